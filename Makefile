@@ -1,0 +1,72 @@
+# `make run` and `make test` are all a fresh clone needs; `make help` lists the rest.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+SEED ?= 1
+STEPS ?= 400
+
+.DEFAULT_GOAL := help
+.PHONY: help run install test check format lint types layers docker-check tests sim scenarios-rewrite bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
+
+run: $(VENV)/.run ## start groupd on 127.0.0.1:9092 (ARGS="--topic orders:6" adds options)
+	@exec $(BIN)/groupd serve $(ARGS)
+
+install: $(VENV)/.test ## everything the checks and tests need, in .venv
+
+test: check tests ## what CI runs: the checks, then the tests
+
+check: $(VENV)/.test format lint types layers docker-check ## format, lint, types, layers, docker files
+
+format: $(VENV)/.test
+	@$(BIN)/ruff format --check --quiet . || { echo "run: $(BIN)/ruff format ."; exit 1; }
+
+lint: $(VENV)/.test
+	@$(BIN)/ruff check --quiet .
+
+types: $(VENV)/.test
+	@$(BIN)/mypy --no-error-summary
+
+layers: $(VENV)/.test
+	@$(BIN)/lint-imports --no-cache > $(VENV)/layers.log 2>&1 || { cat $(VENV)/layers.log; exit 1; }
+
+docker-check: $(VENV)/.test
+	@if [ -f docker/Dockerfile ]; then $(BIN)/hadolint docker/Dockerfile; fi
+	@if [ -f docker/docker-compose.yml ]; then \
+	  $(BIN)/docker-compose -f docker/docker-compose.yml config -q && \
+	  $(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker/docker-compose.yml && \
+	  $(BIN)/yamllint --strict docker/docker-compose.yml; fi
+
+tests: $(VENV)/.test ## the tests alone (PYTEST_ARGS="-k join" picks some)
+	@$(BIN)/python -X dev -m pytest $(PYTEST_ARGS)
+
+sim: $(VENV)/.test ## reproduce a simulator run: make sim SEED=7 STEPS=400
+	@$(BIN)/python -m tests.simulation --seed $(SEED) --steps $(STEPS)
+
+scenarios-rewrite: $(VENV)/.test ## write what the scenarios print today into their files; review with git diff
+	@$(BIN)/python -m tests.scenarios.rewrite
+
+bench: $(VENV)/.test ## measure (minutes); results go to benchmarks/RESULTS.md
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+clean: ## remove the virtual environment, caches and built drivers (keeps ./data)
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
+
+# A virtual environment from the pinned constraints. Only Python itself has to be there.
+$(VENV)/bin/python:
+	@command -v $(PYTHON) >/dev/null || { echo "groupd needs Python 3.11 or newer: install python3"; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "groupd needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V): set PYTHON=/path/to/python3.11"; exit 2; }
+	@$(PYTHON) -m venv $(VENV) || { echo "the venv module is missing: install python3-venv"; exit 2; }
+
+$(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e . --config-settings editable_mode=compat
+	@touch $@
+
+$(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[test,check]' --config-settings editable_mode=compat
+	@touch $(VENV)/.run $@
