@@ -1,0 +1,281 @@
+"""Record batches, magic 2: the unit that is written, checked, synced and read.
+
+    base_offset int64 | batch_length int32 | partition_leader_epoch int32 | magic int8 | crc uint32 |
+    attributes int16 | last_offset_delta int32 | base_timestamp int64 | max_timestamp int64 |
+    producer_id int64 | producer_epoch int16 | base_sequence int32 | records_count int32 | records
+
+The checksum (CRC-32C) covers everything after itself, so the log can give a batch its base offset and leader
+epoch without touching what the producer signed. `batch_length` counts the bytes after itself. Attribute bits:
+0-2 codec, 3 timestamp type, 4 transactional, 5 control, 6 delete horizon. Compaction removes records but
+never the header's range: whoever walks a log steps by `base_offset + last_offset_delta + 1`, over gaps and
+empty batches alike.
+
+Source: KIP-98, Kafka's `DefaultRecordBatch`.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from storage.compression import DEFAULT_LIMIT_BYTES, NONE, compress, decompress
+from storage.errors import CorruptBatch, UnsupportedMagic
+from storage.record import Record, decode_record_section, encode_records, encode_records_at
+
+HEADER_BYTES: Final = 61
+LENGTH_END: Final = 12  # bytes that batch_length does not count
+MIN_BATCH_LENGTH: Final = HEADER_BYTES - LENGTH_END
+MAGIC: Final = 2
+CRC_FROM: Final = 21
+NO_TIMESTAMP: Final = -1
+NO_PRODUCER: Final = -1
+
+CODEC_MASK: Final = 0x07
+LOG_APPEND_TIME: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+DELETE_HORIZON: Final = 0x40
+
+_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+_PREFIX: Final = struct.Struct(">qiibI")
+_SIGNED: Final = struct.Struct(">hiqqqhii")
+_PLACE: Final = struct.Struct(">qii")
+
+
+class BatchHeader(NamedTuple):
+    """The 61 bytes before the records, field by field; timestamps in milliseconds, -1 for none."""
+
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    records_count: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the whole batch."""
+        return self.batch_length + LENGTH_END
+
+    @property
+    def last_offset(self) -> int:
+        """Of the batch's range, whether or not compaction left that record."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        """Where the batch after this one may begin."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def last_sequence(self) -> int:
+        """The producer's sequence number of the last record (wraps after 2^31 - 1), -1 without a producer."""
+        if self.base_sequence < 0:
+            return -1
+        return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
+
+    @property
+    def codec(self) -> int:
+        """0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd; 5 to 7 are undefined."""
+        return self.attributes & CODEC_MASK
+
+    @property
+    def is_log_append_time(self) -> bool:
+        """The records' time is `max_timestamp_ms`, set by the log; otherwise each carries its producer's."""
+        return bool(self.attributes & LOG_APPEND_TIME)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Part of a transaction (control batches that end one included)."""
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        """Written by a broker for brokers and consumers, never shown to applications."""
+        return bool(self.attributes & CONTROL)
+
+
+def encode_batch(
+    records: Sequence[Record],
+    base_offset: int = 0,
+    *,
+    leader_epoch: int = 0,
+    producer_id: int = NO_PRODUCER,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    is_transactional: bool = False,
+    is_control: bool = False,
+    codec: int = NONE,
+) -> bytes:
+    """One batch of consecutive records, timestamp type CreateTime.
+
+    In: at least one record (their `offset` is not read: the first becomes `base_offset`), the codec as in
+    `compression`. Raises ValueError for no records or an unknown codec.
+    """
+    if not records:
+        raise ValueError("a batch needs a record")
+    base_timestamp_ms = records[0][1]
+    section = encode_records(records, base_timestamp_ms)
+    count = len(records)
+    max_timestamp_ms = base_timestamp_ms if count == 1 else max([record[1] for record in records])
+    attributes = codec
+    if codec != NONE:
+        section = compress(codec, section)
+    if is_transactional:
+        attributes |= TRANSACTIONAL
+    if is_control:
+        attributes |= CONTROL
+    signed = (
+        _SIGNED.pack(
+            attributes,
+            count - 1,
+            base_timestamp_ms,
+            max_timestamp_ms,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            count,
+        )
+        + section
+    )
+    return (
+        _PREFIX.pack(base_offset, MIN_BATCH_LENGTH + len(section), leader_epoch, MAGIC, crc32c(signed))
+        + signed
+    )
+
+
+def rewrite_batch(header: BatchHeader, kept: Sequence[Record]) -> bytes:
+    """The batch of `header` with only the records in `kept`, at their offsets; its offset range is unchanged.
+
+    `kept` may be empty. Codec, producer fields and leader epoch stay. Source: Kafka's
+    `MemoryRecords.filterTo`.
+    """
+    base_timestamp_ms = kept[0].timestamp_ms if kept else NO_TIMESTAMP
+    if header.is_log_append_time:
+        max_timestamp_ms = header.max_timestamp_ms
+    else:
+        max_timestamp_ms = max((record.timestamp_ms for record in kept), default=NO_TIMESTAMP)
+    section = encode_records_at(kept, base_timestamp_ms, header.base_offset)
+    if header.codec != NONE and kept:
+        section = compress(header.codec, section)
+    signed = (
+        _SIGNED.pack(
+            header.attributes,
+            header.last_offset_delta,
+            base_timestamp_ms,
+            max_timestamp_ms,
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            len(kept),
+        )
+        + section
+    )
+    prefix = (header.base_offset, MIN_BATCH_LENGTH + len(section), header.partition_leader_epoch, MAGIC)
+    return _PREFIX.pack(*prefix, crc32c(signed)) + signed
+
+
+def read_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
+    """The header of the batch that begins at `position`; the records need not be there, nor is the CRC
+    checked.
+
+    Raises UnsupportedMagic for another format, CorruptBatch when fewer than 61 bytes follow or a size is
+    absurd.
+    """
+    available = len(buffer) - position
+    if available >= 17 and buffer[position + 16] != MAGIC:
+        raise UnsupportedMagic(buffer[position + 16], position)
+    if available < HEADER_BYTES:
+        raise CorruptBatch(f"{available} bytes are less than a batch header", position)
+    header = BatchHeader._make(_HEADER.unpack_from(buffer, position))
+    if header.batch_length < MIN_BATCH_LENGTH:
+        raise CorruptBatch(f"batch length {header.batch_length} is less than a header", position)
+    if header.base_offset < 0 or header.last_offset_delta < 0 or header.records_count < 0:
+        raise CorruptBatch("negative offset, offset range or record count", position)
+    return header
+
+
+def check_crc(buffer: bytes | bytearray | memoryview, position: int, header: BatchHeader) -> None:
+    """Raises CorruptBatch when the batch is not all there or its checksum does not hold."""
+    end = position + header.batch_length + LENGTH_END
+    if end > len(buffer):
+        raise CorruptBatch(
+            f"a batch of {header.size_bytes} bytes ends after {len(buffer) - position} bytes", position
+        )
+    computed = crc32c(memoryview(buffer)[position + CRC_FROM : end])
+    if computed != header.crc:
+        raise CorruptBatch(f"checksum {computed:#010x} is not the stored {header.crc:#010x}", position)
+
+
+def walk_batches(buffer: bytes | bytearray | memoryview) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of each whole batch; stops before a last one that is cut short, as after a fetch.
+
+    Raises what `read_header` raises.
+    """
+    position = 0
+    while len(buffer) - position >= HEADER_BYTES:
+        header = read_header(buffer, position)
+        if position + header.size_bytes > len(buffer):
+            return
+        yield position, header
+        position += header.size_bytes
+
+
+def decode_records(
+    batch: bytes | memoryview, header: BatchHeader | None = None, limit_bytes: int = DEFAULT_LIMIT_BYTES
+) -> list[Record]:
+    """The records of one whole batch (`batch` starts at its first byte and may run past its end).
+
+    In: its header if already read; the most bytes its records may unpack to. The CRC is not checked here.
+    Raises CorruptBatch, positions within the unpacked records section.
+    """
+    if header is None:
+        header = read_header(batch)
+    if len(batch) < header.size_bytes:
+        raise CorruptBatch(f"a batch of {header.size_bytes} bytes ends after {len(batch)} bytes")
+    section = bytes(batch[HEADER_BYTES : header.size_bytes])
+    if header.codec != NONE and section:
+        section = decompress(header.codec, section, limit_bytes)
+    append_time_ms = header.max_timestamp_ms if header.is_log_append_time else None
+    return decode_record_section(
+        section, header.records_count, header.base_offset, header.base_timestamp_ms, append_time_ms
+    )
+
+
+def assign_offsets(
+    batch: bytes,
+    base_offset: int,
+    leader_epoch: int,
+    log_append_time_ms: int | None = None,
+    max_timestamp_ms: int | None = None,
+) -> bytes:
+    """The batch as the log stores it: offset and epoch set, and the timestamps of the topic's type.
+
+    In: one whole batch. `log_append_time_ms` makes it LogAppendTime; otherwise `max_timestamp_ms`, where
+    given, makes it CreateTime with that maximum, as a broker corrects what a producer declared. The CRC is
+    computed anew only when one of those changed something. Source: Kafka's `LogValidator`.
+    """
+    (batch_length,) = struct.unpack_from(">i", batch, 8)
+    if log_append_time_ms is None and max_timestamp_ms is None:
+        return _PLACE.pack(base_offset, batch_length, leader_epoch) + batch[16:]
+    header = read_header(batch)
+    if log_append_time_ms is not None:
+        attributes, latest_ms = header.attributes | LOG_APPEND_TIME, log_append_time_ms
+    else:
+        assert max_timestamp_ms is not None
+        attributes, latest_ms = header.attributes & ~LOG_APPEND_TIME, max_timestamp_ms
+    placed = _PLACE.pack(base_offset, batch_length, leader_epoch)
+    if attributes == header.attributes and latest_ms == header.max_timestamp_ms:
+        return placed + batch[16:]
+    signed = bytearray(batch[CRC_FROM:])
+    struct.pack_into(">h", signed, 0, attributes)
+    struct.pack_into(">q", signed, 35 - CRC_FROM, latest_ms)
+    return placed + struct.pack(">bI", MAGIC, crc32c(signed)) + bytes(signed)

@@ -1,0 +1,148 @@
+"""The codecs of compressed batches, read only as far as a bound allows.
+
+A compressed batch states nowhere how large it unpacks, so each codec is driven in a way that never allocates
+past the caller's limit: gzip through zlib's own bound, snappy by the length it declares, lz4 and zstd into a
+buffer of fixed size that grows up to the limit. Only gzip is in the standard library; the others come from
+`cramjam`, loaded the first time that such a batch is seen.
+
+Snappy comes in two shapes: the raw block, and the stream of blocks that the Java client writes (snappy-java's
+"xerial" framing: an 8-byte magic, two version integers, then length-prefixed raw blocks).
+"""
+
+import struct
+import zlib
+from collections.abc import Callable
+from typing import Final
+
+from storage.errors import CorruptBatch, DecompressedTooLarge
+
+NONE: Final = 0
+GZIP: Final = 1
+SNAPPY: Final = 2
+LZ4: Final = 3
+ZSTD: Final = 4
+CODEC_NAMES: Final = {NONE: "none", GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}
+
+DEFAULT_LIMIT_BYTES: Final = 256 * 1024 * 1024
+
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER_BYTES: Final = 16
+_FIRST_BUFFER_BYTES: Final = 64 * 1024
+
+
+def decompress(codec: int, data: bytes | memoryview, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> bytes:
+    """The records section of a batch, unpacked.
+
+    In: `codec` (attribute bits 0-2 of the batch, not 0), the compressed bytes, the most bytes that may come
+    out.
+    Raises CorruptBatch for an unknown codec or bytes that the codec rejects, DecompressedTooLarge past the
+    limit.
+    """
+    unpack = _UNPACKERS.get(codec)
+    if unpack is None:
+        raise CorruptBatch(f"unknown compression codec {codec}")
+    return unpack(bytes(data), limit_bytes)
+
+
+def compress(codec: int, data: bytes) -> bytes:
+    """The records section of a batch, packed as the Java client packs it (snappy in xerial framing).
+
+    Raises ValueError for an unknown codec.
+    """
+    if codec == GZIP:
+        packer = zlib.compressobj(wbits=31)
+        return packer.compress(data) + packer.flush()
+    import cramjam
+
+    if codec == SNAPPY:
+        block = bytes(cramjam.snappy.compress_raw(data))
+        return _XERIAL_MAGIC + struct.pack(">iii", 1, 1, len(block)) + block
+    if codec == LZ4:
+        return bytes(cramjam.lz4.compress(data))
+    if codec == ZSTD:
+        return bytes(cramjam.zstd.compress(data))
+    raise ValueError(f"unknown compression codec {codec}")
+
+
+def _gunzip(data: bytes, limit_bytes: int) -> bytes:
+    parts: list[bytes] = []
+    room = limit_bytes
+    while data:
+        unpacker = zlib.decompressobj(wbits=31)
+        try:
+            part = unpacker.decompress(data, room + 1)
+        except zlib.error as error:
+            raise CorruptBatch(f"gzip data is damaged: {error}") from error
+        if len(part) > room:
+            raise DecompressedTooLarge(limit_bytes)
+        if not unpacker.eof:
+            raise CorruptBatch("gzip data ends early")
+        parts.append(part)
+        room -= len(part)
+        data = unpacker.unused_data
+    return b"".join(parts)
+
+
+def _unsnap(data: bytes, limit_bytes: int) -> bytes:
+    if not data.startswith(_XERIAL_MAGIC):
+        return _unsnap_block(data, limit_bytes, limit_bytes)
+    parts: list[bytes] = []
+    room = limit_bytes
+    position = _XERIAL_HEADER_BYTES
+    while position < len(data):
+        if position + 4 > len(data):
+            raise CorruptBatch("snappy data ends inside a block length")
+        (length,) = struct.unpack_from(">i", data, position)
+        position += 4
+        if length < 0 or position + length > len(data):
+            raise CorruptBatch(f"snappy block of {length} bytes does not fit")
+        block = _unsnap_block(data[position : position + length], room, limit_bytes)
+        parts.append(block)
+        room -= len(block)
+        position += length
+    return b"".join(parts)
+
+
+def _unsnap_block(block: bytes, room: int, limit_bytes: int) -> bytes:
+    import cramjam
+
+    try:
+        if cramjam.snappy.decompress_raw_len(block) > room:
+            raise DecompressedTooLarge(limit_bytes)
+        return bytes(cramjam.snappy.decompress_raw(block))
+    except cramjam.DecompressionError as error:
+        raise CorruptBatch(f"snappy data is damaged: {error}") from error
+
+
+def _into_growing_buffer(name: str, data: bytes, limit_bytes: int) -> bytes:
+    import cramjam
+
+    decompress_into = getattr(cramjam, name).decompress_into
+    size = min(limit_bytes, max(_FIRST_BUFFER_BYTES, 4 * len(data)))
+    while True:
+        buffer = bytearray(size)
+        try:
+            return bytes(memoryview(buffer)[: decompress_into(data, buffer)])
+        except cramjam.DecompressionError as error:
+            # The library reports "no room" and "damaged" by the same class and this text.
+            if "write whole buffer" not in str(error):
+                raise CorruptBatch(f"{name} data is damaged: {error}") from error
+            if size >= limit_bytes:
+                raise DecompressedTooLarge(limit_bytes) from error
+            size = min(limit_bytes, size * 4)
+
+
+def _unlz4(data: bytes, limit_bytes: int) -> bytes:
+    return _into_growing_buffer("lz4", data, limit_bytes)
+
+
+def _unzstd(data: bytes, limit_bytes: int) -> bytes:
+    return _into_growing_buffer("zstd", data, limit_bytes)
+
+
+_UNPACKERS: Final[dict[int, Callable[[bytes, int], bytes]]] = {
+    GZIP: _gunzip,
+    SNAPPY: _unsnap,
+    LZ4: _unlz4,
+    ZSTD: _unzstd,
+}

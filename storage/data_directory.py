@@ -1,0 +1,256 @@
+"""A data directory: the logs of one process, and the small files beside them, in Kafka's forms.
+
+    .lock                              held while a process uses the directory
+    .kafka_cleanshutdown               there only between a clean stop and the next start
+    meta.properties                    whose directory this is
+    recovery-point-offset-checkpoint   up to where each log was synced
+    log-start-offset-checkpoint        where each log begins
+    topics.json                        the catalogue: partition counts and configs (not a file of Kafka's)
+    <topic>-<partition>/               a log, with partition.metadata naming its topic id
+
+The checkpoints may be older than the logs; recovery then looks at more bytes, no worse. They must never be
+newer: a recovery point beyond a log's end means loss. Hence a log's entry goes before its directory does.
+"""
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from typing import Final, NamedTuple
+
+from storage.checkpoint import (
+    LOG_START_OFFSETS,
+    RECOVERY_POINTS,
+    TopicPartition,
+    read_offsets,
+    write_offsets,
+)
+from storage.errors import DamagedFile, DataDirectoryLocked, DataDirectoryUnusable
+from storage.files import DELETED_DIRECTORY_SUFFIX, Files, Lock, remove_directory
+from storage.log import PartitionLog
+from storage.log_config import LogConfig
+from storage.uuid_text import uuid_from_text, uuid_to_text
+
+LOCK_FILE: Final = ".lock"
+CLEAN_MARKER: Final = ".kafka_cleanshutdown"
+META_PROPERTIES: Final = "meta.properties"
+PARTITION_METADATA: Final = "partition.metadata"
+CATALOGUE: Final = "topics.json"
+
+_PARTITION_DIRECTORY: Final = re.compile(r"([a-zA-Z0-9._-]+)-([0-9]{1,10})")
+_DELETED_DIRECTORY: Final = re.compile(r".+\.[0-9a-f]{32}" + DELETED_DIRECTORY_SUFFIX)
+_CLEAN_CONTENTS: Final = b'{"version":0,"brokerEpoch":-1}'
+
+
+class MetaProperties(NamedTuple):
+    """Whose directory it is."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: str
+
+
+class DataDirectory:
+    """An open, locked data directory."""
+
+    def __init__(self, files: Files, path: str, lock: Lock, meta: MetaProperties, was_clean: bool) -> None:
+        self.files = files
+        self.path = path
+        self.meta = meta
+        """As found, or as given when the directory was new."""
+        self.was_clean = was_clean
+        """Whether the last process stopped cleanly (False for a new directory)."""
+        self._lock = lock
+        self._recovery_points = read_offsets(files, self._file(RECOVERY_POINTS))
+        self._log_start_offsets = read_offsets(files, self._file(LOG_START_OFFSETS))
+
+    @classmethod
+    def open(cls, files: Files, path: str, new: MetaProperties) -> "DataDirectory":
+        """Creates the directory where needed, locks it, and finishes deletions that a crash interrupted.
+
+        In: an absolute path; the ids for a directory that has none yet.
+        Raises DataDirectoryLocked, DataDirectoryUnusable, DamagedFile.
+        """
+        try:
+            files.mkdir(path)
+            lock = files.lock(f"{path}/{LOCK_FILE}")
+        except BlockingIOError as error:
+            raise DataDirectoryLocked(path, "is in use by another process") from error
+        except OSError as error:
+            raise DataDirectoryUnusable(path, f"cannot be used: {error}") from error
+        try:
+            meta = _read_or_write_meta(files, f"{path}/{META_PROPERTIES}", new)
+            marker = f"{path}/{CLEAN_MARKER}"
+            was_clean = files.exists(marker)
+            for name in files.listdir(path):
+                if _DELETED_DIRECTORY.fullmatch(name) and files.is_directory(f"{path}/{name}"):
+                    remove_directory(files, f"{path}/{name}")
+            directory = cls(files, path, lock, meta, was_clean)
+            if was_clean:
+                files.unlink(marker)
+                files.fsync_directory(path)
+        except OSError as error:
+            lock.release()
+            raise DataDirectoryUnusable(path, f"cannot be used: {error}") from error
+        except BaseException:
+            lock.release()
+            raise
+        return directory
+
+    def _file(self, name: str) -> str:
+        return f"{self.path}/{name}"
+
+    # Partitions
+
+    def partitions(self) -> list[TopicPartition]:
+        """Every partition that has a directory, by topic and number. Raises OSError."""
+        found = []
+        for name in self.files.listdir(self.path):
+            match = _PARTITION_DIRECTORY.fullmatch(name)
+            if match and self.files.is_directory(self._file(name)):
+                found.append(TopicPartition(match[1], int(match[2])))
+        return sorted(found)
+
+    def open_log(
+        self, partition: TopicPartition, config: LogConfig, topic_id: bytes | None = None
+    ) -> PartitionLog:
+        """Opens or creates a partition's log, with its checkpoints; writes its partition.metadata if it has
+        none.
+
+        In: the topic id (16 bytes), where one is known. Raises LogDamaged, OSError.
+        """
+        log = PartitionLog.open(
+            self.files,
+            self._file(str(partition)),
+            config,
+            recovery_point=self._recovery_points.get(partition, 0),
+            log_start_offset=self._log_start_offsets.get(partition, 0),
+            was_clean=self.was_clean,
+        )
+        if topic_id is not None and self.topic_id(partition) is None:
+            text = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}\n"
+            self.files.write(f"{log.directory}/{PARTITION_METADATA}", text.encode())
+        return log
+
+    def topic_id(self, partition: TopicPartition) -> bytes | None:
+        """From partition.metadata, 16 bytes; None where the file is missing or, after a crash, empty.
+
+        Raises DamagedFile, OSError.
+        """
+        path = self._file(f"{partition}/{PARTITION_METADATA}")
+        if not self.files.exists(path):
+            return None
+        data = self.files.read(path)
+        if not data.strip(b"\0"):
+            return None
+        fields = _fields(data, ":")
+        if fields.get("version") != "0":
+            raise DamagedFile(path, f"version {fields.get('version')!r} is not 0")
+        try:
+            return uuid_from_text(fields.get("topic_id", ""))
+        except ValueError as error:
+            raise DamagedFile(path, str(error)) from error
+
+    def delete_logs(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
+        """Deletes the logs of a topic, their checkpoints first. Raises OSError."""
+        for partition in logs:
+            self._recovery_points.pop(partition, None)
+            self._log_start_offsets.pop(partition, None)
+        self._write_offsets()
+        for log in logs.values():
+            log.delete()
+
+    # Checkpoints
+
+    def write_checkpoints(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
+        """Records how far these logs are durable and where they begin; what is on record of others stays.
+
+        Call it from time to time (Kafka: each minute), after DeleteRecords, and before anything that moves a
+        log's end back. Raises OSError.
+        """
+        for partition, log in logs.items():
+            self._recovery_points[partition] = log.durable_offset
+            self._log_start_offsets[partition] = log.log_start_offset
+        self._write_offsets()
+
+    def _write_offsets(self) -> None:
+        write_offsets(self.files, self._file(RECOVERY_POINTS), self._recovery_points)
+        starts = {partition: offset for partition, offset in self._log_start_offsets.items() if offset > 0}
+        write_offsets(self.files, self._file(LOG_START_OFFSETS), starts)
+
+    # The catalogue
+
+    def read_catalogue(self) -> object | None:
+        """The document last written, None where there is none. Raises DamagedFile, OSError."""
+        path = self._file(CATALOGUE)
+        if not self.files.exists(path):
+            return None
+        try:
+            document: object = json.loads(self.files.read(path))
+        except ValueError as error:
+            raise DamagedFile(path, f"is not JSON: {error}") from error
+        return document
+
+    def write_catalogue(self, document: object) -> None:
+        """Replaces the catalogue, atomically and durably, by a document that JSON can express. Raises
+        OSError.
+        """
+        text = json.dumps(document, indent=1, sort_keys=True) + "\n"
+        self.files.write_atomically(self._file(CATALOGUE), text.encode())
+
+    # Ending
+
+    def close(
+        self, logs: Mapping[TopicPartition, PartitionLog], failed: Collection[TopicPartition] = ()
+    ) -> None:
+        """Closes the logs, records where they are, and marks the stop as clean when every log closed cleanly.
+
+        In: all open logs; the partitions that could not be opened, which make the stop unclean.
+        Raises what closing a log raised, after all of them are closed and the lock is released.
+        """
+        errors: list[Exception] = []
+        for log in logs.values():
+            try:
+                log.close()
+            except Exception as error:  # noqa: BLE001 - raised below, when the others are safe
+                errors.append(error)
+        try:
+            self.write_checkpoints(logs)
+            if not errors and not failed:
+                self.files.write_atomically(self._file(CLEAN_MARKER), _CLEAN_CONTENTS)
+        finally:
+            self._lock.release()
+        if errors:
+            raise errors[0]
+
+    def abandon(self) -> None:
+        """Releases the lock and leaves everything else as it is, as a crash would."""
+        self._lock.release()
+
+
+def _read_or_write_meta(files: Files, path: str, new: MetaProperties) -> MetaProperties:
+    if not files.exists(path):
+        lines = {
+            "version": "1",
+            "cluster.id": new.cluster_id,
+            "node.id": str(new.node_id),
+            "directory.id": new.directory_id,
+        }
+        text = "#\n" + "".join(f"{key}={value}\n" for key, value in lines.items())
+        files.write_atomically(path, text.encode())
+        return new
+    found = _fields(files.read(path), "=")
+    try:
+        # Version 0, of the ZooKeeper days, calls the node a broker and gives the directory no id.
+        node_id = int(found["node.id"] if found.get("version") == "1" else found["broker.id"])
+        return MetaProperties(found["cluster.id"], node_id, found.get("directory.id", new.directory_id))
+    except (KeyError, ValueError) as error:
+        raise DamagedFile(path, f"is not Kafka's meta.properties: {error}") from error
+
+
+def _fields(data: bytes, separator: str) -> dict[str, str]:
+    fields = {}
+    for line in data.decode("utf-8", "replace").splitlines():
+        name, found, value = line.partition(separator)
+        if found and not line.startswith(("#", "!")):
+            fields[name.strip()] = value.strip().replace("\\:", ":").replace("\\=", "=")
+    return fields

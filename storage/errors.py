@@ -1,0 +1,105 @@
+"""Everything that can go wrong in the log engine. Each error names the file, and the position where one
+applies.
+"""
+
+
+class StorageError(Exception):
+    """Root of the errors of this package."""
+
+
+class CorruptBatch(StorageError):
+    """Bytes that are not a record batch, or a batch whose checksum, sizes or contents contradict each other.
+
+    `reason` says what is wrong; `position` is the byte within the buffer that was examined (0: its start).
+    """
+
+    def __init__(self, reason: str, position: int = 0) -> None:
+        super().__init__(f"{reason} (at byte {position})")
+        self.reason = reason
+        self.position = position
+
+
+class UnsupportedMagic(CorruptBatch):
+    """A message set of magic 0 or 1, or a magic above 2. Whole, perhaps, but in no format served here."""
+
+    def __init__(self, magic: int, position: int = 0) -> None:
+        super().__init__(f"record format magic {magic} is not supported, only 2", position)
+        self.magic = magic
+
+
+class InvalidRecord(StorageError):
+    """A well-formed batch that a producer may not send (Kafka's INVALID_RECORD).
+
+    `record_index` is the record within the batch, or None when the batch as a whole is at fault.
+    """
+
+    def __init__(self, reason: str, record_index: int | None = None) -> None:
+        super().__init__(reason if record_index is None else f"{reason} (record {record_index} of the batch)")
+        self.reason = reason
+        self.record_index = record_index
+
+
+class DecompressedTooLarge(CorruptBatch):
+    """A compressed batch that would unpack to more bytes than the caller allows."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"compressed records unpack to more than {limit} bytes")
+        self.limit = limit
+
+
+class OffsetOutOfRange(StorageError):
+    """A read below the log start offset or beyond the log end offset."""
+
+    def __init__(self, path: str, offset: int, log_start_offset: int, log_end_offset: int) -> None:
+        super().__init__(f"{path}: offset {offset} is outside {log_start_offset} to {log_end_offset}")
+        self.path = path
+        self.offset = offset
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+
+
+class FileError(StorageError):
+    """Something about one file; `position` is the byte within it, or None."""
+
+    def __init__(self, path: str, reason: str, position: int | None = None) -> None:
+        where = path if position is None else f"{path}: byte {position}"
+        super().__init__(f"{where}: {reason}")
+        self.path = path
+        self.reason = reason
+        self.position = position
+
+
+class LogDamaged(FileError):
+    """Damage before the recovery point, in bytes that were once synced: never skipped, never cut."""
+
+
+class AppendFailed(FileError):
+    """The operating system refused a write. Nothing of the batch is in the log."""
+
+
+class SyncFailed(FileError):
+    """The operating system refused to make written bytes durable."""
+
+
+class LogPoisoned(FileError):
+    """An append to a log whose disk state is unknown since an earlier failure; it must be reopened first."""
+
+
+class LogClosed(FileError):
+    """Use of a log that was closed or deleted."""
+
+
+class FileClosed(FileError):
+    """Use of a file handle that was closed."""
+
+
+class DataDirectoryLocked(FileError):
+    """Another process owns the data directory."""
+
+
+class DataDirectoryUnusable(FileError):
+    """The data directory cannot be created, read or written."""
+
+
+class DamagedFile(FileError):
+    """A small file (checkpoint, properties, catalogue) whose contents make no sense."""

@@ -1,0 +1,279 @@
+"""Every call on the file system, behind one small interface.
+
+The log engine takes a `Files` and never touches the operating system otherwise. That is what lets a test tear
+a write in two, fill the disk at the n-th call, fail an fsync, or lose every byte that was not yet synced.
+
+Paths are plain strings. Every method raises OSError as the operating system reports it; what an error means
+for a log is decided by the caller, who knows the file and the position.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import threading
+from typing import Final, Protocol
+from uuid import uuid4
+
+from storage.errors import FileClosed
+
+DIRECTORY_MODE: Final = 0o755
+FILE_MODE: Final = 0o644
+TEMPORARY_SUFFIX: Final = ".tmp"
+DELETED_DIRECTORY_SUFFIX: Final = "-delete"
+MAX_NAME_LENGTH: Final = 255
+
+
+class File(Protocol):
+    """One open file. Appends go to its end; reads are positional and move nothing."""
+
+    @property
+    def path(self) -> str:
+        """As it was opened, for messages."""
+
+    def write(self, data: bytes) -> None:
+        """Appends all of `data`, in as many calls as it takes. After an OSError a part of it may be there."""
+
+    def pread(self, length: int, position: int) -> bytes:
+        """`length` bytes from `position`, fewer only where the file ends."""
+
+    def fdatasync(self) -> None:
+        """Makes contents and size durable. Safe in a thread beside writes; raises FileClosed once closed."""
+
+    def truncate(self, size: int) -> None:
+        """Cuts the file to `size` bytes."""
+
+    def size(self) -> int:
+        """In bytes, now."""
+
+    def close(self) -> None:
+        """Waits for an fdatasync under way; a second close does nothing."""
+
+
+class Lock(Protocol):
+    """An exclusive claim on a path, held until released or until the process ends."""
+
+    def release(self) -> None:
+        """Gives the claim up; a second release does nothing."""
+
+
+class Files(Protocol):
+    """The file system."""
+
+    def open_append(self, path: str) -> File:
+        """Opens for reading and appending, creating an empty file where there is none."""
+
+    def open_read(self, path: str) -> File:
+        """Opens an existing file for reading."""
+
+    def read(self, path: str) -> bytes:
+        """The whole of a small file."""
+
+    def write(self, path: str, data: bytes) -> None:
+        """Creates or replaces a small file in place: neither atomic nor durable."""
+
+    def write_atomically(self, path: str, data: bytes) -> None:
+        """Replaces a small file so that a crash leaves the old one or the new one, whole and durable."""
+
+    def replace(self, source: str, target: str) -> None:
+        """Renames a file or directory; a target file is replaced. Durable after `fsync_directory`."""
+
+    def unlink(self, path: str) -> None:
+        """Removes a file."""
+
+    def mkdir(self, path: str) -> None:
+        """Creates a directory and its missing parents; one that exists is left alone."""
+
+    def rmdir(self, path: str) -> None:
+        """Removes an empty directory."""
+
+    def listdir(self, path: str) -> list[str]:
+        """Names in a directory, sorted."""
+
+    def fsync_directory(self, path: str) -> None:
+        """Makes the names in a directory durable."""
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory is there."""
+
+    def is_directory(self, path: str) -> bool:
+        """Whether a directory is there."""
+
+    def size(self, path: str) -> int:
+        """Of a file, in bytes."""
+
+    def modified_ms(self, path: str) -> int:
+        """Last modification of a file, wall clock, milliseconds."""
+
+    def lock(self, path: str) -> Lock:
+        """Claims a path; raises BlockingIOError when another process (or this one) holds it."""
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Writes all of `data` to a descriptor, over short writes."""
+    written = os.write(descriptor, data)
+    if written == len(data):
+        return
+    rest = memoryview(data)[written:]
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+class OsFile:
+    """A `File` of the operating system."""
+
+    __slots__ = ("_descriptor", "_lock", "path")
+
+    def __init__(self, path: str, flags: int) -> None:
+        self.path = path
+        self._descriptor = os.open(path, flags | os.O_CLOEXEC, FILE_MODE)
+        # Between the thread that syncs and a close: a closed descriptor's number may already be another
+        # file's.
+        self._lock = threading.Lock()
+
+    def write(self, data: bytes) -> None:
+        write_all(self._descriptor, data)
+
+    def pread(self, length: int, position: int) -> bytes:
+        data = os.pread(self._descriptor, length, position)
+        if len(data) == length or not data:
+            return data
+        parts = [data]
+        missing = length - len(data)
+        while missing:
+            data = os.pread(self._descriptor, missing, position + length - missing)
+            if not data:
+                break
+            parts.append(data)
+            missing -= len(data)
+        return b"".join(parts)
+
+    def fdatasync(self) -> None:
+        with self._lock:
+            if self._descriptor < 0:
+                raise FileClosed(self.path, "is closed")
+            os.fdatasync(self._descriptor)
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def close(self) -> None:
+        with self._lock:
+            descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class OsLock:
+    """A `Lock` by flock(2) on a file."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            raise
+
+    def release(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class OsFiles:
+    """The `Files` of the operating system."""
+
+    def open_append(self, path: str) -> OsFile:
+        return OsFile(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+
+    def open_read(self, path: str) -> OsFile:
+        return OsFile(path, os.O_RDONLY)
+
+    def read(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def write(self, path: str, data: bytes) -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+        try:
+            write_all(descriptor, data)
+        finally:
+            os.close(descriptor)
+
+    def write_atomically(self, path: str, data: bytes) -> None:
+        temporary = path + TEMPORARY_SUFFIX
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+        try:
+            write_all(descriptor, data)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(temporary, path)
+        self.fsync_directory(os.path.dirname(path))
+
+    def replace(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def unlink(self, path: str) -> None:
+        os.unlink(path)
+
+    def mkdir(self, path: str) -> None:
+        with contextlib.suppress(FileExistsError):
+            os.makedirs(path, DIRECTORY_MODE)
+        if not os.path.isdir(path):
+            raise NotADirectoryError(errno.ENOTDIR, "is not a directory", path)
+
+    def rmdir(self, path: str) -> None:
+        os.rmdir(path)
+
+    def listdir(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def fsync_directory(self, path: str) -> None:
+        descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def is_directory(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def lock(self, path: str) -> OsLock:
+        return OsLock(path)
+
+
+def delete_directory(files: Files, directory: str) -> None:
+    """Removes a directory and its files, renamed first, so that a crash leaves nothing that looks whole.
+
+    The name it has until then is Kafka's, `<name>.<32 hex digits>-delete`. Raises OSError.
+    """
+    parent, name = os.path.split(directory)
+    suffix = f".{uuid4().hex}{DELETED_DIRECTORY_SUFFIX}"
+    doomed = os.path.join(parent, name[: MAX_NAME_LENGTH - len(suffix)] + suffix)
+    files.replace(directory, doomed)
+    files.fsync_directory(parent)
+    remove_directory(files, doomed)
+
+
+def remove_directory(files: Files, directory: str) -> None:
+    """Removes a directory and the files in it. Raises OSError."""
+    for name in files.listdir(directory):
+        files.unlink(f"{directory}/{name}")
+    files.rmdir(directory)

@@ -1,0 +1,492 @@
+"""The log of one partition: appended at the end, synced in the background, read anywhere, cut only by
+recovery.
+
+Three offsets say what can be relied on, always in this order:
+
+    log_start_offset  <=  durable_offset  <=  log_end_offset
+
+*log_end_offset* is where the next batch goes. `append` moves it as soon as the operating system has taken the
+bytes: they then survive the death of this process, not that of the machine. *durable_offset* follows when an
+fdatasync that began after those bytes were written has returned; what an acknowledgement may promise ends
+there. Where a checkpoint on disk says the durable offset was, recovery begins: that offset is its *recovery
+point*. *log_start_offset* rises with retention and with DeleteRecords.
+
+Syncing takes three steps so that it can happen in another thread. `begin_sync` (the owner's thread) collects
+the files with unsynced bytes and notes the log end offset. `SyncPlan.run` (any thread) calls fdatasync on
+them. `complete_sync` (that thread) raises the durable offset to the noted one, or poisons the log. All other
+methods belong to the owner's thread. Plans of one log must run in the order in which they were begun.
+
+A log is *poisoned* when what the disk holds is unknown: an fdatasync failed (the kernel forgets which pages
+were lost, so asking again proves nothing), or a failed write could not be taken back. A poisoned log refuses
+appends and syncs until `reopen`, which trusts only what was durable, checks what follows, and writes it anew.
+A failed write that could be taken back (a full disk) raises and leaves the log as it was.
+
+Segments are immutable once sealed, and the list of them is the only thing that names them: deletion,
+truncation and (later) compaction change files first and the list after, or the other way round, whichever
+order a crash in between leaves harmless.
+"""
+
+import os
+import threading
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from struct import Struct
+from typing import Final, NamedTuple
+
+from storage.batch import LENGTH_END, MAGIC, assign_offsets, encode_batch
+from storage.errors import (
+    AppendFailed,
+    CorruptBatch,
+    LogClosed,
+    LogDamaged,
+    LogPoisoned,
+    OffsetOutOfRange,
+    StorageError,
+    SyncFailed,
+)
+from storage.files import Files, delete_directory
+from storage.log_config import LogConfig
+from storage.lookup import TimestampOffset, first_at_or_after, latest
+from storage.record import Record
+from storage.recovery import RecoveryReport, recover, rewrite_segment
+from storage.retention import count_deletable
+from storage.segment import Segment, StoredBatch
+from storage.sync_plan import SyncPlan
+
+EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
+LEADER_EPOCH: Final = 0
+
+_APPENDED: Final = Struct(">i4xb6xi8xq")  # batch length, magic, last offset delta, max timestamp: from byte 8
+_base_offset = attrgetter("base_offset")
+
+
+class AppendResult(NamedTuple):
+    """Where a batch went. Its records are durable once the log's durable offset exceeds `last_offset`."""
+
+    base_offset: int
+    last_offset: int
+    size_bytes: int
+
+
+class PartitionLog:
+    """One partition's log. See the top of this file for its offsets, its threads and its failures."""
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        config: LogConfig,
+        segments: list[Segment],
+        report: RecoveryReport,
+    ) -> None:
+        self._files = files
+        self._segments = segments
+        self._active = segments[-1]
+        self._unsynced_directories: list[str] = []
+        self._durable_lock = threading.Lock()
+        self.directory = directory
+        self.config = config
+        """May be replaced at any time; the next append, read or retention obeys it."""
+        self.recovery_report = report
+        self.log_start_offset = report.log_start_offset
+        self.log_end_offset = report.log_end_offset
+        self.durable_offset = report.log_end_offset
+        self.failure: StorageError | None = None
+        """Why the log is poisoned, None while it is not."""
+        self.is_closed = False
+        self.cuts = 0
+        """How often the end was moved back, so that a sync begun before does not count."""
+
+    @classmethod
+    def open(
+        cls,
+        files: Files,
+        directory: str,
+        config: LogConfig,
+        *,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        was_clean: bool = False,
+    ) -> "PartitionLog":
+        """Opens the log in `directory`, which is created where it is missing.
+
+        In: the offset up to which it was synced and the log start offset, both from the data directory's
+        checkpoints; whether the last stop was clean. What was found is in `recovery_report`.
+        Raises LogDamaged for damage before the recovery point, OSError.
+        """
+        is_new = not files.is_directory(directory)
+        if is_new:
+            files.mkdir(directory)
+        segments, report = recover(files, directory, config, recovery_point, log_start_offset, was_clean)
+        log = cls(files, directory, config, segments, report)
+        if not files.exists(f"{directory}/{EPOCH_CHECKPOINT}"):
+            files.write(
+                f"{directory}/{EPOCH_CHECKPOINT}", f"0\n1\n{LEADER_EPOCH} {log.log_start_offset}\n".encode()
+            )
+        if not report.was_clean:
+            log._unsynced_directories = [directory, os.path.dirname(directory)] if is_new else [directory]
+            log.durable_offset = min(max(recovery_point, report.log_start_offset), report.log_end_offset)
+        return log
+
+    def reopen(self) -> "PartitionLog":
+        """This log again, from what the disk holds; for a log that is poisoned. This object is closed.
+
+        Bytes past the durable offset are checked, written anew and synced. Raises LogDamaged, SyncFailed,
+        OSError; the partition then stays unusable, and `reopen` may be called again.
+        """
+        self._close_files()
+        self.is_closed = True
+        log = PartitionLog.open(
+            self._files,
+            self.directory,
+            self.config,
+            recovery_point=self.durable_offset,
+            log_start_offset=self.log_start_offset,
+        )
+        try:
+            for segment in log._segments:
+                if not segment.is_synced:
+                    rewrite_segment(self._files, segment)
+            for directory in [self.directory, os.path.dirname(self.directory)]:
+                self._files.fsync_directory(directory)
+        except BaseException:
+            log._close_files()
+            raise
+        log._unsynced_directories = []
+        log.durable_offset = log.log_end_offset
+        return log
+
+    # Appending
+
+    def append(
+        self, batch: bytes, *, log_append_time_ms: int | None = None, max_timestamp_ms: int | None = None
+    ) -> AppendResult:
+        """Gives one whole, valid batch its offsets and writes it: one call on the operating system.
+
+        In: a batch whose base offset is not read; the times as for `assign_offsets`.
+        Raises LogPoisoned, LogClosed; AppendFailed, after which nothing of the batch is in the log.
+        """
+        if self.failure is not None or self.is_closed:
+            self._refuse()
+        length, magic, last_offset_delta, latest_ms = _APPENDED.unpack_from(batch, 8)
+        assert (magic, length + LENGTH_END) == (MAGIC, len(batch)), "not one whole batch"
+        assert last_offset_delta >= 0
+        if log_append_time_ms is not None:
+            latest_ms = log_append_time_ms
+        elif max_timestamp_ms is not None:
+            latest_ms = max_timestamp_ms
+        base_offset = self.log_end_offset
+        last_offset = base_offset + last_offset_delta
+        data = assign_offsets(batch, base_offset, LEADER_EPOCH, log_append_time_ms, max_timestamp_ms)
+        config = self.config
+        if self._active.is_full(len(data), last_offset, latest_ms, config):
+            self._roll()
+        try:
+            self._active.append(data, last_offset, latest_ms, config.index_interval_bytes)
+        except OSError as error:
+            raise self._take_back(error) from error
+        self.log_end_offset = last_offset + 1
+        return AppendResult(base_offset, last_offset, len(data))
+
+    def append_records(self, records: Sequence[Record], now_ms: int | None = None) -> AppendResult:
+        """Appends records as one batch. `now_ms` replaces their times where it is given. Raises as
+        `append`.
+        """
+        if now_ms is not None:
+            records = [record._replace(timestamp_ms=now_ms) for record in records]
+        return self.append(encode_batch(records))
+
+    def _refuse(self) -> None:
+        if self.is_closed:
+            raise LogClosed(self.directory, "the log is closed")
+        raise LogPoisoned(self.directory, f"refuses appends until it is reopened, because {self.failure}")
+
+    def _take_back(self, error: OSError) -> AppendFailed:
+        """Removes what a failed write may have left, or poisons the log."""
+        active = self._active
+        failure = AppendFailed(active.path, f"cannot append: {error}", active.size)
+        try:
+            active.file.truncate(active.size)
+        except OSError:
+            self.failure = failure
+        return failure
+
+    def _roll(self) -> None:
+        """Seals the active segment and begins the next one at the log end offset."""
+        sealed = self._active
+        assert sealed.base_offset < self.log_end_offset
+        try:
+            if self.config.sync_on_roll and not sealed.is_synced:
+                self._sync_sealed(sealed)
+            sealed.write_indexes()
+            self._active = Segment.create(self._files, self.directory, self.log_end_offset)
+        except OSError as error:
+            raise AppendFailed(self.directory, f"cannot begin a segment: {error}") from error
+        self._segments.append(self._active)
+        if self.directory not in self._unsynced_directories:
+            self._unsynced_directories.append(self.directory)
+
+    def _sync_sealed(self, segment: Segment) -> None:
+        try:
+            segment.file.fdatasync()
+        except OSError as error:
+            self.failure = SyncFailed(segment.path, f"cannot sync: {error}")
+            raise AppendFailed(segment.path, f"cannot sync before a new segment: {error}") from error
+        segment.is_synced = True
+
+    # Syncing
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether `begin_sync` would have anything to do."""
+        return bool(self._unsynced_directories or self._unsynced_segments())
+
+    def _unsynced_segments(self) -> list[Segment]:
+        """From the oldest. Below a synced segment all are synced, save that the active one may still be
+        empty.
+        """
+        unsynced: list[Segment] = []
+        for segment in reversed(self._segments):
+            if not segment.is_synced:
+                unsynced.insert(0, segment)
+            elif segment is not self._active:
+                break
+        return unsynced
+
+    def begin_sync(self) -> SyncPlan | None:
+        """What has to be synced for everything appended so far to be durable; None when nothing does.
+
+        A plan must be run and completed, or the log's durable offset says nothing any more.
+        Raises LogPoisoned, LogClosed, OSError.
+        """
+        if self.failure is not None or self.is_closed:
+            self._refuse()
+        unsynced = [(segment, segment.file) for segment in self._unsynced_segments()]
+        if not unsynced and not self._unsynced_directories:
+            return None
+        plan = SyncPlan(self._files, unsynced, self._unsynced_directories, self.log_end_offset, self.cuts)
+        for segment, _ in unsynced:
+            segment.is_synced = True
+        self._unsynced_directories = []
+        return plan
+
+    def complete_sync(self, plan: SyncPlan, error: StorageError | None) -> StorageError | None:
+        """Takes the outcome of a plan that was run; safe in the thread that ran it.
+
+        Out: None when the plan's end offset is durable now; otherwise the error, or the earlier one that had
+        already poisoned the log.
+        """
+        with self._durable_lock:
+            if self.failure is None:
+                self.failure = error
+            if self.failure is None and plan.cuts == self.cuts:
+                self.durable_offset = max(self.durable_offset, plan.end_offset)
+            return self.failure
+
+    def poison(self, error: StorageError) -> StorageError:
+        """Refuses appends from now on, because of `error`; the first cause stays. Safe in any thread."""
+        with self._durable_lock:
+            self.failure = self.failure or error
+            return self.failure
+
+    def sync(self) -> None:
+        """All three steps at once, blocking. Raises SyncFailed, LogPoisoned, LogClosed."""
+        plan = self.begin_sync()
+        if plan is None:
+            return
+        try:
+            plan.run(set())
+        except StorageError as error:
+            self.complete_sync(plan, error)
+            raise
+        self.complete_sync(plan, None)
+
+    # Reading
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all segments."""
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """From oldest to active, for reading only."""
+        return tuple(self._segments)
+
+    def read(self, offset: int, max_bytes: int, *, up_to: int, min_one_batch: bool = True) -> bytes:
+        """Whole batches from the one that holds `offset` (its earlier records come along), in one segment.
+
+        In: `up_to`, which no batch returned begins at or after; whether a first batch larger than `max_bytes`
+        comes whole all the same. Out: b"" when there is nothing below `up_to`.
+        Raises OffsetOutOfRange, LogDamaged (structure only: checksums are verified by whoever decodes).
+        """
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise OffsetOutOfRange(self.directory, offset, self.log_start_offset, self.log_end_offset)
+        if offset >= up_to or offset == self.log_end_offset:
+            return b""
+        interval_bytes = self.config.index_interval_bytes
+        for segment in self._segments[self._segment_number(offset) :]:
+            try:
+                data = segment.read(offset, max_bytes, up_to, min_one_batch, interval_bytes)
+            except CorruptBatch as error:
+                raise LogDamaged(segment.path, error.reason, error.position) from error
+            # Compaction may have left nothing from this offset to the end of its segment.
+            if data or not self._ends_before(segment, offset):
+                return data
+        return b""
+
+    def _segment_number(self, offset: int) -> int:
+        if offset >= self._active.base_offset:
+            return len(self._segments) - 1
+        return max(0, bisect_right(self._segments, offset, key=_base_offset) - 1)
+
+    def _ends_before(self, segment: Segment, offset: int) -> bool:
+        return segment.position_of(offset, self.config.index_interval_bytes) >= segment.size
+
+    def batches(self, from_offset: int | None = None) -> Iterator[StoredBatch]:
+        """Every batch that ends at or after `from_offset` (default: the log start offset), checksums
+        verified.
+
+        Gaps and empty batches that compaction left are normal. Ends where the log ended when the walk began.
+        Raises OffsetOutOfRange, LogDamaged with file and position.
+        """
+        if from_offset is None:
+            from_offset = self.log_start_offset
+        end_offset = self.log_end_offset
+        if not self.log_start_offset <= from_offset <= end_offset:
+            raise OffsetOutOfRange(self.directory, from_offset, self.log_start_offset, end_offset)
+        expected_offset = 0
+        for segment in self._segments[self._segment_number(from_offset) :]:
+            try:
+                position = 0
+                if segment.base_offset < from_offset:
+                    position = segment.position_of(from_offset, self.config.index_interval_bytes)
+                for batch in segment.walk(position, check=True):
+                    if batch.header.base_offset >= end_offset:
+                        return
+                    if batch.header.base_offset < max(expected_offset, segment.base_offset):
+                        raise CorruptBatch(f"offset {batch.header.base_offset} comes again", batch.position)
+                    expected_offset = batch.header.next_offset
+                    yield batch
+            except CorruptBatch as error:
+                raise LogDamaged(segment.path, error.reason, error.position) from error
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
+        """The first record whose time is `timestamp_ms` or later, None when there is none. Raises
+        LogDamaged.
+        """
+        try:
+            return first_at_or_after(
+                self._segments, timestamp_ms, self.log_start_offset, self.config.index_interval_bytes
+            )
+        except CorruptBatch as error:
+            raise LogDamaged(self.directory, error.reason, error.position) from error
+
+    def max_timestamp(self) -> TimestampOffset | None:
+        """The greatest time of all records and the first offset that has it. Raises LogDamaged."""
+        try:
+            return latest(self._segments, self.log_start_offset, self.config.index_interval_bytes)
+        except CorruptBatch as error:
+            raise LogDamaged(self.directory, error.reason, error.position) from error
+
+    # Shrinking
+
+    def delete_records_before(self, offset: int) -> int:
+        """Raises the log start offset to `offset` and drops segments wholly below it; the new start offset.
+
+        A lower `offset` than today's start changes nothing. Durable once the data directory's checkpoint is
+        written. Raises OffsetOutOfRange past the log end offset, OSError.
+        """
+        if offset > self.log_end_offset or offset < 0:
+            raise OffsetOutOfRange(self.directory, offset, self.log_start_offset, self.log_end_offset)
+        self.log_start_offset = max(self.log_start_offset, offset)
+        count = 0
+        while (
+            count + 1 < len(self._segments) and self._segments[count + 1].base_offset <= self.log_start_offset
+        ):
+            count += 1
+        self._delete_first(count)
+        return self.log_start_offset
+
+    def apply_retention(self, now_ms: int, *, up_to: int | None = None) -> int:
+        """Deletes the segments that the configuration no longer keeps; the number of bytes that went.
+
+        In: the wall clock; the offset that consumers can read up to (default: the log end offset).
+        Raises LogDamaged, LogPoisoned, LogClosed, AppendFailed, OSError.
+        """
+        if self.failure is not None or self.is_closed:
+            self._refuse()
+        limit = self.log_end_offset if up_to is None else up_to
+        try:
+            count = count_deletable(
+                self._segments, self.config, now_ms, self.log_start_offset, self.log_end_offset, limit
+            )
+        except CorruptBatch as error:
+            raise LogDamaged(self.directory, error.reason, error.position) from error
+        if count == len(self._segments):
+            self._roll()
+        size_bytes = sum(segment.size for segment in self._segments[:count])
+        self.log_start_offset = max(self.log_start_offset, self._segments[count].base_offset)
+        self._delete_first(count)
+        return size_bytes
+
+    def _delete_first(self, count: int) -> None:
+        for segment in self._segments[:count]:
+            segment.delete()
+            self._segments.remove(segment)
+        if count and self.directory not in self._unsynced_directories:
+            self._unsynced_directories.append(self.directory)
+
+    def truncate_to(self, offset: int) -> None:
+        """Removes every batch that ends at or after `offset`. Raises OffsetOutOfRange, LogDamaged,
+        OSError.
+        """
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise OffsetOutOfRange(self.directory, offset, self.log_start_offset, self.log_end_offset)
+        if offset == self.log_end_offset:
+            return
+        with self._durable_lock:
+            self.cuts += 1
+            self.durable_offset = min(self.durable_offset, offset)
+        while len(self._segments) > 1 and self._segments[-1].base_offset >= offset:
+            self._segments.pop().delete()
+        active = self._active = self._segments[-1]
+        try:
+            end_offset = active.cut_at(offset, self.config.index_interval_bytes)
+        except CorruptBatch as error:
+            raise LogDamaged(active.path, error.reason, error.position) from error
+        self.log_end_offset = end_offset
+        with self._durable_lock:
+            self.durable_offset = min(self.durable_offset, end_offset)
+        self._files.fsync_directory(self.directory)
+
+    # Ending
+
+    def close(self, clean: bool = True) -> None:
+        """Closes the files; `clean` syncs everything and writes the active indexes first. Idempotent.
+
+        Raises SyncFailed, LogPoisoned, OSError; the files are closed all the same.
+        """
+        if self.is_closed:
+            return
+        try:
+            if clean:
+                self.sync()
+                self._active.load_indexes(self.config.index_interval_bytes)
+                self._active.write_indexes()
+        finally:
+            self.is_closed = True
+            self._close_files()
+
+    def delete(self) -> None:
+        """Removes the whole directory. Raises OSError."""
+        self.is_closed = True
+        for segment in self._segments:
+            segment.is_deleted = True
+        self._close_files()
+        delete_directory(self._files, self.directory)
+
+    def _close_files(self) -> None:
+        for segment in self._segments:
+            segment.close()

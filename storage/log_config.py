@@ -1,0 +1,36 @@
+"""The properties of one partition's log that the engine obeys, under Kafka's names."""
+
+from dataclasses import dataclass
+from typing import Final
+
+DELETE: Final = "delete"
+COMPACT: Final = "compact"
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """Topic properties, Kafka's defaults; sizes in bytes, times in milliseconds, -1 for no limit."""
+
+    segment_bytes: int = 1024 * 1024 * 1024
+    segment_ms: int = 7 * 24 * 60 * 60 * 1000
+    segment_index_bytes: int = 10 * 1024 * 1024
+    index_interval_bytes: int = 4096
+    retention_ms: int = 7 * 24 * 60 * 60 * 1000
+    retention_bytes: int = -1
+    cleanup_policy: str = DELETE
+    """`delete`, `compact` or both, comma-separated."""
+    sync_on_roll: bool = False
+    """Sync a full segment before the next one takes its first byte. For logs that are synced at every turn,
+    where little is left to sync: a crash can then never keep a segment and lose the end of the one before
+    it.
+    """
+
+    @property
+    def compacts(self) -> bool:
+        """Whether old values of a key go, so that offsets have gaps."""
+        return COMPACT in self.cleanup_policy.split(",")
+
+    @property
+    def deletes(self) -> bool:
+        """Whether whole segments go by age and size."""
+        return DELETE in self.cleanup_policy.split(",")

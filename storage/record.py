@@ -1,0 +1,176 @@
+"""One record, and the records section of a batch (what follows the batch header, unpacked).
+
+Source: KIP-98 (message format v2), Kafka's `DefaultRecord`.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from storage.errors import CorruptBatch
+from storage.varint import MAX_VARLONG_BYTES, SMALL, SMALL_LIMIT, decode_varint, encode_varint
+
+UNASSIGNED_OFFSET: Final = -1
+
+Header = tuple[str, bytes | None]
+"""Key and value. A key that is not UTF-8 keeps its bytes as surrogate escapes, so that it encodes back
+unchanged.
+"""
+
+_NULL: Final = encode_varint(-1)
+
+
+class Record(NamedTuple):
+    """One record. `offset` is -1 until the log has assigned one; a value of None is a tombstone."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...] = ()
+
+
+def encode_records(records: Iterable[Record], base_timestamp_ms: int) -> bytes:
+    """The records section for consecutive records; the offset delta is the position, whatever `offset`
+    says.
+    """
+    return b"".join(
+        [_encode_record(record, base_timestamp_ms, delta) for delta, record in enumerate(records)]
+    )
+
+
+def encode_records_at(records: Sequence[Record], base_timestamp_ms: int, base_offset: int) -> bytes:
+    """The records section for records that keep their offsets, gaps included."""
+    return b"".join(
+        [_encode_record(record, base_timestamp_ms, record.offset - base_offset) for record in records]
+    )
+
+
+def _encode_record(record: Record, base_timestamp_ms: int, offset_delta: int) -> bytes:
+    _, timestamp_ms, key, value, headers = record
+    if key is None:
+        key_part = _NULL
+    else:
+        length = len(key)
+        key_part = (SMALL[length] if length < SMALL_LIMIT else encode_varint(length)) + key
+    if value is None:
+        value_part = _NULL
+    else:
+        length = len(value)
+        value_part = (SMALL[length] if length < SMALL_LIMIT else encode_varint(length)) + value
+    timestamp_delta = timestamp_ms - base_timestamp_ms
+    body = (
+        (b"\x00\x00" if timestamp_delta == 0 else b"\x00" + encode_varint(timestamp_delta))
+        + (SMALL[offset_delta] if offset_delta < SMALL_LIMIT else encode_varint(offset_delta))
+        + key_part
+        + value_part
+        + (_encode_headers(headers) if headers else b"\x00")
+    )
+    length = len(body)
+    return (SMALL[length] if length < SMALL_LIMIT else encode_varint(length)) + body
+
+
+def _encode_headers(headers: tuple[Header, ...]) -> bytes:
+    parts = [encode_varint(len(headers))]
+    for key, value in headers:
+        raw_key = key.encode("utf-8", "surrogateescape")
+        parts += (encode_varint(len(raw_key)), raw_key)
+        if value is None:
+            parts.append(_NULL)
+        else:
+            parts += (encode_varint(len(value)), value)
+    return b"".join(parts)
+
+
+def decode_record_section(
+    data: bytes, count: int, base_offset: int, base_timestamp_ms: int, append_time_ms: int | None = None
+) -> list[Record]:
+    """The records of a section that must hold exactly `count` of them and nothing else.
+
+    In: the unpacked section, the header's record count, base offset and base timestamp, and, for a batch of
+    timestamp type LogAppendTime, the time that replaces every record's own.
+    Raises CorruptBatch (position within the section) for anything that contradicts itself.
+    """
+    # A record takes at least seven bytes, so that a false count cannot make the loop run on.
+    if count * 7 > len(data):
+        raise CorruptBatch(f"{count} records cannot fit in {len(data)} bytes")
+    records: list[Record] = []
+    position = 0
+    try:
+        for _ in range(count):
+            record, position = _decode_record(data, position, base_offset, base_timestamp_ms)
+            records.append(record)
+    except IndexError:
+        raise CorruptBatch("the bytes end inside a record", position) from None
+    if position != len(data):
+        raise CorruptBatch(f"{len(data) - position} bytes follow the last of {count} records", position)
+    if append_time_ms is not None:
+        return [record._replace(timestamp_ms=append_time_ms) for record in records]
+    return records
+
+
+# The one-byte case of each integer is inlined: this runs for every record loaded.
+def _decode_record(data: bytes, start: int, base_offset: int, base_timestamp_ms: int) -> tuple[Record, int]:
+    byte = data[start]
+    if byte < 0x80:
+        length, position = (byte >> 1) ^ -(byte & 1), start + 1
+    else:
+        length, position = decode_varint(data, start)
+    end = position + length
+    if length < 6 or end > len(data):
+        raise CorruptBatch(f"a record of {length} bytes does not fit", start)
+    # data[position] holds the record's attributes, all unused: Kafka ignores them too.
+    byte = data[position + 1]
+    if byte < 0x80:
+        timestamp_delta, position = (byte >> 1) ^ -(byte & 1), position + 2
+    else:
+        timestamp_delta, position = decode_varint(data, position + 1, MAX_VARLONG_BYTES)
+    byte = data[position]
+    if byte < 0x80:
+        offset_delta, position = (byte >> 1) ^ -(byte & 1), position + 1
+    else:
+        offset_delta, position = decode_varint(data, position)
+    byte = data[position]
+    if byte < 0x80:
+        length, position = (byte >> 1) ^ -(byte & 1), position + 1
+    else:
+        length, position = decode_varint(data, position)
+    key = None
+    if length >= 0:
+        key = data[position : position + length]
+        position += length
+    byte = data[position]
+    if byte < 0x80:
+        length, position = (byte >> 1) ^ -(byte & 1), position + 1
+    else:
+        length, position = decode_varint(data, position)
+    value = None
+    if length >= 0:
+        value = data[position : position + length]
+        position += length
+    if data[position] == 0:
+        headers: tuple[Header, ...] = ()
+        position += 1
+    else:
+        headers, position = _decode_headers(data, position, end)
+    if position != end:
+        raise CorruptBatch("a record's fields and its length disagree", start)
+    return Record(base_offset + offset_delta, base_timestamp_ms + timestamp_delta, key, value, headers), end
+
+
+def _decode_headers(data: bytes, position: int, end: int) -> tuple[tuple[Header, ...], int]:
+    count, position = decode_varint(data, position)
+    if count < 0 or count * 2 > end - position:
+        raise CorruptBatch(f"{count} headers do not fit in a record", position)
+    headers: list[Header] = []
+    for _ in range(count):
+        length, position = decode_varint(data, position)
+        if length < 0 or position + length > end:
+            raise CorruptBatch(f"a header key of {length} bytes does not fit", position)
+        key = data[position : position + length].decode("utf-8", "surrogateescape")
+        length, position = decode_varint(data, position + length)
+        if position + max(length, 0) > end:
+            raise CorruptBatch(f"a header value of {length} bytes does not fit", position)
+        value = None if length < 0 else data[position : position + length]
+        headers.append((key, value))
+        position += max(length, 0)
+    return tuple(headers), position

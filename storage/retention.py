@@ -1,0 +1,53 @@
+"""Which of a log's oldest segments may go. Source: Kafka's `UnifiedLog.deleteOldSegments`.
+
+Segments go whole and oldest first, and only below `up_to`, the offset that consumers can already read. The
+last segment may go too when all of its records are too old; the log then begins a new one at its end.
+"""
+
+from collections.abc import Sequence
+
+from storage.log_config import LogConfig
+from storage.segment import Segment
+
+
+def count_deletable(
+    segments: Sequence[Segment],
+    config: LogConfig,
+    now_ms: int,
+    log_start_offset: int,
+    log_end_offset: int,
+    up_to: int,
+) -> int:
+    """How many segments, from the first, are below the log start offset, too many bytes, or too old.
+
+    In: the log's segments in order, the wall clock in milliseconds. The indexes of sealed segments are loaded
+    as far as ages are compared. Raises CorruptBatch when an index has to be rebuilt from damaged bytes.
+    """
+    first = _below_log_start(segments, log_start_offset)
+    if not config.deletes:
+        return first
+    ends = [segment.base_offset for segment in segments[1:]] + [log_end_offset]
+    readable = 0
+    while readable < len(segments) and ends[readable] <= up_to and segments[readable].size > 0:
+        readable += 1
+    if config.retention_bytes >= 0:
+        excess = sum(segment.size for segment in segments[first:]) - config.retention_bytes
+        while first < readable and excess >= segments[first].size:
+            excess -= segments[first].size
+            first += 1
+    if config.retention_ms >= 0:
+        while first < readable and now_ms - _latest_ms(segments[first], config) > config.retention_ms:
+            first += 1
+    return first
+
+
+def _below_log_start(segments: Sequence[Segment], log_start_offset: int) -> int:
+    count = 0
+    while count + 1 < len(segments) and segments[count + 1].base_offset <= log_start_offset:
+        count += 1
+    return count
+
+
+def _latest_ms(segment: Segment, config: LogConfig) -> int:
+    segment.load_indexes(config.index_interval_bytes)
+    return segment.max_timestamp_ms if segment.max_timestamp_ms >= 0 else segment.modified_ms()
