@@ -1,0 +1,1 @@
+"""Kafka's wire protocol: messages declared once, two codecs derived from the declarations. No I/O."""

@@ -1,0 +1,28 @@
+"""DeleteGroups (42): remove empty groups with all their offsets."""
+
+from protocol.kinds import Array, Int16, Int32, NullableString, String
+from protocol.schema import request, response, since, struct
+
+
+@request(api_key=42, versions="0-3", flexible="2+")
+class DeleteGroupsRequest:
+    """v2 flexible"""
+
+    groups_names: Array[String]
+
+
+@struct
+class DeletableGroupResult:
+    """What became of one group."""
+
+    group_id: String
+    error_code: Int16
+    error_message: NullableString = since("3+", default=None)
+
+
+@response(api_key=42, versions="0-3", flexible="2+")
+class DeleteGroupsResponse:
+    """v3 error message for each group"""
+
+    throttle_time_ms: Int32 = since(default=0)
+    results: Array[DeletableGroupResult]

@@ -1,0 +1,22 @@
+"""Heartbeat (12): the member lives; the answer tells it when to rejoin."""
+
+from protocol.kinds import Int16, Int32, NullableString, String
+from protocol.schema import request, response, since
+
+
+@request(api_key=12, versions="0-4", flexible="4+")
+class HeartbeatRequest:
+    """v3 static members (KIP-345)"""
+
+    group_id: String
+    generation_id: Int32
+    member_id: String
+    group_instance_id: NullableString = since("3+", default=None)
+
+
+@response(api_key=12, versions="0-4", flexible="4+")
+class HeartbeatResponse:
+    """v1 throttle time"""
+
+    throttle_time_ms: Int32 = since("1+", default=0)
+    error_code: Int16

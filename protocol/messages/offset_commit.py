@@ -1,0 +1,62 @@
+"""OffsetCommit (8): store how far a group has come."""
+
+from protocol.kinds import ZERO_UUID, Array, Int16, Int32, Int64, NullableString, String, Uuid
+from protocol.schema import request, response, since, struct
+
+
+@struct
+class OffsetCommitRequestPartition:
+    """One partition's offset: the next record to read."""
+
+    partition_index: Int32
+    committed_offset: Int64
+    commit_timestamp: Int64 = since("1", default=-1)
+    committed_leader_epoch: Int32 = since("6+", default=-1)
+    committed_metadata: NullableString = since(default=None)
+
+
+@struct
+class OffsetCommitRequestTopic:
+    """A topic, by name up to v9, by id from v10 on."""
+
+    name: String = since("0-9", default="")
+    topic_id: Uuid = since("10+", default=ZERO_UUID)
+    partitions: Array[OffsetCommitRequestPartition]
+
+
+@request(api_key=8, versions="0-10", flexible="8+")
+class OffsetCommitRequest:
+    """v1 member and commit timestamp · v2 retention time (till v4) · v6 leader epoch (KIP-320) · v7 static
+    members (KIP-345) · v9 usable by KIP-848 members · v10 topic ids"""
+
+    group_id: String
+    generation_id_or_member_epoch: Int32 = since("1+", default=-1)
+    member_id: String = since("1+", default="")
+    group_instance_id: NullableString = since("7+", default=None)
+    retention_time_ms: Int64 = since("2-4", default=-1)
+    topics: Array[OffsetCommitRequestTopic]
+
+
+@struct
+class OffsetCommitResponsePartition:
+    """What became of one partition's offset."""
+
+    partition_index: Int32
+    error_code: Int16
+
+
+@struct
+class OffsetCommitResponseTopic:
+    """A topic, as the request named it."""
+
+    name: String = since("0-9", default="")
+    topic_id: Uuid = since("10+", default=ZERO_UUID)
+    partitions: Array[OffsetCommitResponsePartition]
+
+
+@response(api_key=8, versions="0-10", flexible="8+")
+class OffsetCommitResponse:
+    """v3 throttle time · v10 topic ids. A group's error is repeated on every partition."""
+
+    throttle_time_ms: Int32 = since("3+", default=0)
+    topics: Array[OffsetCommitResponseTopic]

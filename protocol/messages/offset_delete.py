@@ -1,0 +1,52 @@
+"""OffsetDelete (47): forget a group's offsets of topics that it does not read."""
+
+from protocol.kinds import Array, Int16, Int32, String
+from protocol.schema import request, response, since, struct
+
+
+@struct
+class OffsetDeleteRequestPartition:
+    """A partition whose offset goes."""
+
+    partition_index: Int32
+
+
+@struct
+class OffsetDeleteRequestTopic:
+    """A topic of the request."""
+
+    name: String
+    partitions: Array[OffsetDeleteRequestPartition]
+
+
+@request(api_key=47, versions="0")
+class OffsetDeleteRequest:
+    """KIP-496"""
+
+    group_id: String
+    topics: Array[OffsetDeleteRequestTopic]
+
+
+@struct
+class OffsetDeleteResponsePartition:
+    """What became of one partition's offset."""
+
+    partition_index: Int32
+    error_code: Int16
+
+
+@struct
+class OffsetDeleteResponseTopic:
+    """A topic of the response."""
+
+    name: String
+    partitions: Array[OffsetDeleteResponsePartition]
+
+
+@response(api_key=47, versions="0")
+class OffsetDeleteResponse:
+    """The error comes before the throttle time here, as Kafka has it."""
+
+    error_code: Int16
+    throttle_time_ms: Int32 = since(default=0)
+    topics: Array[OffsetDeleteResponseTopic] = since(default=[])

@@ -1,0 +1,36 @@
+"""SyncGroup (14): the leader hands in the assignment, every member fetches its part."""
+
+from protocol.kinds import Array, Bytes, Int16, Int32, NullableString, String
+from protocol.schema import request, response, since, struct
+
+
+@struct
+class SyncGroupRequestAssignment:
+    """What the leader assigns to one member."""
+
+    member_id: String
+    assignment: Bytes
+
+
+@request(api_key=14, versions="0-5", flexible="4+")
+class SyncGroupRequest:
+    """v3 static members (KIP-345) · v5 protocol type and name (KIP-559), mandatory"""
+
+    group_id: String
+    generation_id: Int32
+    member_id: String
+    group_instance_id: NullableString = since("3+", default=None)
+    protocol_type: NullableString = since("5+", default=None)
+    protocol_name: NullableString = since("5+", default=None)
+    assignments: Array[SyncGroupRequestAssignment]
+
+
+@response(api_key=14, versions="0-5", flexible="4+")
+class SyncGroupResponse:
+    """v1 throttle time · v5 protocol type and name"""
+
+    throttle_time_ms: Int32 = since("1+", default=0)
+    error_code: Int16
+    protocol_type: NullableString = since("5+", default=None)
+    protocol_name: NullableString = since("5+", default=None)
+    assignment: Bytes

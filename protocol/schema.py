@@ -1,0 +1,217 @@
+"""Declaring a message once: versions, nullability, tags and defaults stand on the field's own line.
+
+    @request(api_key=12, versions="0-4", flexible="4+")
+    class HeartbeatRequest:
+        group_id: String
+        generation_id: Int32
+        member_id: String
+        group_instance_id: NullableString = since("3+", default=None)
+
+The decorators turn the class into a keyword-only, slotted dataclass, so that it is what the rest of the
+program uses; `layout(cls, version)` lists the fields of one version in wire order, and is all that the
+codecs know of a message.
+"""
+
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    TypeVar,
+    Union,
+    cast,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from protocol.kinds import Kind
+
+T = TypeVar("T")
+
+_METADATA_KEY: Final = "protocol"
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRange:
+    """Versions `first` to `last`, both included; empty when last < first."""
+
+    first: int
+    last: int
+
+    def __contains__(self, version: int) -> bool:
+        return self.first <= version <= self.last
+
+    @staticmethod
+    def parse(text: str) -> "VersionRange":
+        """Read Kafka's notation: "3" one version, "0-9" a span, "6+" from there on, "none" nothing."""
+        if text == "none":
+            return VersionRange(0, -1)
+        if text.endswith("+"):
+            return VersionRange(int(text[:-1]), 32767)
+        first, _, last = text.partition("-")
+        return VersionRange(int(first), int(last or first))
+
+
+ALL_VERSIONS: Final = VersionRange(0, 32767)
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What a field's line says: the versions that carry it, those in which it may be null (None: wherever
+    its type admits it), and its tag when it travels in the tagged section."""
+
+    versions: VersionRange = ALL_VERSIONS
+    nullable: VersionRange | None = None
+    tag: int | None = None
+
+
+def _declare(declared: Declared, default: Any) -> Any:
+    metadata = {_METADATA_KEY: declared}
+    if isinstance(default, list):
+        assert not default, "an array's default is null or empty"
+        return field(default_factory=list, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def since(versions: str = "0+", *, default: Any = MISSING, nullable: str | None = None) -> Any:
+    """A field that only some versions carry, or that has Kafka's default, or that is nullable in some."""
+    null = None if nullable is None else VersionRange.parse(nullable)
+    return _declare(Declared(VersionRange.parse(versions), null), default)
+
+
+def tagged(tag: int, versions: str, *, default: Any) -> Any:
+    """A field of the tagged section; it is not sent while it equals `default`."""
+    return _declare(Declared(VersionRange.parse(versions), None, tag), default)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageInfo:
+    """The wire facts of a message: its API key (-1 for data that is no request or response), its versions,
+    those with flexible encoding, and whether it is a "request", a "response" or "data"."""
+
+    api_key: int
+    versions: VersionRange
+    flexible: VersionRange
+    role: str
+
+
+def _slotted(cls: type[T]) -> type[T]:
+    return dataclass(slots=True, kw_only=True)(cls)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(since, tagged))
+def struct(cls: type[T]) -> type[T]:
+    """A struct nested in messages; its fields' versions are those of the message around it."""
+    return _slotted(cls)
+
+
+_INFO: dict[type[Any], MessageInfo] = {}
+
+
+def _message(role: str, api_key: int, versions: str, flexible: str) -> Callable[[type[T]], type[T]]:
+    info = MessageInfo(api_key, VersionRange.parse(versions), VersionRange.parse(flexible), role)
+
+    def decorate(cls: type[T]) -> type[T]:
+        message = _slotted(cls)
+        _INFO[message] = info
+        return message
+
+    return decorate
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(since, tagged))
+def request(api_key: int, versions: str, flexible: str = "none") -> Callable[[type[T]], type[T]]:
+    """A request of the API `api_key`."""
+    return _message("request", api_key, versions, flexible)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(since, tagged))
+def response(api_key: int, versions: str, flexible: str = "none") -> Callable[[type[T]], type[T]]:
+    """The response of the API `api_key`."""
+    return _message("response", api_key, versions, flexible)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(since, tagged))
+def data(versions: str, flexible: str = "none") -> Callable[[type[T]], type[T]]:
+    """Data in Kafka's encoding that is no message of its own: log records, the consumer protocol."""
+    return _message("data", -1, versions, flexible)
+
+
+def message_info(cls: type[Any]) -> MessageInfo:
+    """The wire facts of a declared message class; KeyError for anything else."""
+    return _INFO[cls]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldType:
+    """The type of a field or of an array's element: one of a primitive `kind`, an array (`element`), a
+    struct (`struct_class`). `nullable` holds for the version that was asked for."""
+
+    kind: Kind
+    nullable: bool = False
+    element: "FieldType | None" = None
+    struct_class: type[Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldLayout:
+    """One field of one version: its Python name, its type, its tag (None: it has a place of its own)."""
+
+    name: str
+    type: FieldType
+    tag: int | None
+    default: Any
+
+
+_STRUCT: Final = Kind("struct")
+
+
+def _field_type(hint: Any, nullable: bool) -> FieldType:
+    if get_origin(hint) is Annotated:
+        inner, kind = get_args(hint)
+        assert isinstance(kind, Kind), hint
+        if kind.name != "array":
+            return FieldType(kind, kind.nullable and nullable)
+        if kind.nullable:
+            inner = next(option for option in get_args(inner) if option is not NoneType)
+        (element,) = get_args(inner)
+        return FieldType(kind, kind.nullable and nullable, _field_type(element, True))
+    if get_origin(hint) in (Union, UnionType):
+        inner = next(option for option in get_args(hint) if option is not NoneType)
+        return FieldType(_STRUCT, nullable, None, inner)
+    return FieldType(_STRUCT, False, None, hint)
+
+
+def field_default(declared_field: Any) -> Any:
+    """The default of a dataclass field, a fresh list for arrays; MISSING when the field is required."""
+    if declared_field.default_factory is not MISSING:
+        return declared_field.default_factory()
+    return declared_field.default
+
+
+@cache
+def layout(cls: type[Any], version: int) -> tuple[FieldLayout, ...]:
+    """The fields that `version` of a message or struct carries, in wire order, tagged ones in tag order at
+    the end."""
+    hints = get_type_hints(cls, include_extras=True)
+    plain: list[FieldLayout] = []
+    in_tags: list[FieldLayout] = []
+    for declared_field in fields(cls):
+        declared = cast("Declared", declared_field.metadata.get(_METADATA_KEY, Declared()))
+        if version not in declared.versions:
+            continue
+        nullable = declared.nullable is None or version in declared.nullable
+        entry = FieldLayout(
+            declared_field.name,
+            _field_type(hints[declared_field.name], nullable),
+            declared.tag,
+            field_default(declared_field),
+        )
+        (plain if declared.tag is None else in_tags).append(entry)
+    in_tags.sort(key=lambda entry: cast("int", entry.tag))
+    return (*plain, *in_tags)
