@@ -84,9 +84,10 @@ def since(versions: str = "0+", *, default: Any = MISSING, nullable: str | None 
     return _declare(Declared(VersionRange.parse(versions), null), default)
 
 
-def tagged(tag: int, versions: str, *, default: Any) -> Any:
+def tagged(tag: int, versions: str, *, default: Any, nullable: str | None = None) -> Any:
     """A field of the tagged section; it is not sent while it equals `default`."""
-    return _declare(Declared(VersionRange.parse(versions), None, tag), default)
+    null = None if nullable is None else VersionRange.parse(nullable)
+    return _declare(Declared(VersionRange.parse(versions), null, tag), default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +188,10 @@ def _field_type(hint: Any, nullable: bool) -> FieldType:
     return FieldType(_STRUCT, False, None, hint)
 
 
+def _is_struct(hint: Any) -> bool:
+    return get_origin(hint) is not Annotated
+
+
 def field_default(declared_field: Any) -> Any:
     """The default of a dataclass field, a fresh list for arrays; MISSING when the field is required."""
     if declared_field.default_factory is not MISSING:
@@ -205,7 +210,9 @@ def layout(cls: type[Any], version: int) -> tuple[FieldLayout, ...]:
         declared = cast("Declared", declared_field.metadata.get(_METADATA_KEY, Declared()))
         if version not in declared.versions:
             continue
-        nullable = declared.nullable is None or version in declared.nullable
+        # A tagged struct that is None is left out of the section; it carries no null marker of its own.
+        by_type = declared.tag is None or not _is_struct(hints[declared_field.name])
+        nullable = by_type if declared.nullable is None else version in declared.nullable
         entry = FieldLayout(
             declared_field.name,
             _field_type(hints[declared_field.name], nullable),

@@ -1,0 +1,46 @@
+"""CreatePartitions (37): give topics more partitions."""
+
+from protocol.kinds import Array, Bool, Int16, Int32, NullableArray, NullableString, String
+from protocol.schema import request, response, since, struct
+
+
+@struct
+class CreatePartitionsAssignment:
+    """The brokers that hold one new partition."""
+
+    broker_ids: Array[Int32]
+
+
+@struct
+class CreatePartitionsTopic:
+    """A topic to grow and its new partition count."""
+
+    name: String
+    count: Int32
+    assignments: NullableArray[CreatePartitionsAssignment] = since(default=None)
+
+
+@request(api_key=37, versions="0-3", flexible="2+")
+class CreatePartitionsRequest:
+    """`count` is the new total."""
+
+    topics: Array[CreatePartitionsTopic]
+    timeout_ms: Int32
+    validate_only: Bool
+
+
+@struct
+class CreatePartitionsTopicResult:
+    """What became of one topic."""
+
+    name: String
+    error_code: Int16
+    error_message: NullableString = since(default=None)
+
+
+@response(api_key=37, versions="0-3", flexible="2+")
+class CreatePartitionsResponse:
+    """v2 flexible"""
+
+    throttle_time_ms: Int32 = since(default=0)
+    results: Array[CreatePartitionsTopicResult]

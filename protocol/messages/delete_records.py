@@ -1,0 +1,53 @@
+"""DeleteRecords (21): move the start of a partition forward (KIP-107)."""
+
+from protocol.kinds import Array, Int16, Int32, Int64, String
+from protocol.schema import request, response, since, struct
+
+
+@struct
+class DeleteRecordsPartition:
+    """Everything before `offset` goes."""
+
+    partition_index: Int32
+    offset: Int64
+
+
+@struct
+class DeleteRecordsTopic:
+    """A topic of the request."""
+
+    name: String
+    partitions: Array[DeleteRecordsPartition]
+
+
+@request(api_key=21, versions="0-2", flexible="2+")
+class DeleteRecordsRequest:
+    """An offset of -1 means the high watermark."""
+
+    topics: Array[DeleteRecordsTopic]
+    timeout_ms: Int32
+
+
+@struct
+class DeleteRecordsPartitionResult:
+    """What became of one partition."""
+
+    partition_index: Int32
+    low_watermark: Int64
+    error_code: Int16
+
+
+@struct
+class DeleteRecordsTopicResult:
+    """A topic of the response."""
+
+    name: String
+    partitions: Array[DeleteRecordsPartitionResult]
+
+
+@response(api_key=21, versions="0-2", flexible="2+")
+class DeleteRecordsResponse:
+    """`low_watermark` is the new start."""
+
+    throttle_time_ms: Int32 = since(default=0)
+    topics: Array[DeleteRecordsTopicResult]

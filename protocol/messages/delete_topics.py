@@ -1,0 +1,39 @@
+"""DeleteTopics (20): remove topics, by name or by id."""
+
+from protocol.kinds import ZERO_UUID, Array, Int16, Int32, NullableString, String, Uuid
+from protocol.schema import request, response, since, struct
+
+
+@struct
+class DeleteTopicState:
+    """A topic, by name or by id."""
+
+    name: NullableString = since(default=None)
+    topic_id: Uuid
+
+
+@request(api_key=20, versions="0-6", flexible="4+")
+class DeleteTopicsRequest:
+    """v6 topics by id (KIP-516)"""
+
+    topics: Array[DeleteTopicState] = since("6+", default=[])
+    topic_names: Array[String] = since("0-5", default=[])
+    timeout_ms: Int32
+
+
+@struct
+class DeletableTopicResult:
+    """What became of one topic."""
+
+    name: NullableString = since(nullable="6+", default=None)
+    topic_id: Uuid = since("6+", default=ZERO_UUID)
+    error_code: Int16
+    error_message: NullableString = since("5+", default=None)
+
+
+@response(api_key=20, versions="0-6", flexible="4+")
+class DeleteTopicsResponse:
+    """v1 throttle time · v5 error message · v6 topic id"""
+
+    throttle_time_ms: Int32 = since("1+", default=0)
+    responses: Array[DeletableTopicResult]

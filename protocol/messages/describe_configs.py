@@ -1,0 +1,65 @@
+"""DescribeConfigs (32): the configuration of topics and brokers."""
+
+from protocol.kinds import Array, Bool, Int8, Int16, Int32, NullableArray, NullableString, String
+from protocol.schema import request, response, since, struct
+
+
+@struct
+class DescribeConfigsResource:
+    """A topic or broker; null keys ask for all configs."""
+
+    resource_type: Int8
+    resource_name: String
+    configuration_keys: NullableArray[String] = since(default=None)
+
+
+@request(api_key=32, versions="0-4", flexible="4+")
+class DescribeConfigsRequest:
+    """v1 synonyms (KIP-226) · v3 documentation (KIP-569)"""
+
+    resources: Array[DescribeConfigsResource]
+    include_synonyms: Bool = since("1+", default=False)
+    include_documentation: Bool = since("3+", default=False)
+
+
+@struct
+class DescribeConfigsSynonym:
+    """A place that the value could have come from."""
+
+    name: String
+    value: NullableString = since(default=None)
+    source: Int8
+
+
+@struct
+class DescribeConfigsResourceResult:
+    """One config entry."""
+
+    name: String
+    value: NullableString = since(default=None)
+    read_only: Bool
+    config_source: Int8 = since("1+", default=-1)
+    is_default: Bool = since("0", default=False)
+    is_sensitive: Bool
+    synonyms: Array[DescribeConfigsSynonym] = since("1+", default=[])
+    config_type: Int8 = since("3+", default=0)
+    documentation: NullableString = since("3+", default=None)
+
+
+@struct
+class DescribeConfigsResult:
+    """The configs of one resource."""
+
+    error_code: Int16
+    error_message: NullableString = since(default=None)
+    resource_type: Int8
+    resource_name: String
+    configs: Array[DescribeConfigsResourceResult]
+
+
+@response(api_key=32, versions="0-4", flexible="4+")
+class DescribeConfigsResponse:
+    """v1 source in place of is_default, synonyms · v3 type and documentation"""
+
+    throttle_time_ms: Int32 = since(default=0)
+    results: Array[DescribeConfigsResult]

@@ -1,0 +1,38 @@
+"""FindCoordinator (10): which broker coordinates a group or a transaction."""
+
+from protocol.kinds import Array, Int8, Int16, Int32, NullableString, String
+from protocol.schema import request, response, since, struct
+
+
+@request(api_key=10, versions="0-6", flexible="3+")
+class FindCoordinatorRequest:
+    """v1 key type · v4 several keys (KIP-699) · v6 share groups (KIP-932)"""
+
+    key: String = since("0-3", default="")
+    key_type: Int8 = since("1+", default=0)
+    coordinator_keys: Array[String] = since("4+", default=[])
+
+
+@struct
+class Coordinator:
+    """Where one key is coordinated."""
+
+    key: String
+    node_id: Int32
+    host: String
+    port: Int32
+    error_code: Int16
+    error_message: NullableString = since(default=None)
+
+
+@response(api_key=10, versions="0-6", flexible="3+")
+class FindCoordinatorResponse:
+    """v1 throttle time, error message · v4 an answer for each key"""
+
+    throttle_time_ms: Int32 = since("1+", default=0)
+    error_code: Int16 = since("0-3", default=0)
+    error_message: NullableString = since("1-3", default=None)
+    node_id: Int32 = since("0-3", default=0)
+    host: String = since("0-3", default="")
+    port: Int32 = since("0-3", default=0)
+    coordinators: Array[Coordinator] = since("4+", default=[])

@@ -1,0 +1,48 @@
+"""IncrementalAlterConfigs (44): set, delete, append to or subtract from configs (KIP-339)."""
+
+from protocol.kinds import Array, Bool, Int8, Int16, Int32, NullableString, String
+from protocol.schema import request, response, since, struct
+
+
+@struct
+class AlterableConfig:
+    """One change: operation 0 set, 1 delete, 2 append, 3 subtract."""
+
+    name: String
+    config_operation: Int8
+    value: NullableString = since(default=None)
+
+
+@struct
+class AlterConfigsResource:
+    """A resource and the changes to it."""
+
+    resource_type: Int8
+    resource_name: String
+    configs: Array[AlterableConfig]
+
+
+@request(api_key=44, versions="0-1", flexible="1+")
+class IncrementalAlterConfigsRequest:
+    """v1 flexible"""
+
+    resources: Array[AlterConfigsResource]
+    validate_only: Bool
+
+
+@struct
+class AlterConfigsResourceResponse:
+    """What became of one resource."""
+
+    error_code: Int16
+    error_message: NullableString = since(default=None)
+    resource_type: Int8
+    resource_name: String
+
+
+@response(api_key=44, versions="0-1", flexible="1+")
+class IncrementalAlterConfigsResponse:
+    """v1 flexible"""
+
+    throttle_time_ms: Int32 = since(default=0)
+    responses: Array[AlterConfigsResourceResponse]

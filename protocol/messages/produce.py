@@ -1,0 +1,90 @@
+"""Produce (0): append record batches."""
+
+from protocol.kinds import ZERO_UUID, Array, Int16, Int32, Int64, NullableString, Records, String, Uuid
+from protocol.schema import request, response, since, struct, tagged
+
+
+@struct
+class PartitionProduceData:
+    """The record batch for one partition."""
+
+    index: Int32
+    records: Records = since(default=None)
+
+
+@struct
+class TopicProduceData:
+    """A topic, by name up to v12, by id from v13 on."""
+
+    name: String = since("0-12", default="")
+    topic_id: Uuid = since("13+", default=ZERO_UUID)
+    partition_data: Array[PartitionProduceData]
+
+
+@request(api_key=0, versions="0-13", flexible="9+")
+class ProduceRequest:
+    """v3 record batches v2, transactional id · v9 flexible · v13 topic ids (KIP-516)"""
+
+    transactional_id: NullableString = since("3+", default=None)
+    acks: Int16
+    timeout_ms: Int32
+    topic_data: Array[TopicProduceData]
+
+
+@struct
+class BatchIndexAndErrorMessage:
+    """A record that made its batch be refused."""
+
+    batch_index: Int32
+    batch_index_error_message: NullableString = since(default=None)
+
+
+@struct
+class LeaderIdAndEpoch:
+    """Who leads the partition now."""
+
+    leader_id: Int32 = since(default=-1)
+    leader_epoch: Int32 = since(default=-1)
+
+
+@struct
+class PartitionProduceResponse:
+    """Where one batch went, or why it did not."""
+
+    index: Int32
+    error_code: Int16
+    base_offset: Int64
+    log_append_time_ms: Int64 = since("2+", default=-1)
+    log_start_offset: Int64 = since("5+", default=-1)
+    record_errors: Array[BatchIndexAndErrorMessage] = since("8+", default=[])
+    error_message: NullableString = since("8+", default=None)
+    current_leader: LeaderIdAndEpoch | None = tagged(0, "10+", default=None)
+
+
+@struct
+class TopicProduceResponse:
+    """A topic of the response."""
+
+    name: String = since("0-12", default="")
+    topic_id: Uuid = since("13+", default=ZERO_UUID)
+    partition_responses: Array[PartitionProduceResponse]
+
+
+@struct
+class NodeEndpoint:
+    """The address of a broker that is named as a leader."""
+
+    node_id: Int32
+    host: String
+    port: Int32
+    rack: NullableString = since(default=None)
+
+
+@response(api_key=0, versions="0-13", flexible="9+")
+class ProduceResponse:
+    """v1 throttle time · v2 log append time · v5 log start offset · v8 record errors (KIP-467) · v10
+    current leader (KIP-951) · v13 topic ids"""
+
+    responses: Array[TopicProduceResponse]
+    throttle_time_ms: Int32 = since("1+", default=0)
+    node_endpoints: Array[NodeEndpoint] = tagged(0, "10+", default=[])
