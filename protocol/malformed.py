@@ -1,0 +1,6 @@
+"""The one exception that bytes from outside can cause."""
+
+
+class Malformed(Exception):
+    """The bytes are no message of the expected type and version. The text says where and why; the
+    connection that sent them is closed."""
