@@ -1,0 +1,1 @@
+"""Stock clients run their consumer groups over real sockets."""

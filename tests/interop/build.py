@@ -1,0 +1,126 @@
+"""Build the drivers that are not Python, once, into a cache inside the checkout.
+
+A build's directory is named after a digest of its sources, so a changed source builds anew and nothing that is
+in use is ever overwritten. A lock file lets several test processes share the cache.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CHECKOUT = os.path.dirname(os.path.dirname(HERE))
+CLIENTS = os.path.join(HERE, "clients")
+CACHE = os.path.join(CHECKOUT, ".cache", "interop")
+BUILD_TIMEOUT_S = 900
+MORE_PLACES = ("/usr/local/go/bin", "/usr/local/bin")
+
+
+class CannotBuild(Exception):
+    """A tool is missing, or what it needs could not be downloaded; the text says which."""
+
+
+def tool(name: str) -> str:
+    """Return the path of a program; raise CannotBuild where the machine has none."""
+    found = shutil.which(name) or shutil.which(name, path=os.pathsep.join(MORE_PLACES))
+    if found is None:
+        raise CannotBuild(f"{name} is not installed")
+    return found
+
+
+def _run(command: list[str], directory: str) -> None:
+    try:
+        done = subprocess.run(
+            command,
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=BUILD_TIMEOUT_S,
+        )
+    except subprocess.TimeoutExpired:
+        raise CannotBuild(f"{os.path.basename(command[0])} did not finish in {BUILD_TIMEOUT_S} s") from None
+    if done.returncode != 0:
+        said = (done.stderr.strip() or done.stdout.strip())[-600:]
+        raise CannotBuild(f"{os.path.basename(command[0])} {command[1]} failed: {said}")
+
+
+def _digest(sources: Iterable[str]) -> str:
+    digest = hashlib.sha256()
+    for path in sources:
+        with open(path, "rb") as source:
+            content = source.read()
+        digest.update(f"{os.path.basename(path)} {len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()[:16]
+
+
+def _once(name: str, sources: list[str], build: Callable[[str], None]) -> str:
+    """Return the directory that holds the build of these sources, building it at most once."""
+    target = os.path.join(CACHE, f"{name}-{_digest(sources)}")
+    os.makedirs(CACHE, exist_ok=True)
+    with open(os.path.join(CACHE, f"{name}.lock"), "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.path.isdir(target):
+            fresh = f"{target}.partial"
+            shutil.rmtree(fresh, ignore_errors=True)
+            os.makedirs(fresh)
+            for path in sources:
+                shutil.copy(path, fresh)
+            build(fresh)
+            os.rename(fresh, target)
+    return target
+
+
+def kafkajs() -> list[str]:
+    """Install kafkajs from its lock file; return the command that runs the driver."""
+    node, npm = tool("node"), tool("npm")
+    folder = os.path.join(CLIENTS, "kafkajs")
+    sources = [
+        os.path.join(folder, name) for name in ("driver.js", "package.json", "package-lock.json", ".npmrc")
+    ]
+    install = [npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
+    target = _once("kafkajs", sources, lambda fresh: _run(install, fresh))
+    return [node, os.path.join(target, "driver.js")]
+
+
+def java() -> list[str]:
+    """Fetch the Java client's jars and compile the driver; return the command that runs it."""
+    virtual_machine, compiler, maven = tool("java"), tool("javac"), tool("mvn")
+    folder = os.path.join(CLIENTS, "java")
+    copy = [
+        maven,
+        "-q",
+        "-B",
+        "dependency:copy-dependencies",
+        "-DincludeScope=runtime",
+        "-DoutputDirectory=jars",
+    ]
+
+    def build(fresh: str) -> None:
+        _run(copy, fresh)
+        _run([compiler, "-cp", "jars/*", "-d", "classes", "Driver.java"], fresh)
+
+    target = _once("java", [os.path.join(folder, name) for name in ("Driver.java", "pom.xml")], build)
+    class_path = os.pathsep.join((os.path.join(target, "classes"), os.path.join(target, "jars", "*")))
+    quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx128m"]
+    return [
+        virtual_machine,
+        *quick,
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=info",
+        "-cp",
+        class_path,
+        "Driver",
+    ]
+
+
+def franz_go() -> list[str]:
+    """Compile the franz-go driver; return the command that runs it."""
+    go = tool("go")
+    folder = os.path.join(CLIENTS, "franz_go")
+    sources = [os.path.join(folder, name) for name in ("main.go", "go.mod", "go.sum")]
+    target = _once("franz_go", sources, lambda fresh: _run([go, "build", "-o", "driver", "."], fresh))
+    return [os.path.join(target, "driver")]

@@ -1,0 +1,157 @@
+"""confluent-kafka (librdkafka) as a group member or producer."""
+
+import argparse
+
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+    libversion,
+    version,
+)
+
+from tests.interop.clients.conversation import Commands, Partition, emit, pairs, parse_options
+
+
+class Member:
+    """One librdkafka consumer that tells what its group does."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        """Subscribe; the group is joined by the first polls."""
+        self._owned: set[Partition] = set()
+        self._cooperative = options.assignor == "cooperative-sticky"
+        settings = {
+            "bootstrap.servers": options.bootstrap,
+            "group.id": options.group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "partition.assignment.strategy": options.assignor,
+            "session.timeout.ms": options.session_timeout_ms,
+            "heartbeat.interval.ms": options.heartbeat_ms,
+            "max.poll.interval.ms": options.rebalance_timeout_ms,
+            "topic.metadata.refresh.interval.ms": options.metadata_max_age_ms,
+            "fetch.wait.max.ms": 100,
+            "reconnect.backoff.max.ms": 500,
+        }
+        if options.instance_id:
+            settings["group.instance.id"] = options.instance_id
+        self._consumer = Consumer(settings)
+        self._subscribe([f"^{options.pattern}"] if options.pattern else options.topics)
+
+    def _subscribe(self, topics: list[str]) -> None:
+        self._consumer.subscribe(
+            topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+        )
+
+    def _assigned(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        fresh = {(p.topic, p.partition) for p in partitions}
+        self._owned = self._owned | fresh if self._cooperative else fresh
+        emit("assigned", partitions=pairs(self._owned))
+
+    def _revoked(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        gone = {(p.topic, p.partition) for p in partitions}
+        self._owned -= gone
+        emit("revoked", partitions=pairs(gone))
+
+    def _lost(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        gone = {(p.topic, p.partition) for p in partitions}
+        self._owned -= gone
+        emit("lost", partitions=pairs(gone))
+
+    def _commit(self) -> None:
+        try:
+            done = self._consumer.commit(asynchronous=False)
+        except KafkaException as failure:
+            error = failure.args[0]
+            if error.code() == KafkaError._NO_OFFSET:
+                emit("committed", offsets=[])
+            else:
+                emit("error", name=error.name(), message=error.str(), fatal=error.fatal())
+            return
+        emit("committed", offsets=[[p.topic, p.partition, p.offset] for p in done or []])
+
+    def run(self, commands: Commands) -> None:
+        """Poll until told to leave."""
+        while True:
+            command = commands.next()
+            if command == ["commit"]:
+                self._commit()
+            elif command == ["leave"]:
+                break
+            elif command and command[0] == "subscribe":
+                self._subscribe(command[1].split(","))
+            message = self._consumer.poll(0.05)
+            if message is None:
+                continue
+            error = message.error()
+            if error is not None:
+                emit("error", name=error.name(), message=error.str(), fatal=error.fatal())
+                continue
+            emit(
+                "record",
+                topic=message.topic(),
+                partition=message.partition(),
+                offset=message.offset(),
+                value=(message.value() or b"").decode(),
+            )
+        self._consumer.close()
+        emit("closed")
+
+
+def _transact(producer: Producer) -> bool:
+    try:
+        producer.init_transactions(20)
+        producer.begin_transaction()
+    except KafkaException as failure:
+        error = failure.args[0]
+        emit("error", name=error.name(), message=error.str(), fatal=error.fatal() or not error.retriable())
+        return False
+    return True
+
+
+def produce(options: argparse.Namespace) -> None:
+    """Send the asked number of records and tell how it went."""
+    settings = {
+        "bootstrap.servers": options.bootstrap,
+        "enable.idempotence": options.idempotent,
+        "compression.codec": options.codec,
+        "linger.ms": 20,
+        "delivery.timeout.ms": 20000,
+    }
+    if options.transactional_id:
+        settings |= {"transactional.id": options.transactional_id, "enable.idempotence": True}
+    producer = Producer(settings)
+    if options.transactional_id and not _transact(producer):
+        return
+    delivered = 0
+
+    def on_delivery(error: KafkaError | None, _message: object) -> None:
+        nonlocal delivered
+        if error is None:
+            delivered += 1
+        else:
+            emit("error", name=error.name(), message=error.str(), fatal=error.fatal())
+
+    for number in range(options.count):
+        producer.produce(options.topic, value=f"{options.codec}-{number}", on_delivery=on_delivery)
+    producer.flush(30)
+    if options.transactional_id:
+        producer.commit_transaction(20)
+    emit("produced", count=delivered)
+    emit("closed")
+
+
+def main() -> None:
+    """Run as the options say."""
+    options = parse_options()
+    emit("ready", client="confluent-kafka", version=f"{version()[0]} (librdkafka {libversion()[0]})")
+    if options.mode == "produce":
+        produce(options)
+    else:
+        Member(options).run(Commands())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""kafka-python as a group member or producer."""
+
+import argparse
+
+import kafka
+from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from kafka.errors import KafkaError
+
+from tests.interop.clients.conversation import Commands, Partition, emit, pairs, parse_options
+
+ASSIGNORS = {
+    "range": RangePartitionAssignor,
+    "roundrobin": RoundRobinPartitionAssignor,
+    "sticky": StickyPartitionAssignor,
+    "cooperative-sticky": CooperativeStickyAssignor,
+}
+
+
+class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+    """Tells of each change of the assignment."""
+
+    def __init__(self, cooperative: bool) -> None:
+        """Start with nothing owned; `cooperative` says that an assignment adds to what is owned."""
+        self._owned: set[Partition] = set()
+        self._cooperative = cooperative
+
+    def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        """Tell what is owned now."""
+        fresh = {(p.topic, p.partition) for p in assigned}
+        self._owned = self._owned | fresh if self._cooperative else fresh
+        emit("assigned", partitions=pairs(self._owned))
+
+    def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
+        """Tell what was given back."""
+        self._gone("revoked", revoked)
+
+    def on_partitions_lost(self, lost: set[TopicPartition]) -> None:
+        """Tell what was taken."""
+        self._gone("lost", lost)
+
+    def _gone(self, event: str, partitions: set[TopicPartition]) -> None:
+        gone = {(p.topic, p.partition) for p in partitions}
+        self._owned -= gone
+        emit(event, partitions=pairs(gone))
+
+
+def _tell(failure: KafkaError) -> None:
+    emit(
+        "error",
+        name=type(failure).__name__,
+        message=str(failure),
+        fatal=not getattr(failure, "retriable", False),
+    )
+
+
+def _commit(consumer: KafkaConsumer) -> None:
+    try:
+        consumer.commit()
+    except KafkaError as failure:
+        _tell(failure)
+    else:
+        emit("committed", offsets=[])
+
+
+def consume(options: argparse.Namespace, commands: Commands) -> None:
+    """Be a member of the group until told to leave."""
+    consumer = KafkaConsumer(
+        bootstrap_servers=options.bootstrap,
+        group_id=options.group,
+        group_instance_id=options.instance_id or None,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        partition_assignment_strategy=(ASSIGNORS[options.assignor],),
+        session_timeout_ms=options.session_timeout_ms,
+        heartbeat_interval_ms=options.heartbeat_ms,
+        max_poll_interval_ms=options.rebalance_timeout_ms,
+        metadata_max_age_ms=options.metadata_max_age_ms,
+        fetch_max_wait_ms=100,
+        reconnect_backoff_max_ms=500,
+    )
+    listener = Listener(options.assignor == "cooperative-sticky")
+    if options.pattern:
+        consumer.subscribe(pattern=f"^{options.pattern}", listener=listener)
+    else:
+        consumer.subscribe(topics=options.topics, listener=listener)
+    while True:
+        command = commands.next()
+        if command == ["commit"]:
+            _commit(consumer)
+        elif command == ["leave"]:
+            break
+        elif command and command[0] == "subscribe":
+            consumer.subscribe(topics=command[1].split(","), listener=listener)
+        try:
+            polled = consumer.poll(timeout_ms=50)
+        except KafkaError as failure:
+            _tell(failure)
+            continue
+        for partition, records in polled.items():
+            for record in records:
+                emit(
+                    "record",
+                    topic=partition.topic,
+                    partition=partition.partition,
+                    offset=record.offset,
+                    value=(record.value or b"").decode(),
+                )
+    consumer.close()
+    emit("closed")
+
+
+def produce(options: argparse.Namespace) -> None:
+    """Send the asked number of records and tell how it went."""
+    try:
+        producer = KafkaProducer(
+            bootstrap_servers=options.bootstrap,
+            enable_idempotence=options.idempotent or bool(options.transactional_id),
+            transactional_id=options.transactional_id or None,
+            compression_type=None if options.codec == "none" else options.codec,
+            linger_ms=20,
+            acks="all",
+            max_block_ms=20000,
+        )
+        if options.transactional_id:
+            producer.init_transactions()
+            producer.begin_transaction()
+        sent = [
+            producer.send(options.topic, value=f"{options.codec}-{number}".encode())
+            for number in range(options.count)
+        ]
+        producer.flush(30)
+        for future in sent:
+            future.get(30)
+        if options.transactional_id:
+            producer.commit_transaction()
+        emit("produced", count=len(sent))
+        producer.close()
+    except KafkaError as failure:
+        _tell(failure)
+        return
+    emit("closed")
+
+
+def main() -> None:
+    """Run as the options say."""
+    options = parse_options()
+    emit("ready", client="kafka-python", version=kafka.__version__)
+    if options.mode == "produce":
+        produce(options)
+    else:
+        consume(options, Commands())
+
+
+if __name__ == "__main__":
+    main()

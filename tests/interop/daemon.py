@@ -1,0 +1,107 @@
+"""A groupd process for a test."""
+
+import os
+import queue
+import re
+import signal
+import subprocess
+import sys
+import threading
+from typing import IO
+
+from tests.interop.build import CHECKOUT
+
+READY = re.compile(r"groupd ready kafka=(\S+) http=(\S+) data=(.+)$")
+START_TIMEOUT_S = 20
+STOP_TIMEOUT_S = 20
+KEPT_STDERR_LINES = 400
+
+
+class Daemon:
+    """`groupd serve` on free ports of the loopback, with the test profile."""
+
+    def __init__(self, data_directory: str, *options: str) -> None:
+        """Start it and wait for its ready line."""
+        self._data_directory = data_directory
+        self._options = options
+        self.stderr: list[str] = []
+        self.bootstrap = "127.0.0.1:0"
+        self.http = "127.0.0.1:0"
+        self._start()
+
+    def _start(self) -> None:
+        self._process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "coordinator", "serve"),
+                *("--listen", self.bootstrap, "--http", self.http),
+                *("--data-dir", self._data_directory, "--profile", "test"),
+                *self._options,
+            ],
+            cwd=CHECKOUT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        ready: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._readers = [
+            threading.Thread(target=self._read_stdout, args=(self._process.stdout, ready), daemon=True),
+            threading.Thread(target=self._read_stderr, args=(self._process.stderr,), daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+        try:
+            line = ready.get(timeout=START_TIMEOUT_S)
+        except queue.Empty:
+            line = ""
+        found = READY.match(line)
+        if found is None:
+            self.kill()
+            raise AssertionError(f"groupd did not get ready; it printed {line!r}\n{self.report()}")
+        self.bootstrap, self.http = found.group(1), found.group(2)
+
+    def _read_stdout(self, lines: IO[str], ready: "queue.SimpleQueue[str]") -> None:
+        for line in lines:
+            ready.put(line.rstrip("\n"))
+        ready.put("")
+
+    def _read_stderr(self, lines: IO[str]) -> None:
+        for line in lines:
+            self.stderr.append(line.rstrip("\n"))
+            del self.stderr[:-KEPT_STDERR_LINES]
+
+    def _ended(self) -> int:
+        code = self._process.wait(STOP_TIMEOUT_S)
+        for reader in self._readers:
+            reader.join(10)
+        for pipe in (self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
+        return code
+
+    def stop(self) -> None:
+        """SIGTERM; it must exit with 0."""
+        self._process.send_signal(signal.SIGTERM)
+        code = self._ended()
+        assert code == 0, f"groupd exited with {code} on SIGTERM\n{self.report()}"
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._ended()
+
+    def restart(self, how: signal.Signals) -> None:
+        """Stop it with the signal and start it again on the same ports and data directory."""
+        if how == signal.SIGKILL:
+            self.kill()
+        else:
+            self.stop()
+        self._start()
+
+    def report(self) -> str:
+        """Return the end of its log, for a failure message."""
+        return "\n".join(["--- groupd's log", *self.stderr[-80:]])

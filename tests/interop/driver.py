@@ -1,0 +1,103 @@
+"""The drivers: which client each one holds, how it is started, and what that client can do."""
+
+import functools
+import importlib.util
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.interop import build
+
+CODECS = ("gzip", "snappy", "lz4", "zstd")
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """One stock client behind the protocol of `clients/conversation.py`."""
+
+    name: str
+    prepare: Callable[[], list[str]]
+    """Returns the command to run; raises CannotBuild where the machine lacks something."""
+    assignors: tuple[str, ...]
+    """The first is used where a test does not care."""
+    static_membership: bool = True
+    regex_finds_new_topics: bool = True
+    commits_by_itself: bool = False
+    """The client has no commit command: it commits in the background."""
+    codecs: tuple[str, ...] = ()
+    """What its producer can compress with; empty where the driver has no producer."""
+    idempotent: bool = True
+    transactional: bool = True
+
+    @property
+    def cooperative(self) -> bool:
+        """Whether the client has an incremental assignor."""
+        return "cooperative-sticky" in self.assignors
+
+    def __str__(self) -> str:
+        """Return the name, for test ids."""
+        return self.name
+
+
+def _python(module: str, *needs: str) -> list[str]:
+    for name in needs:
+        if importlib.util.find_spec(name) is None:
+            raise build.CannotBuild(f"the Python package {name} is not installed")
+    return [sys.executable, "-X", "faulthandler", "-m", f"tests.interop.clients.{module}"]
+
+
+def _kcat() -> list[str]:
+    try:
+        build.tool("kcat")
+    except build.CannotBuild:
+        build.tool("kafkacat")
+    return _python("kcat_driver")
+
+
+DRIVERS = (
+    Driver(
+        "confluent",
+        functools.partial(_python, "confluent_driver", "confluent_kafka"),
+        assignors=("range", "roundrobin", "cooperative-sticky"),
+        codecs=CODECS,
+    ),
+    Driver(
+        "kafka_python",
+        functools.partial(_python, "kafka_python_driver", "kafka"),
+        assignors=("range", "roundrobin", "sticky", "cooperative-sticky"),
+        codecs=("gzip",),
+    ),
+    Driver(
+        "aiokafka",
+        functools.partial(_python, "aiokafka_driver", "aiokafka"),
+        assignors=("roundrobin", "range", "sticky"),
+        codecs=CODECS,
+    ),
+    Driver(
+        "kcat",
+        _kcat,
+        assignors=("range", "roundrobin", "cooperative-sticky"),
+        commits_by_itself=True,
+    ),
+    Driver(
+        "kafkajs",
+        functools.cache(build.kafkajs),
+        assignors=("roundrobin",),
+        static_membership=False,
+        regex_finds_new_topics=False,
+        codecs=("gzip",),
+    ),
+    Driver(
+        "java",
+        functools.cache(build.java),
+        assignors=("range", "roundrobin", "sticky", "cooperative-sticky"),
+        codecs=CODECS,
+    ),
+    Driver(
+        "franz_go",
+        functools.cache(build.franz_go),
+        assignors=("cooperative-sticky", "range", "roundrobin", "sticky"),
+        codecs=CODECS,
+    ),
+)
+PRODUCERS = tuple(driver for driver in DRIVERS if driver.codecs)

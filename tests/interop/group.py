@@ -1,0 +1,82 @@
+"""A consumer group of one driver's members, as a test handles it."""
+
+import itertools
+
+from tests.interop.broker import Broker
+from tests.interop.driver import Driver
+from tests.interop.member import Board, Member, Partition, covered
+
+SESSION_TIMEOUT_MS = 3000
+HEARTBEAT_MS = 300
+REBALANCE_TIMEOUT_MS = 15000
+METADATA_MAX_AGE_MS = 500
+
+
+class Group:
+    """Members of one group over one broker, all with the same settings."""
+
+    def __init__(self, broker: Broker, driver: Driver, command: list[str], name: str, board: Board) -> None:
+        """Describe the group; nobody joins yet."""
+        self.name = name
+        self.broker = broker
+        self.driver = driver
+        self.board = board
+        board.broker_report = broker.report
+        self.assignor = driver.assignors[0]
+        self.session_timeout_ms = SESSION_TIMEOUT_MS
+        self.metadata_max_age_ms = 60_000
+        self._command = command
+        self._numbers = itertools.count(1)
+
+    def join(self, *topics: str, pattern: str = "", instance_id: str = "") -> Member:
+        """Start a member; it is in the group once it is assigned partitions."""
+        number = next(self._numbers)
+        arguments = {
+            "bootstrap": self.broker.bootstrap,
+            "group": self.name,
+            "topics": ",".join(topics),
+            "pattern": pattern,
+            "assignor": self.assignor,
+            "instance-id": instance_id,
+            "session-timeout-ms": self.session_timeout_ms,
+            "heartbeat-ms": HEARTBEAT_MS,
+            "rebalance-timeout-ms": REBALANCE_TIMEOUT_MS,
+            "metadata-max-age-ms": self.metadata_max_age_ms,
+        }
+        options = [
+            word for name, value in arguments.items() if value != "" for word in (f"--{name}", str(value))
+        ]
+        return Member(self.board, f"{self.driver.name}-{number}", [*self._command, *options])
+
+    def converge(self, members: list[Member], partitions: set[Partition], timeout_s: float = 30.0) -> None:
+        """Wait until these members share these partitions: all of them, none twice, nobody idle."""
+        names = ", ".join(member.name for member in members)
+        self.board.wait(
+            f"{names} to share {len(partitions)} partitions", lambda: covered(members, partitions), timeout_s
+        )
+
+    def consumed(
+        self, members: list[Member], expected: set[tuple[str, int, int]], timeout_s: float = 30.0
+    ) -> None:
+        """Wait until these members were delivered all of these records."""
+
+        def arrived() -> bool:
+            return expected <= {record for member in members for record in member.records()}
+
+        self.board.wait(f"{len(expected)} records to be consumed", arrived, timeout_s)
+
+    def commit(self, members: list[Member], expected: dict[Partition, int]) -> None:
+        """Let every member commit and wait until the broker has exactly these offsets."""
+        for member in members:
+            member.commit()
+        self.broker.wait_committed(self.name, expected)
+
+
+def partitions_of(topic: str, count: int) -> set[Partition]:
+    """Return the partitions 0 to count - 1 of a topic."""
+    return {(topic, partition) for partition in range(count)}
+
+
+def records_of(topic: str, count: int, first: int, end: int) -> set[tuple[str, int, int]]:
+    """Return (topic, partition, offset) for offsets `first` to `end` - 1 of partitions 0 to count - 1."""
+    return {(topic, partition, offset) for partition in range(count) for offset in range(first, end)}

@@ -1,0 +1,55 @@
+"""Every assignor that a client brings, eager and cooperative."""
+
+import pytest
+
+from tests.interop.driver import DRIVERS
+from tests.interop.group import Group, partitions_of, records_of
+
+PARTITIONS = 12
+CASES = [(driver, assignor) for driver in DRIVERS for assignor in driver.assignors]
+
+pytestmark = pytest.mark.interop
+
+
+@pytest.mark.parametrize(("driver", "assignor"), CASES, ids=[f"{d}-{a}" for d, a in CASES])
+def test_assignor_shares_and_gives_back(group: Group, topic: str, assignor: str) -> None:
+    """Two members share the topic; when one leaves, the other has it all; nothing is delivered twice."""
+    group.assignor = assignor
+    group.broker.create_topic(topic, PARTITIONS)
+    everything = partitions_of(topic, PARTITIONS)
+    one = group.join(topic)
+    group.converge([one], everything)
+    before = len(one.of("revoked"))
+    two = group.join(topic)
+    group.converge([one, two], everything)
+
+    given_back = {
+        tuple(partition) for event in one.of("revoked")[before:] for partition in event["partitions"]
+    }
+    if assignor == "cooperative-sticky":
+        assert given_back == two.owned, "a cooperative member gives back only what another one gets"
+    else:
+        assert given_back == everything, "an eager member gives back everything"
+
+    group.broker.produce(topic, PARTITIONS, 2)
+    group.consumed([one, two], records_of(topic, PARTITIONS, 0, 2))
+    group.commit([one, two], dict.fromkeys(everything, 2))
+    two.leave()
+    group.converge([one], everything)
+    group.broker.produce(topic, PARTITIONS, 1)
+    group.consumed([one], records_of(topic, PARTITIONS, 2, 3))
+    assert sorted(one.records() + two.records()) == sorted(records_of(topic, PARTITIONS, 0, 3))
+    one.leave()
+
+
+@pytest.mark.parametrize("driver", DRIVERS, ids=str)
+def test_group_describes_itself(group: Group, topic: str) -> None:
+    """The administrator sees the state, the assignor's name and each member's assignment."""
+    group.broker.create_topic(topic, PARTITIONS)
+    one, two = group.join(topic), group.join(topic)
+    group.converge([one, two], partitions_of(topic, PARTITIONS))
+    seen = group.broker.describe(group.name)
+    assert seen.state.name == "STABLE"
+    assert len(seen.members) == 2
+    shown = {frozenset((p.topic, p.partition) for p in m.assignment.topic_partitions) for m in seen.members}
+    assert shown == {frozenset(one.owned), frozenset(two.owned)}

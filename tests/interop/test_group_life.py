@@ -1,0 +1,61 @@
+"""A group from its first member to its last: form, consume, commit, die, leave, join, resume."""
+
+import pytest
+
+from tests.interop.driver import DRIVERS, Driver
+from tests.interop.group import Group, partitions_of, records_of
+
+PARTITIONS = 12
+RECORDS = 5
+
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.parametrize("driver", DRIVERS, ids=str),
+]
+
+
+def test_group_of_three_through_a_crash_a_leave_and_a_join(group: Group, topic: str) -> None:
+    """Whatever happens to the members, the partitions are shared and each record is delivered once."""
+    group.broker.create_topic(topic, PARTITIONS)
+    everything = partitions_of(topic, PARTITIONS)
+    one, two, three = (group.join(topic) for _ in range(3))
+    group.converge([one, two, three], everything)
+
+    group.broker.produce(topic, PARTITIONS, RECORDS)
+    group.consumed([one, two, three], records_of(topic, PARTITIONS, 0, RECORDS))
+    group.commit([one, two, three], dict.fromkeys(everything, RECORDS))
+
+    one.kill()
+    group.converge([two, three], everything)
+    two.leave()
+    group.converge([three], everything)
+    four = group.join(topic)
+    group.converge([three, four], everything)
+
+    group.broker.produce(topic, PARTITIONS, RECORDS)
+    group.consumed([three, four], records_of(topic, PARTITIONS, RECORDS, 2 * RECORDS))
+    group.commit([three, four], dict.fromkeys(everything, 2 * RECORDS))
+
+    delivered = [record for member in (one, two, three, four) for record in member.records()]
+    assert sorted(delivered) == sorted(records_of(topic, PARTITIONS, 0, 2 * RECORDS))
+
+
+def test_new_group_members_resume_at_the_committed_offset(group: Group, topic: str, driver: Driver) -> None:
+    """A group that everyone left goes on where it stopped; what was not committed comes again."""
+    group.broker.create_topic(topic, PARTITIONS)
+    everything = partitions_of(topic, PARTITIONS)
+    group.broker.produce(topic, PARTITIONS, RECORDS)
+    first = group.join(topic)
+    group.consumed([first], records_of(topic, PARTITIONS, 0, RECORDS))
+    group.commit([first], dict.fromkeys(everything, RECORDS))
+    if not driver.commits_by_itself:
+        group.broker.produce(topic, PARTITIONS, 1)
+        group.consumed([first], records_of(topic, PARTITIONS, RECORDS, RECORDS + 1))
+    first.kill()
+
+    group.broker.produce(topic, PARTITIONS, 1)
+    end = RECORDS + (1 if driver.commits_by_itself else 2)
+    second = group.join(topic)
+    group.consumed([second], records_of(topic, PARTITIONS, RECORDS, end))
+    assert sorted(second.records()) == sorted(records_of(topic, PARTITIONS, RECORDS, end))
+    second.leave()

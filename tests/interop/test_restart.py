@@ -1,0 +1,45 @@
+"""The broker goes away under living members and comes back."""
+
+import signal
+
+import pytest
+
+from tests.interop.driver import DRIVERS
+from tests.interop.group import Group, partitions_of, records_of
+from tests.interop.requirement import lacking
+
+PARTITIONS = 12
+RECORDS = 3
+
+pytestmark = pytest.mark.interop
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=lambda how: how.name)
+@pytest.mark.parametrize("driver", DRIVERS, ids=str)
+def test_members_survive_a_restart_of_the_broker(
+    mortal_group: Group, topic: str, how: signal.Signals
+) -> None:
+    """The same processes go on, from the committed offsets, and a newcomer can join them."""
+    group = mortal_group
+    if not group.broker.can_restart:
+        lacking("GROUPD_TEST_RESTART names no program that restarts this broker")
+    group.session_timeout_ms = 10_000
+    group.broker.create_topic(topic, PARTITIONS)
+    everything = partitions_of(topic, PARTITIONS)
+    one, two = group.join(topic), group.join(topic)
+    group.converge([one, two], everything)
+    group.broker.produce(topic, PARTITIONS, RECORDS)
+    group.consumed([one, two], records_of(topic, PARTITIONS, 0, RECORDS))
+    group.commit([one, two], dict.fromkeys(everything, RECORDS))
+
+    group.broker.restart(how)
+    group.broker.wait_committed(group.name, dict.fromkeys(everything, RECORDS))
+    group.broker.produce(topic, PARTITIONS, RECORDS)
+    group.consumed([one, two], records_of(topic, PARTITIONS, RECORDS, 2 * RECORDS))
+    group.converge([one, two], everything)
+    group.commit([one, two], dict.fromkeys(everything, 2 * RECORDS))
+    delivered = one.records() + two.records()
+    assert sorted(delivered) == sorted(records_of(topic, PARTITIONS, 0, 2 * RECORDS))
+
+    three = group.join(topic)
+    group.converge([one, two, three], everything)

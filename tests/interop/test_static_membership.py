@@ -1,0 +1,46 @@
+"""Static members (KIP-345): a restart inside the session timeout is nobody else's business."""
+
+import pytest
+
+from tests.interop.driver import DRIVERS
+from tests.interop.group import Group, partitions_of, records_of
+
+PARTITIONS = 12
+STATIC = [driver for driver in DRIVERS if driver.static_membership]
+
+pytestmark = [pytest.mark.interop, pytest.mark.parametrize("driver", STATIC, ids=str)]
+
+
+def test_static_member_gets_its_partitions_back_without_a_rebalance(group: Group, topic: str) -> None:
+    """Killed and started again, it owns what it owned, and the other member never hears of it."""
+    group.session_timeout_ms = 15_000
+    group.broker.create_topic(topic, PARTITIONS)
+    everything = partitions_of(topic, PARTITIONS)
+    one = group.join(topic, instance_id="one")
+    group.converge([one], everything)
+    two = group.join(topic, instance_id="two")
+    group.converge([one, two], everything)
+    owned = set(two.owned)
+    heard = [event for event in one.events if event["event"] in ("assigned", "revoked", "lost")]
+
+    two.kill()
+    again = group.join(topic, instance_id="two")
+    group.converge([one, again], everything)
+    assert again.owned == owned
+    group.broker.produce(topic, PARTITIONS, 1)
+    group.consumed([one, again], records_of(topic, PARTITIONS, 0, 1))
+    assert [event for event in one.events if event["event"] in ("assigned", "revoked", "lost")] == heard
+    assert {member.group_instance_id for member in group.broker.describe(group.name).members} == {
+        "one",
+        "two",
+    }
+
+
+def test_static_member_that_stays_away_is_replaced(group: Group, topic: str) -> None:
+    """After the session timeout its partitions go to the others."""
+    group.broker.create_topic(topic, PARTITIONS)
+    everything = partitions_of(topic, PARTITIONS)
+    one, two = group.join(topic, instance_id="one"), group.join(topic, instance_id="two")
+    group.converge([one, two], everything)
+    two.kill()
+    group.converge([one], everything)
