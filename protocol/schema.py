@@ -14,7 +14,6 @@ codecs know of a message.
 
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
-from functools import cache
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -192,6 +191,14 @@ def _is_struct(hint: Any) -> bool:
     return get_origin(hint) is not Annotated
 
 
+def field_defaults(cls: type[Any]) -> list[tuple[str, Any]]:
+    """Every field of a message or struct, in order, with the value that it has in versions without it."""
+    return [
+        (entry.name, None if (default := field_default(entry)) is MISSING else default)
+        for entry in fields(cls)
+    ]
+
+
 def field_default(declared_field: Any) -> Any:
     """The default of a dataclass field, a fresh list for arrays; MISSING when the field is required."""
     if declared_field.default_factory is not MISSING:
@@ -199,7 +206,6 @@ def field_default(declared_field: Any) -> Any:
     return declared_field.default
 
 
-@cache
 def layout(cls: type[Any], version: int) -> tuple[FieldLayout, ...]:
     """The fields that `version` of a message or struct carries, in wire order, tagged ones in tag order at
     the end."""

@@ -1,0 +1,113 @@
+"""The table of the APIs that groupd serves: what `ApiVersions` advertises, and nothing else.
+
+Every API is served from the lowest version it ever had to the newest of Apache Kafka 4.4, so that clients
+from 0.11 on work; only message formats before v2 are not: Fetch begins at v4, and Produce below v3 is
+advertised and refused, as Kafka 4 does for the sake of librdkafka (KAFKA-18659).
+
+The request and response classes are imported when an API is first asked for: a daemon at rest needs few.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from importlib import import_module
+from typing import Any, Final
+
+from protocol.schema import VersionRange
+
+
+class ApiKey(IntEnum):
+    """The number of an API on the wire."""
+
+    PRODUCE = 0
+    FETCH = 1
+    LIST_OFFSETS = 2
+    METADATA = 3
+    OFFSET_COMMIT = 8
+    OFFSET_FETCH = 9
+    FIND_COORDINATOR = 10
+    JOIN_GROUP = 11
+    HEARTBEAT = 12
+    LEAVE_GROUP = 13
+    SYNC_GROUP = 14
+    DESCRIBE_GROUPS = 15
+    LIST_GROUPS = 16
+    API_VERSIONS = 18
+    CREATE_TOPICS = 19
+    DELETE_TOPICS = 20
+    DELETE_RECORDS = 21
+    INIT_PRODUCER_ID = 22
+    OFFSET_FOR_LEADER_EPOCH = 23
+    DESCRIBE_CONFIGS = 32
+    CREATE_PARTITIONS = 37
+    DELETE_GROUPS = 42
+    INCREMENTAL_ALTER_CONFIGS = 44
+    OFFSET_DELETE = 47
+    DESCRIBE_CLUSTER = 60
+    DESCRIBE_TOPIC_PARTITIONS = 75
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """One API: its key, Kafka's name for it, the versions served and those with flexible encoding."""
+
+    key: ApiKey
+    name: str
+    versions: VersionRange
+    flexible: VersionRange
+
+    @property
+    def request(self) -> type[Any]:
+        """The declared request."""
+        return message_class(f"{self.name}Request")
+
+    @property
+    def response(self) -> type[Any]:
+        """The declared response."""
+        return message_class(f"{self.name}Response")
+
+
+def _api(key: ApiKey, versions: str, flexible: str) -> tuple[int, Api]:
+    name = "".join(word.capitalize() for word in key.name.split("_"))
+    return int(key), Api(key, name, VersionRange.parse(versions), VersionRange.parse(flexible))
+
+
+APIS: Final[dict[int, Api]] = dict(
+    [
+        _api(ApiKey.PRODUCE, "0-13", "9+"),
+        _api(ApiKey.FETCH, "4-18", "12+"),
+        _api(ApiKey.LIST_OFFSETS, "0-11", "6+"),
+        _api(ApiKey.METADATA, "0-13", "9+"),
+        _api(ApiKey.OFFSET_COMMIT, "0-10", "8+"),
+        _api(ApiKey.OFFSET_FETCH, "0-10", "6+"),
+        _api(ApiKey.FIND_COORDINATOR, "0-6", "3+"),
+        _api(ApiKey.JOIN_GROUP, "0-9", "6+"),
+        _api(ApiKey.HEARTBEAT, "0-4", "4+"),
+        _api(ApiKey.LEAVE_GROUP, "0-5", "4+"),
+        _api(ApiKey.SYNC_GROUP, "0-5", "4+"),
+        _api(ApiKey.DESCRIBE_GROUPS, "0-6", "5+"),
+        _api(ApiKey.LIST_GROUPS, "0-5", "3+"),
+        _api(ApiKey.API_VERSIONS, "0-5", "3+"),
+        _api(ApiKey.CREATE_TOPICS, "0-7", "5+"),
+        _api(ApiKey.DELETE_TOPICS, "0-6", "4+"),
+        _api(ApiKey.DELETE_RECORDS, "0-2", "2+"),
+        _api(ApiKey.INIT_PRODUCER_ID, "0-5", "2+"),
+        _api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "0-4", "4+"),
+        _api(ApiKey.DESCRIBE_CONFIGS, "0-4", "4+"),
+        _api(ApiKey.CREATE_PARTITIONS, "0-3", "2+"),
+        _api(ApiKey.DELETE_GROUPS, "0-3", "2+"),
+        _api(ApiKey.INCREMENTAL_ALTER_CONFIGS, "0-1", "1+"),
+        _api(ApiKey.OFFSET_DELETE, "0", "none"),
+        _api(ApiKey.DESCRIBE_CLUSTER, "0-2", "0+"),
+        _api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, "0", "0+"),
+    ]
+)
+
+
+def message_class(name: str) -> type[Any]:
+    """The class of a request or response by its name ("JoinGroupRequest"); KeyError when there is none."""
+    for api in APIS.values():
+        if name in (f"{api.name}Request", f"{api.name}Response"):
+            module = import_module(f"protocol.messages.{api.key.name.lower()}")
+            cls: type[Any] = getattr(module, name)
+            return cls
+    raise KeyError(name)

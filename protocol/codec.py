@@ -1,0 +1,92 @@
+"""Encode and decode messages: the codecs of the daemon, generated on first use and kept.
+
+Decoding takes any bytes and gives a message or raises Malformed, nothing else. Encoding a message for a
+version that lacks one of its fields leaves the field out.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+from protocol.codegen import decoder_source, encoder_source, function
+from protocol.schema import message_info
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """The codec of one version of one message.
+
+    `decode(data, position=0)` reads a message that must end with `data`; `write(message, out)` appends one to
+    a bytearray."""
+
+    decode: Callable[..., Any]
+    write: Callable[[Any, bytearray], None]
+
+    def encode(self, message: Any) -> bytes:
+        """The bytes of a message."""
+        out = bytearray()
+        self.write(message, out)
+        return bytes(out)
+
+
+_DECODERS: dict[tuple[type[Any], int], Callable[..., Any]] = {}
+_WRITERS: dict[tuple[type[Any], int], Callable[[Any, bytearray], None]] = {}
+
+
+def decoder(cls: type[Any], version: int) -> Callable[..., Any]:
+    """The function `decode(data: bytes, position: int = 0) -> cls` of one version."""
+    made = _DECODERS.get((cls, version))
+    if made is None:
+        _require(cls, version)
+        made = function(decoder_source(cls, version), "decode", f"decode {cls.__name__} v{version}")
+        _DECODERS[cls, version] = made
+    return made
+
+
+def writer(cls: type[Any], version: int) -> Callable[[Any, bytearray], None]:
+    """The function `write(message: cls, out: bytearray) -> None` of one version."""
+    made = _WRITERS.get((cls, version))
+    if made is None:
+        _require(cls, version)
+        made = function(encoder_source(cls, version), "write", f"encode {cls.__name__} v{version}")
+        _WRITERS[cls, version] = made
+    return made
+
+
+def codec(cls: type[Any], version: int) -> Codec:
+    """Both directions of one version; ValueError for a version that the message does not have."""
+    return Codec(decoder(cls, version), writer(cls, version))
+
+
+def decode(cls: type[T], version: int, data: bytes, position: int = 0) -> T:
+    """The message in `data` from `position` to the end; Malformed when there is none."""
+    return cast("T", decoder(cls, version)(data, position))
+
+
+_PREFIX_DECODERS: dict[tuple[type[Any], int], Callable[..., Any]] = {}
+
+
+def decode_prefix(cls: type[T], version: int, data: bytes, position: int = 0) -> T:
+    """The message that `data` begins with at `position`; what follows it is left alone."""
+    made = _PREFIX_DECODERS.get((cls, version))
+    if made is None:
+        _require(cls, version)
+        source = decoder_source(cls, version, whole=False)
+        made = function(source, "decode", f"decode prefix {cls.__name__} v{version}")
+        _PREFIX_DECODERS[cls, version] = made
+    return cast("T", made(data, position))
+
+
+def encode(message: Any, version: int) -> bytes:
+    """The bytes of a message in one version."""
+    out = bytearray()
+    writer(type(message), version)(message, out)
+    return bytes(out)
+
+
+def _require(cls: type[Any], version: int) -> None:
+    versions = message_info(cls).versions
+    if version not in versions:
+        raise ValueError(f"{cls.__name__} has versions {versions.first}-{versions.last}, not {version}")

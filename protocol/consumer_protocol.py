@@ -1,0 +1,90 @@
+"""The "consumer" protocol: what consumers put into JoinGroup metadata and SyncGroup assignments (KIP-429).
+
+Opaque to the coordinator but for one thing: which topics a member subscribes to. For that it reads the
+version and the part that every version begins with, as Kafka does, so that newer clients are understood.
+"""
+
+from struct import Struct
+from typing import Final, TypeVar
+
+from protocol.codec import decode_prefix, writer
+from protocol.kinds import Array, Int32, NullableBytes, NullableString, String
+from protocol.malformed import Malformed
+from protocol.schema import data, message_info, since, struct
+
+PROTOCOL_TYPE: Final = "consumer"
+_INT16: Final = Struct(">h")
+
+T = TypeVar("T")
+
+
+@struct
+class TopicPartition:
+    """Partitions of one topic."""
+
+    topic: String
+    partitions: Array[Int32]
+
+
+@data(versions="0-3")
+class ConsumerProtocolSubscription:
+    """v1 owned partitions (KIP-429) · v2 generation (KIP-792) · v3 rack (KIP-881)"""
+
+    topics: Array[String]
+    user_data: NullableBytes = since(default=None)
+    owned_partitions: Array[TopicPartition] = since("1+", default=[])
+    generation_id: Int32 = since("2+", default=-1)
+    rack_id: NullableString = since("3+", default=None)
+
+
+@data(versions="0-3")
+class ConsumerProtocolAssignment:
+    """The partitions that a member gets; all versions are alike."""
+
+    assigned_partitions: Array[TopicPartition]
+    user_data: NullableBytes = since(default=None)
+
+
+def encode_subscription(subscription: ConsumerProtocolSubscription, version: int) -> bytes:
+    """The metadata bytes of a member, version in front."""
+    out = bytearray(_INT16.pack(version))
+    writer(ConsumerProtocolSubscription, version)(subscription, out)
+    return bytes(out)
+
+
+def encode_assignment(assignment: ConsumerProtocolAssignment, version: int) -> bytes:
+    """The assignment bytes of a member, version in front."""
+    out = bytearray(_INT16.pack(version))
+    writer(ConsumerProtocolAssignment, version)(assignment, out)
+    return bytes(out)
+
+
+def decode_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
+    """A subscription; one of a newer version is read as the newest known. Malformed when it is
+    none."""
+    return _decode(ConsumerProtocolSubscription, metadata)
+
+
+def decode_assignment(assignment: bytes) -> ConsumerProtocolAssignment:
+    """An assignment; Malformed when it does not parse."""
+    return _decode(ConsumerProtocolAssignment, assignment)
+
+
+def subscribed_topics(metadata: bytes) -> list[str]:
+    """The topics of a subscription: the part that all versions begin with. Malformed when it is none."""
+    return decode_prefix(ConsumerProtocolSubscription, 0, metadata, _after_version(metadata)[1]).topics
+
+
+def _decode(cls: type[T], data: bytes) -> T:
+    version, position = _after_version(data)
+    newest = message_info(cls).versions.last
+    return decode_prefix(cls, min(version, newest), data, position)
+
+
+def _after_version(data: bytes) -> tuple[int, int]:
+    if len(data) < 2:
+        raise Malformed(f"consumer protocol data of {len(data)} bytes")
+    version: int = _INT16.unpack_from(data)[0]
+    if version < 0:
+        raise Malformed(f"consumer protocol version {version}")
+    return version, 2

@@ -1,0 +1,154 @@
+"""The source of an encoder: one function for one version of one message, appending to a bytearray.
+
+Neighbouring fixed-width values go through one `struct` call, together with the length of what follows them
+in inflexible versions. A value that does not fit its field (a string too long, None where null is not
+allowed) is a mistake of the program and raises whatever Python raises.
+"""
+
+from struct import pack
+from typing import Any
+
+from protocol.primitives import write_uvarint
+from protocol.schema import FieldLayout, FieldType, layout
+from protocol.source import FixedRun, Source
+
+_LENGTH_LETTER = {"string": "h", "bytes": "i", "records": "i", "array": "i"}
+
+
+class EncoderSource:
+    """Writes the encoder of `cls` at `version` to `source` as a function named `write`."""
+
+    def __init__(self, source: Source, cls: type[Any], version: int, flexible: bool) -> None:
+        self._source = source
+        self._version = version
+        self._flexible = flexible
+        self._run = FixedRun()
+        self._out = "out"
+        source.constant("write_uvarint", write_uvarint)
+        source.constant("pack_many", _pack_many)
+        with source.block("def write(message, out):"):
+            self._struct("message", cls)
+            self._flush()
+            source.line("return")
+
+    def _struct(self, value: str, cls: type[Any]) -> None:
+        fields = layout(cls, self._version)
+        for entry in fields:
+            if entry.tag is None:
+                self._value(f"{value}.{entry.name}", entry.name, entry.type)
+        if self._flexible:
+            self._tagged_section(value, [entry for entry in fields if entry.tag is not None])
+
+    def _flush(self) -> None:
+        """Write the run of fixed-width values."""
+        letters, names = self._run.take()
+        if letters == "B":
+            self._source.line(f"{self._out}.append({names[0]})")
+        elif names:
+            pack = self._source.struct(letters, "pack")
+            self._source.line(f"{self._out} += {pack}({', '.join(names)})")
+
+    def _value(self, value: str, name: str, field_type: FieldType) -> None:
+        """Lines that write the value of the expression `value`."""
+        kind = field_type.kind
+        if kind.letter or kind.name == "uuid":
+            self._run.add(kind.letter or "16s", value)
+        elif field_type.struct_class is not None:
+            self._nested(value, name, field_type)
+        else:
+            self._sized(value, name, field_type)
+
+    def _nested(self, value: str, name: str, field_type: FieldType) -> None:
+        assert field_type.struct_class is not None
+        local = self._source.variable(name)
+        self._source.line(f"{local} = {value}")
+        if not field_type.nullable:
+            self._struct(local, field_type.struct_class)
+            return
+        self._flush()
+        with self._source.block(f"if {local} is None:"):
+            self._source.line(f"{self._out}.append(255)")
+        with self._source.block("else:"):
+            self._run.add("B", "1")
+            self._struct(local, field_type.struct_class)
+            self._flush()
+
+    def _sized(self, value: str, name: str, field_type: FieldType) -> None:
+        """A string, bytes or array: null if it may be, else its length and what it holds."""
+        local = self._source.variable(name)
+        text = field_type.kind.name == "string"
+        if not field_type.nullable:
+            self._source.line(f"{local} = {value}{'.encode()' if text else ''}")
+            self._content(local, field_type)
+            return
+        self._source.line(f"{local} = {value}")
+        self._flush()
+        with self._source.block(f"if {local} is None:"):
+            if self._flexible:
+                self._source.line(f"{self._out}.append(0)")
+            else:
+                self._run.add(_LENGTH_LETTER[field_type.kind.name], "-1")
+                self._flush()
+        with self._source.block("else:"):
+            if text:
+                self._source.line(f"{local} = {local}.encode()")
+            self._content(local, field_type)
+            self._flush()
+
+    def _content(self, local: str, field_type: FieldType) -> None:
+        if not self._flexible:
+            self._run.add(_LENGTH_LETTER[field_type.kind.name], f"len({local})")
+            self._flush()
+        else:
+            self._flush()
+            length = self._source.variable("length")
+            self._source.line(f"{length} = len({local}) + 1")
+            with self._source.block(f"if {length} < 0x80:"):
+                self._source.line(f"{self._out}.append({length})")
+            with self._source.block("else:"):
+                self._source.line(f"write_uvarint({self._out}, {length})")
+        if field_type.kind.name != "array":
+            self._source.line(f"{self._out} += {local}")
+            return
+        element = field_type.element
+        assert element is not None
+        if element.kind.letter:
+            self._source.line(f"{self._out} += pack_many({element.kind.letter!r}, {local})")
+            return
+        one = self._source.variable("element")
+        with self._source.block(f"for {one} in {local}:"):
+            if element.struct_class is not None and not element.nullable:
+                self._struct(one, element.struct_class)
+            else:
+                self._value(one, "element", element)
+            self._flush()
+
+    def _tagged_section(self, value: str, in_tags: list[FieldLayout]) -> None:
+        """The section at the end of every struct of a flexible version: fields that differ from default."""
+        if not in_tags:
+            self._run.add("B", "0")
+            return
+        self._flush()
+        conditions = {entry.name: _differs(f"{value}.{entry.name}", entry) for entry in in_tags}
+        count = " + ".join(f"({condition})" for condition in conditions.values())
+        self._source.line(f"{self._out}.append({count})")
+        for entry in in_tags:
+            with self._source.block(f"if {conditions[entry.name]}:"):
+                around, self._out = self._out, self._source.variable("field")
+                self._source.line(f"{self._out} = bytearray()")
+                self._value(f"{value}.{entry.name}", entry.name, entry.type)
+                self._flush()
+                field, self._out = self._out, around
+                self._source.line(f"write_uvarint({self._out}, {entry.tag})")
+                self._source.line(f"write_uvarint({self._out}, len({field}))")
+                self._source.line(f"{self._out} += {field}")
+
+
+def _differs(value: str, entry: FieldLayout) -> str:
+    if entry.default is None:
+        return f"{value} is not None"
+    return f"{value} != {entry.default!r}"
+
+
+def _pack_many(letter: str, values: list[int]) -> bytes:
+    return pack(f">{len(values)}{letter}", *values)

@@ -1,0 +1,46 @@
+"""What generated codecs call: varints and tagged sections, with every bound checked."""
+
+from typing import Final
+
+from protocol.malformed import Malformed
+
+MAX_UVARINT_BYTES: Final = 5
+
+
+def read_uvarint(data: bytes, position: int) -> tuple[int, int]:
+    """An unsigned varint (LEB128, at most 32 bits) at `position`: its value and the position after it.
+
+    IndexError past the end of `data`, Malformed for one that is too long."""
+    value = 0
+    for shift in (0, 7, 14, 21, 28):
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > 0xFFFFFFFF:
+                break
+            return value, position
+    raise Malformed(f"a varint of more than 32 bits before byte {position}")
+
+
+def write_uvarint(out: bytearray, value: int) -> None:
+    """Append `value` as an unsigned varint."""
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+
+
+def skip_tagged_fields(data: bytes, position: int, count: int) -> int:
+    """Step over `count` tagged fields that nobody here knows; their tags must ascend."""
+    last_tag = -1
+    for _ in range(count):
+        tag, position = read_uvarint(data, position)
+        size, position = read_uvarint(data, position)
+        if tag <= last_tag:
+            raise Malformed(f"tag {tag} after tag {last_tag} before byte {position}")
+        last_tag = tag
+        position += size
+        if position > len(data):
+            raise Malformed(f"tagged field {tag} ends {position - len(data)} bytes past the end")
+    return position

@@ -1,0 +1,68 @@
+"""Writing Python source: lines with indentation, fresh variable names, constants for the namespace."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from struct import Struct
+from typing import Any
+
+
+class Source:
+    """Source text under construction and the names that it refers to."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._indent = 0
+        self._names = 0
+        self.namespace: dict[str, Any] = {}
+
+    def line(self, text: str) -> None:
+        """Append one line at the current indentation."""
+        self._lines.append("    " * self._indent + text)
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """`head` opens a block; lines written inside are indented."""
+        self.line(head)
+        self._indent += 1
+        yield
+        self._indent -= 1
+
+    def variable(self, name: str) -> str:
+        """A name that the text does not use yet, with `name` in it for the reader."""
+        self._names += 1
+        return f"{name}_{self._names}"
+
+    def struct(self, letters: str, method: str) -> str:
+        """The name of `struct.Struct(">" + letters).<method>`, bound in the namespace."""
+        name = f"{method}_{letters.replace('?', 'o')}"
+        self.namespace[name] = getattr(Struct(">" + letters), method)
+        return name
+
+    def constant(self, name: str, value: Any) -> str:
+        """Bind `value` in the namespace; the name that it got."""
+        assert self.namespace.get(name, value) is value, f"two meanings of {name}"
+        self.namespace[name] = value
+        return name
+
+    def text(self) -> str:
+        """All lines."""
+        return "\n".join(self._lines) + "\n"
+
+
+class FixedRun:
+    """Neighbouring fixed-width values, so that one `struct` call reads or writes them all."""
+
+    def __init__(self) -> None:
+        self.letters: list[str] = []
+        self.names: list[str] = []
+
+    def add(self, letter: str, name: str) -> None:
+        """One more value: its `struct` letter and the variable or expression that holds it."""
+        self.letters.append(letter)
+        self.names.append(name)
+
+    def take(self) -> tuple[str, list[str]]:
+        """The run so far as (letters, names); a new run begins."""
+        taken = "".join(self.letters), self.names
+        self.letters, self.names = [], []
+        return taken
