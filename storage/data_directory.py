@@ -28,7 +28,7 @@ from storage.errors import DamagedFile, DataDirectoryLocked, DataDirectoryUnusab
 from storage.files import DELETED_DIRECTORY_SUFFIX, Files, Lock, remove_directory
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.uuid_text import uuid_from_text, uuid_to_text
+from storage.uuid_text import TEXT_LENGTH, uuid_from_text, uuid_to_text
 
 LOCK_FILE: Final = ".lock"
 CLEAN_MARKER: Final = ".kafka_cleanshutdown"
@@ -38,6 +38,7 @@ CATALOGUE: Final = "topics.json"
 
 _PARTITION_DIRECTORY: Final = re.compile(r"([a-zA-Z0-9._-]+)-([0-9]{1,10})")
 _DELETED_DIRECTORY: Final = re.compile(r".+\.[0-9a-f]{32}" + DELETED_DIRECTORY_SUFFIX)
+_PARTITION_METADATA_BYTES: Final = len("version: 0\ntopic_id: ") + TEXT_LENGTH
 _CLEAN_CONTENTS: Final = b'{"version":0,"brokerEpoch":-1}'
 
 
@@ -132,15 +133,16 @@ class DataDirectory:
         return log
 
     def topic_id(self, partition: TopicPartition) -> bytes | None:
-        """From partition.metadata, 16 bytes; None where the file is missing or, after a crash, empty.
+        """From partition.metadata, 16 bytes; None where the file is missing or torn by a crash.
 
         Raises DamagedFile, OSError.
         """
         path = self._file(f"{partition}/{PARTITION_METADATA}")
         if not self.files.exists(path):
             return None
-        data = self.files.read(path)
-        if not data.strip(b"\0"):
+        # Written without a sync, as the catalogue can restore it.
+        data = self.files.read(path).rstrip(b"\0")
+        if len(data) < _PARTITION_METADATA_BYTES:
             return None
         fields = _fields(data, ":")
         if fields.get("version") != "0":

@@ -122,8 +122,8 @@ class TimeIndex:
             return None
         index = cls(base_offset)
         for timestamp_ms, relative_offset in _TIME_ENTRY.iter_unpack(data):
-            if timestamp_ms == 0 and relative_offset == 0 and index._timestamps_ms:
-                break
+            if timestamp_ms == 0 and relative_offset == 0:
+                break  # preallocated, or the epoch itself: then the segment finds its index too short
             if timestamp_ms < 0 or relative_offset < 0:
                 return None
             if index._timestamps_ms and (

@@ -48,4 +48,15 @@ def latest(
         greatest_ms = max(greatest_ms, segment.max_timestamp_ms)
     if greatest_ms < 0:
         return None
-    return first_at_or_after(segments, greatest_ms, from_offset, index_interval_bytes)
+    found = first_at_or_after(segments, greatest_ms, from_offset, index_interval_bytes)
+    if found is not None:
+        return found
+    # The record with the greatest time is no longer live: only looking at all that are can tell.
+    for segment in segments:
+        for batch in segment.walk():
+            for record in batch.records() if batch.header.last_offset >= from_offset else ():
+                if record.offset >= from_offset and record.timestamp_ms > (
+                    found.timestamp_ms if found else -1
+                ):
+                    found = TimestampOffset(record.timestamp_ms, record.offset)
+    return found

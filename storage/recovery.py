@@ -124,7 +124,7 @@ class _Scan:
         try:
             active.load_indexes(self.config.index_interval_bytes)
             self._note_first_timestamp(active)
-            self._scan_from(active, active.last_indexed_position(), active.base_offset)
+            self._scan_from(active, active.resume(), active.base_offset)
         except CorruptBatch:
             return False
         return self.log_end_offset >= self.recovery_point

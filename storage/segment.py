@@ -331,9 +331,10 @@ class Segment:
         assert self._time_index is not None
         return self._offset_index.lookup(self._time_index.lookup(timestamp_ms))
 
-    def last_indexed_position(self) -> int:
-        """Where the last batch begins that the loaded offset index names."""
+    def resume(self) -> int:
+        """Prepares for `note` of every batch from the position returned, that of the last indexed one."""
         assert self._offset_index is not None
+        self._bytes_since_index_entry = 0
         return self._offset_index.last_position()
 
     def modified_ms(self) -> int:

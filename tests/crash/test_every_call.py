@@ -1,0 +1,92 @@
+"""A crash at every single call on the file system, and what the next process finds.
+
+One short life of a data directory appends, syncs, rolls, checkpoints, deletes and closes. It is ended at its
+first call on the file system, at its second, and so on to its last; at writes, also with a part of the bytes
+written. Whatever the disk kept of what was not synced, the next process must open the directory without
+damage, find every record that was durable, find nothing but a prefix of what was appended, and be able to go
+on.
+"""
+
+from contextlib import suppress
+from random import Random
+
+import pytest
+
+from storage.checkpoint import TopicPartition
+from storage.data_directory import DataDirectory, MetaProperties
+from storage.log import PartitionLog
+from storage.log_config import LogConfig
+from tests.storage.batches import record
+from tests.storage.faulty_files import CrashError, FaultyFiles
+from tests.storage.test_log import contents, expected
+
+META = MetaProperties("cluster", 1, "directory")
+ORDERS = TopicPartition("orders", 0)
+
+
+class Life:
+    """What one process did, as far as it got."""
+
+    def __init__(self, files: FaultyFiles, config: LogConfig) -> None:
+        self.files = files
+        self.config = config
+        self.durable = 0
+        self.appended = 0
+        self.start = 0
+
+    def run(self) -> None:
+        directory = DataDirectory.open(self.files, "/data", META)
+        log = directory.open_log(ORDERS, self.config, bytes(range(16)))
+        for turn in range(12):
+            for _ in range(2):
+                self.appended = log.log_end_offset + 1
+                log.append_records([record(log.log_end_offset)])
+            if turn % 3 == 1:
+                self._sync(log)
+            if turn in (4, 9):
+                directory.write_checkpoints({ORDERS: log})
+            if turn == 8:
+                self.start = 5
+                log.delete_records_before(5)
+                directory.write_checkpoints({ORDERS: log})
+        directory.close({ORDERS: log})
+        self.durable = log.durable_offset
+
+    def _sync(self, log: PartitionLog) -> None:
+        log.sync()
+        self.durable = log.durable_offset
+
+
+def check(life: Life, files: FaultyFiles) -> None:
+    """The laws, for what one crash left."""
+    directory = DataDirectory.open(files, "/data", META)
+    log = directory.open_log(ORDERS, life.config, bytes(range(16)))
+    assert life.durable <= log.log_end_offset <= life.appended
+    assert log.log_start_offset <= life.start
+    assert contents(log) == expected(log.log_end_offset)[log.log_start_offset :]
+    end = log.log_end_offset
+    assert log.append_records([record(end)]).base_offset == end
+    log.sync()
+    directory.write_checkpoints({ORDERS: log})
+    after = DataDirectory.open(files.crash(), "/data", META).open_log(ORDERS, life.config)
+    assert after.log_end_offset == end + 1
+
+
+@pytest.mark.parametrize("sync_on_roll", [False, True])
+@pytest.mark.parametrize("torn_bytes", [0, 1, 30, 75])
+def test_a_crash_at_every_call(torn_bytes: int, sync_on_roll: bool) -> None:
+    config = LogConfig(segment_bytes=500, index_interval_bytes=100, sync_on_roll=sync_on_roll)
+    whole = FaultyFiles()
+    Life(whole, config).run()
+    calls = whole.calls.total()
+    assert calls > 50
+    for nth in range(1, calls + 1):
+        files = FaultyFiles()
+        files.crash_at("any", nth, torn_bytes)
+        life = Life(files, config)
+        with suppress(CrashError):
+            life.run()
+        check(life, files.crash())
+        check(life, files.crash(Random(nth)))
+        check(life, files.crash(Random(-nth)))
+        check(life, files.kill())

@@ -1,0 +1,295 @@
+"""A file system in memory that fails on demand and forgets, at a crash, whatever was not synced.
+
+A file has the contents that the process sees and the contents that are on disk. `fdatasync` copies what was
+written since; one that fails leaves the disk as it was and, like a real kernel, forgets which bytes were
+dirty: a later one succeeds without having written them. A name (a new file, a rename, a removal) is on disk
+once its directory was synced. `crash` gives the file system that the next process finds.
+"""
+
+import errno
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from random import Random
+
+from storage.errors import FileClosed
+from storage.files import TEMPORARY_SUFFIX
+
+
+class CrashError(BaseException):
+    """The process ends here."""
+
+
+@dataclass(slots=True)
+class Fault:
+    """The `nth` call of `operation` from now on fails with `error`; a write first takes `torn_bytes` of its
+    data.
+    """
+
+    operation: str
+    nth: int
+    error: BaseException
+    torn_bytes: int = 0
+    times: int = 1
+
+
+@dataclass(slots=True, eq=False)
+class Inode:
+    """A file (or directory, then without contents)."""
+
+    is_directory: bool = False
+    data: bytearray = field(default_factory=bytearray)
+    disk: bytearray = field(default_factory=bytearray)
+    dirty_from: int = 0
+
+    def persist(self) -> None:
+        del self.disk[len(self.data) :]
+        self.disk.extend(bytes(max(0, self.dirty_from - len(self.disk))))
+        self.disk[self.dirty_from :] = self.data[self.dirty_from :]
+        self.dirty_from = len(self.data)
+
+    def after_crash(self, random: Random | None) -> bytes:
+        unsynced = self.data[self.dirty_from :]
+        if random is None or not unsynced or len(self.disk) != self.dirty_from:
+            return bytes(self.disk)
+        # Any prefix may have reached the disk; so may the size without the bytes.
+        kept = unsynced[: random.randrange(len(unsynced) + 1)]
+        if kept and random.random() < 0.3:
+            start = random.randrange(len(kept))
+            kept[start:] = bytes(len(kept) - start)
+        return bytes(self.disk + kept)
+
+
+class FaultyFiles:
+    """A `Files` in memory."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, Inode] = {"/": Inode(is_directory=True)}
+        self.disk_names: dict[str, Inode] = dict(self.names)
+        self.faults: list[Fault] = []
+        self.calls: Counter[str] = Counter()
+        self.now_ms = 0
+        self._modified_ms: dict[Inode, int] = {}
+        self._locks: set[str] = set()
+
+    # Faults and crashes
+
+    def fail(
+        self, operation: str, nth: int = 1, error: int = errno.EIO, torn_bytes: int = 0, times: int = 1
+    ) -> None:
+        """Plans an OSError."""
+        self.faults.append(Fault(operation, nth, OSError(error, os.strerror(error)), torn_bytes, times))
+
+    def crash_at(self, operation: str, nth: int, torn_bytes: int = 0) -> None:
+        """Plans the end of the process."""
+        self.faults.append(Fault(operation, nth, CrashError(), torn_bytes, 10**9))
+
+    def crash(self, random: Random | None = None) -> "FaultyFiles":
+        """What the next process finds: with `random`, a part of what was not synced may have survived."""
+        after = FaultyFiles()
+        names = dict(self.disk_names)
+        if random is not None:
+            for path in sorted(self.names.keys() ^ self.disk_names.keys()):
+                if path in self.names and random.random() < 0.5 and os.path.dirname(path) in names:
+                    names[path] = self.names[path]
+        for path, inode in names.items():
+            contents = bytearray(inode.after_crash(random))
+            copy = Inode(inode.is_directory, contents, bytearray(contents), len(contents))
+            after.names[path] = after.disk_names[path] = copy
+        return after
+
+    def kill(self) -> "FaultyFiles":
+        """What the next process finds when only this one died: everything that was written."""
+        after = FaultyFiles()
+        after.names, after.disk_names = dict(self.names), dict(self.disk_names)
+        return after
+
+    def call(self, operation: str) -> int:
+        """Counts a call; raises when one was planned to fail. Returns how many bytes a torn write takes, or
+        -1.
+        """
+        self.calls[operation] += 1
+        for fault in self.faults:
+            if fault.operation in (operation, "any"):
+                fault.nth -= 1
+                if fault.nth <= 0 and fault.times > 0:
+                    fault.times -= 1
+                    if operation == "write" and fault.torn_bytes:
+                        return fault.torn_bytes
+                    raise fault.error
+        return -1
+
+    def torn_error(self) -> BaseException:
+        """What ends a torn write."""
+        return next(fault.error for fault in self.faults if fault.nth <= 0 and fault.torn_bytes)
+
+    # The interface
+
+    def open_append(self, path: str) -> "FaultyFile":
+        self.call("open")
+        if path not in self.names:
+            self._create(path)
+        return FaultyFile(self, path, self._inode(path))
+
+    def open_read(self, path: str) -> "FaultyFile":
+        self.call("open")
+        return FaultyFile(self, path, self._inode(path))
+
+    def read(self, path: str) -> bytes:
+        self.call("read")
+        return bytes(self._inode(path).data)
+
+    def write(self, path: str, data: bytes) -> None:
+        file = self.open_append(path)
+        inode = self._inode(path)
+        inode.data.clear()
+        inode.dirty_from = 0
+        file.write(data)
+
+    def write_atomically(self, path: str, data: bytes) -> None:
+        self.write(path + TEMPORARY_SUFFIX, data)
+        FaultyFile(self, path, self._inode(path + TEMPORARY_SUFFIX)).fdatasync()
+        self.replace(path + TEMPORARY_SUFFIX, path)
+        self.fsync_directory(os.path.dirname(path))
+
+    def replace(self, source: str, target: str) -> None:
+        self.call("replace")
+        self._inode(source)
+        for path in [path for path in self.names if path == source or path.startswith(source + "/")]:
+            self.names[target + path[len(source) :]] = self.names.pop(path)
+
+    def unlink(self, path: str) -> None:
+        self.call("unlink")
+        self._inode(path)
+        del self.names[path]
+
+    def mkdir(self, path: str) -> None:
+        self.call("mkdir")
+        if path in self.names and not self.names[path].is_directory:
+            raise NotADirectoryError(errno.ENOTDIR, "is not a directory", path)
+        if path not in self.names:
+            if os.path.dirname(path) not in self.names:
+                self.mkdir(os.path.dirname(path))
+            self.names[path] = Inode(is_directory=True)
+
+    def rmdir(self, path: str) -> None:
+        self.call("rmdir")
+        if self.listdir(path):
+            raise OSError(errno.ENOTEMPTY, "directory is not empty", path)
+        del self.names[path]
+
+    def listdir(self, path: str) -> list[str]:
+        self.call("listdir")
+        if not self._inode(path).is_directory:
+            raise NotADirectoryError(errno.ENOTDIR, "is not a directory", path)
+        return sorted(os.path.basename(name) for name in self.names if name != "/" and _parent(name) == path)
+
+    def fsync_directory(self, path: str) -> None:
+        self.call("fsync_directory")
+        self._inode(path)
+        for name in [name for name in self.disk_names if _parent(name) == path and name not in self.names]:
+            for below in [
+                other for other in self.disk_names if other == name or other.startswith(name + "/")
+            ]:
+                del self.disk_names[below]
+        for name, inode in self.names.items():
+            if _parent(name) == path and self.disk_names.get(name) is not inode:
+                self.disk_names[name] = inode
+                if inode.is_directory:  # a renamed directory brings what was on disk in it
+                    self._adopt(name)
+
+    def _adopt(self, directory: str) -> None:
+        on_disk = set(map(id, self.disk_names.values()))
+        for name, inode in self.names.items():
+            if name.startswith(directory + "/") and id(inode) in on_disk:
+                self.disk_names[name] = inode
+
+    def exists(self, path: str) -> bool:
+        return path in self.names
+
+    def is_directory(self, path: str) -> bool:
+        return path in self.names and self.names[path].is_directory
+
+    def size(self, path: str) -> int:
+        return len(self._inode(path).data)
+
+    def modified_ms(self, path: str) -> int:
+        return self._modified_ms.get(self._inode(path), 0)
+
+    def lock(self, path: str) -> "FaultyLock":
+        self.call("lock")
+        if path in self._locks:
+            raise BlockingIOError(errno.EWOULDBLOCK, "is locked", path)
+        self._locks.add(path)
+        return FaultyLock(self._locks, path)
+
+    def touch(self, inode: Inode) -> None:
+        """Notes a modification, now."""
+        self._modified_ms[inode] = self.now_ms
+
+    def _inode(self, path: str) -> Inode:
+        if path not in self.names:
+            raise FileNotFoundError(errno.ENOENT, "is not there", path)
+        return self.names[path]
+
+    def _create(self, path: str) -> None:
+        if _parent(path) not in self.names:
+            raise FileNotFoundError(errno.ENOENT, "is not there", path)
+        self.names[path] = Inode()
+
+
+def _parent(path: str) -> str:
+    return os.path.dirname(path) if path != "/" else ""
+
+
+class FaultyFile:
+    """A `File` in memory."""
+
+    def __init__(self, files: FaultyFiles, path: str, inode: Inode) -> None:
+        self.path = path
+        self._files = files
+        self._inode = inode
+        self._is_closed = False
+
+    def write(self, data: bytes) -> None:
+        torn_bytes = self._files.call("write")
+        self._inode.data += data if torn_bytes < 0 else data[:torn_bytes]
+        self._files.touch(self._inode)
+        if torn_bytes >= 0:
+            raise self._files.torn_error()
+
+    def pread(self, length: int, position: int) -> bytes:
+        self._files.call("pread")
+        return bytes(self._inode.data[position : position + length])
+
+    def fdatasync(self) -> None:
+        if self._is_closed:
+            raise FileClosed(self.path, "is closed")
+        try:
+            self._files.call("fdatasync")
+        except OSError:
+            self._inode.dirty_from = len(self._inode.data)
+            raise
+        self._inode.persist()
+
+    def truncate(self, size: int) -> None:
+        self._files.call("truncate")
+        del self._inode.data[size:]
+        self._inode.dirty_from = min(self._inode.dirty_from, size)
+
+    def size(self) -> int:
+        return len(self._inode.data)
+
+    def close(self) -> None:
+        self._is_closed = True
+
+
+class FaultyLock:
+    """A `Lock` in memory."""
+
+    def __init__(self, locks: set[str], path: str) -> None:
+        self._locks = locks
+        self._path = path
+
+    def release(self) -> None:
+        self._locks.discard(self._path)

@@ -1,0 +1,135 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from storage.errors import FileClosed
+from storage.files import Files, OsFiles, delete_directory
+from tests.storage.faulty_files import FaultyFiles
+
+
+@pytest.fixture(params=["os", "faulty"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Files, str]:
+    """Both file systems must behave alike."""
+    if request.param == "os":
+        return OsFiles(), str(tmp_path)
+    files = FaultyFiles()
+    files.mkdir("/data")
+    return files, "/data"
+
+
+def test_appends_are_read_back_where_they_are(place: tuple[Files, str]) -> None:
+    files, directory = place
+    file = files.open_append(f"{directory}/a")
+    file.write(b"one")
+    file.write(b"two")
+    assert file.size() == 6
+    assert file.pread(2, 2) == b"et"
+    assert file.pread(100, 4) == b"wo"
+    assert file.pread(100, 6) == b""
+    file.fdatasync()
+    file.close()
+    again = files.open_append(f"{directory}/a")
+    again.write(b"three")
+    assert files.read(f"{directory}/a") == b"onetwothree"
+    again.close()
+
+
+def test_a_truncated_file_continues_where_it_was_cut(place: tuple[Files, str]) -> None:
+    files, directory = place
+    file = files.open_append(f"{directory}/a")
+    file.write(b"onetwo")
+    file.truncate(3)
+    file.write(b"x")
+    assert files.read(f"{directory}/a") == b"onex"
+    assert files.size(f"{directory}/a") == 4
+    file.close()
+
+
+def test_a_closed_file_is_not_synced(place: tuple[Files, str]) -> None:
+    files, directory = place
+    file = files.open_append(f"{directory}/a")
+    file.close()
+    file.close()
+    with pytest.raises(FileClosed):
+        file.fdatasync()
+
+
+def test_small_files_are_replaced(place: tuple[Files, str]) -> None:
+    files, directory = place
+    files.write(f"{directory}/a", b"long contents")
+    files.write(f"{directory}/a", b"short")
+    assert files.read(f"{directory}/a") == b"short"
+    files.write_atomically(f"{directory}/a", b"atomic")
+    assert files.read(f"{directory}/a") == b"atomic"
+    assert files.listdir(directory) == ["a"]
+
+
+def test_names(place: tuple[Files, str]) -> None:
+    files, directory = place
+    files.mkdir(f"{directory}/d/e")
+    files.mkdir(f"{directory}/d")
+    files.write(f"{directory}/d/b", b"")
+    files.write(f"{directory}/d/a", b"")
+    assert files.listdir(f"{directory}/d") == ["a", "b", "e"]
+    assert files.is_directory(f"{directory}/d")
+    assert not files.is_directory(f"{directory}/d/a")
+    files.replace(f"{directory}/d/a", f"{directory}/d/b")
+    files.rmdir(f"{directory}/d/e")
+    files.fsync_directory(f"{directory}/d")
+    assert files.listdir(f"{directory}/d") == ["b"]
+    with pytest.raises(OSError, match="not empty"):
+        files.rmdir(f"{directory}/d")
+    files.unlink(f"{directory}/d/b")
+    assert not files.exists(f"{directory}/d/b")
+
+
+def test_what_is_missing_is_an_error(place: tuple[Files, str]) -> None:
+    files, directory = place
+    missing = f"{directory}/missing"
+    for call in (files.open_read, files.read, files.unlink, files.size, files.listdir, files.modified_ms):
+        with pytest.raises(FileNotFoundError):
+            call(missing)
+
+
+def test_a_file_in_place_of_a_directory_is_an_error(place: tuple[Files, str]) -> None:
+    files, directory = place
+    files.write(f"{directory}/a", b"")
+    with pytest.raises(OSError, match="directory"):
+        files.mkdir(f"{directory}/a")
+
+
+def test_a_lock_excludes_until_it_is_released(place: tuple[Files, str]) -> None:
+    files, directory = place
+    lock = files.lock(f"{directory}/.lock")
+    with pytest.raises(BlockingIOError):
+        files.lock(f"{directory}/.lock")
+    lock.release()
+    lock.release()
+    files.lock(f"{directory}/.lock").release()
+
+
+def test_a_deleted_directory_is_gone_with_its_files(place: tuple[Files, str]) -> None:
+    files, directory = place
+    files.mkdir(f"{directory}/orders-0")
+    files.write(f"{directory}/orders-0/a", b"")
+    delete_directory(files, f"{directory}/orders-0")
+    assert files.listdir(directory) == []
+
+
+def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole_write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: whole_write(descriptor, data[:3]))
+    file = OsFiles().open_append(str(tmp_path / "a"))
+    file.write(b"more than three bytes")
+    assert file.pread(100, 0) == b"more than three bytes"
+    file.close()
+
+
+def test_short_reads_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = OsFiles().open_append(str(tmp_path / "a"))
+    file.write(b"more than three bytes")
+    whole_read = os.pread
+    monkeypatch.setattr(os, "pread", lambda fd, length, position: whole_read(fd, min(3, length), position))
+    assert file.pread(100, 5) == b"than three bytes"
+    file.close()

@@ -1,0 +1,73 @@
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.errors import CorruptBatch
+from storage.record import Record, decode_record_section, encode_records, encode_records_at
+from tests.storage.batches import RECORDS, TIMESTAMPS, at_offsets, record
+
+
+@given(RECORDS, TIMESTAMPS, st.integers(0, 2**62))
+def test_a_section_comes_back(records: list[Record], base_timestamp_ms: int, base_offset: int) -> None:
+    section = encode_records(records, base_timestamp_ms)
+    decoded = decode_record_section(section, len(records), base_offset, base_timestamp_ms)
+    assert decoded == at_offsets(records, base_offset)
+
+
+@pytest.mark.parametrize("length", [0, 63, 64, 8191, 8192, 100_000])
+def test_lengths_around_the_size_of_their_encoding_come_back(length: int) -> None:
+    records = [Record(7, 5, bytes(length), bytes(length), (("h" * length, bytes(length)),))]
+    assert decode_record_section(encode_records(records, 5), 1, 7, 5) == records
+
+
+@given(RECORDS)
+def test_records_keep_the_gaps_between_them(records: list[Record]) -> None:
+    sparse = [record._replace(offset=100 + 3 * number) for number, record in enumerate(records)]
+    section = encode_records_at(sparse, 0, 90)
+    assert decode_record_section(section, len(sparse), 90, 0) == sparse
+
+
+def test_append_time_replaces_the_records_own() -> None:
+    section = encode_records([record(1), record(2)], 0)
+    times = [decoded.timestamp_ms for decoded in decode_record_section(section, 2, 0, 0, 777)]
+    assert times == [777, 777]
+
+
+def test_a_header_key_that_is_not_text_keeps_its_bytes() -> None:
+    key = b"\xff\xfe".decode("utf-8", "surrogateescape")
+    section = encode_records([Record(0, 0, None, None, ((key, b"v"),))], 0)
+    assert b"\xff\xfe" in section
+    assert encode_records(decode_record_section(section, 1, 0, 0), 0) == section
+
+
+@given(RECORDS)
+def test_a_wrong_count_is_refused(records: list[Record]) -> None:
+    section = encode_records(records, 0)
+    for count in (len(records) - 1, len(records) + 1, 2**31 - 1):
+        with pytest.raises(CorruptBatch):
+            decode_record_section(section, count, 0, 0)
+
+
+@given(RECORDS)
+def test_every_proper_prefix_is_refused(records: list[Record]) -> None:
+    section = encode_records(records, 0)
+    for length in range(len(section)):
+        with pytest.raises(CorruptBatch):
+            decode_record_section(section[:length], len(records), 0, 0)
+
+
+@given(st.binary(max_size=200), st.integers(0, 10))
+def test_any_bytes_are_records_or_refused(section: bytes, count: int) -> None:
+    with suppress(CorruptBatch):
+        assert len(decode_record_section(section, count, 0, 0)) == count
+
+
+@given(RECORDS, st.data())
+def test_any_changed_byte_gives_records_or_a_refusal(records: list[Record], data: st.DataObject) -> None:
+    section = bytearray(encode_records(records, 0))
+    position = data.draw(st.integers(0, len(section) - 1))
+    section[position] ^= data.draw(st.integers(1, 255))
+    with suppress(CorruptBatch):
+        assert len(decode_record_section(bytes(section), len(records), 0, 0)) == len(records)

@@ -1,0 +1,202 @@
+"""The syncing thread. Nothing here waits for time: only for callbacks, or for a gate the test holds."""
+
+import threading
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.errors import LogPoisoned, SyncFailed
+from storage.log import PartitionLog
+from storage.log_config import LogConfig
+from storage.syncer import Syncer, SyncResult
+from tests.storage.batches import record
+from tests.storage.faulty_files import FaultyFile, FaultyFiles
+from tests.storage.test_log import contents, expected
+
+
+class Outcome:
+    """Collects one result and lets the test wait for it."""
+
+    def __init__(self) -> None:
+        self.results: list[SyncResult] = []
+        self._arrived = threading.Event()
+
+    def __call__(self, result: SyncResult) -> None:
+        self.results.append(result)
+        self._arrived.set()
+
+    def wait(self) -> SyncResult:
+        assert self._arrived.wait(30)
+        assert len(self.results) == 1
+        return self.results[0]
+
+
+@pytest.fixture
+def syncer() -> Iterator[Syncer]:
+    syncer = Syncer()
+    yield syncer
+    syncer.close()
+
+
+def new_log(files: FaultyFiles, name: str = "orders-0", records: int = 0) -> PartitionLog:
+    log = PartitionLog.open(files, f"/data/{name}", LogConfig(segment_bytes=700))
+    for number in range(records):
+        log.append_records([record(number)])
+    return log
+
+
+def test_what_was_submitted_is_durable_when_the_callback_comes(syncer: Syncer) -> None:
+    files = FaultyFiles()
+    logs = [new_log(files, f"orders-{number}", 20) for number in range(3)]
+    outcome = Outcome()
+    syncer.submit(logs, outcome)
+    assert outcome.wait().failed == {}
+    after = files.crash()
+    for log in logs:
+        assert log.durable_offset == 20
+        assert contents(PartitionLog.open(after, log.directory, log.config, recovery_point=20)) == expected(
+            20
+        )
+
+
+def test_nothing_to_sync_is_answered_too(syncer: Syncer) -> None:
+    log = new_log(FaultyFiles(), records=1)
+    log.sync()
+    outcome = Outcome()
+    syncer.submit([log], outcome)
+    assert outcome.wait().failed == {}
+
+
+def test_a_failure_is_reported_for_its_log_only_and_for_ever(syncer: Syncer) -> None:
+    files = FaultyFiles()
+    bad, good = new_log(files, "bad-0", 1), new_log(files, "good-0", 1)
+    files.fail("fdatasync")
+    outcome = Outcome()
+    syncer.submit([bad, good], outcome)
+    failed = outcome.wait().failed
+    assert list(failed) == [bad]
+    assert isinstance(failed[bad], SyncFailed)
+    assert (bad.durable_offset, good.durable_offset) == (0, 1)
+    with pytest.raises(LogPoisoned):
+        bad.append_records([record(1)])
+    again = Outcome()
+    syncer.submit([bad, good], again)
+    assert list(again.wait().failed) == [bad]
+
+
+def test_submissions_queued_behind_a_failure_fail_with_it(
+    syncer: Syncer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = FaultyFiles()
+    log, other = new_log(files, records=1), new_log(files, "other-0", 1)
+    entered, gate = threading.Event(), threading.Event()
+    plain = FaultyFile.fdatasync
+
+    def held(file: FaultyFile) -> None:
+        entered.set()
+        assert gate.wait(30)
+        plain(file)
+
+    monkeypatch.setattr(FaultyFile, "fdatasync", held)
+    outcomes = [Outcome() for _ in range(4)]
+    syncer.submit([log], outcomes[0])
+    assert entered.wait(30)
+    files.fail("fdatasync")
+    for outcome in outcomes[1:3]:
+        log.append_records([record(log.log_end_offset)])
+        syncer.submit([log], outcome)
+    syncer.submit([other], outcomes[3])
+    gate.set()
+    for outcome in outcomes[:3]:
+        assert list(outcome.wait().failed) == [log]
+    assert outcomes[3].wait().failed == {}
+    assert log.durable_offset == 0
+    assert files.calls["fdatasync"] == 2
+
+
+def test_a_file_is_synced_once_for_all_that_wait_for_it(
+    syncer: Syncer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = FaultyFiles()
+    log, first = new_log(files, records=1), new_log(files, "first-0", 1)
+    entered, gate = threading.Event(), threading.Event()
+    plain = FaultyFile.fdatasync
+
+    def held(file: FaultyFile) -> None:
+        entered.set()
+        assert gate.wait(30)
+        plain(file)
+
+    monkeypatch.setattr(FaultyFile, "fdatasync", held)
+    syncer.submit([first], Outcome())
+    assert entered.wait(30)
+    order: list[int] = []
+    last = Outcome()
+    for number in range(5):
+        log.append_records([record(log.log_end_offset)])
+        syncer.submit([log], lambda _, number=number: order.append(number))  # type: ignore[misc]
+    syncer.submit([log], last)
+    gate.set()
+    last.wait()
+    assert order == [0, 1, 2, 3, 4]
+    assert log.durable_offset == 6
+    assert files.calls["fdatasync"] == 2
+
+
+def test_closing_finishes_what_was_submitted() -> None:
+    syncer = Syncer()
+    log = new_log(FaultyFiles(), records=3)
+    outcomes = [Outcome() for _ in range(5)]
+    for outcome in outcomes:
+        syncer.submit([log], outcome)
+    syncer.close()
+    assert [len(outcome.results) for outcome in outcomes] == [1] * 5
+    syncer.close()
+    with pytest.raises(RuntimeError):
+        syncer.submit([log], Outcome())
+
+
+def test_a_callback_that_raises_does_not_stop_the_others() -> None:
+    syncer = Syncer()
+    log = new_log(FaultyFiles(), records=1)
+
+    def broken(_: SyncResult) -> None:
+        raise KeyError("broken")
+
+    outcome = Outcome()
+    syncer.submit([log], broken)
+    syncer.submit([log], outcome)
+    outcome.wait()
+    with pytest.raises(KeyError):
+        syncer.close()
+
+
+@given(st.lists(st.sampled_from(["append", "append", "append", "sync", "fail"]), max_size=40), st.integers())
+def test_no_crash_loses_what_was_durable(steps: list[str], seed: int) -> None:
+    files = FaultyFiles()
+    files.mkdir("/data")
+    files.fsync_directory("/")
+    log = new_log(files)
+    durable = 0
+    for step in steps:
+        if step == "append":
+            log.append_records([record(log.log_end_offset)])
+        elif step == "sync":
+            log.sync()
+            durable = log.durable_offset
+            assert durable == log.log_end_offset
+        elif log.begin_sync() is not None:
+            failing = PartitionLog.sync
+            log.append_records([record(log.log_end_offset)])
+            files.fail("fdatasync")
+            with pytest.raises(SyncFailed):
+                failing(log)
+            log = log.reopen()
+            durable = log.durable_offset
+    for after in (files.crash(), files.crash(Random(seed)), files.kill()):
+        again = PartitionLog.open(after, "/data/orders-0", log.config, recovery_point=durable)
+        assert again.log_end_offset >= durable
+        assert contents(again) == expected(again.log_end_offset)
