@@ -1,0 +1,141 @@
+"""IncrementalAlterConfigs for topics. Source: KIP-339, Kafka's `ConfigAdminManager`,
+`ConfigurationControlManager`.
+
+A broker's own properties are set at its start here, so none of them can be changed while it runs.
+"""
+
+from collections import Counter
+from enum import IntEnum
+
+from coordinator.topics.answer import Answer, ConfigChanged, TopicChange, TopicsContext
+from coordinator.topics.catalogue import Catalogue, Topic
+from coordinator.topics.config_key import ConfigType, InvalidConfig
+from coordinator.topics.config_keys import TOPIC_CONFIG_KEYS
+from coordinator.topics.describe_configs import ResourceType, check_broker_name
+from coordinator.topics.refusal import Refusal
+from coordinator.topics.topic_name import why_illegal
+from protocol.errors import ErrorCode
+from protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+
+class Operation(IntEnum):
+    """Kafka's numbers for what is done to a property."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+def answer_alter_configs(
+    catalogue: Catalogue, request: IncrementalAlterConfigsRequest, context: TopicsContext
+) -> Answer:
+    """Each resource is changed as a whole or refused; with `validate_only` nothing changes."""
+    counts = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
+    responses: list[AlterConfigsResourceResponse] = []
+    changes: list[TopicChange] = []
+    for resource in request.resources:
+        response = AlterConfigsResourceResponse(
+            error_code=ErrorCode.NONE,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        try:
+            if counts[resource.resource_type, resource.resource_name] > 1:
+                raise Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            topic, overrides = _validate(catalogue, resource, context.node.node_id)
+            if not request.validate_only and overrides != topic.overrides:
+                catalogue.configure(topic, overrides)
+                changes.append(ConfigChanged(topic.name, tuple(sorted(overrides.items()))))
+        except Refusal as error:
+            response.error_code, response.error_message = error.code, error.message
+        except OSError as error:
+            response.error_code, response.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
+        responses.append(response)
+    return Answer(IncrementalAlterConfigsResponse(responses=responses), changes=changes)
+
+
+def _validate(
+    catalogue: Catalogue, resource: AlterConfigsResource, node_id: int
+) -> tuple[Topic, dict[str, str]]:
+    """The topic and what its overrides become. Raises Refusal."""
+    names = Counter(config.name for config in resource.configs)
+    if any(count > 1 for count in names.values()):
+        raise Refusal(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    nulls = [
+        config.name
+        for config in resource.configs
+        if config.value is None and config.config_operation != Operation.DELETE
+    ]
+    if nulls:
+        raise Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
+    for config in resource.configs:
+        if config.config_operation not in Operation.__members__.values():
+            raise Refusal(ErrorCode.INVALID_REQUEST, f"Unknown operation type {config.config_operation}")
+    if resource.resource_type == ResourceType.BROKER:
+        check_broker_name(resource.resource_name, node_id)
+        raise Refusal(
+            ErrorCode.INVALID_REQUEST,
+            f"Cannot update these configs dynamically: [{', '.join(sorted(names))}]",
+        )
+    if resource.resource_type != ResourceType.TOPIC:
+        raise Refusal(
+            ErrorCode.INVALID_REQUEST,
+            f"resource type {resource.resource_type} cannot be configured here: topics (2) can",
+        )
+    return _validate_topic(catalogue, resource)
+
+
+def _validate_topic(catalogue: Catalogue, resource: AlterConfigsResource) -> tuple[Topic, dict[str, str]]:
+    name = resource.resource_name
+    if not name:
+        raise Refusal(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+    topic = catalogue.get(name)
+    overrides = {} if topic is None else dict(topic.overrides)
+    try:
+        for config in resource.configs:
+            _apply(catalogue, overrides, config)
+        illegal = why_illegal(name)
+        if illegal is not None:
+            raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, illegal)
+        catalogue.defaults.validate(overrides)
+    except InvalidConfig as error:
+        raise Refusal(ErrorCode.INVALID_CONFIG, str(error)) from error
+    if topic is None:
+        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+    if not topic.hosted:
+        raise Refusal(
+            ErrorCode.POLICY_VIOLATION, f"{name} is configured through the offsets.topic.… properties"
+        )
+    return topic, overrides
+
+
+def _apply(catalogue: Catalogue, overrides: dict[str, str], config: AlterableConfig) -> None:
+    """Changes one property. Raises Refusal."""
+    if config.config_operation == Operation.DELETE:
+        overrides.pop(config.name, None)
+        return
+    assert config.value is not None
+    if config.config_operation == Operation.SET:
+        overrides[config.name] = config.value
+        return
+    key = TOPIC_CONFIG_KEYS.get(config.name)
+    operation = Operation(config.config_operation)
+    if key is None or key.kind is not ConfigType.LIST:
+        raise Refusal(
+            ErrorCode.INVALID_CONFIG,
+            f"Can't {operation.name} to key {config.name} because its type is not LIST.",
+        )
+    values = [part for part in catalogue.defaults.effective(key, overrides).value.split(",") if part]
+    for part in config.value.split(","):
+        if operation is Operation.APPEND and part not in values:
+            values.append(part)
+        elif operation is Operation.SUBTRACT and part in values:
+            values.remove(part)
+    overrides[config.name] = ",".join(values)

@@ -1,0 +1,101 @@
+"""What a call into the data plane takes beside the request, and what it gives back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple
+
+from storage.log import PartitionLog
+
+
+class Node(NamedTuple):
+    """This broker as it is advertised to the connection at hand."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+@dataclass(slots=True)
+class TopicsContext:
+    """Who asks. `waiter` names the response slot: an answer that comes later comes back with this number."""
+
+    waiter: int
+    api_version: int
+    client_id: str
+    node: Node
+    cluster_id: str
+
+
+class Silence(Enum):
+    """Answers that are no message."""
+
+    NO_RESPONSE = "a produce request with acks 0: nothing is sent"
+    CLOSE_CONNECTION = "acks 0 and an error: closing is how that producer learns to look again"
+
+
+NO_RESPONSE: Final = Silence.NO_RESPONSE
+CLOSE_CONNECTION: Final = Silence.CLOSE_CONNECTION
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCreated:
+    """A topic exists now; `automatic` when a Metadata request brought it into being."""
+
+    name: str
+    topic_id: bytes
+    partitions: int
+    automatic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDeleted:
+    """A topic is gone, its offsets with it."""
+
+    name: str
+    topic_id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsAdded:
+    """A topic grew; `partitions` counts all of them."""
+
+    name: str
+    topic_id: bytes
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChanged:
+    """The overrides of a topic are now these."""
+
+    name: str
+    configs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFailed:
+    """A log refused a read or a write; its requests get KAFKA_STORAGE_ERROR until it works again."""
+
+    name: str
+    partition: int
+    reason: str
+
+
+TopicChange = TopicCreated | TopicDeleted | PartitionsAdded | ConfigChanged | PartitionFailed
+
+
+@dataclass(slots=True)
+class Answer:
+    """The outcome of one request.
+
+    `response` None: parked (a long-poll Fetch), to come later as a completion. `completions`: parked
+    fetches, as (waiter, response), that this call released. `durable`: the reply waits until each log is
+    synced up to that offset. `changes`: what became of topics, for the group core, the log lines and the
+    metrics.
+    """
+
+    response: object | Silence | None
+    completions: Sequence[tuple[int, object]] = ()
+    durable: Sequence[tuple[PartitionLog, int]] = ()
+    changes: Sequence[TopicChange] = ()

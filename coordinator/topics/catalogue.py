@@ -1,0 +1,309 @@
+"""The topics: names, ids, partitions, properties; kept in one small file beside the logs.
+
+The file is the truth and changes first. A topic is created by writing it there and then making its
+directories, so that a crash in between leaves a whole topic with empty partitions. It is deleted by taking
+it out, leaving its id behind, and then removing the directories; a start finishes what a crash interrupted.
+A directory that the file does not know (one of a real broker's) becomes a topic.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from coordinator.topics.config import LogFlush, TopicsConfig
+from coordinator.topics.partition import HostedPartition, InternalPartition, Partition
+from coordinator.topics.topic_configs import TopicDefaults, TopicValues
+from coordinator.topics.topic_name import CLUSTER_METADATA, CONSUMER_OFFSETS, is_internal, metric_name
+from storage.checkpoint import TopicPartition
+from storage.data_directory import CATALOGUE, DataDirectory
+from storage.errors import DamagedFile, StorageError
+from storage.log import PartitionLog
+from storage.uuid_text import uuid_from_text, uuid_to_text
+
+VERSION: Final = 1
+ZERO_ID: Final = bytes(16)
+# 00…01 names the cluster metadata log; ids whose text begins with '-' are awkward on a command line. Kafka
+# skips both.
+_RESERVED_IDS: Final = frozenset({ZERO_ID, bytes(15) + b"\x01"})
+
+
+def random_topic_id() -> bytes:
+    """A version 4 UUID that Kafka would accept as a topic id."""
+    while True:
+        raw = bytearray(os.urandom(16))
+        raw[6] = raw[6] & 0x0F | 0x40
+        raw[8] = raw[8] & 0x3F | 0x80
+        topic_id = bytes(raw)
+        if topic_id not in _RESERVED_IDS and not uuid_to_text(topic_id).startswith("-"):
+            return topic_id
+
+
+class Topic:
+    """One topic. `overrides` are its own properties as text, `values` all that act, parsed."""
+
+    __slots__ = ("hosted", "is_internal", "name", "overrides", "partitions", "topic_id", "values")
+
+    def __init__(
+        self,
+        name: str,
+        topic_id: bytes,
+        overrides: dict[str, str],
+        values: TopicValues,
+        hosted: list[HostedPartition],
+        partitions: Sequence[Partition] | None = None,
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.is_internal = is_internal(name)
+        self.overrides = overrides
+        self.values = values
+        self.hosted = hosted
+        """Partitions whose log is owned here: all of them, or none."""
+        self.partitions: Sequence[Partition] = hosted if partitions is None else partitions
+
+
+class Catalogue:
+    """All topics, by name and by id."""
+
+    def __init__(self, directory: DataDirectory, config: TopicsConfig, new_id: Callable[[], bytes]) -> None:
+        """In: an open data directory; where ids of new topics come from. `load` comes next."""
+        self.defaults = TopicDefaults(config.broker_properties)
+        self.producer_ids_reserved = 0
+        """Ids of producers below this one may have been given out."""
+        self._directory = directory
+        self._config = config
+        self.new_id = new_id
+        self._by_name: dict[str, Topic] = {}
+        self._by_id: dict[bytes, Topic] = {}
+        self._deleted: set[bytes] = set()
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __iter__(self) -> Iterator[Topic]:
+        """In order of name."""
+        return iter(sorted(self._by_name.values(), key=lambda topic: topic.name))
+
+    def get(self, name: str) -> Topic | None:
+        """The topic of that name."""
+        return self._by_name.get(name)
+
+    def get_by_id(self, topic_id: bytes) -> Topic | None:
+        """The topic of that id (16 bytes)."""
+        return self._by_id.get(topic_id)
+
+    def partition(self, name: str, number: int) -> Partition | None:
+        """A partition by topic name and number."""
+        topic = self._by_name.get(name)
+        if topic is None or not 0 <= number < len(topic.partitions):
+            return None
+        return topic.partitions[number]
+
+    def collides(self, name: str) -> str | None:
+        """A topic, other than the one of that name, that metrics could not tell from it; None when there is
+        none.
+        """
+        wanted = metric_name(name)
+        if "_" not in wanted:
+            return None
+        for other in self._by_name:
+            if other != name and metric_name(other) == wanted:
+                return other
+        return None
+
+    # Loading and saving
+
+    def load(self) -> None:
+        """Reads the file, opens every log, and finishes deletions.
+
+        A log that cannot be opened leaves its partition offline. Raises DamagedFile for a file that makes
+        no sense, InvalidConfig for a property it cannot hold, OSError.
+        """
+        counts: dict[str, int] = {}
+        ids: dict[str, bytes] = {}
+        configs: dict[str, dict[str, str]] = {}
+        document = self._directory.read_catalogue()
+        if document is not None:
+            self._read(document, counts, ids, configs)
+        for partition in self._directory.partitions():
+            name, number = partition
+            if name in (CONSUMER_OFFSETS, CLUSTER_METADATA):
+                continue
+            topic_id = self._directory.topic_id(partition)
+            if topic_id is not None and topic_id in self._deleted:
+                self._remove_remains(partition)
+                continue
+            if name not in ids:
+                ids[name] = topic_id or self.new_id()
+            counts[name] = max(counts.get(name, 0), number + 1)
+        for name, count in counts.items():
+            overrides = configs.get(name, {})
+            self._put(name, ids[name], overrides, count)
+        self.save()
+
+    def _read(
+        self,
+        document: object,
+        counts: dict[str, int],
+        ids: dict[str, bytes],
+        configs: dict[str, dict[str, str]],
+    ) -> None:
+        path = f"{self._directory.path}/{CATALOGUE}"
+        try:
+            fields: Any = document
+            if fields["version"] != VERSION:
+                raise DamagedFile(path, f"version {fields['version']!r} is not {VERSION}")
+            self.producer_ids_reserved = int(fields["producer_ids_reserved"])
+            self._deleted = {uuid_from_text(text) for text in fields["deleted"]}
+            for entry in fields["topics"]:
+                name = str(entry["name"])
+                counts[name] = int(entry["partitions"])
+                ids[name] = uuid_from_text(entry["topic_id"])
+                configs[name] = {str(key): str(value) for key, value in entry["configs"].items()}
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DamagedFile(path, f"is not a catalogue of topics: {error!r}") from error
+
+    def _remove_remains(self, partition: TopicPartition) -> None:
+        log = self._directory.open_log(partition, self.defaults.parse({}).log)
+        self._directory.delete_logs({partition: log})
+
+    def save(self) -> None:
+        """Writes the file, atomically and durably. Raises OSError."""
+        self._directory.write_catalogue(
+            {
+                "version": VERSION,
+                "producer_ids_reserved": self.producer_ids_reserved,
+                "deleted": sorted(uuid_to_text(topic_id) for topic_id in self._deleted),
+                "topics": [
+                    {
+                        "name": topic.name,
+                        "topic_id": uuid_to_text(topic.topic_id),
+                        "partitions": len(topic.partitions),
+                        "configs": topic.overrides,
+                    }
+                    for topic in self
+                    if topic.hosted
+                ],
+            }
+        )
+
+    # Changing
+
+    def create(self, name: str, partitions: int, overrides: Mapping[str, str]) -> Topic:
+        """A new topic with a name that is legal and free, and valid overrides.
+
+        Raises OSError or StorageError when the disk refuses; the topic then does not exist.
+        """
+        assert name not in self._by_name, name
+        values = self.defaults.parse(overrides)
+        topic = Topic(name, self.new_id(), dict(overrides), values, [])
+        topic.hosted += [self._hosted(topic, number) for number in range(partitions)]
+        self._index(topic)
+        try:
+            self.save()
+        except OSError:
+            self._forget(topic)
+            raise
+        try:
+            self._open_new(topic, 0)
+        except (OSError, StorageError):
+            self.delete(topic)
+            raise
+        return topic
+
+    def grow(self, topic: Topic, partitions: int) -> None:
+        """Adds partitions until there are `partitions`. Raises OSError, StorageError; it then has what it
+        had.
+        """
+        before = len(topic.hosted)
+        assert topic.hosted
+        assert partitions > before
+        topic.hosted += [self._hosted(topic, number) for number in range(before, partitions)]
+        try:
+            self.save()
+            self._open_new(topic, before)
+        except (OSError, StorageError):
+            added = topic.hosted[before:]
+            del topic.hosted[before:]
+            self.save()
+            self._directory.delete_logs({part.name: part.log for part in added if part.log is not None})
+            raise
+
+    def delete(self, topic: Topic) -> None:
+        """Removes a topic and its records. Raises OSError; a next start then finishes it."""
+        self._forget(topic)
+        self._deleted.add(topic.topic_id)
+        self.save()
+        logs = {part.name: part.log for part in topic.hosted if part.log is not None}
+        self._directory.delete_logs(logs)
+        if len(logs) == len(topic.hosted):
+            # The file keeps the id until it is next written: harmless, since ids never come again.
+            self._deleted.discard(topic.topic_id)
+
+    def configure(self, topic: Topic, overrides: Mapping[str, str]) -> None:
+        """Replaces a topic's overrides by valid ones; its logs obey from now on. Raises OSError."""
+        before = topic.overrides
+        values = self.defaults.parse(overrides)
+        topic.overrides = dict(overrides)
+        try:
+            self.save()
+        except OSError:
+            topic.overrides = before
+            raise
+        topic.values = values
+        for part in topic.hosted:
+            if part.log is not None:
+                part.log.config = values.log
+
+    def attach(
+        self,
+        name: str,
+        topic_id: bytes,
+        overrides: Mapping[str, str],
+        partitions: int,
+        log: Callable[[int], PartitionLog | None],
+        high_watermark: Callable[[int], int],
+    ) -> Topic:
+        """Makes a topic visible whose logs another part of the server owns; it is not written to the file."""
+        assert name not in self._by_name, name
+        readable = [
+            InternalPartition(TopicPartition(name, n), log, high_watermark) for n in range(partitions)
+        ]
+        topic = Topic(name, topic_id, dict(overrides), self.defaults.parse(overrides), [], readable)
+        self._index(topic)
+        return topic
+
+    def hosted(self) -> Iterable[HostedPartition]:
+        """Every partition whose log is owned here."""
+        for topic in self._by_name.values():
+            yield from topic.hosted
+
+    def _put(self, name: str, topic_id: bytes, overrides: dict[str, str], partitions: int) -> None:
+        topic = Topic(name, topic_id, overrides, self.defaults.parse(overrides), [])
+        topic.hosted += [self._hosted(topic, number) for number in range(partitions)]
+        self._index(topic)
+        for part in topic.hosted:
+            part.open()
+
+    def _hosted(self, topic: Topic, number: int) -> HostedPartition:
+        name = TopicPartition(topic.name, number)
+
+        def open_log() -> PartitionLog:
+            return self._directory.open_log(name, topic.values.log, topic.topic_id)
+
+        expiration_ms = self._config.producer_id_expiration_ms
+        return HostedPartition(name, open_log, expiration_ms, self._config.log_flush is LogFlush.ALWAYS)
+
+    def _open_new(self, topic: Topic, first: int) -> None:
+        for part in topic.hosted[first:]:
+            part.open()
+            if part.failure is not None:
+                raise part.failure
+
+    def _index(self, topic: Topic) -> None:
+        self._by_name[topic.name] = topic
+        self._by_id[topic.topic_id] = topic
+
+    def _forget(self, topic: Topic) -> None:
+        del self._by_name[topic.name]
+        del self._by_id[topic.topic_id]

@@ -1,0 +1,344 @@
+"""Every property that a topic can have. Source: Kafka's `LogConfig` and `TopicConfig` of 4.4, defaults
+included.
+
+All are kept and reported; the documentation of each says whether it does anything here.
+"""
+
+from typing import Final
+
+from coordinator.topics.config_key import (
+    BrokerSynonym,
+    Check,
+    ConfigKey,
+    ConfigType,
+    anything,
+    at_least,
+    between,
+    gzip_level,
+    one_of,
+    throttled_replicas,
+)
+
+BOOLEAN, STRING, INT, LONG = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.LONG
+DOUBLE, LIST = ConfigType.DOUBLE, ConfigType.LIST
+
+MAX_LONG: Final = 2**63 - 1
+HOUR_MS: Final = 60 * 60 * 1000
+DAY_MS: Final = 24 * HOUR_MS
+NO_EFFECT: Final = " Kept for clients that set it; it has no effect here."
+
+
+def _key(
+    name: str,
+    kind: ConfigType,
+    default: object,
+    documentation: str,
+    check: Check = anything,
+    *synonyms: str | BrokerSynonym,
+    shows_default: bool = True,
+) -> ConfigKey:
+    as_synonyms = tuple(
+        BrokerSynonym(synonym) if isinstance(synonym, str) else synonym for synonym in synonyms
+    )
+    return ConfigKey(name, kind, str(default), documentation, check, as_synonyms, shows_default)
+
+
+_RETENTION: Final = (
+    _key(
+        "cleanup.policy",
+        LIST,
+        "delete",
+        "What becomes of old segments: delete removes them by age and size, compact keeps the last value "
+        "of each key. Both may be given, separated by a comma.",
+        one_of("compact", "delete"),
+        "log.cleanup.policy",
+    ),
+    _key(
+        "retention.ms",
+        LONG,
+        7 * DAY_MS,
+        "How long records are kept at least, in milliseconds; -1 keeps them for ever.",
+        at_least(-1),
+        "log.retention.ms",
+        BrokerSynonym("log.retention.minutes", 60_000),
+        BrokerSynonym("log.retention.hours", HOUR_MS),
+        shows_default=False,
+    ),
+    _key(
+        "retention.bytes",
+        LONG,
+        -1,
+        "How many bytes of a partition are kept at least; -1 sets no limit.",
+        anything,
+        "log.retention.bytes",
+    ),
+    _key(
+        "delete.retention.ms",
+        LONG,
+        DAY_MS,
+        "How long compaction keeps a tombstone, in milliseconds.",
+        at_least(0),
+        "log.cleaner.delete.retention.ms",
+    ),
+    _key(
+        "min.compaction.lag.ms",
+        LONG,
+        0,
+        "How long a record stays out of compaction, in milliseconds.",
+        at_least(0),
+        "log.cleaner.min.compaction.lag.ms",
+    ),
+    _key(
+        "max.compaction.lag.ms",
+        LONG,
+        MAX_LONG,
+        "After how long a record has to be compacted, in milliseconds.",
+        at_least(1),
+        "log.cleaner.max.compaction.lag.ms",
+    ),
+    _key(
+        "min.cleanable.dirty.ratio",
+        DOUBLE,
+        "0.5",
+        "Which share of a log may be uncompacted before compaction starts.",
+        between(0, 1),
+        "log.cleaner.min.cleanable.ratio",
+    ),
+    _key(
+        "file.delete.delay.ms",
+        LONG,
+        60_000,
+        "How long a removed segment stays on the disk, in milliseconds." + NO_EFFECT,
+        at_least(0),
+        "log.segment.delete.delay.ms",
+    ),
+)
+
+_SEGMENTS: Final = (
+    _key(
+        "segment.bytes",
+        INT,
+        1024 * 1024 * 1024,
+        "Size at which a segment is closed and the next one begun.",
+        at_least(1024 * 1024),
+        "log.segment.bytes",
+    ),
+    _key(
+        "segment.ms",
+        LONG,
+        7 * DAY_MS,
+        "Age at which a segment is closed even when it is small, in milliseconds.",
+        at_least(1),
+        "log.roll.ms",
+        BrokerSynonym("log.roll.hours", HOUR_MS),
+        shows_default=False,
+    ),
+    _key(
+        "segment.jitter.ms",
+        LONG,
+        0,
+        "Random amount taken off segment.ms." + NO_EFFECT,
+        at_least(0),
+        "log.roll.jitter.ms",
+        BrokerSynonym("log.roll.jitter.hours", HOUR_MS),
+        shows_default=False,
+    ),
+    _key(
+        "segment.index.bytes",
+        INT,
+        10 * 1024 * 1024,
+        "Size of the index at which a segment is closed.",
+        at_least(4),
+        "log.index.size.max.bytes",
+    ),
+    _key(
+        "index.interval.bytes",
+        INT,
+        4096,
+        "How many bytes of records lie between two entries of the index.",
+        at_least(0),
+        "log.index.interval.bytes",
+    ),
+    _key(
+        "preallocate",
+        BOOLEAN,
+        "false",
+        "Whether a new segment's file is given its full size at once." + NO_EFFECT,
+        anything,
+        "log.preallocate",
+    ),
+    _key(
+        "flush.messages",
+        LONG,
+        MAX_LONG,
+        "After how many records the log is synced; log.flush of the broker decides here." + NO_EFFECT,
+        at_least(1),
+        "log.flush.interval.messages",
+    ),
+    _key(
+        "flush.ms",
+        LONG,
+        MAX_LONG,
+        "After how many milliseconds the log is synced; log.flush of the broker decides here." + NO_EFFECT,
+        at_least(0),
+        "log.flush.interval.ms",
+        shows_default=False,
+    ),
+)
+
+_RECORDS: Final = (
+    _key(
+        "max.message.bytes",
+        INT,
+        1024 * 1024 + 12,
+        "Size of the largest record batch that is accepted, as it arrives.",
+        at_least(0),
+        "message.max.bytes",
+    ),
+    _key(
+        "max.decompressed.message.bytes",
+        INT,
+        2**31 - 9,
+        "Size that the records of a compressed batch may unpack to.",
+        at_least(1),
+        "max.decompressed.message.bytes",
+    ),
+    _key(
+        "message.timestamp.type",
+        STRING,
+        "CreateTime",
+        "Whether a record carries its producer's time (CreateTime) or that of its arrival (LogAppendTime).",
+        one_of("CreateTime", "LogAppendTime"),
+        "log.message.timestamp.type",
+    ),
+    _key(
+        "message.timestamp.before.max.ms",
+        LONG,
+        MAX_LONG,
+        "How far a record's own time may lie in the past, in milliseconds.",
+        at_least(0),
+        "log.message.timestamp.before.max.ms",
+    ),
+    _key(
+        "message.timestamp.after.max.ms",
+        LONG,
+        HOUR_MS,
+        "How far a record's own time may lie in the future, in milliseconds.",
+        at_least(0),
+        "log.message.timestamp.after.max.ms",
+    ),
+    _key(
+        "compression.type",
+        STRING,
+        "producer",
+        "The codec of stored batches. Batches are stored as the producer compressed them." + NO_EFFECT,
+        one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+        "compression.type",
+    ),
+    _key(
+        "compression.gzip.level",
+        INT,
+        -1,
+        "Level for the codec gzip." + NO_EFFECT,
+        gzip_level,
+        "compression.gzip.level",
+    ),
+    _key(
+        "compression.lz4.level",
+        INT,
+        9,
+        "Level for the codec lz4." + NO_EFFECT,
+        between(1, 17),
+        "compression.lz4.level",
+    ),
+    _key(
+        "compression.zstd.level",
+        INT,
+        3,
+        "Level for the codec zstd." + NO_EFFECT,
+        between(-131072, 22),
+        "compression.zstd.level",
+    ),
+)
+
+_REPLICATION: Final = (
+    _key(
+        "min.insync.replicas",
+        INT,
+        1,
+        "How many replicas must have a record before acks=all is answered; there is one here.",
+        at_least(1),
+        "min.insync.replicas",
+    ),
+    _key(
+        "unclean.leader.election.enable",
+        BOOLEAN,
+        "false",
+        "Whether a replica that lags may become leader." + NO_EFFECT,
+        anything,
+        "unclean.leader.election.enable",
+    ),
+    _key(
+        "leader.replication.throttled.replicas",
+        LIST,
+        "",
+        "Replicas whose leader limits its replication." + NO_EFFECT,
+        throttled_replicas,
+    ),
+    _key(
+        "follower.replication.throttled.replicas",
+        LIST,
+        "",
+        "Replicas whose follower limits its replication." + NO_EFFECT,
+        throttled_replicas,
+    ),
+)
+
+_ELSEWHERE: Final = (
+    _key("remote.storage.enable", BOOLEAN, "false", "Tiered storage, which is not offered here."),
+    _key("remote.log.copy.disable", BOOLEAN, "false", "Stops copying to tiered storage." + NO_EFFECT),
+    _key("remote.log.delete.on.disable", BOOLEAN, "false", "Removes tiered data when disabled." + NO_EFFECT),
+    _key(
+        "remote.copy.lag.ms",
+        LONG,
+        0,
+        "Age at which a segment is copied to tiered storage." + NO_EFFECT,
+        at_least(-1),
+        "log.remote.copy.lag.ms",
+    ),
+    _key(
+        "remote.copy.lag.bytes",
+        LONG,
+        -1,
+        "Distance from the end at which a segment is copied to tiered storage." + NO_EFFECT,
+        at_least(-1),
+        "log.remote.copy.lag.bytes",
+    ),
+    _key(
+        "local.retention.ms",
+        LONG,
+        -2,
+        "How long tiered segments are kept here as well." + NO_EFFECT,
+        at_least(-2),
+        "log.local.retention.ms",
+    ),
+    _key(
+        "local.retention.bytes",
+        LONG,
+        -2,
+        "How many bytes of tiered segments are kept here as well." + NO_EFFECT,
+        at_least(-2),
+        "log.local.retention.bytes",
+    ),
+    _key(
+        "errors.deadletterqueue.group.enable",
+        BOOLEAN,
+        "false",
+        "Lets share groups use the topic for what they could not process." + NO_EFFECT,
+    ),
+)
+
+TOPIC_CONFIG_KEYS: Final = {
+    key.name: key
+    for key in sorted(_RETENTION + _SEGMENTS + _RECORDS + _REPLICATION + _ELSEWHERE, key=lambda key: key.name)
+}

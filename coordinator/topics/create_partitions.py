@@ -1,0 +1,87 @@
+"""CreatePartitions: a topic grows. Source: KIP-195, Kafka's `ReplicationControlManager.createPartitions`.
+
+One difference: `__consumer_offsets` cannot grow, because a group's partition depends on how many there are.
+"""
+
+from collections import Counter
+
+from coordinator.topics.answer import Answer, PartitionsAdded, TopicChange, TopicsContext
+from coordinator.topics.catalogue import Catalogue, Topic
+from coordinator.topics.config import TopicsConfig
+from coordinator.topics.create_topics import check_assignment
+from coordinator.topics.refusal import Refusal
+from protocol.errors import ErrorCode
+from protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+from storage.errors import StorageError
+
+
+def answer_create_partitions(
+    catalogue: Catalogue, config: TopicsConfig, request: CreatePartitionsRequest, context: TopicsContext
+) -> Answer:
+    """Each topic grows or is refused on its own; with `validate_only` nothing changes."""
+    counts = Counter(entry.name for entry in request.topics)
+    results = [
+        _result(name, Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
+        for name, count in counts.items()
+        if count > 1
+    ]
+    changes: list[TopicChange] = []
+    for entry in request.topics:
+        if counts[entry.name] > 1:
+            continue
+        try:
+            topic = _validate(catalogue, config, entry, context.node.node_id)
+            if not request.validate_only:
+                catalogue.grow(topic, entry.count)
+                changes.append(PartitionsAdded(topic.name, topic.topic_id, entry.count))
+        except Refusal as error:
+            results.append(_result(entry.name, error))
+        except (OSError, StorageError) as error:
+            results.append(_result(entry.name, Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))))
+        else:
+            results.append(_result(entry.name, None))
+    return Answer(CreatePartitionsResponse(results=results), changes=changes)
+
+
+def _result(name: str, error: Refusal | None) -> CreatePartitionsTopicResult:
+    if error is None:
+        return CreatePartitionsTopicResult(name=name, error_code=ErrorCode.NONE)
+    return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=error.message)
+
+
+def _validate(
+    catalogue: Catalogue, config: TopicsConfig, entry: CreatePartitionsTopic, node_id: int
+) -> Topic:
+    topic = catalogue.get(entry.name)
+    if topic is None:
+        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if not topic.hosted:
+        raise Refusal(ErrorCode.POLICY_VIOLATION, f"{topic.name} cannot grow: its groups would change places")
+    current = len(topic.partitions)
+    if entry.count == current:
+        raise Refusal(ErrorCode.INVALID_PARTITIONS, f"Topic already has {current} partition(s).")
+    if entry.count < current:
+        raise Refusal(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {topic.name} currently has {current} partition(s); "
+            f"{entry.count} would not be an increase.",
+        )
+    added = entry.count - current
+    if added > config.max_partitions:
+        raise Refusal(
+            ErrorCode.POLICY_VIOLATION, f"one request adds at most {config.max_partitions} partitions"
+        )
+    if entry.assignments is not None:
+        if len(entry.assignments) != added:
+            raise Refusal(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"{added} partition(s) would be added, but there are {len(entry.assignments)} assignment(s)",
+            )
+        for assignment in entry.assignments:
+            check_assignment(assignment.broker_ids, node_id)
+    return topic

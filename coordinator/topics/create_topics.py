@@ -1,0 +1,180 @@
+"""CreateTopics. Source: KIP-4, KIP-464, KIP-525, Kafka's `ControllerApis` and `ReplicationControlManager`."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from coordinator.topics.answer import Answer, TopicChange, TopicCreated, TopicsContext
+from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.config import TopicsConfig
+from coordinator.topics.config_key import InvalidConfig
+from coordinator.topics.config_keys import TOPIC_CONFIG_KEYS
+from coordinator.topics.refusal import Refusal
+from coordinator.topics.topic_name import CLUSTER_METADATA, CONSUMER_OFFSETS, why_illegal
+from protocol.errors import ErrorCode
+from protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from storage.errors import StorageError
+
+REPLICAS = 1
+
+
+def answer_create_topics(
+    catalogue: Catalogue, config: TopicsConfig, request: CreateTopicsRequest, context: TopicsContext
+) -> Answer:
+    """Each topic is created or refused on its own; with `validate_only` nothing changes."""
+    counts = Counter(topic.name for topic in request.topics)
+    allowed = [
+        topic for topic in request.topics if counts[topic.name] == 1 and topic.name != CLUSTER_METADATA
+    ]
+    # Names are compared with what exists before the request: Kafka lets one request create both a.b and a_b.
+    refusals = {topic.name: _why_not_named(catalogue, topic.name) for topic in allowed}
+    results: list[CreatableTopicResult] = []
+    changes: list[TopicChange] = []
+    left = config.max_partitions
+    for topic in allowed:
+        refusal = refusals[topic.name]
+        try:
+            if refusal is not None:
+                raise refusal
+            partitions, overrides = _validate(catalogue, config, topic, context.node.node_id, left)
+            topic_id = catalogue.new_id()
+            if not request.validate_only:
+                created = catalogue.create(topic.name, partitions, overrides)
+                topic_id = created.topic_id
+                changes.append(TopicCreated(topic.name, topic_id, partitions))
+            left -= partitions
+        except Refusal as error:
+            results.append(_refused(topic.name, error))
+        except (OSError, StorageError) as error:
+            results.append(_refused(topic.name, Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))))
+        else:
+            results.append(_created(catalogue, topic.name, topic_id, partitions, overrides))
+    duplicate = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    results += [_refused(name, duplicate) for name, count in counts.items() if count > 1]
+    if counts[CLUSTER_METADATA] == 1:
+        prohibited = Refusal(ErrorCode.INVALID_REQUEST, f"{CLUSTER_METADATA} cannot be created by clients")
+        results.append(_refused(CLUSTER_METADATA, prohibited))
+    return Answer(CreateTopicsResponse(topics=results), changes=changes)
+
+
+def _why_not_named(catalogue: Catalogue, name: str) -> Refusal | None:
+    illegal = why_illegal(name)
+    if illegal is not None:
+        return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, illegal)
+    if catalogue.get(name) is not None or name == CONSUMER_OFFSETS:
+        return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    other = catalogue.collides(name)
+    if other is not None:
+        return Refusal(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic name '{name}' collides with topic '{other}'"
+        )
+    return None
+
+
+def _validate(
+    catalogue: Catalogue, config: TopicsConfig, topic: CreatableTopic, node_id: int, left: int
+) -> tuple[int, dict[str, str]]:
+    """Partitions and overrides of a topic whose name is free. Raises Refusal."""
+    nulls = [entry.name for entry in topic.configs if entry.value is None]
+    if nulls:
+        raise Refusal(
+            ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}"
+        )
+    overrides = {entry.name: entry.value for entry in topic.configs if entry.value is not None}
+    try:
+        catalogue.defaults.validate(overrides)
+    except InvalidConfig as error:
+        raise Refusal(ErrorCode.INVALID_CONFIG, str(error)) from error
+    partitions = _partitions(config, topic, node_id)
+    if partitions > left:
+        raise Refusal(
+            ErrorCode.POLICY_VIOLATION, f"one request creates at most {config.max_partitions} partitions"
+        )
+    return partitions, overrides
+
+
+def _partitions(config: TopicsConfig, topic: CreatableTopic, node_id: int) -> int:
+    if topic.assignments:
+        return _assigned(topic, node_id)
+    factor = topic.replication_factor
+    if factor < -1 or factor == 0:
+        raise Refusal(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "Replication factor must be larger than 0, or -1 for the broker's default",
+        )
+    if topic.num_partitions < -1 or topic.num_partitions == 0:
+        raise Refusal(
+            ErrorCode.INVALID_PARTITIONS,
+            "Number of partitions must be larger than 0, or -1 for the broker's default",
+        )
+    if factor > REPLICAS:
+        raise Refusal(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"The target replication factor of {factor} cannot be reached because there is only 1 broker",
+        )
+    return config.num_partitions if topic.num_partitions == -1 else topic.num_partitions
+
+
+def _assigned(topic: CreatableTopic, node_id: int) -> int:
+    if topic.replication_factor != -1:
+        raise Refusal(ErrorCode.INVALID_REQUEST, "a topic with assignments has replication factor -1")
+    if topic.num_partitions != -1:
+        raise Refusal(ErrorCode.INVALID_REQUEST, "a topic with assignments has partition count -1")
+    seen = set()
+    for assignment in topic.assignments:
+        if assignment.partition_index in seen:
+            raise Refusal(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"more than one assignment for partition {assignment.partition_index}",
+            )
+        seen.add(assignment.partition_index)
+        check_assignment(assignment.broker_ids, node_id)
+    if seen != set(range(len(seen))):
+        raise Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "assigned partitions must be numbered 0, 1, 2, …")
+    return len(seen)
+
+
+def check_assignment(broker_ids: Sequence[int], node_id: int) -> None:
+    """Whether a partition may be assigned to these brokers, which can only be this one. Raises Refusal."""
+    problem = None
+    unknown = [broker_id for broker_id in broker_ids if broker_id != node_id]
+    if not broker_ids:
+        problem = "an assignment must name a broker"
+    elif unknown:
+        problem = f"the assignment names broker {unknown[0]}, which does not exist"
+    elif len(broker_ids) > 1:
+        problem = f"the assignment names broker {node_id} more than once"
+    if problem is not None:
+        raise Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+
+
+def _refused(name: str, error: Refusal) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=error.code, error_message=error.message, configs=[])
+
+
+def _created(
+    catalogue: Catalogue, name: str, topic_id: bytes, partitions: int, overrides: dict[str, str]
+) -> CreatableTopicResult:
+    entries = [catalogue.defaults.effective(key, overrides) for key in TOPIC_CONFIG_KEYS.values()]
+    return CreatableTopicResult(
+        name=name,
+        topic_id=topic_id,
+        error_code=ErrorCode.NONE,
+        num_partitions=partitions,
+        replication_factor=REPLICAS,
+        configs=[
+            CreatableTopicConfigs(
+                name=entry.key.name,
+                value=entry.value,
+                read_only=False,
+                config_source=entry.source,
+                is_sensitive=False,
+            )
+            for entry in entries
+        ],
+    )

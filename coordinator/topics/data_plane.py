@@ -1,0 +1,307 @@
+"""The data plane: every request about topics and their records, one call each, without waiting.
+
+`handle` takes a decoded request and gives back an Answer. Only a Fetch may be parked; it comes back as a
+completion of a later call (`handle` of a Produce, `advanced`, `expire`). The server owns the clock, the
+connections and the syncing thread; it learns here which logs an answer has to wait for.
+
+Topics that another part of the server owns (the groups' `__consumer_offsets`) are made visible by
+`attach_internal`: they are described, listed and read here, and never written.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from secrets import randbelow
+from typing import Final
+
+from coordinator.topics.alter_configs import answer_alter_configs
+from coordinator.topics.answer import Answer, PartitionsAdded, TopicChange, TopicCreated, TopicsContext
+from coordinator.topics.broker_configs import BrokerConfig
+from coordinator.topics.catalogue import Catalogue, Topic, random_topic_id
+from coordinator.topics.config import TopicsConfig
+from coordinator.topics.create_partitions import answer_create_partitions
+from coordinator.topics.create_topics import answer_create_topics
+from coordinator.topics.delete_records import answer_delete_records
+from coordinator.topics.delete_topics import answer_delete_topics
+from coordinator.topics.describe_configs import answer_describe_configs
+from coordinator.topics.describe_topic_partitions import answer_describe_topic_partitions
+from coordinator.topics.fetch import Fetcher
+from coordinator.topics.fetch_session import FetchSessions
+from coordinator.topics.init_producer_id import answer_init_producer_id
+from coordinator.topics.list_offsets import answer_list_offsets
+from coordinator.topics.metadata import answer_metadata
+from coordinator.topics.offset_for_leader_epoch import answer_offset_for_leader_epoch
+from coordinator.topics.parked_fetches import ParkedFetch, ParkedFetches
+from coordinator.topics.produce import Producer
+from coordinator.topics.producer_ids import ProducerIds
+from coordinator.topics.sweep import sweep
+from coordinator.topics.topic_name import is_internal, why_illegal
+from protocol.messages.create_partitions import CreatePartitionsRequest
+from protocol.messages.create_topics import CreateTopicsRequest
+from protocol.messages.delete_records import DeleteRecordsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.messages.describe_configs import DescribeConfigsRequest
+from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from protocol.messages.fetch import FetchRequest
+from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from protocol.messages.init_producer_id import InitProducerIdRequest
+from protocol.messages.list_offsets import ListOffsetsRequest
+from protocol.messages.metadata import MetadataRequest
+from protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from protocol.messages.produce import ProduceRequest
+from storage.checkpoint import TopicPartition
+from storage.data_directory import DataDirectory
+from storage.log import PartitionLog
+
+Completions = Sequence[tuple[int, object]]
+Handler = Callable[..., Answer]
+
+MAX_SESSION_ID: Final = 2**31 - 1
+
+
+class TopicsDeclaredSmaller(Exception):
+    """A topic was declared with fewer partitions than it has."""
+
+
+def _random_session_id() -> int:
+    return 1 + randbelow(MAX_SESSION_ID)
+
+
+class DataPlane:
+    """All topics of one process. Not thread-safe; nothing here waits for anything but the disk."""
+
+    def __init__(
+        self,
+        directory: DataDirectory,
+        config: TopicsConfig,
+        catalogue: Catalogue,
+        random_session_id: Callable[[], int],
+    ) -> None:
+        self.catalogue = catalogue
+        """Names and ids, partitions, properties: what the server resolves topics with."""
+        self.config = config
+        self.broker_configs: Iterable[BrokerConfig] = ()
+        """The broker's own properties, to be described; set by whoever knows them."""
+        self.parked = ParkedFetches()
+        self.sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, random_session_id)
+        self._directory = directory
+        self._producer_ids = ProducerIds(catalogue)
+        self._producer = Producer(catalogue)
+        self._fetcher = Fetcher(catalogue, config, self.sessions, self.parked)
+        self._handlers: dict[type, Handler] = {
+            ProduceRequest: self._produce,
+            FetchRequest: self._fetch,
+            ListOffsetsRequest: self._list_offsets,
+            MetadataRequest: self._metadata,
+            DescribeTopicPartitionsRequest: self._describe_topic_partitions,
+            CreateTopicsRequest: self._create_topics,
+            DeleteTopicsRequest: self._delete_topics,
+            CreatePartitionsRequest: self._create_partitions,
+            DeleteRecordsRequest: self._delete_records,
+            DescribeConfigsRequest: self._describe_configs,
+            IncrementalAlterConfigsRequest: self._alter_configs,
+            InitProducerIdRequest: self._init_producer_id,
+            OffsetForLeaderEpochRequest: self._offset_for_leader_epoch,
+        }
+
+    @classmethod
+    def open(
+        cls,
+        directory: DataDirectory,
+        config: TopicsConfig,
+        *,
+        new_topic_id: Callable[[], bytes] = random_topic_id,
+        random_session_id: Callable[[], int] = _random_session_id,
+    ) -> "DataPlane":
+        """Opens every topic in the data directory. A log that cannot be opened leaves its partition
+        offline.
+
+        In: where new topic ids (16 bytes) and fetch session ids come from. Raises DamagedFile for a
+        catalogue that makes no sense, InvalidConfig for a property that cannot hold its value, OSError.
+        """
+        catalogue = Catalogue(directory, config, new_topic_id)
+        catalogue.load()
+        return cls(directory, config, catalogue, random_session_id)
+
+    # Requests
+
+    def handle(self, request: object, context: TopicsContext, now_ms: int, monotonic_ms: int) -> Answer:
+        """The answer to one request. Times: wall clock and monotonic milliseconds.
+
+        Raises KeyError for a request that is not the data plane's.
+        """
+        return self._handlers[type(request)](request, context, now_ms, monotonic_ms)
+
+    @property
+    def requests(self) -> frozenset[type]:
+        """The request classes that `handle` takes."""
+        return frozenset(self._handlers)
+
+    def _produce(
+        self, request: ProduceRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+    ) -> Answer:
+        answer, appended = self._producer.answer(request, context, now_ms, monotonic_ms)
+        if appended and len(self.parked):
+            # Those whose records must reach the disk first are woken by `advanced`.
+            names = [part.name for part in appended if not part.is_flushed_always]
+            woken = [parked for name in names for parked in self.parked.woken_by(name)]
+            answer.completions = self._complete(woken, monotonic_ms)
+        return answer
+
+    def _fetch(self, request: FetchRequest, context: TopicsContext, now_ms: int, monotonic_ms: int) -> Answer:
+        response = self._fetcher.answer(request, context, monotonic_ms)
+        failures, self._fetcher.failures = self._fetcher.failures, []
+        return Answer(response, changes=failures)
+
+    def _list_offsets(
+        self, request: ListOffsetsRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+    ) -> Answer:
+        return Answer(answer_list_offsets(self.catalogue, request, context, now_ms))
+
+    def _metadata(
+        self, request: MetadataRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+    ) -> Answer:
+        return answer_metadata(self.catalogue, self.config, request, context)
+
+    def _describe_topic_partitions(
+        self, request: DescribeTopicPartitionsRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+    ) -> Answer:
+        return Answer(answer_describe_topic_partitions(self.catalogue, self.config, request, context))
+
+    def _create_topics(
+        self, request: CreateTopicsRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+    ) -> Answer:
+        return answer_create_topics(self.catalogue, self.config, request, context)
+
+    def _delete_topics(
+        self, request: DeleteTopicsRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+    ) -> Answer:
+        before = {topic.name: topic for topic in self.catalogue}
+        answer = answer_delete_topics(self.catalogue, self.config, request, context)
+        gone = [before[change.name] for change in answer.changes]
+        names = [part.name for topic in gone for part in topic.partitions]
+        answer.completions = self._complete(self.parked.interrupted_by(names), monotonic_ms)
+        return answer
+
+    def _create_partitions(
+        self, request: CreatePartitionsRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+    ) -> Answer:
+        return answer_create_partitions(self.catalogue, self.config, request, context)
+
+    def _delete_records(
+        self, request: DeleteRecordsRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+    ) -> Answer:
+        response, moved = answer_delete_records(self.catalogue, request)
+        logs = {part.name: part.log for part in moved if part.log is not None}
+        if logs:
+            self._directory.write_checkpoints(logs)
+        return Answer(response)
+
+    def _describe_configs(
+        self, request: DescribeConfigsRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+    ) -> Answer:
+        broker_configs = self.broker_configs
+        return Answer(answer_describe_configs(self.catalogue, self.config, broker_configs, request, context))
+
+    def _alter_configs(
+        self, request: IncrementalAlterConfigsRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+    ) -> Answer:
+        return answer_alter_configs(self.catalogue, request, context)
+
+    def _init_producer_id(
+        self, request: InitProducerIdRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+    ) -> Answer:
+        return Answer(answer_init_producer_id(self._producer_ids, request))
+
+    def _offset_for_leader_epoch(
+        self, request: OffsetForLeaderEpochRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+    ) -> Answer:
+        return Answer(answer_offset_for_leader_epoch(self.catalogue, request))
+
+    # Parked fetches
+
+    def advanced(self, topic: str, partition: int, monotonic_ms: int) -> Completions:
+        """Tells that a partition's high watermark has moved (its records are durable now, or it is
+        internal).
+        """
+        if not len(self.parked):
+            return ()
+        return self._complete(self.parked.woken_by(TopicPartition(topic, partition)), monotonic_ms)
+
+    def expire(self, monotonic_ms: int) -> Completions:
+        """The fetches whose time is up, answered with what there is."""
+        return self._complete(self.parked.expired(monotonic_ms), monotonic_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        """When `expire` has something to do next (monotonic), None when nothing is parked."""
+        return self.parked.next_deadline_ms()
+
+    def drop_waiter(self, waiter: int) -> None:
+        """Forgets what a waiter waits for, its connection being gone."""
+        self.parked.drop(waiter)
+
+    def _complete(self, woken: Iterable[ParkedFetch], monotonic_ms: int) -> Completions:
+        return [
+            (parked.context.waiter, self._fetcher.answer_parked(parked, monotonic_ms)) for parked in woken
+        ]
+
+    # Topics
+
+    def declare(self, name: str, partitions: int) -> TopicChange | None:
+        """Makes sure at the start that a topic has so many partitions; what that changed.
+
+        Raises ValueError for an illegal name or count, TopicsDeclaredSmaller, OSError, StorageError.
+        """
+        problem = why_illegal(name)
+        if problem is None and is_internal(name):
+            problem = f"{name} belongs to the server"
+        if problem is None and partitions < 1:
+            problem = f"topic {name} needs at least one partition"
+        if problem is not None:
+            raise ValueError(problem)
+        topic = self.catalogue.get(name)
+        if topic is None:
+            other = self.catalogue.collides(name)
+            if other is not None:
+                raise ValueError(f"topic name '{name}' collides with topic '{other}'")
+            topic = self.catalogue.create(name, partitions, {})
+            return TopicCreated(name, topic.topic_id, partitions)
+        current = len(topic.partitions)
+        if partitions < current:
+            raise TopicsDeclaredSmaller(
+                f"topic {name} has {current} partitions and cannot shrink to {partitions}"
+            )
+        if partitions == current:
+            return None
+        self.catalogue.grow(topic, partitions)
+        return PartitionsAdded(name, topic.topic_id, partitions)
+
+    def attach_internal(
+        self,
+        name: str,
+        topic_id: bytes,
+        overrides: Mapping[str, str],
+        partitions: int,
+        log: Callable[[int], PartitionLog | None],
+        high_watermark: Callable[[int], int],
+    ) -> Topic:
+        """Makes a topic visible whose logs another part owns; call `advanced` when one of them moves on.
+
+        In: its properties; how many partitions; a partition's log (None: offline), and where reading ends
+        in it.
+        """
+        return self.catalogue.attach(name, topic_id, overrides, partitions, log, high_watermark)
+
+    # Upkeep
+
+    def sweep(self, now_ms: int) -> Sequence[TopicChange]:
+        """Retention of records and of idle producers; what failed. Every
+        `log.retention.check.interval.ms`.
+        """
+        return sweep(self.catalogue, now_ms)
+
+    def logs(self) -> dict[TopicPartition, PartitionLog]:
+        """Every open log that is owned here, for checkpoints, syncing and closing."""
+        return {part.name: part.log for part in self.catalogue.hosted() if part.log is not None}
+
+    def failed(self) -> dict[TopicPartition, Exception]:
+        """The partitions that are offline, and why."""
+        return {part.name: part.failure for part in self.catalogue.hosted() if part.failure is not None}

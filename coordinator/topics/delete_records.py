@@ -1,0 +1,71 @@
+"""DeleteRecords: the log starts later from now on. Source: KIP-107, Kafka's
+`ReplicaManager.deleteRecords`.
+"""
+
+from typing import Final
+
+from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.partition import HostedPartition
+from coordinator.topics.refusal import Refusal
+from protocol.errors import ErrorCode
+from protocol.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from storage.errors import OffsetOutOfRange, StorageError
+
+HIGH_WATERMARK: Final = -1
+NO_LOW_WATERMARK: Final = -1
+
+
+def answer_delete_records(
+    catalogue: Catalogue, request: DeleteRecordsRequest
+) -> tuple[DeleteRecordsResponse, list[HostedPartition]]:
+    """The response, each partition on its own, and the partitions whose log starts elsewhere now."""
+    moved = []
+    topics = []
+    for topic in request.topics:
+        result = DeleteRecordsTopicResult(name=topic.name, partitions=[])
+        for wanted in topic.partitions:
+            answer = DeleteRecordsPartitionResult(
+                partition_index=wanted.partition_index,
+                low_watermark=NO_LOW_WATERMARK,
+                error_code=ErrorCode.NONE,
+            )
+            try:
+                partition = _find(catalogue, topic.name, wanted.partition_index)
+                answer.low_watermark = _delete(partition, wanted.offset)
+                moved.append(partition)
+            except Refusal as error:
+                answer.error_code = error.code
+            result.partitions.append(answer)
+        topics.append(result)
+    return DeleteRecordsResponse(topics=topics), moved
+
+
+def _find(catalogue: Catalogue, name: str, number: int) -> HostedPartition:
+    topic = catalogue.get(name)
+    if topic is None or not 0 <= number < len(topic.partitions):
+        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if topic.is_internal:
+        raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    if not topic.values.is_deleted_by_age:
+        raise Refusal(ErrorCode.POLICY_VIOLATION)
+    return topic.hosted[number]
+
+
+def _delete(partition: HostedPartition, offset: int) -> int:
+    log = partition.log
+    if log is None:
+        raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR)
+    wanted = partition.high_watermark if offset == HIGH_WATERMARK else offset
+    if wanted < 0 or wanted > partition.high_watermark:
+        raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE)
+    try:
+        return log.delete_records_before(wanted)
+    except OffsetOutOfRange:
+        raise Refusal(ErrorCode.OFFSET_OUT_OF_RANGE) from None
+    except (StorageError, OSError):
+        raise Refusal(ErrorCode.KAFKA_STORAGE_ERROR) from None

@@ -1,0 +1,73 @@
+"""DeleteTopics, by name and by id. Source: KIP-4, KIP-516, Kafka's `ControllerApis.deleteTopics`.
+
+One difference: `__consumer_offsets` cannot be deleted, because the groups of this process live in it.
+"""
+
+from collections import Counter
+
+from coordinator.topics.answer import Answer, TopicChange, TopicDeleted, TopicsContext
+from coordinator.topics.catalogue import ZERO_ID, Catalogue, Topic
+from coordinator.topics.config import TopicsConfig
+from coordinator.topics.refusal import Refusal
+from protocol.errors import ErrorCode
+from protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
+
+
+def answer_delete_topics(
+    catalogue: Catalogue, config: TopicsConfig, request: DeleteTopicsRequest, context: TopicsContext
+) -> Answer:
+    """Each topic is deleted or refused on its own, in the order of the request, one answer for a
+    duplicate.
+    """
+    asked: list[tuple[str | None, bytes]] = [(name, ZERO_ID) for name in request.topic_names]
+    asked += [(state.name, state.topic_id) for state in request.topics]
+    counts = Counter(asked)
+    responses: list[DeletableTopicResult] = []
+    changes: list[TopicChange] = []
+    by_id = {topic_id for name, topic_id in counts if name is None}
+    for (name, topic_id), count in counts.items():
+        try:
+            if not config.delete_topic_enable:
+                code = (
+                    ErrorCode.INVALID_REQUEST
+                    if context.api_version < 3
+                    else ErrorCode.TOPIC_DELETION_DISABLED
+                )
+                raise Refusal(code, "Topic deletion is disabled.")
+            topic = _find(catalogue, name, topic_id, count, by_id)
+            catalogue.delete(topic)
+            changes.append(TopicDeleted(topic.name, topic.topic_id))
+        except Refusal as error:
+            result = DeletableTopicResult(
+                name=name, topic_id=topic_id, error_code=error.code, error_message=error.message
+            )
+        except OSError as error:
+            result = DeletableTopicResult(
+                name=name,
+                topic_id=topic_id,
+                error_code=ErrorCode.KAFKA_STORAGE_ERROR,
+                error_message=str(error),
+            )
+        else:
+            result = DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=ErrorCode.NONE)
+        responses.append(result)
+    return Answer(DeleteTopicsResponse(responses=responses), changes=changes)
+
+
+def _find(catalogue: Catalogue, name: str | None, topic_id: bytes, count: int, by_id: set[bytes]) -> Topic:
+    """The topic to delete. Raises Refusal."""
+    if name is None and topic_id == ZERO_ID:
+        raise Refusal(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+    if name is not None and topic_id != ZERO_ID:
+        raise Refusal(ErrorCode.INVALID_REQUEST, "A topic is named or given by its id, not both.")
+    if count > 1:
+        raise Refusal(ErrorCode.INVALID_REQUEST, f"Duplicate topic {'id' if name is None else 'name'}.")
+    topic = catalogue.get_by_id(topic_id) if name is None else catalogue.get(name)
+    if topic is None:
+        unknown = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        raise Refusal(unknown, unknown.message)
+    if name is not None and topic.topic_id in by_id:
+        raise Refusal(ErrorCode.INVALID_REQUEST, "The topic is given by its id as well.")
+    if not topic.hosted:
+        raise Refusal(ErrorCode.POLICY_VIOLATION, f"{topic.name} holds the groups of this server")
+    return topic

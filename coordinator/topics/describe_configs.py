@@ -1,0 +1,155 @@
+"""DescribeConfigs, for topics and for this broker. Source: KIP-133, KIP-226, KIP-569, Kafka's
+`ConfigHelper`.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+
+from coordinator.topics.answer import TopicsContext
+from coordinator.topics.broker_configs import BrokerConfig
+from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.config import TopicsConfig
+from coordinator.topics.config_key import ConfigSource, ConfigType
+from coordinator.topics.config_keys import TOPIC_CONFIG_KEYS
+from coordinator.topics.refusal import Refusal
+from coordinator.topics.topic_name import why_illegal
+from protocol.errors import ErrorCode
+from protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+Synonyms = Sequence[tuple[str, str | None, ConfigSource]]
+
+
+class ResourceType(IntEnum):
+    """Kafka's numbers for what can be configured."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+def answer_describe_configs(
+    catalogue: Catalogue,
+    config: TopicsConfig,
+    broker_configs: Iterable[BrokerConfig],
+    request: DescribeConfigsRequest,
+    context: TopicsContext,
+) -> DescribeConfigsResponse:
+    """Each resource is described or refused on its own."""
+    results = []
+    for resource in request.resources:
+        result = DescribeConfigsResult(
+            error_code=ErrorCode.NONE,
+            error_message="",
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            configs=[],
+        )
+        try:
+            if resource.resource_type == ResourceType.TOPIC:
+                result.configs = _topic(catalogue, resource, request)
+            elif resource.resource_type == ResourceType.BROKER:
+                result.configs = _broker(config, broker_configs, resource, request, context.node.node_id)
+            else:
+                raise Refusal(
+                    ErrorCode.INVALID_REQUEST,
+                    f"resource type {resource.resource_type} cannot be described here: "
+                    "topics (2) and brokers (4) can",
+                )
+        except Refusal as error:
+            result.error_code, result.error_message = error.code, error.message
+        results.append(result)
+    return DescribeConfigsResponse(results=results)
+
+
+def _is_asked(resource: DescribeConfigsResource, name: str) -> bool:
+    return not resource.configuration_keys or name in resource.configuration_keys
+
+
+def _topic(
+    catalogue: Catalogue, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+) -> list[DescribeConfigsResourceResult]:
+    illegal = why_illegal(resource.resource_name)
+    if illegal is not None:
+        raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, illegal)
+    topic = catalogue.get(resource.resource_name)
+    if topic is None:
+        raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    entries = []
+    for key in TOPIC_CONFIG_KEYS.values():
+        if not _is_asked(resource, key.name):
+            continue
+        found = catalogue.defaults.effective(key, topic.overrides)
+        entry = _entry(key.name, found.value, found.source, found.synonyms, key.kind, request)
+        entry.documentation = key.documentation if request.include_documentation else None
+        entries.append(entry)
+    return entries
+
+
+def _broker(
+    config: TopicsConfig,
+    broker_configs: Iterable[BrokerConfig],
+    resource: DescribeConfigsResource,
+    request: DescribeConfigsRequest,
+    node_id: int,
+) -> list[DescribeConfigsResourceResult]:
+    check_broker_name(resource.resource_name, node_id)
+    if not resource.resource_name:
+        return []  # the defaults that were set for all brokers while they ran: none can be
+    entries = []
+    for broker_config in broker_configs:
+        if not _is_asked(resource, broker_config.name):
+            continue
+        synonyms = broker_config.synonyms(is_set=broker_config.name in config.broker_properties)
+        source = synonyms[0][2] if synonyms else ConfigSource.DEFAULT_CONFIG
+        value = None if broker_config.is_sensitive else broker_config.value
+        entry = _entry(broker_config.name, value, source, synonyms, broker_config.kind, request)
+        entry.read_only = True
+        entry.is_sensitive = broker_config.is_sensitive
+        entry.documentation = broker_config.documentation if request.include_documentation else None
+        entries.append(entry)
+    return entries
+
+
+def check_broker_name(name: str, node_id: int) -> None:
+    """Whether a resource name means this broker, or "" for all brokers. Raises Refusal."""
+    if not name:
+        return
+    digits = name.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()):
+        raise Refusal(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+    if int(name) != node_id:
+        raise Refusal(ErrorCode.INVALID_REQUEST, f"Unexpected broker id {name}: this is broker {node_id}")
+
+
+def _entry(
+    name: str,
+    value: str | None,
+    source: ConfigSource,
+    synonyms: Synonyms,
+    kind: ConfigType,
+    request: DescribeConfigsRequest,
+) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        name=name,
+        value=value,
+        read_only=False,
+        config_source=source,
+        is_default=source == ConfigSource.DEFAULT_CONFIG,
+        is_sensitive=False,
+        synonyms=[
+            DescribeConfigsSynonym(name=synonym, value=text, source=where)
+            for synonym, text, where in synonyms
+        ]
+        if request.include_synonyms
+        else [],
+        config_type=kind,
+    )

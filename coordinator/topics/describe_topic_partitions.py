@@ -1,0 +1,98 @@
+"""DescribeTopicPartitions: topics and partitions in order of name, a page at a time.
+
+Source: KIP-966, Kafka's `DescribeTopicPartitionsRequestHandler`.
+"""
+
+from coordinator.topics.answer import TopicsContext
+from coordinator.topics.authorized_operations import ON_TOPIC
+from coordinator.topics.catalogue import Catalogue, Topic
+from coordinator.topics.config import TopicsConfig
+from coordinator.topics.partition import LEADER_EPOCH, Partition
+from coordinator.topics.topic_name import why_illegal
+from protocol.errors import ErrorCode
+from protocol.kinds import ZERO_UUID
+from protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+
+def answer_describe_topic_partitions(
+    catalogue: Catalogue,
+    config: TopicsConfig,
+    request: DescribeTopicPartitionsRequest,
+    context: TopicsContext,
+) -> DescribeTopicPartitionsResponse:
+    """One page: no topics asked for means all; a cursor continues at its topic and partition.
+
+    A cursor that makes no sense (a topic that was not asked for, a negative partition) is answered for each
+    topic with INVALID_REQUEST.
+    """
+    cursor = request.cursor
+    first = "" if cursor is None else cursor.topic_name
+    is_all = not request.topics
+    asked = [topic.name for topic in catalogue] if is_all else [topic.name for topic in request.topics]
+    names = sorted({name for name in asked if name >= first})
+    if cursor is not None and (cursor.partition_index < 0 or (not is_all and first not in names)):
+        topics = [_without_partitions(topic.name, ErrorCode.INVALID_REQUEST) for topic in request.topics]
+        return DescribeTopicPartitionsResponse(topics=topics)
+    left = max(1, min(config.max_request_partition_size_limit, request.response_partition_limit))
+    response = DescribeTopicPartitionsResponse(topics=[])
+    for name in names:
+        if left == 0:
+            response.next_cursor = Cursor(topic_name=name, partition_index=0)
+            break
+        topic = catalogue.get(name)
+        if topic is None:
+            illegal = why_illegal(name) is not None
+            error = ErrorCode.INVALID_TOPIC_EXCEPTION if illegal else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            response.topics.append(_without_partitions(name, error))
+            continue
+        start = cursor.partition_index if cursor is not None and name == first else 0
+        page = topic.partitions[start : start + left]
+        response.topics.append(_topic(topic, page, context.node.node_id))
+        left -= len(page)
+        if start + len(page) < len(topic.partitions):
+            response.next_cursor = Cursor(topic_name=name, partition_index=start + len(page))
+            break
+    return response
+
+
+def _without_partitions(name: str, error: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=error,
+        name=name,
+        topic_id=ZERO_UUID,
+        partitions=[],
+        topic_authorized_operations=ON_TOPIC,
+    )
+
+
+def _topic(topic: Topic, page: object, node_id: int) -> DescribeTopicPartitionsResponseTopic:
+    assert isinstance(page, list)
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=[_partition(partition, node_id) for partition in page],
+        topic_authorized_operations=ON_TOPIC,
+    )
+
+
+def _partition(partition: Partition, node_id: int) -> DescribeTopicPartitionsResponsePartition:
+    is_online = partition.log is not None
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=ErrorCode.NONE if is_online else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition_index=partition.name.partition,
+        leader_id=node_id if is_online else -1,
+        leader_epoch=LEADER_EPOCH,
+        replica_nodes=[node_id],
+        isr_nodes=[node_id],
+        eligible_leader_replicas=[],
+        last_known_elr=[],
+        offline_replicas=[] if is_online else [node_id],
+    )

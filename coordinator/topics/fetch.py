@@ -1,0 +1,237 @@
+"""Fetch: records for consumers, at once or as soon as there are enough of them.
+
+A request is served whole or parked whole. It is answered at once when it finds `min_bytes`, meets an error,
+does not want to wait, or has nothing to wait for; otherwise it waits for appends to its partitions, or for
+`max_wait_ms`. What it then answers is read afresh.
+
+Partitions are read in order, each up to `partition_max_bytes`, all together up to `max_bytes`; the first
+one that has records gives at least one batch, however large, so that a consumer always gets on.
+
+Source: Kafka's `KafkaApis.handleFetchRequest`, `ReplicaManager.readFromLog`, `DelayedFetch`.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from coordinator.topics.answer import PartitionFailed, TopicsContext
+from coordinator.topics.catalogue import ZERO_ID, Catalogue
+from coordinator.topics.config import TopicsConfig
+from coordinator.topics.fetch_session import (
+    NO_SESSION,
+    TOPIC_IDS_SINCE,
+    FetchContext,
+    FetchSessions,
+    FetchTarget,
+    TargetKey,
+    news,
+    next_epoch,
+)
+from coordinator.topics.leader_epoch import (
+    UNKNOWN_EPOCH,
+    UNKNOWN_OFFSET,
+    check_current_leader_epoch,
+    end_offset_for_epoch,
+)
+from coordinator.topics.parked_fetches import Awaited, ParkedFetch, ParkedFetches
+from coordinator.topics.partition import Partition
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from storage.checkpoint import TopicPartition
+from storage.errors import OffsetOutOfRange, StorageError
+
+READ_COMMITTED: Final = 1
+ZSTD_SINCE: Final = 10
+STORAGE_ERROR_SINCE: Final = 6
+
+Found = list[tuple[TargetKey, PartitionData]]
+
+
+class Fetcher:
+    """Answers Fetch requests over the catalogue's partitions."""
+
+    def __init__(
+        self, catalogue: Catalogue, config: TopicsConfig, sessions: FetchSessions, parked: ParkedFetches
+    ) -> None:
+        self._catalogue = catalogue
+        self._max_bytes = config.fetch_max_bytes
+        self._sessions = sessions
+        self._parked = parked
+        self._reported: set[TopicPartition] = set()
+        self.failures: list[PartitionFailed] = []
+        """Partitions that could not be read, each reported once; whoever reads this empties it."""
+
+    def answer(
+        self, request: FetchRequest, context: TopicsContext, monotonic_ms: int
+    ) -> FetchResponse | None:
+        """The response, or None: it is parked and comes from `answer_parked`."""
+        version = context.api_version
+        fetch = self._sessions.open(request, version, self._name_of, monotonic_ms)
+        if fetch.error is not ErrorCode.NONE:
+            return FetchResponse(error_code=fetch.error, session_id=NO_SESSION, responses=[])
+        found, size, may_wait = self._read(fetch, request, version)
+        if may_wait and request.max_wait_ms > 0 and size < min(request.min_bytes, self._max_bytes):
+            parked = ParkedFetch(request, context, fetch, monotonic_ms + request.max_wait_ms)
+            parked.missing_bytes = max(1, min(parked.missing_bytes, self._max_bytes))
+            if not self._await(parked):
+                self._parked.park(parked)
+                return None
+        return self._respond(fetch, version, found, monotonic_ms)
+
+    def answer_parked(self, parked: ParkedFetch, monotonic_ms: int) -> FetchResponse:
+        """The response to a fetch that is no longer parked, with what there is now."""
+        version = parked.context.api_version
+        found, _, _ = self._read(parked.fetch, parked.request, version)
+        return self._respond(parked.fetch, version, found, monotonic_ms)
+
+    def _name_of(self, topic_id: bytes) -> str | None:
+        topic = self._catalogue.get_by_id(topic_id)
+        return None if topic is None else topic.name
+
+    # Reading
+
+    def _partition(self, target: FetchTarget) -> Partition | ErrorCode:
+        if target.topic_id != ZERO_ID:
+            topic = self._catalogue.get_by_id(target.topic_id)
+            if topic is not None:
+                target.name = topic.name
+            elif target.name is None:
+                return ErrorCode.UNKNOWN_TOPIC_ID
+            elif self._catalogue.get(target.name) is not None:
+                return ErrorCode.INCONSISTENT_TOPIC_ID
+        assert target.name is not None
+        partition = self._catalogue.partition(target.name, target.partition)
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition is None else partition
+
+    def _read(self, fetch: FetchContext, request: FetchRequest, version: int) -> tuple[Found, int, bool]:
+        """What each partition has, how many bytes of records that is, and whether it may be waited for more.
+
+        A topic that does not exist does not end the wait, an error while reading does; as in Kafka.
+        """
+        found: Found = []
+        left = min(max(0, request.max_bytes), self._max_bytes)
+        size, has_known, has_error = 0, False, False
+        is_committed = request.isolation_level == READ_COMMITTED
+        for key, target in fetch.targets.items():
+            partition = self._partition(target)
+            if isinstance(partition, ErrorCode):
+                found.append((key, _refused(target.partition, partition)))
+                continue
+            has_known = True
+            limit = min(max(0, target.max_bytes), left)
+            data = self._read_partition(partition, target, limit, is_first=size == 0)
+            if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR and version < STORAGE_ERROR_SINCE:
+                data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            if data.error_code == ErrorCode.NONE and is_committed:
+                data.aborted_transactions = []
+            if version < ZSTD_SINCE and self._is_zstd(partition):
+                data = _refused(target.partition, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+            read = len(data.records or b"")
+            size += read
+            left = max(0, left - read)
+            has_error |= data.error_code != ErrorCode.NONE or data.diverging_epoch is not None
+            found.append((key, data))
+        return found, size, has_known and not has_error
+
+    def _read_partition(
+        self, partition: Partition, target: FetchTarget, limit: int, *, is_first: bool
+    ) -> PartitionData:
+        log = partition.log
+        if log is None:
+            return _refused(target.partition, ErrorCode.KAFKA_STORAGE_ERROR)
+        error = check_current_leader_epoch(target.current_leader_epoch)
+        if error is not ErrorCode.NONE:
+            return _refused(target.partition, error)
+        high_watermark = partition.high_watermark
+        data = PartitionData(
+            partition_index=target.partition,
+            error_code=ErrorCode.NONE,
+            high_watermark=high_watermark,
+            last_stable_offset=high_watermark,
+            log_start_offset=log.log_start_offset,
+            records=b"",
+        )
+        if target.last_fetched_epoch != UNKNOWN_EPOCH:
+            epoch, end_offset = end_offset_for_epoch(target.last_fetched_epoch, log.log_end_offset)
+            if epoch == UNKNOWN_EPOCH:
+                return _refused(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
+            if epoch < target.last_fetched_epoch or end_offset < target.fetch_offset:
+                data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+                return data
+        try:
+            data.records = log.read(target.fetch_offset, limit, up_to=high_watermark, min_one_batch=is_first)
+        except OffsetOutOfRange:
+            return _refused(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
+        except (StorageError, OSError) as error:
+            if partition.name not in self._reported:
+                self._reported.add(partition.name)
+                self.failures.append(PartitionFailed(*partition.name, str(error)))
+            return _refused(target.partition, ErrorCode.KAFKA_STORAGE_ERROR)
+        return data
+
+    def _is_zstd(self, partition: Partition) -> bool:
+        topic = self._catalogue.get(partition.name.topic)
+        return topic is not None and topic.values.is_zstd
+
+    def _await(self, parked: ParkedFetch) -> bool:
+        """Notes what a fetch waits for; whether there is enough already, in batches that one read did not
+        reach.
+        """
+        is_satisfied = False
+        for target in parked.fetch.targets.values():
+            partition = self._partition(target)
+            if not isinstance(partition, ErrorCode):
+                awaited = Awaited(partition, target.fetch_offset, max(0, target.max_bytes))
+                parked.awaited[partition.name] = awaited
+                if parked.missing_bytes > 1:
+                    parked.missing_bytes -= awaited.new_bytes(parked.missing_bytes)
+                    is_satisfied = parked.missing_bytes <= 0
+        return is_satisfied
+
+    # Answering
+
+    def _respond(self, fetch: FetchContext, version: int, found: Found, monotonic_ms: int) -> FetchResponse:
+        session_id, error = NO_SESSION, ErrorCode.NONE
+        if fetch.session is not None:
+            session_id = fetch.session.session_id
+            if fetch.session.epoch == next_epoch(fetch.epoch):
+                found = news(fetch.targets, found)
+            else:  # another request of this session came while this one was parked
+                found, error = [], ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        elif fetch.creates_session:
+            for key, data in found:
+                fetch.targets[key].tell(data)
+            session_id = self._sessions.create(fetch.targets, version >= TOPIC_IDS_SINCE, monotonic_ms)
+        return FetchResponse(
+            error_code=error, session_id=session_id, responses=_by_topic(fetch, found, version)
+        )
+
+
+def _by_topic(
+    fetch: FetchContext, found: Sequence[tuple[TargetKey, PartitionData]], version: int
+) -> list[FetchableTopicResponse]:
+    responses: list[FetchableTopicResponse] = []
+    last: str | bytes | None = None
+    for key, data in found:
+        if key[0] != last:
+            last = key[0]
+            target = fetch.targets[key]
+            by_id = version >= TOPIC_IDS_SINCE
+            name = "" if by_id else target.name or ""
+            responses.append(FetchableTopicResponse(topic=name, topic_id=target.topic_id, partitions=[]))
+        responses[-1].partitions.append(data)
+    return responses
+
+
+def _refused(partition: int, error: ErrorCode) -> PartitionData:
+    return PartitionData(
+        partition_index=partition,
+        error_code=error,
+        high_watermark=UNKNOWN_OFFSET,
+        records=b"",
+    )

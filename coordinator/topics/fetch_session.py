@@ -1,0 +1,247 @@
+"""Fetch sessions: a consumer names its partitions once, and then only what changes. Source: KIP-227,
+`FetchSession`.
+
+A request with epoch 0 lists everything (a *full* fetch) and may be given a session; the following ones
+carry its id and the next epoch (*incremental* fetches): new or changed partitions, and those to forget. The
+answer to such a one holds only partitions with something new: records, an error, another high watermark or
+log start offset. Epoch -1 ends the session. There is a place for so many sessions; a new one takes the
+place of one that is stale, or old and smaller.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from coordinator.topics.catalogue import ZERO_ID
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
+
+NO_SESSION: Final = 0
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+MAX_EPOCH: Final = 2**31 - 1
+EVICTION_MS: Final = 120_000
+TOPIC_IDS_SINCE: Final = 13
+
+TargetKey = tuple[str | bytes, int]
+
+
+def next_epoch(epoch: int) -> int:
+    """The epoch of the request that follows one with this epoch."""
+    if epoch < 0:
+        return FINAL_EPOCH
+    return 1 if epoch == MAX_EPOCH else epoch + 1
+
+
+class FetchTarget:
+    """One partition that is fetched from, and what its session was last told of it."""
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "high_watermark",
+        "last_fetched_epoch",
+        "log_start_offset",
+        "max_bytes",
+        "name",
+        "partition",
+        "topic_id",
+    )
+
+    def __init__(self, name: str | None, topic_id: bytes, wanted: FetchPartition) -> None:
+        """`name` None: no topic with this id is known (yet)."""
+        self.name = name
+        self.topic_id = topic_id
+        self.partition = wanted.partition
+        self.high_watermark = -1
+        self.log_start_offset = -1
+        self.update(wanted)
+
+    @property
+    def key(self) -> TargetKey:
+        """By id where ids are used, by name otherwise."""
+        if self.topic_id != ZERO_ID:
+            return self.topic_id, self.partition
+        assert self.name is not None
+        return self.name, self.partition
+
+    def update(self, wanted: FetchPartition) -> None:
+        """Takes over what the newest request says of this partition."""
+        self.current_leader_epoch = wanted.current_leader_epoch
+        self.fetch_offset = wanted.fetch_offset
+        self.last_fetched_epoch = wanted.last_fetched_epoch
+        self.max_bytes = wanted.partition_max_bytes
+
+    def tell(self, data: PartitionData) -> bool:
+        """Whether an incremental answer must hold `data`; what it says then counts as told."""
+        is_new = (
+            bool(data.records)
+            or data.error_code != ErrorCode.NONE
+            or data.diverging_epoch is not None
+            or self.high_watermark != data.high_watermark
+            or self.log_start_offset != data.log_start_offset
+        )
+        # After an error everything has to be told again.
+        self.high_watermark = -1 if data.error_code != ErrorCode.NONE else data.high_watermark
+        self.log_start_offset = data.log_start_offset
+        return is_new
+
+
+class FetchSession:
+    """The partitions of one consumer on this broker, in the order in which they are served."""
+
+    __slots__ = (
+        "created_ms",
+        "epoch",
+        "last_used_ms",
+        "session_id",
+        "size_when_used",
+        "targets",
+        "uses_topic_ids",
+    )
+
+    def __init__(
+        self, session_id: int, targets: dict[TargetKey, FetchTarget], uses_topic_ids: bool, now_ms: int
+    ) -> None:
+        self.session_id = session_id
+        self.targets = targets
+        self.uses_topic_ids = uses_topic_ids
+        self.created_ms = now_ms
+        self.last_used_ms = now_ms
+        self.size_when_used = len(targets)
+        self.epoch = next_epoch(INITIAL_EPOCH)
+        """Of the request that is expected next."""
+
+
+class FetchContext:
+    """What one request fetches from, and how its answer is to be put together."""
+
+    __slots__ = ("creates_session", "epoch", "error", "session", "targets")
+
+    def __init__(
+        self,
+        targets: dict[TargetKey, FetchTarget],
+        *,
+        creates_session: bool = False,
+        session: FetchSession | None = None,
+        epoch: int = FINAL_EPOCH,
+        error: ErrorCode = ErrorCode.NONE,
+    ) -> None:
+        self.targets = targets
+        self.creates_session = creates_session
+        self.session = session
+        """The session that an incremental fetch continues."""
+        self.epoch = epoch
+        self.error = error
+
+
+class FetchSessions:
+    """All sessions of this broker. Times are monotonic milliseconds."""
+
+    def __init__(self, slots: int, random_id: Callable[[], int]) -> None:
+        """In: how many sessions there may be; a source of ids from 1 to 2^31 - 1."""
+        self._slots = slots
+        self._random_id = random_id
+        self._sessions: dict[int, FetchSession] = {}
+        """The least recently used comes first."""
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def open(
+        self, request: FetchRequest, version: int, name_of: Callable[[bytes], str | None], now_ms: int
+    ) -> FetchContext:
+        """The context of a request; `name_of` finds a topic's name by its id."""
+        epoch = request.session_epoch
+        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            if request.session_id != NO_SESSION:
+                self._sessions.pop(request.session_id, None)
+            targets: dict[TargetKey, FetchTarget] = {}
+            _update(targets, request, version, name_of)
+            return FetchContext(targets, creates_session=epoch == INITIAL_EPOCH, epoch=epoch)
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            return FetchContext({}, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != epoch:
+            return FetchContext({}, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != (version >= TOPIC_IDS_SINCE):
+            return FetchContext({}, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        _update(session.targets, request, version, name_of)
+        for topic in request.forgotten_topics_data:
+            topic_key = topic.topic_id if version >= TOPIC_IDS_SINCE else topic.topic
+            for partition in topic.partitions:
+                session.targets.pop((topic_key, partition), None)
+        if not session.targets:
+            del self._sessions[session.session_id]
+            return FetchContext({})
+        self._touch(session, now_ms)
+        session.epoch = next_epoch(session.epoch)
+        return FetchContext(session.targets, session=session, epoch=epoch)
+
+    def create(self, targets: dict[TargetKey, FetchTarget], uses_topic_ids: bool, now_ms: int) -> int:
+        """Keeps the partitions of a full fetch as a new session; its id, or NO_SESSION where there is no
+        room.
+        """
+        if len(self._sessions) >= self._slots and not self._evict(len(targets), now_ms):
+            return NO_SESSION
+        session_id = self._random_id()
+        while session_id in self._sessions:
+            session_id = self._random_id()
+        self._sessions[session_id] = FetchSession(session_id, targets, uses_topic_ids, now_ms)
+        return session_id
+
+    def _touch(self, session: FetchSession, now_ms: int) -> None:
+        del self._sessions[session.session_id]
+        self._sessions[session.session_id] = session
+        session.last_used_ms = now_ms
+        session.size_when_used = len(session.targets)
+
+    def _evict(self, size: int, now_ms: int) -> bool:
+        """Makes room for a session of `size` partitions, or says that nothing may go for it."""
+        if not self._sessions:
+            return False
+        stalest = next(iter(self._sessions.values()))
+        if now_ms - stalest.last_used_ms > EVICTION_MS:
+            del self._sessions[stalest.session_id]
+            return True
+        old = [s for s in self._sessions.values() if s.last_used_ms - s.created_ms > EVICTION_MS]
+        smallest = min(old, key=lambda s: (s.size_when_used, s.session_id), default=None)
+        if smallest is None or size <= smallest.size_when_used:
+            return False
+        del self._sessions[smallest.session_id]
+        return True
+
+
+def _update(
+    targets: dict[TargetKey, FetchTarget],
+    request: FetchRequest,
+    version: int,
+    name_of: Callable[[bytes], str | None],
+) -> None:
+    for topic in request.topics:
+        by_id = version >= TOPIC_IDS_SINCE
+        name = name_of(topic.topic_id) if by_id else topic.topic
+        topic_id = topic.topic_id if by_id else ZERO_ID
+        topic_key: str | bytes = topic_id if by_id else topic.topic
+        for wanted in topic.partitions:
+            known = targets.get((topic_key, wanted.partition))
+            if known is None:
+                targets[topic_key, wanted.partition] = FetchTarget(name, topic_id, wanted)
+            else:
+                known.update(wanted)
+
+
+def news(
+    targets: dict[TargetKey, FetchTarget], found: Iterable[tuple[TargetKey, PartitionData]]
+) -> list[tuple[TargetKey, PartitionData]]:
+    """What an incremental answer holds. Partitions that had records go to the end, so that all get their
+    turn.
+    """
+    told = []
+    for key, data in found:
+        target = targets.get(key)
+        if target is None or not target.tell(data):
+            continue
+        told.append((key, data))
+        if data.records:
+            targets[key] = targets.pop(key)
+    return told

@@ -1,0 +1,38 @@
+"""InitProducerId: an id for an idempotent producer. Source: KIP-98, KIP-360, Kafka's
+`TransactionCoordinator`.
+
+There are no transactions here. A producer with a transactional id gets
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED: of the errors that this API may carry, it is the one that every
+client takes as final (the Java client and librdkafka end in their fatal error state, the others raise it to
+the application), where UNSUPPORTED_VERSION or COORDINATOR_NOT_AVAILABLE would be retried by some for ever.
+"""
+
+from coordinator.topics.producer_ids import ProducerIds
+from protocol.errors import ErrorCode
+from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+
+
+def answer_init_producer_id(ids: ProducerIds, request: InitProducerIdRequest) -> InitProducerIdResponse:
+    """A new id at epoch 0. An id that a producer without transactions already has is replaced, as
+    in Kafka.
+    """
+    if request.transactional_id is not None:
+        if request.transactional_id == "":
+            return _refused(ErrorCode.INVALID_REQUEST)
+        return _refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
+        return _refused(ErrorCode.INVALID_REQUEST)
+    try:
+        producer_id = ids.take()
+    except OSError:
+        return _refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return InitProducerIdResponse(error_code=ErrorCode.NONE, producer_id=producer_id, producer_epoch=0)
+
+
+def _refused(code: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(
+        error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH
+    )

@@ -1,0 +1,134 @@
+"""ListOffsets: the offset at a point in time, or at an end of the log.
+
+Source: KIP-79, KIP-405, KIP-734, KIP-1005, KIP-1023; Kafka's `ReplicaManager.fetchOffset`. There is no
+tiered storage.
+"""
+
+from collections import Counter
+from typing import Final
+
+from coordinator.topics.answer import TopicsContext
+from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.leader_epoch import check_current_leader_epoch
+from coordinator.topics.partition import LEADER_EPOCH, Partition
+from protocol.errors import ErrorCode
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from storage.errors import StorageError
+from storage.log import PartitionLog
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+
+_FIRST_VERSION: Final = {
+    LATEST: 0,
+    EARLIEST: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+
+
+def answer_list_offsets(
+    catalogue: Catalogue, request: ListOffsetsRequest, context: TopicsContext, now_ms: int
+) -> ListOffsetsResponse:
+    """Each partition on its own; one that is asked for twice gets INVALID_REQUEST, once."""
+    counts = Counter(
+        (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
+    )
+    topics: dict[str, ListOffsetsTopicResponse] = {}
+    done = set()
+    for topic in request.topics:
+        answers = topics.setdefault(topic.name, ListOffsetsTopicResponse(name=topic.name, partitions=[]))
+        for wanted in topic.partitions:
+            key = (topic.name, wanted.partition_index)
+            if key in done:
+                continue
+            done.add(key)
+            if counts[key] > 1 and context.api_version > 0:
+                answer = _refused(wanted, ErrorCode.INVALID_REQUEST)
+            else:
+                answer = _answer(catalogue, topic.name, wanted, context.api_version, now_ms)
+            answers.partitions.append(answer)
+    return ListOffsetsResponse(topics=list(topics.values()))
+
+
+def _refused(wanted: ListOffsetsPartition, error: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=error)
+
+
+def _answer(
+    catalogue: Catalogue, topic: str, wanted: ListOffsetsPartition, version: int, now_ms: int
+) -> ListOffsetsPartitionResponse:
+    first_version = 0 if wanted.timestamp >= 0 else _FIRST_VERSION.get(wanted.timestamp)
+    if first_version is None or version < first_version:
+        return _refused(wanted, ErrorCode.UNSUPPORTED_VERSION)
+    partition = catalogue.partition(topic, wanted.partition_index)
+    if partition is None:
+        return _refused(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    log = partition.log
+    if log is None:
+        return _refused(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
+    error = check_current_leader_epoch(wanted.current_leader_epoch)
+    if error is not ErrorCode.NONE:
+        return _refused(wanted, error)
+    answer = _refused(wanted, ErrorCode.NONE)
+    try:
+        if version == 0:
+            answer.old_style_offsets = _old_style(partition, log, wanted, now_ms)
+        else:
+            _look_up(partition, log, wanted.timestamp, answer)
+    except (StorageError, OSError):
+        return _refused(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
+    return answer
+
+
+def _look_up(
+    partition: Partition, log: PartitionLog, timestamp: int, answer: ListOffsetsPartitionResponse
+) -> None:
+    """Fills in offset, time and epoch; leaves them at -1 where no record that can be read has such a time."""
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return
+    if timestamp == LATEST:
+        answer.offset = partition.high_watermark
+    elif timestamp in (EARLIEST, EARLIEST_LOCAL):
+        answer.offset = log.log_start_offset
+    else:
+        found = log.max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+        if found is None or found.offset >= partition.high_watermark:
+            return
+        answer.timestamp, answer.offset = found
+    answer.leader_epoch = LEADER_EPOCH
+
+
+def _old_style(
+    partition: Partition, log: PartitionLog, wanted: ListOffsetsPartition, now_ms: int
+) -> list[int]:
+    """Version 0 answers with where segments begin, newest first, by the age of their files."""
+    segments = log.segments
+    starts = [(max(segment.base_offset, log.log_start_offset), segment.modified_ms()) for segment in segments]
+    if segments[-1].size > 0:
+        starts.append((log.log_end_offset, now_ms))
+    if wanted.timestamp == LATEST:
+        last = len(starts) - 1
+    elif wanted.timestamp == EARLIEST:
+        last = 0
+    else:
+        last = max(
+            (n for n, (_, modified_ms) in enumerate(starts) if modified_ms <= wanted.timestamp), default=-1
+        )
+    offsets = [offset for offset, _ in reversed(starts[: last + 1])][: max(0, wanted.max_num_offsets)]
+    end = partition.high_watermark
+    if any(offset > end for offset in offsets):
+        return [end, *(offset for offset in offsets if offset <= end)]
+    return offsets

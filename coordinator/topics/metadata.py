@@ -1,0 +1,156 @@
+"""Metadata: which brokers there are, and which topics with which partitions. Creates topics that are asked
+for.
+
+Source: Kafka's `KafkaApis.handleTopicMetadataRequest`, KIP-4, KIP-204, KIP-516. One difference: Kafka
+answers UNKNOWN_TOPIC_OR_PARTITION while it creates a topic, so that the client asks again; here it exists
+when the answer is sent.
+"""
+
+from collections.abc import Callable
+
+from coordinator.topics.answer import Answer, TopicChange, TopicCreated, TopicsContext
+from coordinator.topics.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
+from coordinator.topics.catalogue import ZERO_ID, Catalogue, Topic
+from coordinator.topics.config import TopicsConfig
+from coordinator.topics.partition import LEADER_EPOCH, Partition
+from coordinator.topics.topic_name import is_internal, why_illegal
+from protocol.errors import ErrorCode
+from protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from storage.errors import StorageError
+
+
+def answer_metadata(
+    catalogue: Catalogue, config: TopicsConfig, request: MetadataRequest, context: TopicsContext
+) -> Answer:
+    """The answer, and the topics that came into being."""
+    node_id = context.node.node_id
+    operations = ON_TOPIC if request.include_topic_authorized_operations else NOT_ASKED
+    changes: list[TopicChange] = []
+    may_create = config.auto_create_topics_enable and request.allow_auto_topic_creation
+
+    def describe(topic: Topic) -> MetadataResponseTopic:
+        return MetadataResponseTopic(
+            error_code=ErrorCode.NONE,
+            name=topic.name,
+            topic_id=topic.topic_id,
+            is_internal=topic.is_internal,
+            partitions=[_partition(partition, node_id) for partition in topic.partitions],
+            topic_authorized_operations=operations,
+        )
+
+    def by_name(name: str) -> MetadataResponseTopic:
+        topic = catalogue.get(name)
+        error = ErrorCode.NONE
+        if topic is None:
+            topic, error = _create(catalogue, config, name, changes) if may_create else (None, _missing(name))
+        if topic is not None:
+            return describe(topic)
+        return MetadataResponseTopic(
+            error_code=error,
+            name=name,
+            is_internal=is_internal(name),
+            partitions=[],
+            topic_authorized_operations=operations,
+        )
+
+    if request.topics is None or (context.api_version == 0 and not request.topics):
+        topics = [describe(topic) for topic in catalogue]
+    else:
+        topics = _asked_for(catalogue, request, context.api_version, describe, by_name)
+    response = MetadataResponse(
+        brokers=[MetadataResponseBroker(node_id=node_id, host=context.node.host, port=context.node.port)],
+        cluster_id=context.cluster_id,
+        controller_id=node_id,
+        topics=topics,
+        cluster_authorized_operations=(
+            ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
+    return Answer(response, changes=changes)
+
+
+def _asked_for(
+    catalogue: Catalogue,
+    request: MetadataRequest,
+    version: int,
+    describe: Callable[[Topic], MetadataResponseTopic],
+    by_name: Callable[[str], MetadataResponseTopic],
+) -> list[MetadataResponseTopic]:
+    """Each topic once, in the order of the request; when one is asked for by id, names alone are not looked
+    at.
+    """
+    entries = request.topics or []
+    if version < 12 and any(entry.name is None or entry.topic_id != ZERO_ID for entry in entries):
+        # Before v12 there are no ids to ask by. Kafka answers each such topic with the error.
+        return [_refused(entry.name or "", entry.topic_id) for entry in entries]
+    ids = list(dict.fromkeys(entry.topic_id for entry in entries if entry.topic_id != ZERO_ID))
+    if not ids:
+        names = list(dict.fromkeys(entry.name for entry in entries))
+        return [_refused(None, ZERO_ID) if name is None else by_name(name) for name in names]
+    topics = []
+    for topic_id in ids:
+        topic = catalogue.get_by_id(topic_id)
+        if topic is None:
+            topics.append(
+                MetadataResponseTopic(
+                    error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id, partitions=[]
+                )
+            )
+        else:
+            topics.append(describe(topic))
+    return topics
+
+
+def _refused(name: str | None, topic_id: bytes) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=ErrorCode.INVALID_REQUEST, name=name, topic_id=topic_id, partitions=[]
+    )
+
+
+def _partition(partition: Partition, node_id: int) -> MetadataResponsePartition:
+    if partition.log is None:
+        return MetadataResponsePartition(
+            error_code=ErrorCode.LEADER_NOT_AVAILABLE,
+            partition_index=partition.name.partition,
+            leader_id=-1,
+            leader_epoch=LEADER_EPOCH,
+            replica_nodes=[node_id],
+            isr_nodes=[node_id],
+            offline_replicas=[node_id],
+        )
+    return MetadataResponsePartition(
+        error_code=ErrorCode.NONE,
+        partition_index=partition.name.partition,
+        leader_id=node_id,
+        leader_epoch=LEADER_EPOCH,
+        replica_nodes=[node_id],
+        isr_nodes=[node_id],
+    )
+
+
+def _missing(name: str) -> ErrorCode:
+    if why_illegal(name) is not None:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _create(
+    catalogue: Catalogue, config: TopicsConfig, name: str, changes: list[TopicChange]
+) -> tuple[Topic | None, ErrorCode]:
+    """The topic, or why it cannot be. A broker's own topics are not created by asking for them."""
+    if why_illegal(name) is not None or is_internal(name) or catalogue.collides(name):
+        return None, _missing(name)
+    try:
+        topic = catalogue.create(name, config.num_partitions, {})
+    except (OSError, StorageError):
+        # The client asks again. The operator reads of the disk's state in the log, from the next thing that
+        # fails.
+        return None, ErrorCode.LEADER_NOT_AVAILABLE
+    changes.append(TopicCreated(topic.name, topic.topic_id, len(topic.partitions), automatic=True))
+    return topic, ErrorCode.NONE

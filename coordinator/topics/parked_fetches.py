@@ -1,0 +1,169 @@
+"""Fetches that wait for records: by partition, so that an append wakes only those concerned, and by
+deadline.
+"""
+
+from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
+from typing import Final
+
+from coordinator.topics.answer import TopicsContext
+from coordinator.topics.fetch_session import FetchContext
+from coordinator.topics.partition import Partition
+from protocol.messages.fetch import FetchRequest
+from storage.batch import read_header
+from storage.checkpoint import TopicPartition
+from storage.errors import StorageError
+from storage.log import PartitionLog
+
+_SPARE: Final = 64
+
+
+class Awaited:
+    """A partition that a parked fetch waits for, and how far its bytes have been counted."""
+
+    __slots__ = ("counted_to", "left_bytes", "partition")
+
+    def __init__(self, partition: Partition, fetch_offset: int, max_bytes: int) -> None:
+        self.partition = partition
+        self.counted_to = fetch_offset
+        self.left_bytes = max_bytes
+        """How much more of this partition the answer can hold."""
+
+    def new_bytes(self, most: int) -> int:
+        """Bytes that have become readable since the last count, `most` or more of them being as good as
+        `most`.
+        """
+        log, end = self.partition.log, self.partition.high_watermark
+        if log is None or end <= self.counted_to:
+            return 0
+        try:
+            counted, self.counted_to = readable_bytes(log, self.counted_to, end, min(most, self.left_bytes))
+        except (StorageError, OSError):
+            return most  # the answer will read there too, and tell the client
+        self.left_bytes -= counted
+        return counted
+
+
+def readable_bytes(log: PartitionLog, offset: int, end: int, most: int) -> tuple[int, int]:
+    """How many bytes of whole batches lie from `offset` to `end`, until `most` are found; the offset after
+    them.
+    """
+    size = 0
+    while size < most and log.log_start_offset <= offset < end:
+        data = log.read(offset, most - size, up_to=end)
+        if not data:
+            break
+        size += len(data)
+        position = 0
+        while position < len(data):
+            header = read_header(data, position)
+            offset = header.next_offset
+            position += header.size_bytes
+    return min(size, most), offset
+
+
+class ParkedFetch:
+    """A fetch that found less than it asked for."""
+
+    __slots__ = ("awaited", "context", "deadline_ms", "fetch", "is_done", "missing_bytes", "request")
+
+    def __init__(
+        self, request: FetchRequest, context: TopicsContext, fetch: FetchContext, deadline_ms: int
+    ) -> None:
+        """`deadline_ms`: the monotonic time at which it is answered with whatever there is."""
+        self.request = request
+        self.context = context
+        self.fetch = fetch
+        self.deadline_ms = deadline_ms
+        self.awaited: dict[TopicPartition, Awaited] = {}
+        self.missing_bytes = max(1, request.min_bytes)
+        self.is_done = False
+
+    def __lt__(self, other: "ParkedFetch") -> bool:
+        return self.deadline_ms < other.deadline_ms
+
+    def is_satisfied_by(self, name: TopicPartition) -> bool:
+        """Whether, with what a partition has now, there is enough to answer."""
+        awaited = self.awaited[name]
+        if self.missing_bytes == 1 and awaited.left_bytes > 0:
+            return awaited.partition.high_watermark > awaited.counted_to
+        self.missing_bytes -= awaited.new_bytes(self.missing_bytes)
+        return self.missing_bytes <= 0
+
+
+class ParkedFetches:
+    """All fetches that wait. One at most for each waiter."""
+
+    def __init__(self) -> None:
+        self._by_waiter: dict[int, ParkedFetch] = {}
+        self._by_partition: dict[TopicPartition, dict[int, ParkedFetch]] = {}
+        self._by_deadline: list[ParkedFetch] = []
+
+    def __len__(self) -> int:
+        return len(self._by_waiter)
+
+    def park(self, parked: ParkedFetch) -> None:
+        """Lets it wait until something of what it awaits satisfies it, or its deadline passes."""
+        waiter = parked.context.waiter
+        assert waiter not in self._by_waiter, waiter
+        self._by_waiter[waiter] = parked
+        heappush(self._by_deadline, parked)
+        for name in parked.awaited:
+            self._by_partition.setdefault(name, {})[waiter] = parked
+
+    def woken_by(self, name: TopicPartition) -> list[ParkedFetch]:
+        """Takes out those that a partition's new records satisfy."""
+        waiting = self._by_partition.get(name)
+        if not waiting:
+            return []
+        woken = [parked for parked in waiting.values() if parked.is_satisfied_by(name)]
+        for parked in woken:
+            self._take(parked)
+        return woken
+
+    def interrupted_by(self, names: Iterable[TopicPartition]) -> list[ParkedFetch]:
+        """Takes out all that await one of these partitions, which are gone or have failed."""
+        woken = []
+        for name in names:
+            for parked in list(self._by_partition.get(name, {}).values()):
+                self._take(parked)
+                woken.append(parked)
+        return woken
+
+    def expired(self, monotonic_ms: int) -> list[ParkedFetch]:
+        """Takes out those whose deadline has come."""
+        expired = []
+        while self._by_deadline and (
+            self._by_deadline[0].is_done or self._by_deadline[0].deadline_ms <= monotonic_ms
+        ):
+            parked = heappop(self._by_deadline)
+            if not parked.is_done:
+                self._take(parked)
+                expired.append(parked)
+        return expired
+
+    def next_deadline_ms(self) -> int | None:
+        """The earliest deadline, None when nothing waits."""
+        while self._by_deadline and self._by_deadline[0].is_done:
+            heappop(self._by_deadline)
+        return self._by_deadline[0].deadline_ms if self._by_deadline else None
+
+    def drop(self, waiter: int) -> None:
+        """Forgets the fetch of a waiter whose connection is gone."""
+        parked = self._by_waiter.get(waiter)
+        if parked is not None:
+            self._take(parked)
+
+    def _take(self, parked: ParkedFetch) -> None:
+        parked.is_done = True
+        waiter = parked.context.waiter
+        del self._by_waiter[waiter]
+        for name in parked.awaited:
+            waiting = self._by_partition[name]
+            del waiting[waiter]
+            if not waiting:
+                del self._by_partition[name]
+        # Entries that are done leave the heap when they come up, or here when they are the most of it.
+        if len(self._by_deadline) > 2 * len(self._by_waiter) + _SPARE:
+            self._by_deadline = [entry for entry in self._by_deadline if not entry.is_done]
+            heapify(self._by_deadline)

@@ -1,0 +1,159 @@
+"""One partition of a topic: its log, what it remembers of producers, and how far consumers may read.
+
+The *high watermark* is where reading ends. A partition here has one replica, so it is the log's end, unless
+records are promised to survive power loss (`log.flush=always`): then it is what the disk has.
+
+A partition whose log cannot be opened, or has failed since, is *offline*: `log` is None, its requests get
+KAFKA_STORAGE_ERROR, and everything else goes on. It is tried again when it is next needed, at most once a
+second.
+"""
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from coordinator.topics.producer_state import ProducerState
+from storage.checkpoint import TopicPartition
+from storage.errors import CorruptBatch, LogDamaged, StorageError
+from storage.log import PartitionLog
+from storage.segment import Segment
+
+RETRY_MS: Final = 1000
+PRODUCER_SCAN_BYTES: Final = 64 * 1024 * 1024
+LEADER_EPOCH: Final = 0
+
+
+class Partition(Protocol):
+    """What reading needs of a partition."""
+
+    @property
+    def name(self) -> TopicPartition:
+        """Topic and number."""
+
+    @property
+    def log(self) -> PartitionLog | None:
+        """None while the partition is offline."""
+
+    @property
+    def high_watermark(self) -> int:
+        """Where reading ends; 0 while offline."""
+
+
+class InternalPartition:
+    """A partition whose log belongs to another part of the server; it is only read here."""
+
+    __slots__ = ("_high_watermark", "_log", "name")
+
+    def __init__(
+        self,
+        name: TopicPartition,
+        log: Callable[[int], PartitionLog | None],
+        high_watermark: Callable[[int], int],
+    ) -> None:
+        self.name = name
+        self._log = log
+        self._high_watermark = high_watermark
+
+    @property
+    def log(self) -> PartitionLog | None:
+        """As its owner has it now."""
+        return self._log(self.name.partition)
+
+    @property
+    def high_watermark(self) -> int:
+        """As its owner has it now."""
+        return self._high_watermark(self.name.partition)
+
+
+class HostedPartition:
+    """A partition that clients produce to."""
+
+    __slots__ = (
+        "_expiration_ms",
+        "_tried_ms",
+        "failure",
+        "is_flushed_always",
+        "log",
+        "name",
+        "open_log",
+        "producers",
+    )
+
+    def __init__(
+        self,
+        name: TopicPartition,
+        open_log: Callable[[], PartitionLog],
+        expiration_ms: int,
+        is_flushed_always: bool,
+    ) -> None:
+        """In: how to open the log for the first time; how long an idle producer is remembered."""
+        self.name = name
+        self.open_log = open_log
+        self.is_flushed_always = is_flushed_always
+        self.producers = ProducerState(expiration_ms)
+        self.log: PartitionLog | None = None
+        self.failure: Exception | None = None
+        self._expiration_ms = expiration_ms
+        self._tried_ms: int | None = None
+
+    @property
+    def high_watermark(self) -> int:
+        """Where reading ends; 0 while offline."""
+        if self.log is None:
+            return 0
+        return self.log.durable_offset if self.is_flushed_always else self.log.log_end_offset
+
+    def open(self) -> None:
+        """Opens the log and reads its producers. Never raises for a broken log: `failure` says why it is
+        offline.
+        """
+        try:
+            self._use(self.open_log())
+        except (StorageError, OSError) as error:
+            self.failure = error
+
+    def _use(self, log: PartitionLog) -> None:
+        producers = ProducerState(self._expiration_ms)
+        try:
+            if self.is_flushed_always:
+                log.sync()
+            _load_producers(log, producers)
+        except BaseException:
+            log.close(clean=False)
+            raise
+        self.log, self.producers, self.failure = log, producers, None
+
+    def usable_log(self, monotonic_ms: int) -> PartitionLog | None:
+        """The log, reopened from what the disk holds if it had failed; None while that does not work."""
+        log = self.log
+        if log is not None and log.failure is None:
+            return log
+        if self._tried_ms is not None and monotonic_ms - self._tried_ms < RETRY_MS:
+            return None
+        self._tried_ms = monotonic_ms
+        try:
+            self._use(self.open_log() if log is None else log.reopen())
+        except (StorageError, OSError) as error:
+            self.failure = error
+            return None
+        return self.log
+
+
+def _load_producers(log: PartitionLog, producers: ProducerState) -> None:
+    """Reads the batch headers at the end of a log, oldest first, as far back as a bound.
+
+    What lies further back is forgotten: such a producer may begin anywhere, as one that expired.
+    """
+    segments: list[Segment] = []
+    scanned_bytes = 0
+    for segment in reversed(log.segments):
+        if segments and scanned_bytes + segment.size > PRODUCER_SCAN_BYTES:
+            break
+        segments.append(segment)
+        scanned_bytes += segment.size
+    for segment in reversed(segments):
+        try:
+            for batch in segment.walk():
+                if batch.header.producer_id >= 0 and batch.header.last_offset >= log.log_start_offset:
+                    producers.record(batch.header, batch.header.base_offset, batch.header.max_timestamp_ms)
+        except CorruptBatch as error:
+            raise LogDamaged(segment.path, error.reason, error.position) from error

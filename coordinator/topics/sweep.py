@@ -1,0 +1,20 @@
+"""The regular round over all partitions: old segments and idle producers go."""
+
+from coordinator.topics.answer import PartitionFailed, TopicChange
+from coordinator.topics.catalogue import Catalogue
+from storage.errors import StorageError
+
+
+def sweep(catalogue: Catalogue, now_ms: int) -> list[TopicChange]:
+    """Applies retention everywhere, at this wall clock time; the partitions where it failed."""
+    failed: list[TopicChange] = []
+    for part in catalogue.hosted():
+        part.producers.expire(now_ms)
+        log = part.log
+        if log is None or log.failure is not None:
+            continue
+        try:
+            log.apply_retention(now_ms, up_to=part.high_watermark)
+        except (StorageError, OSError) as error:
+            failed.append(PartitionFailed(*part.name, str(error)))
+    return failed
