@@ -16,6 +16,7 @@ Source: KIP-98, Kafka's `DefaultRecordBatch`.
 import struct
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
+from zlib import crc32
 
 from crc32c import crc32c
 
@@ -28,6 +29,7 @@ LENGTH_END: Final = 12  # bytes that batch_length does not count
 MIN_BATCH_LENGTH: Final = HEADER_BYTES - LENGTH_END
 MAGIC: Final = 2
 CRC_FROM: Final = 21
+MIN_OLD_MESSAGE_BYTES: Final = 26
 NO_TIMESTAMP: Final = -1
 NO_PRODUCER: Final = -1
 
@@ -201,6 +203,19 @@ def read_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> Ba
     if header.base_offset < 0 or header.last_offset_delta < 0 or header.records_count < 0:
         raise CorruptBatch("negative offset, offset range or record count", position)
     return header
+
+
+def is_old_message(data: bytes) -> bool:
+    """Whether `data` begins with a whole message of magic 0 or 1, its checksum right, of an old broker.
+
+    Zeros and torn bytes are not. Source: Kafka's `LegacyRecord`.
+    """
+    if len(data) < MIN_OLD_MESSAGE_BYTES or data[16] > 1:
+        return False
+    length, crc = struct.unpack_from(">iI", data, 8)
+    if not MIN_OLD_MESSAGE_BYTES <= length + LENGTH_END <= len(data):
+        return False
+    return bool(crc32(data[16 : length + LENGTH_END]) == crc)
 
 
 def check_crc(buffer: bytes | bytearray | memoryview, position: int, header: BatchHeader) -> None:

@@ -67,6 +67,8 @@ class AppendResult(NamedTuple):
     base_offset: int
     last_offset: int
     size_bytes: int
+    is_rolled: bool
+    """The batch began a new segment: time to sync a log that is not synced otherwise, as Kafka does then."""
 
 
 class PartitionLog:
@@ -180,14 +182,15 @@ class PartitionLog:
         last_offset = base_offset + last_offset_delta
         data = assign_offsets(batch, base_offset, LEADER_EPOCH, log_append_time_ms, max_timestamp_ms)
         config = self.config
-        if self._active.is_full(len(data), last_offset, latest_ms, config):
+        is_rolled = self._active.is_full(len(data), last_offset, latest_ms, config)
+        if is_rolled:
             self._roll()
         try:
             self._active.append(data, last_offset, latest_ms, config.index_interval_bytes)
         except OSError as error:
             raise self._take_back(error) from error
         self.log_end_offset = last_offset + 1
-        return AppendResult(base_offset, last_offset, len(data))
+        return AppendResult(base_offset, last_offset, len(data), is_rolled)
 
     def append_records(self, records: Sequence[Record], now_ms: int | None = None) -> AppendResult:
         """Appends records as one batch. `now_ms` replaces their times where it is given. Raises as

@@ -16,7 +16,7 @@ Source: Kafka's `LogLoader` and `LogSegment.recover`.
 
 from typing import Final, NamedTuple
 
-from storage.errors import CorruptBatch, LogDamaged, SyncFailed
+from storage.errors import CorruptBatch, LogDamaged, SyncFailed, UnsupportedMagic
 from storage.files import Files
 from storage.log_config import LogConfig
 from storage.segment import LOG_SUFFIX, Segment
@@ -145,6 +145,9 @@ class _Scan:
             segment.start_indexes()
             try:
                 self._scan_from(segment, 0, expected_offset)
+            except UnsupportedMagic as error:
+                # Whole and readable, only not here: whoever wrote it was promised that it stays.
+                raise LogDamaged(segment.path, error.reason, error.position) from error
             except CorruptBatch as error:
                 self._cut(number, error.position, error.reason)
                 break

@@ -21,9 +21,10 @@ from storage.batch import (
     BatchHeader,
     check_crc,
     decode_records,
+    is_old_message,
     read_header,
 )
-from storage.errors import CorruptBatch
+from storage.errors import CorruptBatch, UnsupportedMagic
 from storage.files import File, Files
 from storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, OffsetIndex, TimeIndex
 from storage.log_config import LogConfig
@@ -233,7 +234,8 @@ class Segment:
     def walk(self, position: int = 0, *, check: bool = False) -> Iterator[StoredBatch]:
         """The batches from `position` (the start of one) to the end of the file as it is now.
 
-        `check` verifies checksums. Raises CorruptBatch with the position in the file.
+        `check` verifies checksums. Raises CorruptBatch with the position in the file; UnsupportedMagic for
+        what a broker before Kafka 0.11 wrote.
         """
         end = self.size
         chunk, chunk_position = b"", position
@@ -244,7 +246,7 @@ class Segment:
             try:
                 header = read_header(chunk, local)
             except CorruptBatch as error:
-                raise CorruptBatch(error.reason, position) from None
+                raise self._unreadable(error, position) from None
             size = header.size_bytes
             if position + size > end:
                 raise CorruptBatch(f"a batch of {size} bytes ends after {end - position} bytes", position)
@@ -259,6 +261,12 @@ class Segment:
                     raise CorruptBatch(error.reason, position) from None
             yield StoredBatch(self.path, position, header, data)
             position += size
+
+    def _unreadable(self, error: CorruptBatch, position: int) -> CorruptBatch:
+        """What to raise for bytes that are no batch: UnsupportedMagic only for whole old messages."""
+        if isinstance(error, UnsupportedMagic) and is_old_message(self.file.pread(_CHUNK_BYTES, position)):
+            return UnsupportedMagic(error.magic, position)
+        return CorruptBatch(error.reason, position)
 
     def position_of(self, offset: int, index_interval_bytes: int) -> int:
         """Where the first batch begins that ends at or after `offset`; the segment's size when none does.

@@ -202,6 +202,14 @@ def test_segments_roll_by_size_and_are_named_by_offset() -> None:
         assert files.exists(f"/data/orders-0/{segment.base_offset:020d}.timeindex")
 
 
+def test_an_append_says_whether_it_began_a_segment() -> None:
+    _, log = filled([1])
+    results = [log.append_records([record(number)]) for number in range(1, 20)]
+    assert [result.base_offset for result in results if result.is_rolled] == [
+        segment.base_offset for segment in log.segments[1:]
+    ]
+
+
 def test_a_batch_larger_than_a_segment_gets_one_of_its_own() -> None:
     _, log = filled([1])
     log.append_records([record(1, size=2000)])

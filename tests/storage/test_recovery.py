@@ -1,5 +1,8 @@
 """Opening logs that ended in every way a log can end."""
 
+import struct
+import zlib
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -179,6 +182,22 @@ def test_files_that_are_no_segments_are_left_alone() -> None:
     again = reopened(files, 2, was_clean=True)
     assert contents(again) == expected(2)
     assert set(strays) <= set(files.listdir(DIRECTORY))
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_messages_of_an_old_broker_are_never_cut(magic: int) -> None:
+    body = bytes([magic, 0]) + bytes(8 * magic) + b"\xff\xff\xff\xff" + b"\x00\x00\x00\x05value"
+    message = struct.pack(">qiI", 0, 4 + len(body), zlib.crc32(body)) + body
+    for stored, is_whole in ((message, True), (message[:-1], False), (message[:-1] + b"x", False)):
+        files = FaultyFiles()
+        files.mkdir(DIRECTORY)
+        files.write(path_of(0), stored)
+        if is_whole:
+            with pytest.raises(LogDamaged):
+                reopened(files)
+            assert files.read(path_of(0)) == stored
+        else:
+            assert reopened(files).recovery_report.cut_bytes == len(stored)
 
 
 def test_the_report_is_one_line_that_names_the_bytes_cut() -> None:
