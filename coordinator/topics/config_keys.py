@@ -338,6 +338,15 @@ _ELSEWHERE: Final = (
     ),
 )
 
+INTERNAL_SEGMENT_BYTES: Final = _key(
+    "internal.segment.bytes",
+    INT,
+    "",
+    "Size of a segment below what segment.bytes allows, for tests.",
+    at_least(1),
+)
+"""Accepted like the others and never listed, as in Kafka."""
+
 TOPIC_CONFIG_KEYS: Final = {
     key.name: key
     for key in sorted(_RETENTION + _SEGMENTS + _RECORDS + _REPLICATION + _ELSEWHERE, key=lambda key: key.name)

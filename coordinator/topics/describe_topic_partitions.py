@@ -3,8 +3,10 @@
 Source: KIP-966, Kafka's `DescribeTopicPartitionsRequestHandler`.
 """
 
+from collections.abc import Sequence
+
 from coordinator.topics.answer import TopicsContext
-from coordinator.topics.authorized_operations import ON_TOPIC
+from coordinator.topics.authorized_operations import NOT_ASKED, ON_TOPIC
 from coordinator.topics.catalogue import Catalogue, Topic
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.partition import LEADER_EPOCH, Partition
@@ -37,7 +39,9 @@ def answer_describe_topic_partitions(
     asked = [topic.name for topic in catalogue] if is_all else [topic.name for topic in request.topics]
     names = sorted({name for name in asked if name >= first})
     if cursor is not None and (cursor.partition_index < 0 or (not is_all and first not in names)):
-        topics = [_without_partitions(topic.name, ErrorCode.INVALID_REQUEST) for topic in request.topics]
+        topics = [
+            _without_partitions(topic.name, ErrorCode.INVALID_REQUEST, NOT_ASKED) for topic in request.topics
+        ]
         return DescribeTopicPartitionsResponse(topics=topics)
     left = max(1, min(config.max_request_partition_size_limit, request.response_partition_limit))
     response = DescribeTopicPartitionsResponse(topics=[])
@@ -61,18 +65,19 @@ def answer_describe_topic_partitions(
     return response
 
 
-def _without_partitions(name: str, error: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
+def _without_partitions(
+    name: str, error: ErrorCode, operations: int = ON_TOPIC
+) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         error_code=error,
         name=name,
         topic_id=ZERO_UUID,
         partitions=[],
-        topic_authorized_operations=ON_TOPIC,
+        topic_authorized_operations=operations,
     )
 
 
-def _topic(topic: Topic, page: object, node_id: int) -> DescribeTopicPartitionsResponseTopic:
-    assert isinstance(page, list)
+def _topic(topic: Topic, page: Sequence[Partition], node_id: int) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,

@@ -46,7 +46,6 @@ from storage.checkpoint import TopicPartition
 from storage.errors import OffsetOutOfRange, StorageError
 
 READ_COMMITTED: Final = 1
-ZSTD_SINCE: Final = 10
 STORAGE_ERROR_SINCE: Final = 6
 
 Found = list[tuple[TargetKey, PartitionData]]
@@ -114,13 +113,16 @@ class Fetcher:
         A topic that does not exist does not end the wait, an error while reading does; as in Kafka.
         """
         found: Found = []
+        unknown: Found = []
         left = min(max(0, request.max_bytes), self._max_bytes)
         size, has_known, has_error = 0, False, False
         is_committed = request.isolation_level == READ_COMMITTED
         for key, target in fetch.targets.items():
             partition = self._partition(target)
             if isinstance(partition, ErrorCode):
-                found.append((key, _refused(target.partition, partition)))
+                data = _refused(target.partition, partition)
+                data.aborted_transactions = []
+                unknown.append((key, data))
                 continue
             has_known = True
             limit = min(max(0, target.max_bytes), left)
@@ -129,14 +131,12 @@ class Fetcher:
                 data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
             if data.error_code == ErrorCode.NONE and is_committed:
                 data.aborted_transactions = []
-            if version < ZSTD_SINCE and self._is_zstd(partition):
-                data = _refused(target.partition, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
             read = len(data.records or b"")
             size += read
             left = max(0, left - read)
             has_error |= data.error_code != ErrorCode.NONE or data.diverging_epoch is not None
             found.append((key, data))
-        return found, size, has_known and not has_error
+        return found + unknown, size, has_known and not has_error
 
     def _read_partition(
         self, partition: Partition, target: FetchTarget, limit: int, *, is_first: bool
@@ -144,7 +144,7 @@ class Fetcher:
         log = partition.log
         if log is None:
             return _refused(target.partition, ErrorCode.KAFKA_STORAGE_ERROR)
-        error = check_current_leader_epoch(target.current_leader_epoch)
+        error = check_current_leader_epoch(max(UNKNOWN_EPOCH, target.current_leader_epoch))
         if error is not ErrorCode.NONE:
             return _refused(target.partition, error)
         high_watermark = partition.high_watermark
@@ -156,8 +156,8 @@ class Fetcher:
             log_start_offset=log.log_start_offset,
             records=b"",
         )
-        if target.last_fetched_epoch != UNKNOWN_EPOCH:
-            epoch, end_offset = end_offset_for_epoch(target.last_fetched_epoch, log.log_end_offset)
+        if target.last_fetched_epoch > UNKNOWN_EPOCH:
+            epoch, end_offset = end_offset_for_epoch(target.last_fetched_epoch, log)
             if epoch == UNKNOWN_EPOCH:
                 return _refused(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
             if epoch < target.last_fetched_epoch or end_offset < target.fetch_offset:
@@ -173,10 +173,6 @@ class Fetcher:
                 self.failures.append(PartitionFailed(*partition.name, str(error)))
             return _refused(target.partition, ErrorCode.KAFKA_STORAGE_ERROR)
         return data
-
-    def _is_zstd(self, partition: Partition) -> bool:
-        topic = self._catalogue.get(partition.name.topic)
-        return topic is not None and topic.values.is_zstd
 
     def _await(self, parked: ParkedFetch) -> bool:
         """Notes what a fetch waits for; whether there is enough already, in batches that one read did not

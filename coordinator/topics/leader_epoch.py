@@ -6,6 +6,7 @@ from typing import Final
 
 from coordinator.topics.partition import LEADER_EPOCH
 from protocol.errors import ErrorCode
+from storage.log import PartitionLog
 
 UNKNOWN_EPOCH: Final = -1
 UNKNOWN_OFFSET: Final = -1
@@ -18,12 +19,12 @@ def check_current_leader_epoch(epoch: int) -> ErrorCode:
     return ErrorCode.FENCED_LEADER_EPOCH if epoch < LEADER_EPOCH else ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
-def end_offset_for_epoch(epoch: int, log_end_offset: int) -> tuple[int, int]:
+def end_offset_for_epoch(epoch: int, log: PartitionLog) -> tuple[int, int]:
     """The greatest epoch not above `epoch` that the log has, and where it ends; (-1, -1) where that is not
     known.
     """
     if epoch == LEADER_EPOCH:
-        return LEADER_EPOCH, log_end_offset
+        return LEADER_EPOCH, log.log_end_offset
     if epoch == UNKNOWN_EPOCH or epoch > LEADER_EPOCH:
         return UNKNOWN_EPOCH, UNKNOWN_OFFSET
-    return epoch, 0
+    return epoch, log.log_start_offset

@@ -29,6 +29,8 @@ def answer_metadata(
     catalogue: Catalogue, config: TopicsConfig, request: MetadataRequest, context: TopicsContext
 ) -> Answer:
     """The answer, and the topics that came into being."""
+    if _is_nonsense(request, context.api_version):
+        return Answer(_refused(request))
     node_id = context.node.node_id
     operations = ON_TOPIC if request.include_topic_authorized_operations else NOT_ASKED
     changes: list[TopicChange] = []
@@ -62,7 +64,7 @@ def answer_metadata(
     if request.topics is None or (context.api_version == 0 and not request.topics):
         topics = [describe(topic) for topic in catalogue]
     else:
-        topics = _asked_for(catalogue, request, context.api_version, describe, by_name)
+        topics = _asked_for(catalogue, request, describe, by_name)
     response = MetadataResponse(
         brokers=[MetadataResponseBroker(node_id=node_id, host=context.node.host, port=context.node.port)],
         cluster_id=context.cluster_id,
@@ -78,7 +80,6 @@ def answer_metadata(
 def _asked_for(
     catalogue: Catalogue,
     request: MetadataRequest,
-    version: int,
     describe: Callable[[Topic], MetadataResponseTopic],
     by_name: Callable[[str], MetadataResponseTopic],
 ) -> list[MetadataResponseTopic]:
@@ -86,13 +87,9 @@ def _asked_for(
     at.
     """
     entries = request.topics or []
-    if version < 12 and any(entry.name is None or entry.topic_id != ZERO_ID for entry in entries):
-        # Before v12 there are no ids to ask by. Kafka answers each such topic with the error.
-        return [_refused(entry.name or "", entry.topic_id) for entry in entries]
     ids = list(dict.fromkeys(entry.topic_id for entry in entries if entry.topic_id != ZERO_ID))
     if not ids:
-        names = list(dict.fromkeys(entry.name for entry in entries))
-        return [_refused(None, ZERO_ID) if name is None else by_name(name) for name in names]
+        return [by_name(name) for name in dict.fromkeys(entry.name or "" for entry in entries)]
     topics = []
     for topic_id in ids:
         topic = catalogue.get_by_id(topic_id)
@@ -107,10 +104,26 @@ def _asked_for(
     return topics
 
 
-def _refused(name: str | None, topic_id: bytes) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
-        error_code=ErrorCode.INVALID_REQUEST, name=name, topic_id=topic_id, partitions=[]
-    )
+def _is_nonsense(request: MetadataRequest, version: int) -> bool:
+    """Whether topics are asked for in a way that the version does not know: by id before v12, by nothing."""
+    entries = request.topics or []
+    if version < 12:
+        return any(entry.name is None or entry.topic_id != ZERO_ID for entry in entries)
+    return any(entry.name is None and entry.topic_id == ZERO_ID for entry in entries)
+
+
+def _refused(request: MetadataRequest) -> MetadataResponse:
+    """As Kafka answers a whole Metadata request with an error: through its topics, and without brokers."""
+    topics = [
+        MetadataResponseTopic(
+            error_code=ErrorCode.INVALID_REQUEST,
+            name=entry.name or "",
+            topic_id=entry.topic_id,
+            partitions=[],
+        )
+        for entry in request.topics or []
+    ]
+    return MetadataResponse(brokers=[], topics=topics)
 
 
 def _partition(partition: Partition, node_id: int) -> MetadataResponsePartition:

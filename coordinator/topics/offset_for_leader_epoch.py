@@ -42,7 +42,7 @@ def _answer(catalogue: Catalogue, topic: str, wanted: OffsetForLeaderPartition) 
     else:
         error = check_current_leader_epoch(wanted.current_leader_epoch)
         if error is ErrorCode.NONE:
-            epoch, end_offset = end_offset_for_epoch(wanted.leader_epoch, partition.log.log_end_offset)
+            epoch, end_offset = end_offset_for_epoch(wanted.leader_epoch, partition.log)
     return EpochEndOffset(
         error_code=error, partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset
     )

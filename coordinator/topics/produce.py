@@ -182,8 +182,10 @@ def _one_batch(records: bytes | None, version: int) -> bytes:
     magic = records[MAGIC_END - 1]
     if magic > MAGIC:
         raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, f"there is no record format {magic}")
-    if magic != MAGIC or size < HEADER_BYTES:
+    if magic != MAGIC:
         raise ProduceRefused(ErrorCode.INVALID_RECORD, f"records must be in format 2, not {magic}")
+    if size < HEADER_BYTES:
+        raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, f"{size} bytes are less than a batch header")
     if version < ZSTD_SINCE and records[22] & 0x07 == ZSTD:
         raise ProduceRefused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
     if _batch_size(records, size) is not None:
@@ -219,9 +221,9 @@ def _write(
         raise ProduceRefused(ErrorCode.KAFKA_STORAGE_ERROR)
     start = log.log_start_offset
     valid = _validate(batch, values, start)
-    _check_times(batch, valid, values, now_ms, start)
     if valid.first_null_key is not None and values.is_compacted:
         raise _without_keys(batch, valid, start)
+    _check_times(batch, valid, values, now_ms, start)
     if len(batch) > log.config.segment_bytes:
         raise ProduceRefused(
             ErrorCode.RECORD_LIST_TOO_LARGE,

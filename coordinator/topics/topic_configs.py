@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from coordinator.topics.config_key import ConfigKey, ConfigSource, ConfigValue, InvalidConfig
-from coordinator.topics.config_keys import TOPIC_CONFIG_KEYS
+from coordinator.topics.config_keys import INTERNAL_SEGMENT_BYTES, TOPIC_CONFIG_KEYS
 from storage.log_config import LogConfig
 
 
@@ -33,7 +33,6 @@ class TopicValues:
     timestamp_after_max_ms: int
     is_compacted: bool
     is_deleted_by_age: bool
-    is_zstd: bool
 
 
 class TopicDefaults:
@@ -80,6 +79,9 @@ class TopicDefaults:
     def validate(self, overrides: Mapping[str, str]) -> None:
         """Raises InvalidConfig for an unknown name, a bad value, or values that contradict each other."""
         for name, text in overrides.items():
+            if name == INTERNAL_SEGMENT_BYTES.name:
+                INTERNAL_SEGMENT_BYTES.parse(text)
+                continue
             if name not in TOPIC_CONFIG_KEYS:
                 raise InvalidConfig(f"Unknown topic config name: {name}")
             TOPIC_CONFIG_KEYS[name].parse(text)
@@ -99,7 +101,7 @@ class TopicDefaults:
         policies = self.value("cleanup.policy", overrides)
         assert isinstance(policies, list)
         log = LogConfig(
-            segment_bytes=self._int("segment.bytes", overrides),
+            segment_bytes=self._segment_bytes(overrides),
             segment_ms=self._int("segment.ms", overrides),
             segment_index_bytes=self._int("segment.index.bytes", overrides),
             index_interval_bytes=self._int("index.interval.bytes", overrides),
@@ -116,8 +118,13 @@ class TopicDefaults:
             timestamp_after_max_ms=self._int("message.timestamp.after.max.ms", overrides),
             is_compacted="compact" in policies,
             is_deleted_by_age="delete" in policies,
-            is_zstd=self.value("compression.type", overrides) == "zstd",
         )
+
+    def _segment_bytes(self, overrides: Mapping[str, str]) -> int:
+        text = overrides.get(INTERNAL_SEGMENT_BYTES.name)
+        value = self.value("segment.bytes", overrides) if text is None else INTERNAL_SEGMENT_BYTES.parse(text)
+        assert isinstance(value, int)
+        return value
 
     def _int(self, name: str, overrides: Mapping[str, str]) -> int:
         value = self.value(name, overrides)

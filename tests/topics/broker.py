@@ -1,0 +1,175 @@
+"""A data plane in a directory, asked as over the wire: requests and responses pass through the codecs."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar, cast
+
+from coordinator.topics.answer import Answer, Node, Silence, TopicsContext
+from coordinator.topics.config import TopicsConfig
+from coordinator.topics.data_plane import DataPlane
+from protocol.codec import codec
+from protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from storage.batch import encode_batch
+from storage.data_directory import DataDirectory, MetaProperties
+from storage.files import Files, OsFiles
+from storage.record import Record
+from tests.topics.versions import newest
+
+NOW_MS = 1_800_000_000_000
+NODE = Node(1, "127.0.0.1", 9092)
+R = TypeVar("R")
+
+
+class Broker:
+    """One data plane and a clock that stands still until it is moved."""
+
+    def __init__(self, path: str, config: TopicsConfig | None = None, files: Files | None = None) -> None:
+        self.path = path
+        self.config = config or TopicsConfig()
+        self.files = files or OsFiles()
+        self.now_ms = NOW_MS
+        self.monotonic_ms = 0
+        self.waiter = 0
+        self.session_id = 0
+        self.answer = Answer(None)
+        """The last one, for what is beside the response."""
+        self.open()
+
+    def open(self) -> None:
+        """Opens what is in the directory."""
+        meta = MetaProperties("cluster", 1, "directory")
+        self.directory = DataDirectory.open(self.files, self.path, meta)
+        self.plane = DataPlane.open(self.directory, self.config, random_session_id=self._next_session_id)
+
+    def _next_session_id(self) -> int:
+        self.session_id += 1
+        return self.session_id
+
+    def stop(self) -> None:
+        """A clean stop."""
+        self.directory.close(self.plane.logs(), self.plane.failed())
+
+    def crash(self) -> None:
+        """Lets go of everything as a killed process does."""
+        for log in self.plane.logs().values():
+            log.close(clean=False)
+        self.directory.abandon()
+
+    def restart(self) -> None:
+        """A clean stop and a start."""
+        self.stop()
+        self.open()
+
+    def advance(self, milliseconds: int) -> None:
+        """Moves both clocks."""
+        self.now_ms += milliseconds
+        self.monotonic_ms += milliseconds
+
+    # Asking
+
+    def send(self, request: object, version: int | None = None) -> Answer:
+        """What the data plane answers to a request as it arrives over the wire."""
+        at = newest(type(request)) if version is None else version
+        wire = codec(type(request), at)
+        self.waiter += 1
+        context = TopicsContext(self.waiter, at, "test", NODE, "cluster")
+        decoded = wire.decode(wire.encode(request))
+        self.answer = self.plane.handle(decoded, context, self.now_ms, self.monotonic_ms)
+        return self.answer
+
+    def ask(self, request: object, response: type[R], version: int | None = None) -> R:
+        """The response, which must come at once, as the client reads it."""
+        answer = self.send(request, version)
+        assert answer.response is not None, "parked"
+        assert not isinstance(answer.response, Silence), answer.response
+        return self.received(answer.response, response, version)
+
+    def received(self, message: object, response: type[R], version: int | None = None) -> R:
+        """A message as the client reads it."""
+        wire = codec(response, newest(response) if version is None else version)
+        return cast("R", wire.decode(wire.encode(message)))
+
+    # Shortcuts
+
+    def create(self, name: str, partitions: int = 1, **configs: str) -> bytes:
+        """Creates a topic (configs with _ for .) and gives its id."""
+        response = self.create_result(name, partitions, **configs)
+        assert response.error_code == 0, response
+        return cast("bytes", response.topic_id)
+
+    def create_result(self, name: str, partitions: int = 1, **configs: str) -> Any:
+        """What became of the creation of a topic."""
+        topic = CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=1,
+            assignments=[],
+            configs=[
+                CreatableTopicConfig(name=key.replace("_", "."), value=value)
+                for key, value in configs.items()
+            ],
+        )
+        return self.ask(CreateTopicsRequest(topics=[topic]), CreateTopicsResponse).topics[0]
+
+    def produce(
+        self, topic: str, data: bytes | None, partition: int = 0, *, acks: int = -1, version: int = 12
+    ) -> PartitionProduceResponse:
+        """What became of one batch."""
+        request = produce_request(topic, data, partition, acks)
+        response = self.ask(request, ProduceResponse, version)
+        return response.responses[0].partition_responses[0]
+
+    def fill(self, topic: str, count: int, partition: int = 0, size: int = 1) -> None:
+        """Produces so many batches of one record."""
+        for _ in range(count):
+            response = self.produce(topic, batch(values=[b"v" * size], time_ms=self.now_ms), partition)
+            assert response.error_code == 0, response
+
+
+def produce_request(topic: str, data: bytes | None, partition: int = 0, acks: int = -1) -> ProduceRequest:
+    """A request with one batch."""
+    return ProduceRequest(
+        acks=acks,
+        timeout_ms=1000,
+        topic_data=[
+            TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=data)])
+        ],
+    )
+
+
+def batch(
+    count: int = 1,
+    *,
+    time_ms: int = NOW_MS,
+    key: bytes | None = b"k",
+    values: Sequence[bytes] | None = None,
+    codec: int = 0,
+) -> bytes:
+    """A batch as a plain producer sends it."""
+    records = [Record(0, time_ms, key, value, ()) for value in values or [b"v"] * count]
+    return encode_batch(records, leader_epoch=-1, codec=codec)
+
+
+def sequenced(
+    producer_id: int, epoch: int, sequence: int, count: int = 1, *, transactional: bool = False
+) -> bytes:
+    """A batch as an idempotent producer sends it."""
+    return encode_batch(
+        [Record(0, NOW_MS, b"k", b"v", ()) for _ in range(count)],
+        leader_epoch=-1,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+        is_transactional=transactional,
+    )
