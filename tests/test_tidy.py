@@ -1,0 +1,200 @@
+"""The repository's own rules, checked on every file: sizes, names, and what may call the outside world.
+
+Each rule is a function from a parsed file to the lines that break it. The same functions run on small samples
+that break the rule, so that a rule which no longer sees anything fails here too.
+"""
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DAEMON = ("protocol", "storage", "coordinator")
+SYNCHRONOUS = ("protocol/", "storage/", "coordinator/group/", "coordinator/topics/")
+CLOCK = "coordinator/server/clock.py"
+FILES = "storage/files.py"
+MAX_FILE_LINES = 500
+MAX_FUNCTION_LINES = 70
+VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
+POSTPONED = ("TO" + "DO", "FIX" + "ME", "XX" + "X:")
+CLOCK_CALLS = {
+    "time.time", "time.time_ns", "time.monotonic", "time.monotonic_ns", "time.perf_counter",
+    "time.perf_counter_ns", "time.sleep", "datetime.now", "datetime.utcnow", "datetime.datetime.now",
+    "date.today",
+}  # fmt: skip
+FILE_CALLS = {
+    "open", "io.open", "os.open", "os.write", "os.pwrite", "os.read", "os.pread", "os.fsync", "os.fdatasync",
+    "os.replace", "os.rename", "os.remove", "os.unlink", "os.mkdir", "os.makedirs", "shutil.rmtree",
+}  # fmt: skip
+FILE_METHODS = {"read_text", "read_bytes", "write_text", "write_bytes"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """One Python file: its path from the root, its text and its syntax tree."""
+
+    path: str
+    text: str
+    tree: ast.Module
+
+    @classmethod
+    def parse(cls, path: str, text: str) -> "Source":
+        return cls(path, text, ast.parse(text))
+
+
+Rule = Callable[[Source], Iterator[str]]
+
+
+def python_files() -> list[Path]:
+    roots = (*DAEMON, "pipeline", "tests", "benchmarks", "docker", "docs")
+    found = [path for root in roots for path in (ROOT / root).rglob("*.py")]
+    return sorted(path for path in found if "node_modules" not in path.parts)
+
+
+def all_sources() -> list[Source]:
+    return [Source.parse(path.relative_to(ROOT).as_posix(), path.read_text()) for path in python_files()]
+
+
+def dotted(node: ast.expr) -> str:
+    """`a.b.c` of a name or attribute chain; what is neither gives an empty first part."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value)}.{node.attr}"
+    return ""
+
+
+def plain_names(tree: ast.Module) -> dict[str, str]:
+    """What names brought in by `from x import y` or `import x as y` stand for."""
+    names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {alias.asname: alias.name for alias in node.names if alias.asname}
+    return names
+
+
+def calls(source: Source) -> Iterator[tuple[int, str]]:
+    names = plain_names(source.tree)
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call):
+            first, dot, rest = dotted(node.func).partition(".")
+            yield node.lineno, names.get(first, first) + dot + rest
+
+
+def in_daemon(source: Source) -> bool:
+    return source.path.split("/")[0] in DAEMON
+
+
+def long_files(source: Source) -> Iterator[str]:
+    lines = source.text.count("\n")
+    if lines > MAX_FILE_LINES:
+        yield f"{source.path}: {lines} lines"
+
+
+def long_functions(source: Source) -> Iterator[str]:
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            lines = node.end_lineno - node.lineno + 1
+            if lines > MAX_FUNCTION_LINES:
+                yield f"{source.path}:{node.lineno}: {node.name} has {lines} lines"
+
+
+def vague_names(source: Source) -> Iterator[str]:
+    parts = source.path.removesuffix(".py").split("/")
+    if VAGUE_NAMES & set(parts):
+        yield f"{source.path}: says nothing about what is inside"
+
+
+def postponed_work(source: Source) -> Iterator[str]:
+    for number, line in enumerate(source.text.splitlines(), 1):
+        if any(mark in line for mark in POSTPONED):
+            yield f"{source.path}:{number}: {line.strip()}"
+
+
+def clock_calls(source: Source) -> Iterator[str]:
+    if in_daemon(source) and source.path != CLOCK:
+        for line, name in calls(source):
+            if name in CLOCK_CALLS or name.endswith("loop.time"):
+                yield f"{source.path}:{line}: {name}"
+
+
+def file_calls(source: Source) -> Iterator[str]:
+    if in_daemon(source) and source.path != FILES:
+        for line, name in calls(source):
+            if name in FILE_CALLS or name.rpartition(".")[2] in FILE_METHODS:
+                yield f"{source.path}:{line}: {name}"
+
+
+def asynchronous_functions(source: Source) -> Iterator[str]:
+    if source.path.startswith(SYNCHRONOUS):
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.AsyncFunctionDef):
+                yield f"{source.path}:{node.lineno}: async def {node.name}"
+
+
+def swallowed_errors(source: Source) -> Iterator[str]:
+    for node in ast.walk(source.tree):
+        if (
+            in_daemon(source)
+            and isinstance(node, ast.ExceptHandler)
+            and dotted(node.type or ast.Name("BaseException")) in ("Exception", "BaseException")
+            and all(isinstance(statement, ast.Pass | ast.Continue) for statement in node.body)
+        ):
+            yield f"{source.path}:{node.lineno}: an exception vanishes"
+
+
+BROKEN: list[tuple[Rule, str, str]] = [
+    (long_files, "storage/log.py", "a = 1\n" * (MAX_FILE_LINES + 1)),
+    (long_functions, "storage/log.py", "def f():\n" + "    a = 1\n" * MAX_FUNCTION_LINES),
+    (vague_names, "coordinator/utils.py", ""),
+    (vague_names, "coordinator/common/state.py", ""),
+    (postponed_work, "storage/log.py", f"a = 1  # {POSTPONED[0]} later\n"),
+    (clock_calls, "coordinator/server/gate.py", "import time\ntime.monotonic()\n"),
+    (clock_calls, "coordinator/server/gate.py", "from time import monotonic as m\nm()\n"),
+    (clock_calls, "coordinator/server/gate.py", "self.loop.time()\n"),
+    (file_calls, "coordinator/config.py", "open('x')\n"),
+    (file_calls, "coordinator/config.py", "import os\nos.fsync(1)\n"),
+    (file_calls, "coordinator/config.py", "from pathlib import Path\nPath('x').read_text()\n"),
+    (asynchronous_functions, "coordinator/topics/fetch.py", "async def f(): ...\n"),
+    (swallowed_errors, "storage/log.py", "try:\n    f()\nexcept Exception:\n    pass\n"),
+    (swallowed_errors, "storage/log.py", "try:\n    f()\nexcept:\n    pass\n"),
+]
+RULES = sorted({rule for rule, _, _ in BROKEN}, key=lambda rule: rule.__name__)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_every_file_keeps_the_rule(rule: Rule) -> None:
+    sources = all_sources()
+    assert len(sources) > 50
+    assert [problem for source in sources for problem in rule(source)] == []
+
+
+@pytest.mark.parametrize(("rule", "path", "text"), BROKEN)
+def test_the_rule_sees_what_breaks_it(rule: Rule, path: str, text: str) -> None:
+    assert list(rule(Source.parse(path, text))) != []
+
+
+def test_nothing_is_postponed_in_other_files() -> None:
+    suffixes = {".md", ".txt", ".yml", ".toml", ".js", ".go", ".java"}
+    roots = (
+        "docs",
+        "docker",
+        "benchmarks",
+        "tests",
+        "README.md",
+        "CONTRIBUTING.md",
+        "Makefile",
+        "pyproject.toml",
+    )
+    for name in roots:
+        top = ROOT / name
+        for path in [top] if top.is_file() else top.rglob("*"):
+            if path.suffix in suffixes | {""} and path.is_file() and "node_modules" not in path.parts:
+                text = path.read_text(errors="replace")
+                assert not any(mark in text for mark in POSTPONED), f"{path.relative_to(ROOT)}"
