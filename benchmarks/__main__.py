@@ -1,0 +1,53 @@
+"""`python -m benchmarks [NAME …] [--quick]`: measure and write RESULTS.md. Takes minutes."""
+
+import argparse
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import uvloop
+
+from benchmarks import commit, heartbeat, memory, rebalance, startup
+from benchmarks.report import Report, write_results
+
+FULL: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
+    "startup": startup.measure,
+    "heartbeat": heartbeat.measure,
+    "commit": commit.measure,
+    "rebalance": rebalance.measure,
+    "memory": memory.measure,
+}
+QUICK: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
+    "startup": lambda: startup.measure(runs=3),
+    "heartbeat": lambda: heartbeat.measure(rounds=1, seconds=0.5),
+    "commit": lambda: commit.measure(rounds=1, seconds=0.5),
+    "rebalance": lambda: rebalance.measure(rounds=1),
+    "memory": lambda: memory.measure(groups=20),
+}
+
+
+async def _measure(names: list[str], quick: bool) -> None:
+    reports = []
+    for name in names:
+        began = time.monotonic()
+        report = await (QUICK if quick else FULL)[name]()
+        print(report.markdown(), flush=True)
+        print(f"({name}: {time.monotonic() - began:.0f} s)\n", flush=True)
+        reports.append(report)
+    if quick:
+        print("a quick run shows that all of it works; its figures are not kept")
+    else:
+        write_results(reports)
+
+
+def main() -> None:
+    """Run the benchmarks named on the command line, or all."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*FULL, []], metavar="NAME", help=", ".join(FULL))
+    parser.add_argument("--quick", action="store_true", help="seconds instead of minutes; writes nothing")
+    arguments = parser.parse_args()
+    uvloop.run(_measure(arguments.names or list(FULL), arguments.quick))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""The load: the same frame again and again, a fixed number in flight on each connection.
+
+It must cost less than any server it drives. So nothing is encoded or decoded while it runs: every answer
+must be, byte for byte, the one that the same request got before the flood began, and as many answers as a
+read brings, as many requests go out with one write.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+from benchmarks.connection import Connection
+from benchmarks.process import Server
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one flood saw."""
+
+    requests: int
+    wall_seconds: float
+    cpu_seconds: float
+    latencies: Sequence[float]
+
+    @property
+    def per_cpu_second(self) -> float:
+        """Requests per second of the server's CPU time."""
+        return self.requests / self.cpu_seconds
+
+    @property
+    def cpu_share(self) -> float:
+        """How busy the server was: 1.0 is one core all the time."""
+        return self.cpu_seconds / self.wall_seconds
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A connection that is ready to flood, its request and the answer expected each time."""
+
+    connection: Connection
+    request: bytes
+    answer: bytes
+
+    @classmethod
+    async def prepare(cls, connection: Connection, request: bytes) -> "Repeated":
+        """Ask once to learn the answer."""
+        return cls(connection, request, await connection.exchange(request))
+
+
+class _Flooding(asyncio.Protocol):
+    """One connection while the flood runs."""
+
+    def __init__(self, repeated: Repeated, depth: int) -> None:
+        self.repeated = repeated
+        self.depth = depth
+        self.answered = 0
+        self.in_flight = 0
+        self.running = False
+        self.latencies: list[float] = []
+        self.drained = asyncio.get_running_loop().create_future()
+        self._transport = repeated.connection.transport
+        self._request_size = len(repeated.request)
+        self._answer_size = len(repeated.answer)
+        self._requests = repeated.request * depth
+        self._answers = repeated.answer * (depth + 1)
+        self._partial = 0
+        self._sent_at = 0.0
+
+    def start(self) -> None:
+        self.running = True
+        self.in_flight = self.depth
+        self._transport.set_protocol(self)
+        self._sent_at = perf_counter()
+        self._transport.write(self._requests)
+
+    def data_received(self, data: bytes) -> None:
+        start = self._partial
+        end = start + len(data)
+        if data != self._answers[start:end]:
+            self._fail(f"another answer than expected: {data[:64].hex()}")
+            return
+        count, self._partial = divmod(end, self._answer_size)
+        self.answered += count
+        if self.depth == 1 and count:
+            now = perf_counter()
+            self.latencies.append(now - self._sent_at)
+            self._sent_at = now
+        if self.running:
+            self._transport.write(self._requests[: count * self._request_size])
+        else:
+            self.in_flight -= count
+            if self.in_flight == 0 and not self.drained.done():
+                self.drained.set_result(None)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._fail(f"closed by the server: {error}")
+
+    def _fail(self, reason: str) -> None:
+        if not self.drained.done():
+            self.drained.set_exception(ConnectionError(reason))
+        self._transport.abort()
+
+
+async def flood(server: Server, connections: Sequence[Repeated], depth: int, seconds: float) -> Measured:
+    """Flood a server with `depth` requests in flight on each connection; raises when an answer is wrong."""
+    protocols = [_Flooding(repeated, depth) for repeated in connections]
+    cpu_before, began = server.cpu_seconds(), perf_counter()
+    for protocol in protocols:
+        protocol.start()
+    await asyncio.wait([p.drained for p in protocols], timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
+    for protocol in protocols:
+        protocol.running = False
+    await asyncio.wait_for(asyncio.gather(*(p.drained for p in protocols)), 30)
+    cpu_seconds, wall_seconds = server.cpu_seconds() - cpu_before, perf_counter() - began
+    for protocol in protocols:
+        protocol.repeated.connection.transport.set_protocol(protocol.repeated.connection)
+    return Measured(
+        requests=sum(p.answered for p in protocols),
+        wall_seconds=wall_seconds,
+        cpu_seconds=cpu_seconds,
+        latencies=sorted(latency for p in protocols for latency in p.latencies),
+    )

@@ -1,0 +1,103 @@
+"""The servers under measurement, each a process of its own, and what the kernel says of it."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version as metadata_version
+from pathlib import Path
+from typing import Final
+
+STOP_SECONDS: Final = 20
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server: its process id and the address it listens on."""
+
+    pid: int
+    host: str
+    port: int
+
+    def cpu_seconds(self) -> float:
+        """CPU time of all its threads so far, user and system."""
+        nanoseconds = 0
+        for task in Path(f"/proc/{self.pid}/task").iterdir():
+            nanoseconds += int((task / "schedstat").read_text().split()[0])
+        return nanoseconds / 1e9
+
+    def resident_bytes(self) -> int:
+        """Its resident memory now."""
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+        raise ValueError(f"process {self.pid} has no resident memory")
+
+
+@contextmanager
+def _running(command: list[str], log: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Start a server; gives the process and its first line of output. Stops it with SIGTERM."""
+    with log.open("w") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if not line:
+            process.wait(STOP_SECONDS)
+            raise RuntimeError(f"{command} ended with {process.returncode}:\n{log.read_text()}")
+        yield process, line
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def groupd(*options: str) -> Iterator[Server]:
+    """groupd with an empty data directory; `options` are added to its command line."""
+    with tempfile.TemporaryDirectory(prefix="groupd-bench-") as directory:
+        command = groupd_command(directory, *options)
+        with _running(command, Path(directory) / "stderr") as (process, line):
+            yield Server(process.pid, *kafka_address(line))
+
+
+def groupd_command(directory: str, *options: str) -> list[str]:
+    """The command line of groupd on free ports with its data below `directory`."""
+    data = str(Path(directory) / "data")
+    addresses = ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+    return [sys.executable, "-m", "coordinator", "serve", *addresses, "--data-dir", data, *options]
+
+
+def kafka_address(ready_line: str) -> tuple[str, int]:
+    """Host and port of the ready line `groupd ready kafka=HOST:PORT …`."""
+    for word in ready_line.split():
+        if word.startswith("kafka="):
+            host, _, port = word.removeprefix("kafka=").rpartition(":")
+            return host, int(port)
+    raise ValueError(f"not a ready line: {ready_line!r}")
+
+
+@contextmanager
+def peer(module: str) -> Iterator[Server]:
+    """A server of this package that prints HOST:PORT when it listens."""
+    with tempfile.TemporaryDirectory(prefix="groupd-bench-") as directory:
+        command = [sys.executable, "-m", f"benchmarks.{module}"]
+        with _running(command, Path(directory) / "stderr") as (process, line):
+            host, _, port = line.strip().rpartition(":")
+            yield Server(process.pid, host, int(port))
+
+
+def machine() -> str:
+    """The machine in general terms."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    cores = len(os.sched_getaffinity(0))
+    return (
+        f"{cores} cores, {os.uname().machine}, Linux; CPython {version}, uvloop {metadata_version('uvloop')}"
+    )
