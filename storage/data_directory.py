@@ -13,6 +13,7 @@ newer: a recovery point beyond a log's end means loss. Hence a log's entry goes 
 """
 
 import json
+import os
 import re
 from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
@@ -72,7 +73,9 @@ class DataDirectory:
         Raises DataDirectoryLocked, DataDirectoryUnusable, DamagedFile.
         """
         try:
-            files.mkdir(path)
+            if not files.is_directory(path):
+                files.mkdir(path)
+                files.fsync_directory(os.path.dirname(path))
             lock = files.lock(f"{path}/{LOCK_FILE}")
         except BlockingIOError as error:
             raise DataDirectoryLocked(path, "is in use by another process") from error

@@ -98,12 +98,6 @@ class OffsetIndex:
         """Of the last indexed batch, 0 when there is none."""
         return self._positions[-1] if self._positions else 0
 
-    def truncate(self, size: int) -> None:
-        """Drops the entries of batches that begin at `size` or later."""
-        while self._positions and self._positions[-1] >= size:
-            self._positions.pop()
-            self._relative_offsets.pop()
-
 
 class TimeIndex:
     """Timestamps (milliseconds) to offsets, for one segment."""
@@ -164,9 +158,3 @@ class TimeIndex:
         if not self._timestamps_ms:
             return -1, self._base_offset
         return self._timestamps_ms[-1], self._base_offset + self._relative_offsets[-1]
-
-    def truncate(self, next_offset: int) -> None:
-        """Drops the entries at `next_offset` or later."""
-        while self._relative_offsets and self._base_offset + self._relative_offsets[-1] >= next_offset:
-            self._timestamps_ms.pop()
-            self._relative_offsets.pop()

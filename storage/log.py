@@ -220,23 +220,15 @@ class PartitionLog:
         sealed = self._active
         assert sealed.base_offset < self.log_end_offset
         try:
-            if self.config.sync_on_roll and not sealed.is_synced:
-                self._sync_sealed(sealed)
+            if self.config.sync_on_roll:
+                self.sync()
             sealed.write_indexes()
             self._active = Segment.create(self._files, self.directory, self.log_end_offset)
-        except OSError as error:
+        except (OSError, SyncFailed) as error:
             raise AppendFailed(self.directory, f"cannot begin a segment: {error}") from error
         self._segments.append(self._active)
         if self.directory not in self._unsynced_directories:
             self._unsynced_directories.append(self.directory)
-
-    def _sync_sealed(self, segment: Segment) -> None:
-        try:
-            segment.file.fdatasync()
-        except OSError as error:
-            self.failure = SyncFailed(segment.path, f"cannot sync: {error}")
-            raise AppendFailed(segment.path, f"cannot sync before a new segment: {error}") from error
-        segment.is_synced = True
 
     # Syncing
 

@@ -9,6 +9,9 @@ acknowledged.
 After a clean stop only the batches past the last index entry are read. After anything else, every segment
 from the one that holds the recovery point is scanned with checksums and its indexes are built anew.
 
+What is read may still be only in the page cache. The log's next sync makes it durable, with one exception that
+no process can see: an fsync that failed in the process before, which should have used `rewrite_segment`.
+
 A hole between two segments counts as the end of the log too, except where compaction makes holes.
 
 Source: Kafka's `LogLoader` and `LogSegment.recover`.
@@ -85,13 +88,27 @@ def recover(
         if recovery_point > log_start_offset:
             raise LogDamaged(directory, f"no segment is left of a log synced up to offset {recovery_point}")
         segments = [Segment.create(files, directory, log_start_offset)]
-    scan = _Scan(segments, config, recovery_point)
+    try:
+        return _recover(
+            files, directory, segments, _Scan(segments, config, recovery_point), log_start_offset, was_clean
+        )
+    except BaseException:
+        for segment in segments:
+            segment.close()
+        raise
+
+
+def _recover(
+    files: Files,
+    directory: str,
+    segments: list[Segment],
+    scan: "_Scan",
+    log_start_offset: int,
+    was_clean: bool,
+) -> Recovered:
     if not (was_clean and scan.resume_clean()):
         was_clean = False
         scan.run()
-        if scan.cut[0]:
-            # A segment that came back after the next crash would overlap what is appended from here on.
-            files.fsync_directory(directory)
     log_end_offset = scan.log_end_offset
     if log_end_offset < log_start_offset:
         # Records were deleted up to an offset that the crash took back: nothing of the log is live.
@@ -101,7 +118,7 @@ def recover(
         log_end_offset = log_start_offset
     start = max(log_start_offset, segments[0].base_offset)
     report = RecoveryReport(
-        directory, was_clean, recovery_point, start, log_end_offset, scan.scanned_bytes, *scan.cut
+        directory, was_clean, scan.recovery_point, start, log_end_offset, scan.scanned_bytes, *scan.cut
     )
     return Recovered(segments, report)
 
@@ -194,6 +211,7 @@ class _Scan:
             raise LogDamaged(segment.path, reason, position)
         cut_bytes = segment.size - position + sum(later.size for later in self.segments[number + 1 :])
         self.cut = (cut_bytes, segment.path, position, reason)
+        # The log's next sync makes the removals durable, before anything counts that was appended after them.
         for later in reversed(self.segments[number + 1 :]):
             later.delete()
         del self.segments[number + 1 :]
@@ -201,7 +219,7 @@ class _Scan:
             segment.delete()
             del self.segments[number]
         else:
-            segment.truncate(position, self.log_end_offset)
+            segment.truncate(position)
 
 
 def rewrite_segment(files: Files, segment: Segment) -> None:

@@ -351,15 +351,12 @@ class Segment:
 
     # Shrinking and going
 
-    def truncate(self, size: int, next_offset: int) -> None:
-        """Cuts the file to `size`, which is where the batch starting at `next_offset` began."""
+    def truncate(self, size: int) -> None:
+        """Cuts the file to `size`, where a batch began. The indexes are the caller's to set right."""
         self.file.truncate(size)
         self.size = size
         self.is_synced = False
         self._next_read = (-1, 0)
-        if self._offset_index is not None and self._time_index is not None:
-            self._offset_index.truncate(size)
-            self._time_index.truncate(next_offset)
 
     def cut_at(self, offset: int, index_interval_bytes: int) -> int:
         """Removes the batches that end at or after `offset`; returns the new end. Raises CorruptBatch."""
@@ -370,8 +367,7 @@ class Segment:
                 size = batch.position
                 break
             end_offset = batch.header.next_offset
-        self.truncate(size, end_offset)
-        # The greatest timestamp may have gone with the tail.
+        self.truncate(size)
         self.rebuild_indexes(index_interval_bytes)
         return end_offset
 

@@ -7,6 +7,7 @@ damage, find every record that was durable, find nothing but a prefix of what wa
 on.
 """
 
+import errno
 from contextlib import suppress
 from random import Random
 
@@ -14,6 +15,7 @@ import pytest
 
 from storage.checkpoint import TopicPartition
 from storage.data_directory import DataDirectory, MetaProperties
+from storage.errors import StorageError
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from tests.storage.batches import record
@@ -58,18 +60,24 @@ class Life:
 
 
 def check(life: Life, files: FaultyFiles) -> None:
-    """The laws, for what one crash left."""
-    directory = DataDirectory.open(files, "/data", META)
-    log = directory.open_log(ORDERS, life.config, bytes(range(16)))
-    assert life.durable <= log.log_end_offset <= life.appended
-    assert log.log_start_offset <= life.start
-    assert contents(log) == expected(log.log_end_offset)[log.log_start_offset :]
+    """The laws, for what one crash left, and then for the process that goes on and crashes in turn."""
+    directory, log = check_opening(life, files)
     end = log.log_end_offset
     assert log.append_records([record(end)]).base_offset == end
     log.sync()
     directory.write_checkpoints({ORDERS: log})
     after = DataDirectory.open(files.crash(), "/data", META).open_log(ORDERS, life.config)
     assert after.log_end_offset == end + 1
+
+
+def check_opening(life: Life, files: FaultyFiles) -> tuple[DataDirectory, PartitionLog]:
+    """The laws, for what one crash left."""
+    directory = DataDirectory.open(files, "/data", META)
+    log = directory.open_log(ORDERS, life.config, bytes(range(16)))
+    assert life.durable <= log.log_end_offset <= life.appended
+    assert log.log_start_offset <= life.start
+    assert contents(log) == expected(log.log_end_offset)[log.log_start_offset :]
+    return directory, log
 
 
 @pytest.mark.parametrize("sync_on_roll", [False, True])
@@ -90,3 +98,19 @@ def test_a_crash_at_every_call(torn_bytes: int, sync_on_roll: bool) -> None:
         check(life, files.crash(Random(nth)))
         check(life, files.crash(Random(-nth)))
         check(life, files.kill())
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EROFS])
+def test_a_process_that_stops_at_any_failing_call(error: int) -> None:
+    config = LogConfig(segment_bytes=500, index_interval_bytes=100, sync_on_roll=True)
+    whole = FaultyFiles()
+    Life(whole, config).run()
+    for nth in range(1, whole.calls.total() + 1):
+        files = FaultyFiles()
+        files.fail("any", nth, error, torn_bytes=nth % 40)
+        life = Life(files, config)
+        with suppress(StorageError, OSError):
+            life.run()
+        check(life, files.crash())
+        # The next process cannot know of a sync that failed in this one: what it reads, it may not rely on.
+        check_opening(life, files.kill())

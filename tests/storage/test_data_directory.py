@@ -126,9 +126,10 @@ def test_a_clean_stop_is_remembered_once() -> None:
     log = again.open_log(ORDERS, CONFIG)
     assert log.recovery_report.was_clean
     assert (log.durable_offset, contents(log)) == (3, expected(3))
-    third = opened(files.kill())
-    assert not third.was_clean
-    assert not third.open_log(ORDERS, CONFIG).recovery_report.was_clean
+    for after in (files.kill(), files.crash()):
+        third = opened(after)
+        assert not third.was_clean
+        assert not third.open_log(ORDERS, CONFIG).recovery_report.was_clean
 
 
 def test_a_stop_with_a_log_that_could_not_be_closed_is_not_clean() -> None:

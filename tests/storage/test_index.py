@@ -40,6 +40,8 @@ def test_an_offset_lookup_gives_the_greatest_entry_not_above(
     index, entries = offset_index(base_offset, steps)
     below = [position for offset, position in entries if offset <= base_offset + distance]
     assert index.lookup(base_offset + distance) == max(below, default=0)
+    assert index.last_position() == (entries[-1][1] if entries else 0)
+    assert len(index) == len(entries)
 
 
 @given(st.integers(0, 2**60), STEPS)
@@ -50,15 +52,6 @@ def test_an_offset_index_comes_back(base_offset: int, steps: list[tuple[int, int
         decoded = OffsetIndex.decode(base_offset, index.encode() + padding, size)
         assert decoded is not None
         assert decoded.encode() == index.encode()
-
-
-@given(STEPS.filter(bool), st.integers(0, 29))
-def test_a_truncated_offset_index_forgets_what_began_there(steps: list[tuple[int, int]], which: int) -> None:
-    index, entries = offset_index(0, steps)
-    size = entries[which % len(entries)][1]
-    index.truncate(size)
-    assert index.last_position() == max((position for _, position in entries if position < size), default=0)
-    assert len(index) == sum(position < size for _, position in entries)
 
 
 @pytest.mark.parametrize(
@@ -108,11 +101,3 @@ def test_a_time_lookup_never_passes_a_record_that_is_late_enough(times: list[int
     maxima = sorted({max(times[: number + 1]) for number in range(len(times))} - {-1})
     if target > 0 and bisect_right(maxima, target - 1) > 0:
         assert times[found - 700] == maxima[bisect_right(maxima, target - 1) - 1]
-
-
-def test_a_truncated_time_index_forgets_later_offsets() -> None:
-    index = TimeIndex(0)
-    for offset in range(10):
-        index.maybe_append(offset * 10 + 1, offset)
-    index.truncate(4)
-    assert index.last() == (31, 3)

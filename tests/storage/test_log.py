@@ -397,6 +397,18 @@ def test_a_truncated_log_ends_before_the_offset_and_goes_on(sizes: list[int], da
     assert contents(again) == expected(end + 1)
 
 
+def test_no_read_remembers_what_was_before_a_truncation() -> None:
+    _, log = filled([1] * 4)
+    for size in (20, 40, 10):
+        for offset in range(4):
+            log.read(offset, 1, up_to=4)
+        log.truncate_to(1)
+        log.append(encode_batch([record(number, size=size) for number in range(1, 3)]))
+        log.append_records([record(3, size=size)])
+        for offset, base_offset in enumerate([0, 1, 1, 3]):
+            assert read_header(log.read(offset, 1, up_to=4)).base_offset == base_offset
+
+
 def test_a_sync_begun_before_a_truncation_makes_nothing_durable() -> None:
     _, log = filled([2, 2])
     plan = log.begin_sync()

@@ -1,7 +1,9 @@
 """Opening logs that ended in every way a log can end."""
 
+import os
 import struct
 import zlib
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from storage.batch import walk_batches
 from storage.errors import LogDamaged
+from storage.files import OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from tests.storage.batches import record
@@ -198,6 +201,17 @@ def test_messages_of_an_old_broker_are_never_cut(magic: int) -> None:
             assert files.read(path_of(0)) == stored
         else:
             assert reopened(files).recovery_report.cut_bytes == len(stored)
+
+
+def test_a_log_that_cannot_open_holds_no_file(tmp_path: Path) -> None:
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    (directory / f"{0:020d}.log").write_bytes(b"damaged")
+    before = len(os.listdir("/dev/fd"))
+    for _ in range(3):
+        with pytest.raises(LogDamaged):
+            PartitionLog.open(OsFiles(), str(directory), SMALL, recovery_point=1)
+    assert len(os.listdir("/dev/fd")) == before
 
 
 def test_the_report_is_one_line_that_names_the_bytes_cut() -> None:
