@@ -56,14 +56,6 @@ class FetchTarget:
         self.log_start_offset = -1
         self.update(wanted)
 
-    @property
-    def key(self) -> TargetKey:
-        """By id where ids are used, by name otherwise."""
-        if self.topic_id != ZERO_ID:
-            return self.topic_id, self.partition
-        assert self.name is not None
-        return self.name, self.partition
-
     def update(self, wanted: FetchPartition) -> None:
         """Takes over what the newest request says of this partition."""
         self.current_leader_epoch = wanted.current_leader_epoch

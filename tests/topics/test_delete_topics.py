@@ -1,0 +1,77 @@
+import pytest
+
+from coordinator.topics.answer import TopicDeleted
+from coordinator.topics.config import TopicsConfig
+from protocol.errors import ErrorCode
+from protocol.kinds import ZERO_UUID
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from protocol.messages.metadata import MetadataRequest, MetadataResponse
+from tests.topics.broker import Broker
+from tests.topics.versions import all_of
+
+
+def delete(broker: Broker, *topics: tuple[str | None, bytes]) -> list[tuple[str | None, int]]:
+    states = [DeleteTopicState(name=name, topic_id=topic_id) for name, topic_id in topics]
+    response = broker.ask(DeleteTopicsRequest(topics=states, timeout_ms=1000), DeleteTopicsResponse)
+    return [(result.name, result.error_code) for result in response.responses]
+
+
+@pytest.mark.parametrize("version", all_of(DeleteTopicsRequest))
+def test_every_version_deletes_by_name(broker: Broker, version: int) -> None:
+    topic_id = broker.create("orders", 2)
+    broker.fill("orders", 3)
+    request = DeleteTopicsRequest(topic_names=["orders", "gone"], timeout_ms=1000)
+    if version >= 6:
+        states = [DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in ("orders", "gone")]
+        request = DeleteTopicsRequest(topics=states, timeout_ms=1000)
+    response = broker.ask(request, DeleteTopicsResponse, version)
+    assert {result.name: result.error_code for result in response.responses} == {
+        "orders": ErrorCode.NONE,
+        "gone": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    assert broker.answer.changes == [TopicDeleted("orders", topic_id)]
+    assert broker.ask(MetadataRequest(topics=None), MetadataResponse).topics == []
+    assert not [name for name in broker.files.listdir(broker.path) if name.startswith("orders")]
+
+
+def test_a_topic_of_the_same_name_starts_empty_with_another_id(broker: Broker) -> None:
+    first = broker.create("orders")
+    broker.fill("orders", 3)
+    delete(broker, ("orders", ZERO_UUID))
+    second = broker.create("orders")
+    assert second != first
+    broker.restart()
+    assert broker.produce("orders", None).error_code == ErrorCode.INVALID_RECORD
+    part = broker.plane.catalogue.partition("orders", 0)
+    assert part is not None
+    assert part.high_watermark == 0
+
+
+def test_by_id(broker: Broker) -> None:
+    topic_id = broker.create("orders")
+    assert delete(broker, (None, b"x" * 16), (None, topic_id)) == [
+        (None, ErrorCode.UNKNOWN_TOPIC_ID),
+        ("orders", ErrorCode.NONE),
+    ]
+
+
+def test_requests_that_contradict_themselves(broker: Broker) -> None:
+    topic_id = broker.create("orders")
+    assert delete(broker, (None, ZERO_UUID)) == [(None, ErrorCode.INVALID_REQUEST)]
+    assert delete(broker, ("orders", topic_id)) == [("orders", ErrorCode.INVALID_REQUEST)]
+    assert delete(broker, *[("orders", ZERO_UUID)] * 2) == [("orders", ErrorCode.INVALID_REQUEST)]
+    assert delete(broker, *[(None, topic_id)] * 2) == [(None, ErrorCode.INVALID_REQUEST)]
+    assert broker.plane.catalogue.get("orders") is not None
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(2, ErrorCode.INVALID_REQUEST), (3, ErrorCode.TOPIC_DELETION_DISABLED)]
+)
+def test_deletion_can_be_turned_off(tmp_path: object, version: int, code: ErrorCode) -> None:
+    broker = Broker(f"{tmp_path}/data", TopicsConfig(delete_topic_enable=False))
+    broker.create("orders")
+    request = DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000)
+    response = broker.ask(request, DeleteTopicsResponse, version)
+    assert [result.error_code for result in response.responses] == [code]
+    assert broker.plane.catalogue.get("orders") is not None
+    broker.stop()

@@ -1,0 +1,26 @@
+import pytest
+
+from coordinator.topics.topic_name import is_internal, metric_name, why_illegal
+
+
+@pytest.mark.parametrize("name", ["a", "orders", "A.b_c-9", "...", "_", "__mine", "x" * 249, "0"])
+def test_legal_names(name: str) -> None:
+    assert why_illegal(name) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "x" * 250, "a b", "a/b", "a\n", "café", "a:b", "a\x00", "a,b"]
+)
+def test_illegal_names(name: str) -> None:
+    assert why_illegal(name)
+
+
+def test_names_that_metrics_cannot_tell_apart() -> None:
+    assert metric_name("a.b") == metric_name("a_b")
+    assert metric_name("a.b") != metric_name("a-b")
+
+
+def test_internal_topics() -> None:
+    assert is_internal("__consumer_offsets")
+    assert is_internal("__transaction_state")
+    assert not is_internal("__mine")
