@@ -2,7 +2,7 @@
 
 import asyncio
 from struct import Struct
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from benchmarks.process import Server
 from protocol.codec import decode
@@ -39,8 +39,8 @@ class Connection(asyncio.Protocol):
         return connection
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        # uvloop's transports have the methods of asyncio.Transport but do not inherit from it.
+        self.transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         self._received += data

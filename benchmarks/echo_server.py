@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from typing import cast
 
 import uvloop
 
@@ -10,8 +11,7 @@ class Echo(asyncio.Protocol):
     """Returns every read with one write."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._write = transport.write
+        self._write = cast("asyncio.Transport", transport).write
 
     def data_received(self, data: bytes) -> None:
         self._write(data)

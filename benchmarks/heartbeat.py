@@ -4,6 +4,7 @@ Every connection is the only member of a group of its own, so the groups stay qu
 same frames; librdkafka's mock cluster gets version 3, the newest it knows.
 """
 
+import asyncio
 from contextlib import ExitStack
 from typing import Final
 
@@ -23,8 +24,8 @@ TARGETS: Final = {("echo", 1): 0.60, ("echo", 32): 0.15, ("mock", 1): 0.85, ("mo
 
 async def _members(server: Server) -> list[Member]:
     members = [Member(await Connection.open(server), f"group-{number}") for number in range(CONNECTIONS)]
-    for member in members:
-        await member.join()
+    # All at once: the mock cluster lets every group wait for its initial rebalance delay.
+    await asyncio.gather(*(member.join() for member in members))
     return members
 
 
