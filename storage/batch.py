@@ -185,6 +185,10 @@ def rewrite_batch(header: BatchHeader, kept: Sequence[Record]) -> bytes:
     return _PREFIX.pack(*prefix, crc32c(signed)) + signed
 
 
+# What the class itself calls, without its argument handling: this runs for every batch walked.
+_new_header = tuple.__new__
+
+
 def read_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
     """The header of the batch that begins at `position`; the records need not be there, nor is the CRC
     checked.
@@ -193,16 +197,22 @@ def read_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> Ba
     absurd.
     """
     available = len(buffer) - position
+    if available >= HEADER_BYTES:
+        fields = _HEADER.unpack_from(buffer, position)
+        if (
+            fields[3] == MAGIC
+            and fields[1] >= MIN_BATCH_LENGTH
+            and min(fields[0], fields[6], fields[12]) >= 0
+        ):
+            return _new_header(BatchHeader, fields)
     if available >= 17 and buffer[position + 16] != MAGIC:
         raise UnsupportedMagic(buffer[position + 16], position)
     if available < HEADER_BYTES:
         raise CorruptBatch(f"{available} bytes are less than a batch header", position)
-    header = BatchHeader._make(_HEADER.unpack_from(buffer, position))
-    if header.batch_length < MIN_BATCH_LENGTH:
-        raise CorruptBatch(f"batch length {header.batch_length} is less than a header", position)
-    if header.base_offset < 0 or header.last_offset_delta < 0 or header.records_count < 0:
-        raise CorruptBatch("negative offset, offset range or record count", position)
-    return header
+    batch_length = fields[1]
+    if batch_length < MIN_BATCH_LENGTH:
+        raise CorruptBatch(f"batch length {batch_length} is less than a header", position)
+    raise CorruptBatch("negative offset, offset range or record count", position)
 
 
 def is_old_message(data: bytes) -> bool:
@@ -257,9 +267,10 @@ def decode_records(
     if len(batch) < header.size_bytes:
         raise CorruptBatch(f"a batch of {header.size_bytes} bytes ends after {len(batch)} bytes")
     section = bytes(batch[HEADER_BYTES : header.size_bytes])
-    if header.codec != NONE and section:
-        section = decompress(header.codec, section, limit_bytes)
-    append_time_ms = header.max_timestamp_ms if header.is_log_append_time else None
+    codec = header.attributes & CODEC_MASK
+    if codec != NONE and section:
+        section = decompress(codec, section, limit_bytes)
+    append_time_ms = header.max_timestamp_ms if header.attributes & LOG_APPEND_TIME else None
     return decode_record_section(
         section, header.records_count, header.base_offset, header.base_timestamp_ms, append_time_ms
     )

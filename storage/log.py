@@ -357,12 +357,15 @@ class PartitionLog:
                 position = 0
                 if segment.base_offset < from_offset:
                     position = segment.position_of(from_offset, self.config.index_interval_bytes)
+                expected_offset = max(expected_offset, segment.base_offset)
                 for batch in segment.walk(position, check=True):
-                    if batch.header.base_offset >= end_offset:
+                    header = batch.header
+                    base_offset = header.base_offset
+                    if base_offset >= end_offset:
                         return
-                    if batch.header.base_offset < max(expected_offset, segment.base_offset):
-                        raise CorruptBatch(f"offset {batch.header.base_offset} comes again", batch.position)
-                    expected_offset = batch.header.next_offset
+                    if base_offset < expected_offset:
+                        raise CorruptBatch(f"offset {base_offset} comes again", batch.position)
+                    expected_offset = base_offset + header.last_offset_delta + 1
                     yield batch
             except CorruptBatch as error:
                 raise LogDamaged(segment.path, error.reason, error.position) from error

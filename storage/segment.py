@@ -14,9 +14,13 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from crc32c import crc32c
+
 from storage.batch import (
+    CRC_FROM,
     HEADER_BYTES,
     LENGTH_END,
+    MAGIC,
     MIN_BATCH_LENGTH,
     BatchHeader,
     check_crc,
@@ -38,6 +42,7 @@ MAX_SEGMENT_BYTES: Final = 2**31 - 1
 _CHUNK_BYTES: Final = 1024 * 1024
 _SEEK_BYTES: Final = 8 * 1024
 _OFFSET_AND_LENGTH: Final = struct.Struct(">qi")
+_STEP: Final = struct.Struct(">qi4xb6xi")  # base offset, batch length, magic, last offset delta
 _LAST_OFFSET_DELTA: Final = struct.Struct(">i")
 
 
@@ -126,20 +131,20 @@ class Segment:
         """
         if self.size == 0:
             return False
-        assert self._offset_index is not None
-        assert self._time_index is not None
-        is_old = (
-            self.first_timestamp_ms >= 0
-            and max_timestamp_ms >= 0
-            and max_timestamp_ms - self.first_timestamp_ms > config.segment_ms
-        )
+        offset_index, time_index = self._offset_index, self._time_index
+        assert offset_index is not None
+        assert time_index is not None
         return (
-            is_old
-            or self.size > min(config.segment_bytes, MAX_SEGMENT_BYTES) - more_bytes
+            self.size + more_bytes > min(config.segment_bytes, MAX_SEGMENT_BYTES)
+            # A batch without a time (-1) is never later than the first.
+            or (
+                self.first_timestamp_ms >= 0
+                and max_timestamp_ms - self.first_timestamp_ms > config.segment_ms
+            )
             or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
-            or (len(self._offset_index) + 1) * OFFSET_ENTRY_BYTES > config.segment_index_bytes
+            or (len(offset_index) + 1) * OFFSET_ENTRY_BYTES > config.segment_index_bytes
             # One entry is kept back for the greatest timestamp, written when the segment is sealed.
-            or (len(self._time_index) + 2) * TIME_ENTRY_BYTES > config.segment_index_bytes
+            or (len(time_index) + 2) * TIME_ENTRY_BYTES > config.segment_index_bytes
         )
 
     def append(self, data: bytes, last_offset: int, max_timestamp_ms: int, index_interval_bytes: int) -> None:
@@ -237,29 +242,29 @@ class Segment:
         `check` verifies checksums. Raises CorruptBatch with the position in the file; UnsupportedMagic for
         what a broker before Kafka 0.11 wrote.
         """
-        end = self.size
+        end, path, file = self.size, self.path, self.file
         chunk, chunk_position = b"", position
         while position < end:
             local = position - chunk_position
             if len(chunk) - local < HEADER_BYTES:
-                chunk, chunk_position, local = self.file.pread(_CHUNK_BYTES, position), position, 0
+                chunk, chunk_position, local = file.pread(_CHUNK_BYTES, position), position, 0
             try:
                 header = read_header(chunk, local)
             except CorruptBatch as error:
                 raise self._unreadable(error, position) from None
-            size = header.size_bytes
+            size = header.batch_length + LENGTH_END
             if position + size > end:
                 raise CorruptBatch(f"a batch of {size} bytes ends after {end - position} bytes", position)
             if local + size > len(chunk):
-                chunk, chunk_position = self.file.pread(max(size, _CHUNK_BYTES), position), position
+                chunk, chunk_position = file.pread(max(size, _CHUNK_BYTES), position), position
                 local = 0
             data = chunk[local : local + size]
-            if check or len(data) < size:
+            if (check and crc32c(data[CRC_FROM:]) != header.crc) or len(data) < size:
                 try:
                     check_crc(data, 0, header)
                 except CorruptBatch as error:
                     raise CorruptBatch(error.reason, position) from None
-            yield StoredBatch(self.path, position, header, data)
+            yield StoredBatch(path, position, header, data)
             position += size
 
     def _unreadable(self, error: CorruptBatch, position: int) -> CorruptBatch:
@@ -284,13 +289,17 @@ class Segment:
             local = position - chunk_position
             if local + HEADER_BYTES > len(chunk):
                 chunk, chunk_position, local = self.file.pread(_SEEK_BYTES, position), position, 0
-            try:
-                header = read_header(chunk, local)
-            except CorruptBatch as error:
-                raise CorruptBatch(error.reason, position) from None
-            if header.last_offset >= offset:
+                if len(chunk) < HEADER_BYTES:
+                    raise CorruptBatch(f"{len(chunk)} bytes are less than a batch header", position)
+            base_offset, length, magic, last_offset_delta = _STEP.unpack_from(chunk, local)
+            if magic != MAGIC or length < MIN_BATCH_LENGTH:
+                try:
+                    read_header(chunk, local)
+                except CorruptBatch as error:
+                    raise CorruptBatch(error.reason, position) from None
+            if base_offset + last_offset_delta >= offset:
                 return position
-            position += header.size_bytes
+            position += length + LENGTH_END
         return self.size
 
     def read(
