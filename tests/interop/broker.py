@@ -6,22 +6,30 @@ group.initial.rebalance.delay.ms=0); GROUPD_TEST_RESTART then names a program th
 TERM or KILL, which returns once the broker listens again.
 """
 
+import contextlib
 import os
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.interop.daemon import Daemon
 
+with warnings.catch_warnings():
+    # kafka-python reads its message definitions by a deprecated function when it is imported.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka import KafkaAdminClient
+    from kafka.errors import KafkaError
+
 EXTERNAL = os.environ.get("GROUPD_TEST_BOOTSTRAP", "")
 RESTART = os.environ.get("GROUPD_TEST_RESTART", "")
-REQUEST_TIMEOUT_S = 10.0
+REQUEST_TIMEOUT_MS = 10_000
+METADATA_TIMEOUT_S = 10
 POLL_INTERVAL_S = 0.05
 
 
@@ -32,7 +40,14 @@ class Broker:
         """Connect to the broker; `daemon` is None for one that is not ours."""
         self.bootstrap = bootstrap
         self._daemon = daemon
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 200})
+
+    @contextlib.contextmanager
+    def _administrator(self) -> Iterator[KafkaAdminClient]:
+        client = KafkaAdminClient(bootstrap_servers=self.bootstrap, request_timeout_ms=REQUEST_TIMEOUT_MS)
+        try:
+            yield client
+        finally:
+            client.close()
 
     @property
     def is_groupd(self) -> bool:
@@ -52,19 +67,22 @@ class Broker:
             subprocess.run([RESTART, how.name.removeprefix("SIG")], check=True, timeout=90)
 
     def create_topic(self, name: str, partitions: int) -> None:
-        """Create a topic and wait until it can be written to."""
-        self._admin.create_topics([NewTopic(name, partitions, 1)])[name].result(REQUEST_TIMEOUT_S)
+        """Create a topic and wait until its partitions have leaders."""
+        with self._administrator() as administrator:
+            wanted = {name: {"num_partitions": partitions, "replication_factor": 1}}
+            administrator.create_topics(wanted, timeout_ms=REQUEST_TIMEOUT_MS)
 
-        def known() -> bool:
-            found = self._admin.list_topics(name, REQUEST_TIMEOUT_S).topics.get(name)
-            leaders = [p.leader for p in found.partitions.values()] if found and found.error is None else []
-            return len(leaders) == partitions and min(leaders) >= 0
+            def known() -> bool:
+                (seen,) = administrator.describe_topics([name])
+                leaders = [partition["leader_id"] for partition in seen["partitions"]]
+                return len(leaders) == partitions and min(leaders) >= 0
 
-        eventually(f"topic {name} to be known", known)
+            eventually(f"topic {name} to be known", known)
 
     def grow_topic(self, name: str, partitions: int) -> None:
         """Raise a topic's partition count."""
-        self._admin.create_partitions([NewPartitions(name, partitions)])[name].result(REQUEST_TIMEOUT_S)
+        with self._administrator() as administrator:
+            administrator.create_partitions({name: partitions}, timeout_ms=REQUEST_TIMEOUT_MS)
 
     def produce(self, topic: str, partitions: int, each: int) -> None:
         """Write `each` records to every partition and wait for the acknowledgements."""
@@ -87,7 +105,7 @@ class Broker:
     def read_all(self, topic: str, count: int) -> list[str]:
         """Return the values of a topic's first `count` records, read without a group."""
         reader = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "reader-without-group"})
-        partitions = reader.list_topics(topic, REQUEST_TIMEOUT_S).topics[topic].partitions
+        partitions = reader.list_topics(topic, METADATA_TIMEOUT_S).topics[topic].partitions
         reader.assign([TopicPartition(topic, partition, 0) for partition in partitions])
         deadline = time.monotonic() + 15
         values: list[str] = []
@@ -103,13 +121,13 @@ class Broker:
         return values
 
     def committed(self, group: str) -> dict[tuple[str, int], int]:
-        """Return the committed offsets of a group."""
-        asked = [ConsumerGroupTopicPartitions(group)]
-        try:
-            answer = self._admin.list_consumer_group_offsets(asked)[group].result(REQUEST_TIMEOUT_S)
-        except KafkaException:
-            return {}
-        return {(p.topic, p.partition): p.offset for p in answer.topic_partitions or [] if p.offset >= 0}
+        """Return the committed offsets of a group, nothing while its coordinator cannot answer."""
+        with self._administrator() as administrator:
+            try:
+                found = administrator.list_group_offsets({group: None})[group]
+            except KafkaError:
+                return {}
+            return {(p.topic, p.partition): at.offset for p, at in found.items() if at.offset >= 0}
 
     def wait_committed(self, group: str, expected: dict[tuple[str, int], int]) -> None:
         """Wait until the group's committed offsets are exactly these."""
@@ -119,9 +137,11 @@ class Broker:
             lambda: sorted(self.committed(group).items()),
         )
 
-    def describe(self, group: str) -> Any:
-        """Return confluent-kafka's description of a group."""
-        return self._admin.describe_consumer_groups([group])[group].result(REQUEST_TIMEOUT_S)
+    def describe(self, group: str) -> dict[str, Any]:
+        """Return kafka-python's description of a group."""
+        with self._administrator() as administrator:
+            described: dict[str, Any] = administrator.describe_groups([group])[group]
+            return described
 
     def report(self) -> str:
         """Return the end of the broker's log where there is one."""

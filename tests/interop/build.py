@@ -1,7 +1,7 @@
 """Build the drivers that are not Python, once, into a cache inside the checkout.
 
-A build's directory is named after a digest of its sources, so a changed source builds anew and nothing that is
-in use is ever overwritten. A lock file lets several test processes share the cache.
+A build's directory is named after a digest of its sources, so a changed source builds anew and nothing that
+is in use is ever overwritten. A lock file lets several test processes share the cache.
 """
 
 import fcntl
@@ -124,3 +124,13 @@ def franz_go() -> list[str]:
     sources = [os.path.join(folder, name) for name in ("main.go", "go.mod", "go.sum")]
     target = _once("franz_go", sources, lambda fresh: _run([go, "build", "-o", "driver", "."], fresh))
     return [os.path.join(target, "driver")]
+
+
+def main() -> None:
+    """Build every driver that needs it; raises CannotBuild at the first that cannot be."""
+    for build in (kafkajs, java, franz_go):
+        print(" ".join(build()))
+
+
+if __name__ == "__main__":
+    main()

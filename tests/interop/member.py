@@ -14,8 +14,8 @@ from tests.interop.build import CHECKOUT
 Partition = tuple[str, int]
 Event = dict[str, Any]
 
-KEPT_STDERR_LINES = 200
-LINES_IN_A_REPORT = 40
+KEPT_STDERR_LINES = 2000
+LINES_IN_A_REPORT = 400
 
 
 class Board:
@@ -28,7 +28,7 @@ class Board:
         self.broker_report: Callable[[], str] = str
 
     def wait(self, what: str, condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
-        """Return once `condition` holds, looking after every event; AssertionError with a report otherwise."""
+        """Return once `condition` holds, looking after every event; or fail with a report."""
         deadline = time.monotonic() + timeout_s
         with self.changed:
             while not condition():
@@ -177,6 +177,6 @@ class Member:
 
 
 def covered(members: Iterable[Member], partitions: set[Partition]) -> bool:
-    """Return whether these members own every partition, none of them twice, and none of the members is idle."""
+    """Return whether these members own every partition, none of them twice, and nobody is idle."""
     owned = [member.owned for member in members]
     return all(owned) and sum(map(len, owned)) == len(partitions) and set().union(*owned) == partitions

@@ -38,8 +38,9 @@ def test_members_survive_a_restart_of_the_broker(
     group.consumed([one, two], records_of(topic, PARTITIONS, RECORDS, 2 * RECORDS))
     group.converge([one, two], everything)
     group.commit([one, two], dict.fromkeys(everything, 2 * RECORDS))
-    delivered = one.records() + two.records()
-    assert sorted(delivered) == sorted(records_of(topic, PARTITIONS, 0, 2 * RECORDS))
+    # A member that has to rejoin may be delivered again what it had not committed, but nothing older.
+    old = [record for record in one.records() + two.records() if record[2] < RECORDS]
+    assert sorted(old) == sorted(records_of(topic, PARTITIONS, 0, RECORDS))
 
     three = group.join(topic)
     group.converge([one, two, three], everything)

@@ -1,6 +1,8 @@
 """kafka-python as a group member or producer."""
 
 import argparse
+import logging
+import os
 
 import kafka
 from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, TopicPartition
@@ -147,6 +149,9 @@ def produce(options: argparse.Namespace) -> None:
 
 def main() -> None:
     """Run as the options say."""
+    logging.basicConfig(
+        level=os.environ.get("DRIVER_LOG", "WARNING"), format="%(relativeCreated)d %(name)s %(message)s"
+    )
     options = parse_options()
     emit("ready", client="kafka-python", version=kafka.__version__)
     if options.mode == "produce":

@@ -1,7 +1,7 @@
 """kcat in its balanced consumer mode as a group member.
 
-kcat takes no commands and commits by itself: `commit` only answers, the tests then wait for the offsets on the
-broker. kcat tells of its assignments on standard error and of records on standard output.
+kcat takes no commands and commits by itself: `commit` only answers, the tests then wait for the offsets on
+the broker. kcat tells of its assignments on standard error and of records on standard output.
 """
 
 import argparse
@@ -14,7 +14,10 @@ from typing import IO
 
 from tests.interop.clients.conversation import Commands, Partition, emit, pairs, parse_options
 
-_REBALANCED = re.compile(r"% Group \S+ rebalanced \(memberid [^)]*\): (assigned|revoked): ?(.*)$")
+_REBALANCED = re.compile(
+    r"% Group \S+ rebalanced(?:: incremental (?P<change>assignment|revoke) of \d+ partition\(s\))? "
+    r"\(memberid [^)]*\): (?:(?P<whole>assigned|revoked): ?)?(?P<named>.*)$"
+)
 _PARTITION = re.compile(r"(\S+) \[(\d+)\]")
 _RECORD_FORMAT = "%t\\t%p\\t%o\\t%s\\n"
 
@@ -42,20 +45,20 @@ def _command(options: argparse.Namespace) -> list[str]:
     return [*command, "-G", options.group, *([f"^{options.pattern}"] if options.pattern else options.topics)]
 
 
-def _tell_rebalances(lines: IO[str], cooperative: bool) -> None:
+def _tell_rebalances(lines: IO[str]) -> None:
     owned: set[Partition] = set()
     for line in lines:
         found = _REBALANCED.match(line.strip())
         if found is None:
             sys.stderr.write(line)
             continue
-        named = {(topic, int(number)) for topic, number in _PARTITION.findall(found.group(2))}
-        if found.group(1) == "assigned":
-            owned = owned | named if cooperative else named
-            emit("assigned", partitions=pairs(owned))
-        else:
+        named = {(topic, int(number)) for topic, number in _PARTITION.findall(found["named"])}
+        if found["change"] == "revoke" or found["whole"] == "revoked":
             owned -= named
             emit("revoked", partitions=pairs(named))
+        else:
+            owned = owned | named if found["change"] else named
+            emit("assigned", partitions=pairs(owned))
 
 
 def _tell_records(lines: IO[str]) -> None:
@@ -68,11 +71,10 @@ def main() -> None:
     """Run kcat until told to leave."""
     options = parse_options()
     emit("ready", client="kcat", version="")
-    cooperative = options.assignor == "cooperative-sticky"
     pipe = subprocess.PIPE
     with subprocess.Popen(_command(options), stdout=pipe, stderr=pipe, text=True) as kcat:
         readers = [
-            threading.Thread(target=_tell_rebalances, args=(kcat.stderr, cooperative), daemon=True),
+            threading.Thread(target=_tell_rebalances, args=(kcat.stderr,), daemon=True),
             threading.Thread(target=_tell_records, args=(kcat.stdout,), daemon=True),
         ]
         for reader in readers:

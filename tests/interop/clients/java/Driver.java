@@ -199,6 +199,7 @@ public final class Driver {
         p.put("compression.type", option("codec", "none"));
         p.put("linger.ms", "20");
         p.put("max.block.ms", "20000");
+        p.put("request.timeout.ms", "15000");
         p.put("delivery.timeout.ms", "30000");
         if (transactional) {
             p.put("transactional.id", option("transactional-id", ""));
