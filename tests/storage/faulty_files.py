@@ -15,6 +15,26 @@ from random import Random
 from storage.errors import FileClosed
 from storage.files import TEMPORARY_SUFFIX
 
+OPERATIONS = frozenset(
+    [
+        "any",
+        "open",
+        "read",
+        "write",
+        "write_atomically",
+        "replace",
+        "unlink",
+        "mkdir",
+        "rmdir",
+        "listdir",
+        "fsync_directory",
+        "lock",
+        "pread",
+        "fdatasync",
+        "truncate",
+    ]
+)
+
 
 class CrashError(BaseException):
     """The process ends here."""
@@ -78,11 +98,20 @@ class FaultyFiles:
         self, operation: str, nth: int = 1, error: int = errno.EIO, torn_bytes: int = 0, times: int = 1
     ) -> None:
         """Plans an OSError."""
-        self.faults.append(Fault(operation, nth, OSError(error, os.strerror(error)), torn_bytes, times))
+        self.faults.append(
+            Fault(self._check(operation), nth, OSError(error, os.strerror(error)), torn_bytes, times)
+        )
+
+    @staticmethod
+    def _check(operation: str) -> str:
+        """A fault that can never happen would make a test that cannot fail."""
+        if operation not in OPERATIONS:
+            raise ValueError(f"no call is named {operation!r}")
+        return operation
 
     def crash_at(self, operation: str, nth: int, torn_bytes: int = 0) -> None:
         """Plans the end of the process."""
-        self.faults.append(Fault(operation, nth, CrashError(), torn_bytes, 10**9))
+        self.faults.append(Fault(self._check(operation), nth, CrashError(), torn_bytes, 10**9))
 
     def crash(self, random: Random | None = None) -> "FaultyFiles":
         """What the next process finds: with `random`, a part of what was not synced may have survived."""
@@ -147,6 +176,7 @@ class FaultyFiles:
         file.write(data)
 
     def write_atomically(self, path: str, data: bytes) -> None:
+        self.call("write_atomically")
         self.write(path + TEMPORARY_SUFFIX, data)
         FaultyFile(self, path, self._inode(path + TEMPORARY_SUFFIX)).fdatasync()
         self.replace(path + TEMPORARY_SUFFIX, path)
