@@ -1,0 +1,171 @@
+"""Messages, records, timers and events as lines of a transcript.
+
+A field is shown when it says something: not when it is empty, false or Kafka's "none" (-1), and not when the
+version at hand does not carry it. A null that the version does carry is shown, for clients tell it from "".
+"""
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from coordinator.group.events import Event
+from coordinator.group.outcome import Outcome, Record, TimerKind
+from protocol.codec import decode, encode
+from protocol.consumer_protocol import decode_assignment, decode_subscription
+from protocol.errors import ErrorCode
+from protocol.malformed import Malformed
+from protocol.records import (
+    GroupMetadataValue,
+    OffsetCommitKey,
+    decode_key,
+    decode_value,
+    encode_key,
+    encode_value,
+)
+from protocol.schema import layout
+
+WALL_EPOCH_MS = 1_700_000_000_000
+_QUIET_NULLS = frozenset({"group_instance_id", "error_message"})
+
+
+def span(milliseconds: int) -> str:
+    """A span as people write it: 500ms, 3s, 7d."""
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)):
+        if milliseconds and milliseconds % size == 0:
+            return f"{milliseconds // size}{unit}"
+    return f"{milliseconds}ms"
+
+
+def wall(timestamp_ms: int) -> str:
+    """A record's Unix time, as time since the story began."""
+    return "none" if timestamp_ms == -1 else f"+{span(timestamp_ms - WALL_EPOCH_MS)}"
+
+
+def reply(name: str, message: Any, version: int) -> str:
+    """A response as the client sees it: encoded in its version and decoded again."""
+    seen = decode(type(message), version, encode(message, version))
+    carried = {entry.name for entry in layout(type(seen), version)} - {"throttle_time_ms"}
+    shown = [entry.name for entry in fields(seen) if entry.name in carried]
+    api = type(seen).__name__.removesuffix("Response")
+    error = [ErrorCode(seen.error_code).name] if "error_code" in shown else []
+    return " ".join([name, "<-", api, *error, *_fields(seen, shown)])
+
+
+def _fields(message: Any, names: list[str]) -> list[str]:
+    words = []
+    for name in names:
+        value = getattr(message, name)
+        if name != "error_code" and _says_something(name, value):
+            words.append(f"{name}={_value(name, value)}")
+    return words
+
+
+def _says_something(name: str, value: Any) -> bool:
+    if value is None:
+        return name not in _QUIET_NULLS
+    if isinstance(value, bool):
+        return value
+    return value != -1 if isinstance(value, int) else len(value) > 0
+
+
+def _value(name: str, value: Any) -> str:
+    if value is None:
+        return "null"
+    if name == "topics":
+        return "[" + ", ".join(_topic(topic) for topic in value) + "]"
+    if isinstance(value, bytes):
+        return _bytes(name, value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_value(name, element) for element in value) + "]"
+    if is_dataclass(value):
+        return _struct(value)
+    return str(value)
+
+
+def _struct(value: Any) -> str:
+    """A nested struct; what it is called goes first, an error is spelt out."""
+    names = [
+        entry.name for entry in fields(value) if entry.name not in ("error_code", "authorized_operations")
+    ]
+    words = _fields(value, names)
+    if getattr(value, "error_code", 0):
+        words.append(ErrorCode(value.error_code).name)
+    return "{" + " ".join(words) + "}"
+
+
+def _topic(topic: Any) -> str:
+    """`orders:0=42/epoch 3 (note), orders:1 ERROR`."""
+    words = []
+    for partition in topic.partitions:
+        text = f"{topic.name}:{partition.partition_index}"
+        if hasattr(partition, "committed_offset"):
+            text += f"={partition.committed_offset}"
+            text += (
+                f"/epoch {partition.committed_leader_epoch}" if partition.committed_leader_epoch >= 0 else ""
+            )
+            text += f" ({partition.metadata})" if partition.metadata else ""
+        words.append(text + (f" {ErrorCode(partition.error_code).name}" if partition.error_code else ""))
+    return ", ".join(words)
+
+
+def _bytes(name: str, data: bytes) -> str:
+    """What the consumer protocol says, or the bytes themselves."""
+    read: Callable[[bytes], str] = _assignment if name.endswith("assignment") else _subscription
+    try:
+        return read(data)
+    except Malformed:
+        return repr(data)
+
+
+def _assignment(data: bytes) -> str:
+    if not data:
+        return "nothing"
+    owned = decode_assignment(data).assigned_partitions
+    return " ".join(f"{topic.topic}:{number}" for topic in owned for number in topic.partitions) or "nothing"
+
+
+def _subscription(data: bytes) -> str:
+    return "<" + " ".join(decode_subscription(data).topics) + ">"
+
+
+def record(entry: Record) -> str:
+    """A record as the log keeps it: through bytes, so that only what its version stores is shown."""
+    key = decode_key(encode_key(entry.key))
+    what = f"{key.topic}:{key.partition}" if isinstance(key, OffsetCommitKey) else "metadata"
+    line = f"record {entry.key.group} {what}"
+    if entry.value is None:
+        return f"{line} tombstone"
+    assert key == entry.key, f"{entry.key} is read back as {key}"
+    value = decode_value(entry.key, encode_value(entry.value, entry.value_version))
+    if isinstance(value, GroupMetadataValue):
+        names = ["protocol_type", "generation", "protocol", "leader", "members"]
+        return " ".join([line, *_fields(value, names), f"since={wall(value.current_state_timestamp)}"])
+    line += f" offset={value.offset}" + (f" epoch={value.leader_epoch}" if value.leader_epoch >= 0 else "")
+    line += f" ({value.metadata})" if value.metadata else ""
+    expires = f" expires={wall(value.expire_timestamp)}" if value.expire_timestamp != -1 else ""
+    return f"{line} committed={wall(value.commit_timestamp)}{expires}"
+
+
+def event(entry: Event) -> str:
+    """A fact for people."""
+    words = [f"{field.name}={_plain(getattr(entry, field.name))}" for field in fields(entry)]
+    return f"event {type(entry).__name__} " + " ".join(
+        word for word in words if not word.startswith("group_id=")
+    )
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "[" + ", ".join(str(element) for element in value) + "]"
+    return f"'{value}'" if isinstance(value, str) and (" " in value or not value) else str(value)
+
+
+def outcome(result: Outcome, names: dict[int, tuple[str, int]], now_ms: int) -> list[str]:
+    """All lines of an outcome: events, records, timers, replies; `names` says who waits, in which version.
+
+    The retention check is not shown: it is armed again and again."""
+    lines = [event(entry) for entry in result.events] + [record(entry) for entry in result.records]
+    for key, deadline in result.timers.items():
+        if key.kind is not TimerKind.EXPIRE_OFFSETS:
+            lines.append(f"timer {key} " + ("off" if deadline is None else f"in {span(deadline - now_ms)}"))
+    return lines + [reply(names[waiter][0], message, names[waiter][1]) for waiter, message in result.replies]

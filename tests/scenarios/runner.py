@@ -1,0 +1,174 @@
+"""Runs a transcript: a text file of comments, commands and what came out of the core.
+
+    # A comment, in the reader's words.
+    > join A protocols=range topics=orders
+      A <- JoinGroup MEMBER_ID_REQUIRED …
+
+A command begins with `>`; the indented lines under it are what came out. `run` gives the whole file as it is
+today, so that a test compares it and `python -m tests.scenarios.rewrite` stores it. Clients have names; each
+remembers what a Kafka client remembers (member id, generation, protocol) and what it was told last on its
+command line (`v`, the API version, and `id`, `generation` hold for one request only). Member ids are
+`<client or instance>-<number>`. Everything appended is durable at once; the state's invariants and the law of
+replay are checked after each command.
+"""
+
+import shlex
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from coordinator.group.config import GroupConfig
+from coordinator.group.invariants import check_invariants
+from coordinator.group.outcome import Context, Now, Outcome, Record, TimerKey
+from coordinator.group.requests import Request
+from coordinator.group.shard import Shard
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from protocol.messages.offset_fetch import OffsetFetchResponse, OffsetFetchResponseGroup
+from tests.scenarios import render
+from tests.scenarios.client import Client, milliseconds
+from tests.scenarios.requests import NEWEST, build
+
+_ONCE = frozenset({"v", "id", "generation", "reason", "stable", "retention", "states", "types", "protocol"})
+_OPTIONS = _ONCE | {"group", "session", "rebalance", "instance", "type", "protocols", "topics"}
+_CONFIG = {
+    "delay": "group_initial_rebalance_delay_ms",
+    "max-size": "group_max_size",
+    "retention": "offsets_retention_minutes",
+    "min-session": "group_min_session_timeout_ms",
+    "metadata-max": "offset_metadata_max_bytes",
+}
+
+
+class Story:
+    """One core, its clock, its log and the clients that talk to it."""
+
+    def __init__(self) -> None:
+        self.config = GroupConfig()
+        self.now_ms = 0
+        self.log: list[Record] = []
+        self.timers: dict[TimerKey, int] = {}
+        self.clients: dict[str, Client] = {}
+        self.waiters: dict[int, tuple[str, int]] = {}
+        self.asked = 0
+        self.ids = 0
+        self.shard = Shard(self.config)
+        self.begin()
+
+    def now(self) -> Now:
+        """The story's time."""
+        return Now(self.now_ms, render.WALL_EPOCH_MS + self.now_ms)
+
+    def begin(self) -> list[str]:
+        """Load the log into a new core."""
+        self.shard = Shard(self.config)
+        self.timers.clear()
+        for record in self.log:
+            self.shard.replay(record)
+        return self.follow(self.shard.loaded(self.now()))
+
+    def follow(self, outcome: Outcome) -> list[str]:
+        """Do what the shell does with an outcome; its lines."""
+        lines = render.outcome(outcome, self.waiters, self.now_ms)
+        self.log.extend(outcome.records)
+        for key, deadline in outcome.timers.items():
+            self.timers.pop(key, None)
+            if deadline is not None:
+                self.timers[key] = deadline
+        for waiter, message in outcome.replies:
+            name, _ = self.waiters.pop(waiter)
+            if isinstance(message, JoinGroupResponse) and name in self.clients:
+                client = self.clients[name]
+                client.member_id = message.member_id or client.member_id
+                client.generation_id = message.generation_id
+                client.protocol_name = message.protocol_name
+        return lines
+
+    def command(self, line: str) -> list[str]:
+        """One command's output."""
+        verb, *words = shlex.split(line)
+        special: dict[str, Callable[[list[str]], list[str]]] = {
+            "config": self.configure,
+            "advance": self.advance,
+            "crash": lambda _: ["the core is gone", *self.begin()],
+            "reload": self.reload,
+            "forget": self.forget,
+        }
+        lines = special[verb](words) if verb in special else self.request(verb, words)
+        self.check()
+        return lines
+
+    def configure(self, words: list[str]) -> list[str]:
+        """`config delay=0s max-size=2`: another configuration, as after a restart."""
+        values: dict[str, Any] = {}
+        for word in words:
+            name, _, text = word.partition("=")
+            value = milliseconds(text) if text[-1] in "smhd" else int(text)
+            values[_CONFIG[name]] = value // 60_000 if name == "retention" else value
+        self.config = GroupConfig(**values)
+        return self.begin()
+
+    def advance(self, words: list[str]) -> list[str]:
+        """`advance 3s`: timers fire on the way, each at its time."""
+        end, lines = self.now_ms + milliseconds(words[0]), []
+        while self.timers and min(self.timers.values()) <= end:
+            key = min(self.timers, key=lambda key: self.timers[key])
+            self.now_ms = self.timers.pop(key)
+            fired = [f"  {line}" for line in self.follow(self.shard.fire(key, self.now()))]
+            lines += [f"at {render.span(self.now_ms)} {key}", *fired] if fired else []
+        self.now_ms = end
+        return lines
+
+    def reload(self, _: list[str]) -> list[str]:
+        """`reload`: the partition moves away and comes back."""
+        lines = [render.reply(self.waiters[w][0], m, self.waiters[w][1]) for w, m in self.shard.unload()]
+        return lines + self.begin()
+
+    def forget(self, words: list[str]) -> list[str]:
+        """`forget A`: the client starts anew, with the same options."""
+        self.clients[words[0]] = Client(words[0], self.clients[words[0]].options)
+        return []
+
+    def request(self, verb: str, words: list[str]) -> list[str]:
+        """`<verb> <client> <arguments> <options>`: a request, and what it brings about."""
+        client = self.clients.setdefault(words[0], Client(words[0]))
+        options = dict(word.split("=", 1) for word in words[1:] if word.partition("=")[0] in _OPTIONS)
+        client.options |= {key: value for key, value in options.items() if key not in _ONCE}
+        arguments = [word for word in words[1:] if word.partition("=")[0] not in options]
+        version = int(options.get("v", NEWEST[verb]))
+        message = build(verb, client, arguments, client.options | options, self.clients)
+        return self.ask(client, message, version)
+
+    def ask(self, client: Client, message: Request, version: int) -> list[str]:
+        """Hand a request to the core; in place of a random UUID, new member ids end in a number."""
+        self.asked += 1
+        waiter, needs_id = self.asked, isinstance(message, JoinGroupRequest) and not message.member_id
+        self.ids += needs_id
+        self.waiters[waiter] = (client.name, version)
+        context = Context(waiter, version, client.name, "/127.0.0.1", str(self.ids) if needs_id else "")
+        outcome = self.shard.handle(message, context, self.now())
+        outcome.replies = [(to, _whole(reply)) for to, reply in outcome.replies]
+        lines = self.follow(outcome)
+        return [*lines, f"{client.name} waits"] if waiter in self.waiters else lines
+
+    def check(self) -> None:
+        """The state makes sense, and the log alone gives its durable half."""
+        check_invariants(self.shard)
+        loaded = Shard(self.config)
+        for record in self.log:
+            loaded.replay(record)
+        assert loaded.durable_state == self.shard.durable_state, "the log tells another story"
+
+
+def _whole(reply: Any) -> Any:
+    """A group's offsets as the response that carries them."""
+    return OffsetFetchResponse(groups=[reply]) if isinstance(reply, OffsetFetchResponseGroup) else reply
+
+
+def run(lines: Iterable[str]) -> list[str]:
+    """The transcript as it comes out today: comments and commands as they are, outputs anew."""
+    story, result = Story(), list[str]()
+    for line in lines:
+        if not line.startswith("  "):
+            result.append(line)
+        if line.startswith(">"):
+            result += [f"  {output}" for output in story.command(line[1:])]
+    return result
