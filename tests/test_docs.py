@@ -1,0 +1,89 @@
+"""The documents are true where a machine can tell: links, paths, commands, generated pages, named tests."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from docs import generate_configuration, generate_protocol
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "benchmarks" / "RESULTS.md"])
+LINK = re.compile(r"\[[^\]]+\]\(([^)#\s]+)(?:#[^)]*)?\)")
+CODE = re.compile(r"`([^`\n]+)`")
+MAKE = re.compile(r"\bmake ([a-z][a-z-]*)")
+PATH = re.compile(r"^[A-Za-z_.][\w.-]*(/[\w.-]+)+/?$")
+TOP_LEVEL = {"protocol", "storage", "coordinator", "tests", "benchmarks", "docker", "docs", "pipeline", ".ci"}
+TEST = re.compile(r"`(tests/[\w/.-]+\.(?:py|txt))(?:::(\w+))?`")
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def missing_links(text: str, folder: Path) -> list[str]:
+    found = [link for link in LINK.findall(text) if "://" not in link]
+    return [link for link in found if not (folder / link).exists()]
+
+
+def missing_paths(text: str) -> list[str]:
+    found = [code for code in CODE.findall(text) if PATH.match(code) and code.split("/")[0] in TOP_LEVEL]
+    return [path for path in found if not (ROOT / path).exists()]
+
+
+def missing_targets(text: str) -> list[str]:
+    targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    in_code = "\n".join([*CODE.findall(text), *re.findall(r"```.*?```", text, re.DOTALL)])
+    return sorted(set(MAKE.findall(in_code)) - targets)
+
+
+def missing_tests(text: str) -> list[str]:
+    missing = []
+    for path, function in TEST.findall(text):
+        file = ROOT / path
+        if not file.is_file() or (function and function not in functions_of(file)):
+            missing.append(f"{path}::{function}")
+    return missing
+
+
+def functions_of(file: Path) -> set[str]:
+    tree = ast.parse(file.read_text())
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_what_a_page_points_at_exists(page: Path) -> None:
+    text = page.read_text()
+    assert missing_links(text, page.parent) == []
+    assert missing_paths(text) == []
+    assert missing_targets(text) == []
+    assert missing_tests(text) == []
+
+
+def test_a_dead_reference_is_seen() -> None:
+    assert missing_links("[the design](nowhere.md)", ROOT) == ["nowhere.md"]
+    assert missing_paths("see `storage/nowhere.py`") == ["storage/nowhere.py"]
+    assert missing_targets("type `make nothing`") == ["nothing"]
+    assert missing_tests("`tests/test_docs.py::test_nothing`") == ["tests/test_docs.py::test_nothing"]
+
+
+def test_every_difference_names_the_test_that_pins_it() -> None:
+    text = (ROOT / "docs" / "differences.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("|") and not line.startswith("|--")]
+    differences = [row for row in rows if not row.startswith("| difference")]
+    assert len(differences) > 5
+    assert [row for row in differences if not TEST.search(row)] == []
+
+
+def test_the_decisions_are_numbered_without_a_gap() -> None:
+    numbers = [int(page.name[:4]) for page in sorted((ROOT / "docs" / "adr").glob("*.md"))]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_the_protocol_page_is_fresh() -> None:
+    assert generate_protocol.PAGE.read_text() == generate_protocol.page()
+
+
+def test_the_configuration_page_is_fresh() -> None:
+    assert generate_configuration.PAGE.read_text() == generate_configuration.page()
