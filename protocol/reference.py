@@ -1,0 +1,259 @@
+"""The second codec: `construct` combinators from the same declarations, to read rather than to run fast.
+
+It serves tests, which demand that it agrees with the generated codec byte for byte, and people who look at
+bytes: `construct_for` gives containers that print one field a line. The daemon never imports it.
+
+How the pieces map: whatever has a length or may be null is a pair (marker, value) whose marker is computed
+from the value when writing; the tagged section is an array of (tag, bytes), each of which is opened with the
+construct of its field, so that unknown tags are stepped over.
+"""
+
+import io
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from construct import (
+    Array,
+    Construct,
+    ConstructError,
+    Container,
+    ExprAdapter,
+    Flag,
+    Float64b,
+    GreedyBytes,
+    If,
+    Int8sb,
+    Int8ub,
+    Int16sb,
+    Int16ub,
+    Int32sb,
+    Int64sb,
+    Prefixed,
+    PrefixedArray,
+    Rebuild,
+    RepeatUntil,
+    Struct,
+    Terminated,
+    this,
+)
+from construct import Bytes as RawBytes
+
+from protocol.malformed import Malformed
+from protocol.primitives import MAX_UVARINT_BYTES
+from protocol.schema import FieldLayout, FieldType, layout, message_info
+
+T = TypeVar("T")
+
+_FIXED: Final[dict[str, Construct]] = {
+    "bool": Flag,
+    "int8": Int8sb,
+    "int16": Int16sb,
+    "int32": Int32sb,
+    "int64": Int64sb,
+    "uint16": Int16ub,
+    "float64": Float64b,
+    "uuid": RawBytes(16),
+}
+
+
+def _join_groups_of_seven(groups: list[int], _: Any) -> int:
+    value = sum((group & 0x7F) << (7 * place) for place, group in enumerate(groups))
+    if len(groups) > MAX_UVARINT_BYTES or value > 0xFFFFFFFF:
+        raise Malformed(f"a varint of {len(groups)} bytes")
+    return value
+
+
+def _split_in_groups_of_seven(value: int, _: Any) -> list[int]:
+    places = max(1, -(-value.bit_length() // 7))
+    groups = [value >> (7 * place) & 0x7F for place in range(places)]
+    return [*(group | 0x80 for group in groups[:-1]), groups[-1]]
+
+
+_UVARINT: Final[Construct] = ExprAdapter(
+    RepeatUntil(lambda group, _groups, _context: group < 0x80, Int8ub),
+    _join_groups_of_seven,
+    _split_in_groups_of_seven,
+)
+# Flexible versions store a length plus one, so that zero is left for null.
+_COMPACT_LENGTH: Final[Construct] = ExprAdapter(
+    _UVARINT, lambda stored, _: stored - 1, lambda length, _: length + 1
+)
+
+
+def _optional(
+    marker: Construct, content: Construct, nullable: bool, present: Callable[[Any], int]
+) -> Construct:
+    """`content` behind a marker that is negative for None; `present` is the marker of a value."""
+
+    def unwrap(pair: Any, _: Any) -> Any:
+        if pair.value is None and not nullable:
+            raise Malformed("null where the version does not allow it")
+        return pair.value
+
+    def wrap(value: Any, _: Any) -> dict[str, Any]:
+        if value is None and not nullable:
+            raise ValueError("null where the version does not allow it")
+        return {"value": value}
+
+    def marker_of(context: Any) -> int:
+        return -1 if context.value is None else present(context.value)
+
+    pair = Struct("marker" / Rebuild(marker, marker_of), "value" / If(this.marker >= 0, content))
+    return ExprAdapter(pair, unwrap, wrap)
+
+
+def _length(kind: str, flexible: bool) -> Construct:
+    if flexible:
+        return _COMPACT_LENGTH
+
+    def check(length: int, _: Any) -> int:
+        if length < -1:
+            raise Malformed(f"a length of {length}")
+        return length
+
+    return ExprAdapter(Int16sb if kind == "string" else Int32sb, check, lambda length, _: length)
+
+
+def _text(encoded: Construct) -> Construct:
+    def decode(data: bytes | None, _: Any) -> str | None:
+        return None if data is None else data.decode()
+
+    def encode(text: str | None, _: Any) -> bytes | None:
+        return None if text is None else text.encode()
+
+    return ExprAdapter(encoded, decode, encode)
+
+
+def _struct(cls: type[Any], version: int, flexible: bool) -> Construct:
+    fields = layout(cls, version)
+    plain = [entry.name / _type(entry.type, version, flexible) for entry in fields if entry.tag is None]
+    if not flexible:
+        return Struct(*plain)
+    in_tags = [entry for entry in fields if entry.tag is not None]
+
+    def flatten(container: Any, _: Any) -> Any:
+        container.update(container.pop("tagged_fields"))
+        return container
+
+    def gather(container: Any, _: Any) -> Any:
+        return {**container, "tagged_fields": container}
+
+    section = _tagged_section(in_tags, version)
+    return ExprAdapter(Struct(*plain, "tagged_fields" / section), flatten, gather)
+
+
+def _tagged_section(in_tags: list[FieldLayout], version: int) -> Construct:
+    raw = PrefixedArray(_UVARINT, Struct("tag" / _UVARINT, "data" / Prefixed(_UVARINT, GreedyBytes)))
+    by_tag = {entry.tag: (entry, _type(entry.type, version, flexible=True)) for entry in in_tags}
+
+    def decode(section: Any, _: Any) -> Any:
+        values = Container((entry.name, entry.default) for entry in in_tags)
+        last = -1
+        for item in section:
+            if item.tag <= last:
+                raise Malformed(f"tag {item.tag} after tag {last}")
+            last = item.tag
+            if item.tag in by_tag:
+                entry, field = by_tag[item.tag]
+                values[entry.name] = _parse_all(field, item.data)
+        return values
+
+    def encode(values: Any, _: Any) -> list[dict[str, Any]]:
+        return [
+            {"tag": tag, "data": field.build(values[entry.name])}
+            for tag, (entry, field) in by_tag.items()
+            if values[entry.name] != entry.default
+        ]
+
+    return ExprAdapter(raw, decode, encode)
+
+
+def _type(field_type: FieldType, version: int, flexible: bool) -> Construct:
+    kind = field_type.kind.name
+    if kind in _FIXED:
+        return _FIXED[kind]
+    if field_type.struct_class is not None:
+        nested = _struct(field_type.struct_class, version, flexible)
+        return _optional(Int8sb, nested, True, lambda _: 1) if field_type.nullable else nested
+    length = _length(kind, flexible)
+    if field_type.element is not None:
+        content = Array(this.marker, _type(field_type.element, version, flexible))
+    else:
+        content = RawBytes(this.marker)
+    sized = _optional(length, content, field_type.nullable, len)
+    return _text(sized) if kind == "string" else sized
+
+
+def _parse_all(field: Construct, data: bytes) -> Any:
+    stream = io.BytesIO(data)
+    value = field.parse_stream(stream)
+    Terminated.parse_stream(stream)
+    return value
+
+
+_CONSTRUCTS: dict[tuple[type[Any], int], Construct] = {}
+
+
+def construct_for(cls: type[Any], version: int) -> Construct:
+    """The construct of one version: parses to a container of the fields, builds from a mapping of them.
+
+    Tagged fields stand beside the others, at their default when absent. ValueError for a version that the
+    message does not have."""
+    made = _CONSTRUCTS.get((cls, version))
+    if made is None:
+        info = message_info(cls)
+        if version not in info.versions:
+            raise ValueError(f"{cls.__name__} has no version {version}")
+        made = _struct(cls, version, version in info.flexible)
+        _CONSTRUCTS[cls, version] = made
+    return made
+
+
+def to_fields(message: Any, version: int) -> dict[str, Any]:
+    """The fields of a message or struct as `construct_for` builds them."""
+    return {
+        entry.name: _to_plain(getattr(message, entry.name), entry.type, version)
+        for entry in layout(type(message), version)
+    }
+
+
+def from_fields(cls: type[T], fields: Any, version: int) -> T:
+    """The message or struct whose fields `construct_for` parsed."""
+    values = {
+        entry.name: _from_plain(fields[entry.name], entry.type, version) for entry in layout(cls, version)
+    }
+    return cls(**values)
+
+
+def _to_plain(value: Any, field_type: FieldType, version: int) -> Any:
+    if value is None:
+        return None
+    if field_type.struct_class is not None:
+        return to_fields(value, version)
+    if field_type.element is not None:
+        return [_to_plain(item, field_type.element, version) for item in value]
+    return value
+
+
+def _from_plain(value: Any, field_type: FieldType, version: int) -> Any:
+    if value is None:
+        return None
+    if field_type.struct_class is not None:
+        return from_fields(field_type.struct_class, value, version)
+    if field_type.element is not None:
+        return [_from_plain(item, field_type.element, version) for item in value]
+    return value
+
+
+def encode(message: Any, version: int) -> bytes:
+    """The bytes of a message in one version."""
+    built: bytes = construct_for(type(message), version).build(to_fields(message, version))
+    return built
+
+
+def decode(cls: type[T], version: int, data: bytes) -> T:
+    """The message that `data` is; Malformed when it is none."""
+    try:
+        return from_fields(cls, _parse_all(construct_for(cls, version), data), version)
+    except (ConstructError, UnicodeDecodeError) as problem:
+        raise Malformed(f"{cls.__name__} v{version}: {problem}") from None
