@@ -75,7 +75,8 @@ class Catalogue:
         self.new_id = new_id
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
-        self._deleted: set[bytes] = set()
+        self._deleted: dict[bytes, str] = {}
+        """Topics, name by id, of which directories may still lie there."""
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -130,12 +131,13 @@ class Catalogue:
             if name in (CONSUMER_OFFSETS, CLUSTER_METADATA):
                 continue
             topic_id = self._directory.topic_id(partition)
-            if topic_id is not None and topic_id in self._deleted:
+            if self._is_remains(name, topic_id):
                 self._remove_remains(partition)
                 continue
             if name not in ids:
                 ids[name] = topic_id or self.new_id()
             counts[name] = max(counts.get(name, 0), number + 1)
+        self._deleted.clear()
         for name, count in counts.items():
             overrides = configs.get(name, {})
             self._put(name, ids[name], overrides, count)
@@ -154,7 +156,8 @@ class Catalogue:
             if fields["version"] != VERSION:
                 raise DamagedFile(path, f"version {fields['version']!r} is not {VERSION}")
             self.producer_ids_reserved = int(fields["producer_ids_reserved"])
-            self._deleted = {uuid_from_text(text) for text in fields["deleted"]}
+            for entry in fields["deleted"]:
+                self._deleted[uuid_from_text(entry["topic_id"])] = str(entry["name"])
             for entry in fields["topics"]:
                 name = str(entry["name"])
                 counts[name] = int(entry["partitions"])
@@ -162,6 +165,14 @@ class Catalogue:
                 configs[name] = {str(key): str(value) for key, value in entry["configs"].items()}
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DamagedFile(path, f"is not a catalogue of topics: {error!r}") from error
+
+    def _is_remains(self, name: str, topic_id: bytes | None) -> bool:
+        """Whether a directory is what is left of a deleted topic. A crash may have taken the file with its
+        id.
+        """
+        if topic_id is None:
+            return name in self._deleted.values()
+        return topic_id in self._deleted
 
     def _remove_remains(self, partition: TopicPartition) -> None:
         log = self._directory.open_log(partition, self.defaults.parse({}).log)
@@ -173,7 +184,10 @@ class Catalogue:
             {
                 "version": VERSION,
                 "producer_ids_reserved": self.producer_ids_reserved,
-                "deleted": sorted(uuid_to_text(topic_id) for topic_id in self._deleted),
+                "deleted": [
+                    {"name": name, "topic_id": uuid_to_text(topic_id)}
+                    for topic_id, name in self._deleted.items()
+                ],
                 "topics": [
                     {
                         "name": topic.name,
@@ -196,6 +210,7 @@ class Catalogue:
         """
         assert name not in self._by_name, name
         values = self.defaults.parse(overrides)
+        self._finish_deletion(name)
         topic = Topic(name, self.new_id(), dict(overrides), values, [])
         topic.hosted += [self._hosted(topic, number) for number in range(partitions)]
         self._index(topic)
@@ -232,13 +247,23 @@ class Catalogue:
     def delete(self, topic: Topic) -> None:
         """Removes a topic and its records. Raises OSError; a next start then finishes it."""
         self._forget(topic)
-        self._deleted.add(topic.topic_id)
+        self._deleted[topic.topic_id] = topic.name
         self.save()
-        logs = {part.name: part.log for part in topic.hosted if part.log is not None}
-        self._directory.delete_logs(logs)
-        if len(logs) == len(topic.hosted):
-            # The file keeps the id until it is next written: harmless, since ids never come again.
-            self._deleted.discard(topic.topic_id)
+        self._directory.delete_logs({part.name: part.log for part in topic.hosted if part.log is not None})
+        # Gone for good, whatever a crash does: the file may go on naming it until it is next written.
+        if all(part.log is not None for part in topic.hosted):
+            del self._deleted[topic.topic_id]
+
+    def _finish_deletion(self, name: str) -> None:
+        """Removes what an earlier deletion that failed has left. Raises OSError, StorageError."""
+        ids = [topic_id for topic_id, deleted in self._deleted.items() if deleted == name]
+        if not ids:
+            return
+        for partition in self._directory.partitions():
+            if partition.topic == name:
+                self._remove_remains(partition)
+        for topic_id in ids:
+            del self._deleted[topic_id]
 
     def configure(self, topic: Topic, overrides: Mapping[str, str]) -> None:
         """Replaces a topic's overrides by valid ones; its logs obey from now on. Raises OSError."""

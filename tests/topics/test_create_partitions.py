@@ -22,13 +22,9 @@ def grow(
     times: int = 1,
     version: int | None = None,
 ) -> list[int]:
-    topic = CreatePartitionsTopic(
-        name=name,
-        count=count,
-        assignments=assignments and [CreatePartitionsAssignment(broker_ids=ids) for ids in assignments],
-    )
-    if assignments == []:
-        topic.assignments = []
+    topic = CreatePartitionsTopic(name=name, count=count)
+    if assignments is not None:
+        topic.assignments = [CreatePartitionsAssignment(broker_ids=ids) for ids in assignments]
     request = CreatePartitionsRequest(topics=[topic] * times, timeout_ms=1000, validate_only=validate_only)
     return [r.error_code for r in broker.ask(request, CreatePartitionsResponse, version).results]
 

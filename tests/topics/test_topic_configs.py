@@ -15,7 +15,7 @@ HOUR_MS = 60 * 60 * 1000
         ("retention.ms", "x"),
         ("retention.ms", ""),
         ("retention.ms", "1_000"),
-        ("retention.ms", "١"),
+        ("retention.ms", "\u0661"),
         ("retention.ms", "-2"),
         ("retention.ms", str(2**63)),
         ("segment.bytes", str(2**31)),

@@ -1,0 +1,204 @@
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from coordinator.topics.config import TopicsConfig
+from coordinator.topics.fetch_session import EVICTION_MS
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import FetchResponse, PartitionData
+from tests.topics.broker import Broker
+from tests.topics.fetching import Where, by_partition, fetch_request, offsets
+
+V = 12
+A: Where = ("orders", 0)
+B: Where = ("orders", 1)
+C: Where = ("orders", 2)
+
+
+@pytest.fixture
+def filled(broker: Broker) -> Broker:
+    broker.create("orders", 3)
+    broker.fill("orders", 3)
+    return broker
+
+
+def ask(
+    broker: Broker, wanted: dict[Where, int], session: tuple[int, int], *, forget: tuple[Where, ...] = ()
+) -> FetchResponse:
+    return broker.ask(fetch_request(wanted, session=session, forget=forget), FetchResponse, V)
+
+
+def test_a_full_fetch_opens_a_session_and_the_next_brings_only_news(filled: Broker) -> None:
+    full = ask(filled, {A: 0, B: 0}, (0, 0))
+    assert full.session_id != 0
+    assert set(by_partition(full)) == {A, B}
+    assert by_partition(ask(filled, {A: 3}, (full.session_id, 1))) == {}
+    filled.fill("orders", 1, 1)
+    news = by_partition(ask(filled, {}, (full.session_id, 2)))
+    assert {where: offsets(data) for where, data in news.items()} == {B: [0]}
+
+
+def test_a_request_without_a_session_gets_none(filled: Broker) -> None:
+    assert ask(filled, {A: 0}, (0, -1)).session_id == 0
+    assert len(filled.plane.sessions) == 0
+
+
+def test_partitions_join_and_leave(filled: Broker) -> None:
+    session = ask(filled, {A: 3}, (0, 0)).session_id
+    assert set(by_partition(ask(filled, {B: 0}, (session, 1)))) == {B}
+    filled.fill("orders", 1, 0)
+    assert by_partition(ask(filled, {}, (session, 2), forget=(A,))) == {}
+
+
+def test_an_error_is_told_each_time(filled: Broker) -> None:
+    session = ask(filled, {A: 99, B: 0}, (0, 0)).session_id
+    for epoch in (1, 2):
+        found = by_partition(ask(filled, {}, (session, epoch)))
+        assert {where: data.error_code for where, data in found.items()} == {A: ErrorCode.OFFSET_OUT_OF_RANGE}
+    assert set(by_partition(ask(filled, {A: 3}, (session, 3)))) == {A}
+
+
+def test_partitions_with_records_take_turns(filled: Broker) -> None:
+    for partition in (1, 2):
+        filled.fill("orders", 3, partition)
+    session = ask(filled, {A: 3, B: 3, C: 3}, (0, 0)).session_id
+    served = []
+    for epoch in (1, 2, 3):
+        request = fetch_request({A: 0, B: 0, C: 0}, session=(session, epoch), max_bytes=1)
+        found = by_partition(filled.ask(request, FetchResponse, V))
+        served += [where for where, data in found.items() if data.records]
+    assert sorted(served) == [A, B, C]
+
+
+def test_wrong_epochs_and_unknown_sessions(filled: Broker) -> None:
+    session = ask(filled, {A: 0}, (0, 0)).session_id
+    assert ask(filled, {}, (session, 2)).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert ask(filled, {}, (session + 1, 1)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert ask(filled, {}, (session, 1)).error_code == ErrorCode.NONE
+    assert ask(filled, {}, (session, 1)).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
+
+def test_a_session_by_name_is_not_continued_by_id(filled: Broker) -> None:
+    session = ask(filled, {A: 0}, (0, 0)).session_id
+    response = filled.ask(fetch_request({}, session=(session, 1)), FetchResponse, 13)
+    assert response.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+
+
+def test_the_last_epoch_ends_a_session(filled: Broker) -> None:
+    session = ask(filled, {A: 0}, (0, 0)).session_id
+    response = ask(filled, {A: 0}, (session, -1))
+    assert response.session_id == 0
+    assert offsets(by_partition(response)[A]) == [0, 1, 2]
+    assert ask(filled, {}, (session, 1)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_a_session_that_forgets_everything_ends(filled: Broker) -> None:
+    session = ask(filled, {A: 0}, (0, 0)).session_id
+    assert ask(filled, {}, (session, 1), forget=(A,)).session_id == 0
+    assert len(filled.plane.sessions) == 0
+
+
+def test_a_new_full_fetch_replaces_the_session(filled: Broker) -> None:
+    first = ask(filled, {A: 0}, (0, 0)).session_id
+    second = ask(filled, {A: 0}, (first, 0)).session_id
+    assert second not in (0, first)
+    assert len(filled.plane.sessions) == 1
+
+
+def test_a_topic_that_comes_back_under_its_name_is_another_one(filled: Broker) -> None:
+    topic = filled.plane.catalogue.get("orders")
+    assert topic is not None
+    request = fetch_request({A: 3}, session=(0, 0))
+    request.topics[0].topic_id = topic.topic_id
+    session = filled.ask(request, FetchResponse).session_id
+    filled.plane.catalogue.delete(topic)
+    gone = filled.ask(fetch_request({}, session=(session, 1)), FetchResponse)
+    assert gone.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    filled.create("orders")
+    other = filled.ask(fetch_request({}, session=(session, 2)), FetchResponse)
+    assert other.responses[0].partitions[0].error_code == ErrorCode.INCONSISTENT_TOPIC_ID
+
+
+def test_the_places_for_sessions_are_limited(tmp_path: object) -> None:
+    broker = Broker(f"{tmp_path}/data", TopicsConfig(max_incremental_fetch_session_cache_slots=2))
+    broker.create("orders", 3)
+    small = ask(broker, {A: 0}, (0, 0)).session_id
+    broker.advance(10)
+    large = ask(broker, {A: 0, B: 0}, (0, 0)).session_id
+    assert small
+    assert large
+    assert ask(broker, {A: 0}, (0, 0)).session_id == 0, "both are young"
+    broker.advance(EVICTION_MS - 5)
+    assert ask(broker, {}, (large, 1)).error_code == ErrorCode.NONE
+    broker.advance(6)
+    third = ask(broker, {A: 0}, (0, 0)).session_id
+    assert third, "the small one was unused for two minutes"
+    assert ask(broker, {}, (small, 1)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    broker.advance(EVICTION_MS + 1)
+    ask(broker, {}, (large, 2))
+    ask(broker, {}, (third, 1))
+    assert ask(broker, {A: 0}, (0, 0)).session_id == 0, "no larger than any that is old"
+    assert ask(broker, {A: 0, B: 0}, (0, 0)).session_id, "larger than the third"
+    assert ask(broker, {}, (third, 2)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    broker.stop()
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(0, 2)),
+        st.tuples(st.just("seek"), st.integers(0, 2), st.integers(0, 9)),
+        st.tuples(st.just("forget"), st.integers(0, 2)),
+        st.tuples(st.just("fetch")),
+    ),
+    max_size=25,
+)
+
+
+def told(data: PartitionData) -> tuple[int, int, int, bytes]:
+    return data.error_code, data.high_watermark, data.log_start_offset, data.records or b""
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@given(STEPS)
+def test_a_session_tells_what_full_fetches_would(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[object, ...]]
+) -> None:
+    """The consumer keeps what it was told last; that must be what a full fetch says, records aside."""
+    broker = Broker(str(tmp_path_factory.mktemp("session") / "data"))
+    broker.create("orders", 3)
+    session, epoch = ask(broker, {A: 0, B: 0, C: 0}, (0, 0)).session_id, 1
+    wanted: dict[Where, int] = {A: 0, B: 0, C: 0}
+    known: dict[Where, tuple[int, int, int]] = dict.fromkeys(wanted, (0, 0, 0))
+    sent: dict[Where, int] = {}
+    forgotten: list[Where] = []
+    for step in [*steps, ("fetch",)]:
+        where = ("orders", int(str(step[1]))) if len(step) > 1 else A
+        if step[0] == "append":
+            broker.fill("orders", 1, where[1])
+        elif step[0] == "seek":
+            wanted[where] = sent[where] = int(str(step[2]))
+            if where in forgotten:
+                forgotten.remove(where)
+        elif step[0] == "forget" and len(wanted) > 1 and where in wanted:
+            del wanted[where]
+            sent.pop(where, None)
+            forgotten.append(where)
+        elif step[0] == "fetch":
+            response = ask(broker, sent, (session, epoch), forget=tuple(forgotten))
+            full = {where: told(data) for where, data in by_partition(ask(broker, wanted, (0, -1))).items()}
+            news = {where: told(data) for where, data in by_partition(response).items()}
+            assert response.session_id == session
+            for where, (code, high, start, _) in news.items():
+                known[where] = (code, high, start)
+            for where in forgotten:
+                known.pop(where, None)
+            assert known == {where: data[:3] for where, data in full.items()}
+            assert {w: d[3] for w, d in news.items() if d[3]} == {w: d[3] for w, d in full.items() if d[3]}
+            epoch += 1
+            sent.clear()
+            forgotten.clear()
+            # What failed once may succeed without a word from the consumer; it would seek before it goes on.
+            for where, data in known.items():
+                if data[0]:
+                    wanted[where] = sent[where] = 0
+    broker.stop()

@@ -1,0 +1,108 @@
+import pytest
+
+from protocol.errors import ErrorCode
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from tests.topics.broker import NOW_MS, Broker, batch
+from tests.topics.versions import all_of
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+
+
+@pytest.fixture
+def filled(broker: Broker) -> Broker:
+    """Times by offset: now, now + 10, now + 30, now + 20, now + 20."""
+    broker.create("orders", 2)
+    for delta in (0, 10, 30, 20, 20):
+        broker.produce("orders", batch(time_ms=NOW_MS + delta))
+    return broker
+
+
+def look_up(
+    broker: Broker,
+    timestamp: int,
+    *,
+    topic: str = "orders",
+    partition: int = 0,
+    epoch: int = -1,
+    version: int = 11,
+    times: int = 1,
+) -> ListOffsetsPartitionResponse:
+    wanted = ListOffsetsPartition(
+        partition_index=partition, current_leader_epoch=epoch, timestamp=timestamp, max_num_offsets=9
+    )
+    request = ListOffsetsRequest(
+        replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted] * times)]
+    )
+    response = broker.ask(request, ListOffsetsResponse, version)
+    (answer,) = response.topics[0].partitions
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "expected"),
+    [
+        (LATEST, (-1, 5)),
+        (EARLIEST, (-1, 0)),
+        (EARLIEST_LOCAL, (-1, 0)),
+        (MAX_TIMESTAMP, (NOW_MS + 30, 2)),
+        (LATEST_TIERED, (-1, -1)),
+        (PENDING_UPLOAD, (-1, -1)),
+        (0, (NOW_MS, 0)),
+        (NOW_MS, (NOW_MS, 0)),
+        (NOW_MS + 1, (NOW_MS + 10, 1)),
+        (NOW_MS + 11, (NOW_MS + 30, 2)),
+        (NOW_MS + 30, (NOW_MS + 30, 2)),
+        (NOW_MS + 31, (-1, -1)),
+    ],
+)
+def test_what_is_found(filled: Broker, timestamp: int, expected: tuple[int, int]) -> None:
+    answer = look_up(filled, timestamp)
+    assert answer.error_code == ErrorCode.NONE
+    assert (answer.timestamp, answer.offset) == expected
+    assert answer.leader_epoch == (0 if answer.offset >= 0 else -1)
+
+
+@pytest.mark.parametrize("version", [v for v in all_of(ListOffsetsRequest) if v > 0])
+def test_special_times_need_their_version(filled: Broker, version: int) -> None:
+    first = {
+        LATEST: 1,
+        EARLIEST: 1,
+        MAX_TIMESTAMP: 7,
+        EARLIEST_LOCAL: 8,
+        LATEST_TIERED: 9,
+        PENDING_UPLOAD: 11,
+    }
+    for timestamp, since in first.items():
+        expected = ErrorCode.NONE if version >= since else ErrorCode.UNSUPPORTED_VERSION
+        assert look_up(filled, timestamp, version=version).error_code == expected
+    assert look_up(filled, -7, version=version).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_an_empty_partition(filled: Broker) -> None:
+    assert look_up(filled, LATEST, partition=1).offset == 0
+    assert look_up(filled, EARLIEST, partition=1).offset == 0
+    assert look_up(filled, MAX_TIMESTAMP, partition=1).offset == -1
+    assert look_up(filled, 0, partition=1).offset == -1
+
+
+def test_refusals(filled: Broker) -> None:
+    assert look_up(filled, LATEST, topic="gone").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert look_up(filled, LATEST, partition=5).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert look_up(filled, LATEST, epoch=1).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert look_up(filled, LATEST, epoch=-2).error_code == ErrorCode.FENCED_LEADER_EPOCH
+    assert look_up(filled, LATEST, times=2).error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_version_0_lists_where_segments_begin(broker: Broker) -> None:
+    broker.create("orders", internal_segment_bytes="150")
+    broker.fill("orders", 4)
+    assert look_up(broker, LATEST, version=0).old_style_offsets == [4, 2, 0]
+    assert look_up(broker, EARLIEST, version=0).old_style_offsets == [0]
+    assert look_up(broker, 0, version=0).old_style_offsets == []
+    assert look_up(broker, MAX_TIMESTAMP, version=0).error_code == ErrorCode.UNSUPPORTED_VERSION
