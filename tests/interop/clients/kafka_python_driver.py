@@ -98,7 +98,8 @@ def consume(options: argparse.Namespace, commands: Commands) -> None:
         elif command and command[0] == "subscribe":
             consumer.subscribe(topics=command[1].split(","), listener=listener)
         try:
-            polled = consumer.poll(timeout_ms=50)
+            # Not shorter: a poll that runs out while its member joins can leave kafka-python 3.0 waiting for ever.
+            polled = consumer.poll(timeout_ms=500)
         except KafkaError as failure:
             _tell(failure)
             continue

@@ -39,7 +39,8 @@ def _command(options: argparse.Namespace) -> list[str]:
     }
     if options.instance_id:
         settings["group.instance.id"] = options.instance_id
-    command = [kcat, "-b", options.bootstrap, "-u", "-f", _RECORD_FORMAT]
+    # -E: carry on while the broker is away.
+    command = [kcat, "-b", options.bootstrap, "-E", "-u", "-f", _RECORD_FORMAT]
     for name, value in settings.items():
         command += ["-X", f"{name}={value}"]
     return [*command, "-G", options.group, *([f"^{options.pattern}"] if options.pattern else options.topics)]
@@ -49,7 +50,9 @@ def _tell_rebalances(lines: IO[str]) -> None:
     owned: set[Partition] = set()
     for line in lines:
         found = _REBALANCED.match(line.strip())
-        if found is None:
+        if found is None and line.startswith("% Reached end"):
+            continue
+        elif found is None:
             sys.stderr.write(line)
             continue
         named = {(topic, int(number)) for topic, number in _PARTITION.findall(found["named"])}
