@@ -1,0 +1,29 @@
+"""`python -m tests.simulation --seed N --steps M`: one run, a line for each thing that happens."""
+
+import argparse
+import sys
+
+from tests.simulation.run import Failed, Simulation
+
+
+def main() -> int:
+    """Run one seed, or several; 1 when a rule was broken."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1, help="decides everything that happens")
+    parser.add_argument("--steps", type=int, default=1_500, help="how much happens before it becomes quiet")
+    parser.add_argument(
+        "--seeds", type=int, default=1, help="run so many seeds from --seed on, without lines"
+    )
+    arguments = parser.parse_args()
+    for seed in range(arguments.seed, arguments.seed + arguments.seeds):
+        try:
+            Simulation(seed, show=print if arguments.seeds == 1 else None).run(arguments.steps)
+        except Failed as failed:
+            print(failed if arguments.seeds > 1 else str(failed).splitlines()[-1])
+            return 1
+    print(f"seeds {arguments.seed} to {arguments.seed + arguments.seeds - 1}: every rule held")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,299 @@
+"""What must never happen, whatever fails: checked at every step.
+
+1. A request is answered exactly once, or never when the member's next one took its place.
+2. A generation has one leader, as told to members.
+3. Generations, as told to members, do not fall while the group lives, not even over a reload: one whose
+   assignment was handed out is not handed out again.
+4. In one generation no partition is given to two members.
+5. A commit that was acknowledged is not lost: a fetch shows it or a later one. What a fetch showed once, it does
+   not take back. Nothing is shown that nobody committed.
+6. The durable state is what the log says: after every outcome, and for every prefix that is loaded.
+7. An offset goes only by request, with its topic, or when it is old enough.
+8. The core's own invariants.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from coordinator.group.config import GroupConfig
+from coordinator.group.invariants import check_invariants
+from coordinator.group.outcome import Now, Outcome, Record, TimerKey
+from coordinator.group.requests import FetchOffsets, TopicsDeleted
+from coordinator.group.shard import Shard
+from protocol.consumer_protocol import decode_assignment
+from protocol.messages.delete_groups import DeleteGroupsRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from protocol.messages.offset_fetch import OffsetFetchResponseGroup
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from protocol.records import GroupMetadataKey, OffsetCommitKey
+from tests.simulation.disk import Disk
+
+Place: TypeAlias = tuple[str, str, int]
+
+
+class Violation(AssertionError):
+    """Something happened that must not."""
+
+
+def demand(holds: bool, what: str) -> None:
+    """Violation unless it holds."""
+    if not holds:
+        raise Violation(what)
+
+
+@dataclass
+class History:
+    """What was committed for one partition of one group, in the order in which the core took it."""
+
+    orders: dict[int, int] = field(default_factory=dict)
+    removed: int = 0
+    promised: int = 0
+
+
+@dataclass
+class Asked:
+    """A request that awaits its answer; `promised` is what a fetch may not fall behind."""
+
+    message: Any
+    order: int = 0
+    promised: dict[Place, int] = field(default_factory=dict)
+
+
+class Checks:
+    """Listens to one run."""
+
+    def __init__(self, config: GroupConfig) -> None:
+        self._config = config
+        self._shadow = Shard(config)
+        self._prints: list[int] = []
+        self._asked: dict[int, Asked] = {}
+        self._answered: set[int] = set()
+        self._replaced: set[int] = set()
+        self._parked: dict[tuple[type, str, str], int] = {}
+        self._order = 0
+        self._histories: defaultdict[Place, History] = defaultdict(History)
+        self._identities: dict[tuple[str, str], str] = {}
+        self._lives: defaultdict[str, int] = defaultdict(int)
+        self._incarnation = 0
+        self._leaders: dict[tuple[int, str, int, int], str] = {}
+        self._told: dict[tuple[int, str, int], int] = {}
+        self._assigned_generation: dict[tuple[str, int], int] = {}
+        self._owners: dict[tuple[str, int, int, str, int], str] = {}
+
+    # --- what the shell tells
+
+    def asked(self, waiter: int, message: Any) -> None:
+        """A request goes into the core."""
+        demand(waiter not in self._asked, f"waiter {waiter} is used twice")
+        self._order += 1
+        entry = Asked(message, self._order)
+        if isinstance(message, FetchOffsets):
+            entry.promised = {place: history.promised for place, history in self._histories.items()}
+        self._asked[waiter] = entry
+
+    def happened(self, cause: Any, waiter: int, outcome: Outcome, shard: Shard, disk: Disk, now: Now) -> None:
+        """An outcome came out and its records were appended."""
+        check_invariants(shard)
+        for to, message in outcome.replies:
+            self._answer(to, message)
+        if waiter and waiter not in self._answered:
+            self._park(waiter, cause)
+        if isinstance(cause, OffsetCommitRequest):
+            self._take_commits(self._asked[waiter], outcome.replies[0][1])
+        for record in outcome.records:
+            if record.value is None:
+                self._removal(cause, record, now)
+            self._shadow.replay(record)
+        if outcome.records:
+            demand(self._shadow.durable_state == shard.durable_state, "live state is not what the log says")
+            self._prints.append(fingerprint(shard))
+            demand(len(self._prints) == disk.end, "the disk has another number of batches")
+
+    def released(self, waiter: int, message: Any) -> None:
+        """An answer is about to leave the process."""
+        asked = self._asked.pop(waiter)
+        match message:
+            case JoinGroupResponse() if message.error_code == 0:
+                self._check_join(asked.message, message)
+            case SyncGroupResponse() if message.error_code == 0:
+                self._check_sync(asked.message, message)
+            case OffsetCommitResponse():
+                self._promise_commits(asked, message)
+            case OffsetDeleteResponse() if message.error_code == 0:
+                self._promise_removals(asked, message)
+            case OffsetFetchResponseGroup():
+                self._check_fetch(asked, message)
+
+    def unloaded(self, answers: list[tuple[int, Any]]) -> None:
+        """The partition was given up: everybody who was parked is told."""
+        for waiter, message in answers:
+            self._answer(waiter, message)
+        silent = set(self._asked) - self._answered - self._replaced
+        demand(not silent, f"unload forgot {[type(self._asked[w].message).__name__ for w in silent]}")
+
+    def forget(self) -> None:
+        """The process lost its soft state."""
+        self._asked.clear()
+        self._answered.clear()
+        self._replaced.clear()
+        self._parked.clear()
+        self._incarnation += 1
+
+    def loaded(self, shard: Shard, disk: Disk) -> None:
+        """The log, or what is left of it, was read into a new core."""
+        del self._prints[disk.end :]
+        if self._prints:
+            demand(fingerprint(shard) == self._prints[-1], "loading a prefix gives another state")
+        self._shadow = Shard(self._config)
+        for record in disk.load():
+            self._shadow.replay(record)
+
+    def quiet(self, disk: Disk) -> None:
+        """Nothing goes wrong any more and all had time: nobody waits, and prefixes load to what was."""
+        silent = set(self._asked) - self._answered - self._replaced
+        demand(not silent, f"never answered: {[self._asked[waiter].message for waiter in silent]}")
+        for end in {1, len(self._prints) // 2, len(self._prints)} - {0}:
+            shard = Shard(self._config)
+            for record in disk.load(end):
+                shard.replay(record)
+            demand(fingerprint(shard) == self._prints[end - 1], f"the first {end} batches give another state")
+
+    # --- answers
+
+    def _answer(self, waiter: int, message: Any) -> None:
+        demand(waiter in self._asked, f"{type(message).__name__} for {waiter}, which did not ask")
+        demand(waiter not in self._answered, f"{type(message).__name__} is a second answer for {waiter}")
+        self._answered.add(waiter)
+
+    def _park(self, waiter: int, cause: Any) -> None:
+        demand(isinstance(cause, JoinGroupRequest | SyncGroupRequest), f"{cause} is parked")
+        if not cause.member_id:
+            return
+        key = (type(cause), cause.group_id, cause.member_id)
+        before = self._parked.get(key)
+        if before is not None and before not in self._answered:
+            self._replaced.add(before)
+        self._parked[key] = waiter
+
+    # --- members
+
+    def _identity(self, group_id: str, member_id: str) -> str:
+        """A static member is its instance, whatever its id at the time."""
+        return self._identities.get((group_id, member_id), member_id)
+
+    def _check_join(self, request: JoinGroupRequest, response: JoinGroupResponse) -> None:
+        group_id, generation = request.group_id, response.generation_id
+        if request.group_instance_id is not None:
+            self._identities[group_id, response.member_id] = request.group_instance_id
+        life = self._lives[group_id]
+        told = (self._incarnation, group_id, life)
+        demand(
+            generation >= self._told.get(told, 0), f"{group_id}: generation {generation} after a later one"
+        )
+        self._told[told] = generation
+        assigned = self._assigned_generation.get((group_id, life), 0)
+        demand(generation >= assigned, f"{group_id}: generation {generation} after {assigned} was assigned")
+        demand(bool(response.members) <= (response.leader == response.member_id), "a follower sees members")
+        if response.leader == response.member_id:
+            leader = self._identity(group_id, response.member_id)
+            known = self._leaders.setdefault((*told, generation), leader)
+            demand(known == leader, f"{group_id}: generation {generation} is led by {known} and {leader}")
+
+    def _check_sync(self, request: SyncGroupRequest, response: SyncGroupResponse) -> None:
+        group_id, generation = request.group_id, request.generation_id
+        if request.group_instance_id is not None:
+            self._identities[group_id, request.member_id] = request.group_instance_id
+        life = self._lives[group_id]
+        before = self._assigned_generation.get((group_id, life), 0)
+        demand(generation >= before, f"{group_id}: assignment of {generation} after that of {before}")
+        self._assigned_generation[group_id, life] = generation
+        if not response.assignment:
+            return
+        member = self._identity(group_id, request.member_id)
+        for topic in decode_assignment(response.assignment).assigned_partitions:
+            for partition in topic.partitions:
+                place = (group_id, life, generation, topic.topic, partition)
+                owner = self._owners.setdefault(place, member)
+                demand(owner == member, f"{place} is given to {owner} and {member}")
+
+    # --- offsets
+
+    def _take_commits(self, asked: Asked, response: OffsetCommitResponse) -> None:
+        """Accepted: a fetch may show these, acknowledged or not."""
+        for place, offset in _accepted(asked.message, response):
+            self._histories[place].orders[offset] = asked.order
+
+    def _promise_commits(self, asked: Asked, response: OffsetCommitResponse) -> None:
+        """Acknowledged: from now on a fetch shows these or something later."""
+        for place, _ in _accepted(asked.message, response):
+            history = self._histories[place]
+            history.promised = max(history.promised, asked.order)
+
+    def _promise_removals(self, asked: Asked, response: OffsetDeleteResponse) -> None:
+        for topic in response.topics:
+            for partition in topic.partitions:
+                history = self._histories[asked.message.group_id, topic.name, partition.partition_index]
+                if partition.error_code == 0:
+                    history.removed = max(history.removed, asked.order)
+                    history.promised = max(history.promised, asked.order)
+
+    def _check_fetch(self, asked: Asked, response: OffsetFetchResponseGroup) -> None:
+        for topic in response.topics:
+            for partition in topic.partitions:
+                place = (response.group_id, topic.name, partition.partition_index)
+                self._check_shown(place, partition.committed_offset, asked)
+
+    def _check_shown(self, place: Place, offset: int, asked: Asked) -> None:
+        history = self._histories[place]
+        promised = asked.promised.get(place, 0)
+        if offset == -1:
+            demand(history.removed >= promised, f"{place}: an acknowledged commit is lost")
+            return
+        demand(offset in history.orders, f"{place}: nobody committed {offset}")
+        order = history.orders[offset]
+        demand(order >= promised, f"{place}: {offset} is older than what was acknowledged or shown")
+        history.promised = max(history.promised, order)
+
+    def _removal(self, cause: Any, record: Record, now: Now) -> None:
+        """A tombstone: whose doing is it, and if the sweep's, was it time?"""
+        self._order += 1
+        key = record.key
+        if isinstance(key, GroupMetadataKey):
+            self._lives[key.group] += 1
+            return
+        by_request = isinstance(cause, OffsetDeleteRequest | DeleteGroupsRequest | TopicsDeleted)
+        demand(by_request or isinstance(cause, TimerKey), f"{cause} removes an offset")
+        demand(by_request or self._is_old(key, now.wall_ms), f"{key} went before its time")
+        self._histories[key.group, key.topic, key.partition].removed = self._order
+
+    def _is_old(self, key: OffsetCommitKey, wall_ms: int) -> bool:
+        """Whether an offset's retention is over, counted from its commit or from when its group emptied."""
+        durable = self._shadow.durable_state
+        committed = durable.offset(key.group, key.topic, key.partition)
+        demand(committed is not None, f"{key} is removed but was not there")
+        assert committed is not None
+        if committed.expire_timestamp != -1:
+            return wall_ms >= committed.expire_timestamp
+        since = [committed.commit_timestamp]
+        group = durable.groups.get(key.group)
+        if group is not None and not group.members:
+            since.append(group.current_state_timestamp)
+        return wall_ms - min(since) >= self._config.offsets_retention_ms
+
+
+def _accepted(request: OffsetCommitRequest, response: OffsetCommitResponse) -> Iterator[tuple[Place, int]]:
+    """The partitions of a commit that were taken, with their offsets."""
+    for topic, answer in zip(request.topics, response.topics, strict=True):
+        for partition, result in zip(topic.partitions, answer.partitions, strict=True):
+            if result.error_code == 0:
+                place = (request.group_id, topic.name, partition.partition_index)
+                yield place, partition.committed_offset
+
+
+def fingerprint(shard: Shard) -> int:
+    """A number that stands for the durable state."""
+    return hash(repr(shard.durable_state))
