@@ -1,0 +1,1 @@
+"""What operators ask for: list, describe and delete groups."""

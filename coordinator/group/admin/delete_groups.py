@@ -1,0 +1,28 @@
+"""DeleteGroups: remove empty groups. Source: Kafka's GroupCoordinatorShard.deleteGroups."""
+
+from coordinator.group.groups import Groups
+from coordinator.group.outcome import Context
+from coordinator.group.removal import remove_group
+from coordinator.group.state import DEAD, EMPTY
+from coordinator.group.turn import Turn
+from protocol.errors import ErrorCode
+from protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+
+
+def delete_groups(groups: Groups, request: DeleteGroupsRequest, context: Context, turn: Turn) -> None:
+    """Answer a DeleteGroups with a DeleteGroupsResponse: a result for each different id, in their order."""
+    results = [
+        DeletableGroupResult(group_id=group_id, error_code=_delete(groups, group_id, turn))
+        for group_id in dict.fromkeys(request.groups_names)
+    ]
+    turn.reply(context.waiter, DeleteGroupsResponse(results=results))
+
+
+def _delete(groups: Groups, group_id: str, turn: Turn) -> ErrorCode:
+    group = groups.find_classic(group_id)
+    if group is None or group.state is DEAD:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    if group.state is not EMPTY:
+        return ErrorCode.NON_EMPTY_GROUP
+    remove_group(groups, group, "request", turn)
+    return ErrorCode.NONE

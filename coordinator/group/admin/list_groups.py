@@ -1,0 +1,33 @@
+"""ListGroups: the groups of a shard. Source: Kafka's GroupMetadataManager.listGroups (KIP-518, KIP-848)."""
+
+from coordinator.group.groups import Groups
+from coordinator.group.outcome import Context
+from coordinator.group.turn import Turn
+from protocol.errors import ErrorCode
+from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+
+def list_groups(groups: Groups, request: ListGroupsRequest, context: Context, turn: Turn) -> None:
+    """Answer a ListGroups with a ListGroupsResponse. A filter without entries lets everything through; a
+    name that is no state or type matches nothing; case and blanks do not count."""
+    states = _normalised(request.states_filter)
+    types = _normalised(request.types_filter)
+    listed = []
+    for group in groups.all():
+        group_type = groups.type_of(group.group_id)
+        assert group_type is not None, group.group_id
+        state = group.state.value
+        if (not states or state.lower() in states) and (not types or group_type.lower() in types):
+            listed.append(
+                ListedGroup(
+                    group_id=group.group_id,
+                    protocol_type=group.protocol_type or "",
+                    group_state=state,
+                    group_type=group_type,
+                )
+            )
+    turn.reply(context.waiter, ListGroupsResponse(error_code=ErrorCode.NONE, groups=listed))
+
+
+def _normalised(names: list[str]) -> frozenset[str]:
+    return frozenset(name.strip().lower() for name in names)

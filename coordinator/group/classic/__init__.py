@@ -1,0 +1,1 @@
+"""Classic consumer groups: the protocol of JoinGroup, SyncGroup, Heartbeat and LeaveGroup."""

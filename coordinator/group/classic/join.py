@@ -1,0 +1,196 @@
+"""JoinGroup: who may enter, who gets an id first, and who causes a rebalance.
+
+The checks come in Kafka's order, since clients act on the first error: group id, session timeout, does the
+group exist, is there room, do the protocols fit, is the sender who it says it is. Only then does anything
+change. Source: Kafka's GroupMetadataManager, classicGroupJoin.
+"""
+
+from sys import intern
+from typing import Final
+
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.joining import Join, park, read_join, shared_protocols, update_member
+from coordinator.group.classic.member import Member
+from coordinator.group.classic.rebalance import rebalance_or_complete_join
+from coordinator.group.classic.record import new_group_record
+from coordinator.group.classic.removal import remove_member
+from coordinator.group.classic.responses import join_error, join_success
+from coordinator.group.classic.session_timer import forget_pending, heartbeat_key, restart_session
+from coordinator.group.classic.static_member import replace_static_member
+from coordinator.group.classic.validation import validate_member
+from coordinator.group.config import NEW_MEMBER_JOIN_TIMEOUT_MS
+from coordinator.group.events import MemberIdRequired, MemberJoined, RebalanceCause
+from coordinator.group.groups import Groups
+from coordinator.group.outcome import Context
+from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
+from coordinator.group.turn import Turn
+from protocol.errors import ErrorCode
+from protocol.messages.join_group import JoinGroupRequest
+
+REQUIRES_MEMBER_ID_VERSION: Final = 4
+
+
+def join_group(groups: Groups, request: JoinGroupRequest, context: Context, turn: Turn) -> None:
+    """Answer a JoinGroup with a JoinGroupResponse, or park it until the join phase ends."""
+    join = read_join(request, context)
+    config = groups.config
+    if not request.group_id:
+        join.refuse(ErrorCode.INVALID_GROUP_ID, turn, member_id=request.member_id, state="")
+    elif not (
+        config.group_min_session_timeout_ms
+        <= request.session_timeout_ms
+        <= config.group_max_session_timeout_ms
+    ):
+        join.refuse(ErrorCode.INVALID_SESSION_TIMEOUT, turn, member_id=request.member_id, state="")
+    else:
+        _join_classic(groups, join, turn)
+
+
+def _join_classic(groups: Groups, join: Join, turn: Turn) -> None:
+    request = join.request
+    group = groups.find_classic(request.group_id)
+    if group is None:
+        if request.member_id:
+            join.refuse(ErrorCode.UNKNOWN_MEMBER_ID, turn, member_id=request.member_id, state="")
+            return
+        group = groups.create_classic(intern(request.group_id), turn.now.wall_ms)
+        turn.write(new_group_record(group))
+    if not _has_room_for(groups, group, request.member_id):
+        _expel(group, request.member_id, turn)
+        join.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, turn, member_id="", state=group.state.value)
+    elif group.state is DEAD:
+        join.refuse(
+            ErrorCode.COORDINATOR_NOT_AVAILABLE, turn, member_id=request.member_id, state=group.state.value
+        )
+    elif not group.supports_protocols(request.protocol_type, join.protocols):
+        join.refuse(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            turn,
+            member_id=request.member_id,
+            state=group.state.value,
+        )
+    elif request.member_id:
+        _join_known(groups, group, join, turn)
+    else:
+        _join_unknown(groups, group, join, turn)
+
+
+def _has_room_for(groups: Groups, group: ClassicGroup, member_id: str) -> bool:
+    """Whether group.max.size admits the sender. While members rejoin, those that have count, and not all
+    that there are: so the last to come are sent away when the limit was lowered."""
+    max_size = groups.config.group_max_size
+    if group.state is EMPTY or group.state is DEAD:
+        return True
+    if group.state is PREPARING_REBALANCE:
+        member = group.members.get(member_id)
+        return (member is not None and member.is_awaiting_join) or group.awaiting_join < max_size
+    return member_id in group.members or len(group.members) < max_size
+
+
+def _expel(group: ClassicGroup, member_id: str, turn: Turn) -> None:
+    if member_id in group.pending_members:
+        forget_pending(group, member_id, turn)
+    elif member_id in group.members:
+        remove_member(group, group.members[member_id], turn)
+
+
+def _join_unknown(groups: Groups, group: ClassicGroup, join: Join, turn: Turn) -> None:
+    """A sender without a member id: it gets one."""
+    request, context = join.request, join.context
+    assert len(context.new_member_uuid) == 36, context.new_member_uuid
+    instance_id = request.group_instance_id
+    prefix = context.client_id if instance_id is None else instance_id
+    member_id = f"{prefix}-{context.new_member_uuid}"
+    if instance_id is not None and instance_id in group.static_members:
+        replace_static_member(groups, group, join, member_id, turn)
+    elif instance_id is not None or context.api_version < REQUIRES_MEMBER_ID_VERSION:
+        _add_member(groups, group, join, member_id, turn)
+    else:
+        deadline_ms = turn.now.monotonic_ms + request.session_timeout_ms
+        group.pending_members[member_id] = deadline_ms
+        turn.arm(heartbeat_key(group, member_id), deadline_ms)
+        turn.tell(MemberIdRequired(group.group_id, member_id, group.state.value))
+        turn.reply(context.waiter, join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id, context.api_version))
+
+
+def _join_known(groups: Groups, group: ClassicGroup, join: Join, turn: Turn) -> None:
+    """A sender with a member id: a pending member, or one that rejoins."""
+    request = join.request
+    member_id, state = request.member_id, group.state
+    if member_id in group.pending_members:
+        if request.group_instance_id is not None:
+            # Ids are only pending for dynamic members: Kafka takes this for a broken server, and says so.
+            join.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, turn, member_id="", state=state.value)
+        else:
+            _add_member(groups, group, join, member_id, turn)
+        return
+    error = validate_member(group, member_id, request.group_instance_id, "join-group", turn)
+    if error is not ErrorCode.NONE:
+        join.refuse(error, turn, member_id=member_id, state=state.value)
+        return
+    assert state is not EMPTY, "an empty group has no members"
+    member = group.members[member_id]
+    changed = member.protocols != join.protocols
+    leads = member_id == group.leader_id
+    if state is PREPARING_REBALANCE:
+        _rejoin(groups, group, member, join, f"Member {member_id} is joining group", turn)
+    elif changed and not (state is STABLE and leads):
+        _rejoin(groups, group, member, join, f"Updating metadata for member {member_id}", turn)
+    elif state is STABLE and leads:
+        # The leader may know of changes that its metadata does not show, such as new partitions.
+        _rejoin(groups, group, member, join, f"Leader {member_id} re-joining group", turn)
+    else:
+        # It missed the answer, or has lost nothing by asking again: the generation stands.
+        assert group.leader_id is not None, group.group_id
+        with_members = leads and state is COMPLETING_REBALANCE
+        turn.reply(
+            join.context.waiter,
+            join_success(group, member_id, with_members=with_members, leader=group.leader_id),
+        )
+
+
+def _rejoin(groups: Groups, group: ClassicGroup, member: Member, join: Join, reason: str, turn: Turn) -> None:
+    """A member comes (again) to the join phase, or starts one."""
+    leads = member.member_id == group.leader_id and group.state is STABLE
+    cause = RebalanceCause.LEADER_REJOINED if leads else RebalanceCause.METADATA_CHANGED
+    sentence = f"{reason} during {group.state.value}; client reason: {join.reason}"
+    update_member(group, member, join)
+    park(group, member, join.context, turn)
+    rebalance_or_complete_join(groups, group, cause, sentence, turn)
+
+
+def _add_member(groups: Groups, group: ClassicGroup, join: Join, member_id: str, turn: Turn) -> None:
+    request, context = join.request, join.context
+    member = Member(
+        member_id,
+        request.group_instance_id,
+        intern(context.client_id),
+        intern(context.client_host),
+        request.session_timeout_ms,
+        join.rebalance_timeout_ms,
+        shared_protocols(group, join.protocols),
+    )
+    member.is_new = True
+    was_pending = member_id in group.pending_members
+    if was_pending:
+        member.timer_deadline_ms = group.pending_members[member_id]
+    state = group.state
+    group.add(member, request.protocol_type)
+    park(group, member, context, turn)
+    if state is PREPARING_REBALANCE and group.initial_join is not None:
+        group.new_member_added = True
+    restart_session(group, member, turn, NEW_MEMBER_JOIN_TIMEOUT_MS)
+    turn.tell(
+        MemberJoined(
+            group.group_id,
+            member_id,
+            request.group_instance_id,
+            member.client_id,
+            member.client_host,
+            state.value,
+            was_pending,
+        )
+    )
+    instance = "null" if request.group_instance_id is None else request.group_instance_id
+    reason = f"Adding new member {member_id} with group instance id {instance}; client reason: {join.reason}"
+    rebalance_or_complete_join(groups, group, RebalanceCause.MEMBER_JOINED, reason, turn)

@@ -1,0 +1,85 @@
+"""A JoinGroup on its way through the core."""
+
+from dataclasses import dataclass
+from sys import intern
+from typing import Final
+
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.member import NOT_PROVIDED, Member, Protocols
+from coordinator.group.classic.responses import join_error
+from coordinator.group.events import JoinRefused
+from coordinator.group.outcome import Context
+from coordinator.group.turn import Turn
+from protocol.errors import ErrorCode
+from protocol.messages.join_group import JoinGroupRequest
+
+REBALANCE_TIMEOUT_VERSION: Final = 1
+
+
+@dataclass(slots=True)
+class Join:
+    """A JoinGroup request with what belongs to it: who sends it, and its fields in the form in which a
+    member keeps them."""
+
+    request: JoinGroupRequest
+    context: Context
+    protocols: Protocols
+    rebalance_timeout_ms: int
+
+    @property
+    def reason(self) -> str:
+        """Why the client joins, in its own words (KIP-800)."""
+        return self.request.reason or NOT_PROVIDED
+
+    def refuse(self, error: ErrorCode, turn: Turn, *, member_id: str, state: str) -> None:
+        """Answer with an error."""
+        turn.reply(self.context.waiter, join_error(error, member_id, self.context.api_version))
+        turn.tell(
+            JoinRefused(
+                self.request.group_id,
+                self.request.member_id,
+                self.request.group_instance_id,
+                error,
+                state,
+            )
+        )
+
+
+def read_join(request: JoinGroupRequest, context: Context) -> Join:
+    """The request in the core's form. Of protocols with one name the first counts; v0 has no rebalance
+    timeout, the session timeout serves for it."""
+    protocols: dict[str, bytes] = {}
+    for protocol in request.protocols:
+        protocols.setdefault(intern(protocol.name), protocol.metadata)
+    has_timeout = context.api_version >= REBALANCE_TIMEOUT_VERSION
+    return Join(
+        request,
+        context,
+        tuple(protocols.items()),
+        request.rebalance_timeout_ms if has_timeout else request.session_timeout_ms,
+    )
+
+
+def update_member(group: ClassicGroup, member: Member, join: Join) -> None:
+    """Take over what a member says of itself when it rejoins."""
+    group.update_protocols(member, shared_protocols(group, join.protocols))
+    member.rebalance_timeout_ms = join.rebalance_timeout_ms
+    member.session_timeout_ms = join.request.session_timeout_ms
+
+
+def park(group: ClassicGroup, member: Member, context: Context, turn: Turn) -> None:
+    """Withhold the answer to a member's JoinGroup until the join phase ends."""
+    superseded = group.park_join(member, context.waiter, context.api_version)
+    if superseded is not None:
+        # Kafka never answers it, which keeps its connection waiting; this tells whoever listens to rejoin.
+        turn.reply(
+            superseded,
+            join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id, context.api_version),
+        )
+
+
+def shared_protocols(group: ClassicGroup, protocols: Protocols) -> Protocols:
+    """The leader's protocols when they are the same: most members of a group send the same bytes."""
+    if group.leader_id is not None and group.members[group.leader_id].protocols == protocols:
+        return group.members[group.leader_id].protocols
+    return protocols

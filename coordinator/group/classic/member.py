@@ -1,0 +1,98 @@
+"""A member of a classic group."""
+
+from typing import Final, TypeAlias
+
+Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
+"""Names and metadata of the assignors that a member supports, in the order of its preference."""
+
+NOT_PROVIDED: Final = "not provided"
+NO_METADATA: Final = b""
+
+
+class Member:
+    """Who it is, what it supports, what it was assigned, and what it waits for.
+
+    `join_waiter` and `sync_waiter` are the parked JoinGroup and SyncGroup (`join_version` the API version
+    of the former). `session_deadline_ms` is when the member counts as lost unless it is heard before;
+    `timer_deadline_ms` is when the timer outside will fire, which may be earlier: a heartbeat moves only
+    the former, and the timer is set anew when it fires too early. None: no timer is set. Times are
+    monotonic. `is_new`: it has not yet been through a join phase."""
+
+    __slots__ = (
+        "assignment",
+        "client_host",
+        "client_id",
+        "group_instance_id",
+        "is_new",
+        "join_version",
+        "join_waiter",
+        "member_id",
+        "protocols",
+        "rebalance_timeout_ms",
+        "session_deadline_ms",
+        "session_timeout_ms",
+        "sync_waiter",
+        "timer_deadline_ms",
+    )
+
+    def __init__(
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        client_id: str,
+        client_host: str,
+        session_timeout_ms: int,
+        rebalance_timeout_ms: int,
+        protocols: Protocols,
+        assignment: bytes = b"",
+    ) -> None:
+        assert member_id, "a member has an id"
+        self.member_id = member_id
+        self.group_instance_id = group_instance_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.session_timeout_ms = session_timeout_ms
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.protocols = protocols
+        self.assignment = assignment
+        self.is_new = False
+        self.join_waiter: int | None = None
+        self.join_version = 0
+        self.sync_waiter: int | None = None
+        self.session_deadline_ms = 0
+        self.timer_deadline_ms: int | None = None
+
+    @property
+    def is_static(self) -> bool:
+        """Whether it keeps its place over a restart (KIP-345)."""
+        return self.group_instance_id is not None
+
+    @property
+    def is_awaiting_join(self) -> bool:
+        """Whether its JoinGroup is parked."""
+        return self.join_waiter is not None
+
+    @property
+    def is_awaiting_sync(self) -> bool:
+        """Whether its SyncGroup is parked."""
+        return self.sync_waiter is not None
+
+    @property
+    def is_exempt_from_session(self) -> bool:
+        """Whether it cannot expire because the coordinator owes it an answer. A new member can: its first
+        join may take no longer than the new member's join timeout."""
+        return not self.is_new and (self.is_awaiting_join or self.is_awaiting_sync)
+
+    def metadata_for(self, protocol_name: str) -> bytes:
+        """Its metadata for one protocol, which it must support."""
+        for name, metadata in self.protocols:
+            if name == protocol_name:
+                return metadata
+        raise AssertionError(f"{self.member_id} does not support {protocol_name}")
+
+    def vote(self, candidates: dict[str, None]) -> str:
+        """The first of the candidates in the member's own order."""
+        for name, _ in self.protocols:
+            if name in candidates:
+                return name
+        raise AssertionError(f"{self.member_id} supports none of {list(candidates)}")

@@ -1,0 +1,104 @@
+"""The group's records in `__consumer_offsets`, and the group from them."""
+
+from sys import intern
+
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.member import Member
+from coordinator.group.outcome import Record
+from coordinator.group.state import STABLE
+from protocol.records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+
+NO_TIMESTAMP = -1
+
+
+def group_metadata_record(group: ClassicGroup) -> Record:
+    """The group as it stands. The timestamp is when it entered its present state."""
+    return Record(GroupMetadataKey(group=group.group_id), group_metadata(group))
+
+
+def new_group_record(group: ClassicGroup) -> Record:
+    """What Kafka writes when a JoinGroup created the group: generation 0 of nobody, whatever the request
+    went on to do."""
+    assert group.generation_id == 0, group.generation_id
+    value = GroupMetadataValue(
+        protocol_type="",
+        generation=0,
+        protocol=None,
+        leader=None,
+        current_state_timestamp=_timestamp(group),
+        members=[],
+    )
+    return Record(GroupMetadataKey(group=group.group_id), value)
+
+
+def group_tombstone(group: ClassicGroup) -> Record:
+    """The group is gone."""
+    return Record(GroupMetadataKey(group=group.group_id), None)
+
+
+def group_metadata(group: ClassicGroup) -> GroupMetadataValue:
+    """The durable part of the group: a member's subscription is that for the selected protocol."""
+    name = group.protocol_name
+    assert (name is not None) == bool(group.members), (group.group_id, name)
+    return GroupMetadataValue(
+        protocol_type=group.protocol_type or "",
+        generation=group.generation_id,
+        protocol=name,
+        leader=group.leader_id,
+        current_state_timestamp=_timestamp(group),
+        members=[
+            MemberMetadata(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout=member.rebalance_timeout_ms,
+                session_timeout=member.session_timeout_ms,
+                subscription=member.metadata_for(name or ""),
+                assignment=member.assignment,
+            )
+            for member in group.members.values()
+        ],
+    )
+
+
+def restore_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
+    """The group that a record describes: Stable with members, else Empty. A rebalance that was going on
+    was not written and is forgotten. ValueError when the record cannot be of a group."""
+    recorded_ms = value.current_state_timestamp
+    group = ClassicGroup(group_id, None if recorded_ms == NO_TIMESTAMP else recorded_ms)
+    group.generation_id = value.generation
+    group.protocol_type = value.protocol_type or None
+    if value.members and value.protocol is None:
+        raise ValueError(f"group {group_id} has members but no protocol")
+    for metadata in value.members:
+        member = _restore_member(metadata, value.protocol or "")
+        if member.member_id in group.members or member.group_instance_id in group.static_members:
+            raise ValueError(f"group {group_id} has member {member.member_id} or its instance id twice")
+        group.add(member, value.protocol_type)
+    if value.members:
+        group.state = STABLE
+        group.protocol_name = value.protocol
+        if value.leader in group.members:
+            group.leader_id = value.leader
+    return group
+
+
+def _restore_member(metadata: MemberMetadata, protocol_name: str) -> Member:
+    has_timeout = metadata.rebalance_timeout != -1
+    if not metadata.member_id:
+        raise ValueError("a member has no id")
+    return Member(
+        metadata.member_id,
+        metadata.group_instance_id,
+        intern(metadata.client_id),
+        intern(metadata.client_host),
+        metadata.session_timeout,
+        metadata.rebalance_timeout if has_timeout else metadata.session_timeout,
+        ((intern(protocol_name), metadata.subscription),),
+        metadata.assignment,
+    )
+
+
+def _timestamp(group: ClassicGroup) -> int:
+    return NO_TIMESTAMP if group.state_timestamp_ms is None else group.state_timestamp_ms

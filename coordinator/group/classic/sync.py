@@ -1,0 +1,108 @@
+"""SyncGroup: the leader hands in the assignment, every member gets its part.
+
+Source: Kafka's GroupMetadataManager, classicGroupSync.
+"""
+
+from typing import Final
+
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.member import Member
+from coordinator.group.classic.rebalance import synced
+from coordinator.group.classic.record import group_metadata_record
+from coordinator.group.classic.responses import sync_error, sync_success
+from coordinator.group.classic.session_timer import restart_session
+from coordinator.group.classic.validation import validate_member
+from coordinator.group.events import AssignmentApplied, AssignmentReceived
+from coordinator.group.groups import Groups
+from coordinator.group.outcome import Context
+from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
+from coordinator.group.turn import Turn
+from protocol.errors import ErrorCode
+from protocol.messages.sync_group import SyncGroupRequest
+
+PROTOCOL_REQUIRED_VERSION: Final = 5
+
+
+def sync_group(groups: Groups, request: SyncGroupRequest, context: Context, turn: Turn) -> None:
+    """Answer a SyncGroup with a SyncGroupResponse, or park it until the leader has handed in the
+    assignment."""
+    error = _refusal_before_group(request, context.api_version)
+    group = groups.find_classic(request.group_id)
+    if error is ErrorCode.NONE and (group is None or group.state is EMPTY):
+        error = ErrorCode.UNKNOWN_MEMBER_ID
+    if error is ErrorCode.NONE and group is not None:
+        error = _refusal(group, request, turn)
+    if error is not ErrorCode.NONE:
+        turn.reply(context.waiter, sync_error(error))
+        return
+    assert group is not None, request.group_id
+    member = group.members[request.member_id]
+    synced(group, member, turn)
+    if group.state is STABLE:
+        turn.reply(context.waiter, sync_success(group, member))
+        restart_session(group, member, turn)
+        return
+    assert group.state is COMPLETING_REBALANCE, group.state
+    if member.sync_waiter is not None:
+        # Kafka never answers the earlier one; see the same case of JoinGroup.
+        turn.reply(member.sync_waiter, sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
+    member.sync_waiter = context.waiter
+    if member.member_id == group.leader_id:
+        _apply_assignment(group, member, request, turn)
+
+
+def _refusal_before_group(request: SyncGroupRequest, api_version: int) -> ErrorCode:
+    if api_version >= PROTOCOL_REQUIRED_VERSION and (
+        request.protocol_type is None or request.protocol_name is None
+    ):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    return ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
+
+
+def _refusal(group: ClassicGroup, request: SyncGroupRequest, turn: Turn) -> ErrorCode:
+    if group.state is DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    error = validate_member(group, request.member_id, request.group_instance_id, "sync-group", turn)
+    if error is not ErrorCode.NONE:
+        return error
+    if request.generation_id != group.generation_id:
+        return ErrorCode.ILLEGAL_GENERATION
+    if _differs(request.protocol_type, group.protocol_type) or _differs(
+        request.protocol_name, group.protocol_name
+    ):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if group.state is PREPARING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
+
+
+def _differs(requested: str | None, actual: str | None) -> bool:
+    return requested is not None and actual is not None and requested != actual
+
+
+def _apply_assignment(group: ClassicGroup, leader: Member, request: SyncGroupRequest, turn: Turn) -> None:
+    """The leader's assignment: recorded, and then told to everyone who waits for it. Ids that are no
+    members are ignored; members that it left out get an empty assignment."""
+    assignments = {assignment.member_id: assignment.assignment for assignment in request.assignments}
+    missing = tuple(member_id for member_id in group.members if member_id not in assignments)
+    turn.tell(
+        AssignmentReceived(
+            group.group_id,
+            leader.member_id,
+            group.generation_id,
+            len(group.members),
+            len(group.static_members),
+            missing,
+        )
+    )
+    for member in group.members.values():
+        member.assignment = assignments.get(member.member_id, b"")
+    # The timestamp of the record is that of the state in which the leader found the group, as in Kafka.
+    turn.write(group_metadata_record(group))
+    group.transition_to(STABLE, turn.now.wall_ms)
+    turn.tell(AssignmentApplied(group.group_id, group.generation_id, len(group.members)))
+    for member in group.members.values():
+        if member.sync_waiter is not None:
+            turn.reply(member.sync_waiter, sync_success(group, member))
+            member.sync_waiter = None
+            restart_session(group, member, turn)

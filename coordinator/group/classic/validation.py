@@ -1,0 +1,25 @@
+"""Is the sender of a request the member that it says it is?"""
+
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.events import MemberFenced
+from coordinator.group.turn import Turn
+from protocol.errors import ErrorCode
+
+
+def validate_member(
+    group: ClassicGroup, member_id: str, group_instance_id: str | None, operation: str, turn: Turn
+) -> ErrorCode:
+    """NONE for a member; UNKNOWN_MEMBER_ID for an unknown id or instance id; FENCED_INSTANCE_ID when the
+    instance id is another member's (KIP-345). `operation` is Kafka's word for the request, for the log."""
+    if group_instance_id is not None:
+        existing_member_id = group.static_members.get(group_instance_id)
+        if existing_member_id is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if existing_member_id != member_id:
+            turn.tell(
+                MemberFenced(group.group_id, member_id, group_instance_id, existing_member_id, operation)
+            )
+            return ErrorCode.FENCED_INSTANCE_ID
+    if member_id not in group.members:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    return ErrorCode.NONE

@@ -1,0 +1,179 @@
+"""OffsetCommit: store how far a group has come.
+
+A member may commit in its current generation, also while the next one is being prepared: what it has read
+is read. It may not while the group completes a rebalance, since its partitions may be another's by then. A
+consumer without group management commits with generation -1, to a group without members.
+
+Source: Kafka's OffsetMetadataManager.commitOffset and ClassicGroup.validateOffsetCommit.
+"""
+
+from sys import intern
+from typing import Final
+
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.session_timer import restart_session
+from coordinator.group.classic.validation import validate_member
+from coordinator.group.events import CommitRefused, OffsetsCommitted, SimpleGroupCreated
+from coordinator.group.groups import Groups
+from coordinator.group.outcome import (
+    CURRENT_VALUE_VERSION,
+    EXPIRING_OFFSET_VALUE_VERSION,
+    Context,
+    Record,
+)
+from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
+from coordinator.group.turn import Turn
+from protocol.errors import ErrorCode
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from protocol.records import OffsetCommitKey, OffsetCommitValue
+
+GROUP_ID_NOT_FOUND_VERSION: Final = 9
+NOT_GIVEN: Final = -1
+NO_LEADER_EPOCH: Final = -1
+BASIC_PLANE_LAST: Final = "\uffff"
+
+
+def offset_commit(groups: Groups, request: OffsetCommitRequest, context: Context, turn: Turn) -> None:
+    """Answer an OffsetCommit with an OffsetCommitResponse: an error that concerns the group stands on each
+    of its partitions. Topics come by name and are known to exist."""
+    group = groups.find_classic(request.group_id)
+    error = _refusal(group, request, context.api_version, turn)
+    if error is not ErrorCode.NONE:
+        count = sum(len(topic.partitions) for topic in request.topics)
+        _tell_refusal(group, request, error, count, turn)
+        turn.reply(context.waiter, _refuse_all(request, error))
+        return
+    if group is None:
+        group = groups.create_classic(intern(request.group_id), turn.now.wall_ms)
+        turn.tell(SimpleGroupCreated(group.group_id))
+    elif group.state in (STABLE, PREPARING_REBALANCE):
+        restart_session(group, group.members[request.member_id], turn)
+    turn.reply(context.waiter, _commit(groups, group, request, turn))
+
+
+def _refusal(
+    group: ClassicGroup | None, request: OffsetCommitRequest, api_version: int, turn: Turn
+) -> ErrorCode:
+    generation_id = request.generation_id_or_member_epoch
+    if group is None:
+        if generation_id < 0:
+            return ErrorCode.NONE
+        missing_is_known = api_version >= GROUP_ID_NOT_FOUND_VERSION
+        return ErrorCode.GROUP_ID_NOT_FOUND if missing_is_known else ErrorCode.ILLEGAL_GENERATION
+    if group.state is DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if generation_id < 0 and group.state is EMPTY:
+        return ErrorCode.NONE
+    if generation_id >= 0 or request.member_id or request.group_instance_id is not None:
+        error = validate_member(group, request.member_id, request.group_instance_id, "offset-commit", turn)
+        if error is not ErrorCode.NONE:
+            return error
+        if generation_id != group.generation_id:
+            return ErrorCode.ILLEGAL_GENERATION
+    else:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if group.state is COMPLETING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
+
+
+def _commit(
+    groups: Groups, group: ClassicGroup, request: OffsetCommitRequest, turn: Turn
+) -> OffsetCommitResponse:
+    """Store what fits; a partition with too long a text is refused by itself."""
+    committed, too_large, topics = 0, 0, []
+    metadata_max = groups.config.offset_metadata_max_bytes
+    for topic in request.topics:
+        name, partitions = intern(topic.name), []
+        for partition in topic.partitions:
+            error = ErrorCode.NONE
+            if _is_longer_than(metadata_max, partition.committed_metadata):
+                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                too_large += 1
+            else:
+                turn.write(_record(group, name, partition, request.retention_time_ms, turn))
+                committed += 1
+            partitions.append(
+                OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error)
+            )
+        topics.append(
+            OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+        )
+    assert committed == len(turn.records), (committed, len(turn.records))
+    if committed:
+        turn.tell(OffsetsCommitted(group.group_id, request.member_id, committed))
+    if too_large:
+        _tell_refusal(group, request, ErrorCode.OFFSET_METADATA_TOO_LARGE, too_large, turn)
+    return OffsetCommitResponse(topics=topics)
+
+
+def _is_longer_than(limit: int, metadata: str | None) -> bool:
+    """Whether a text has more UTF-16 units than allowed: the unit in which Kafka counts, its config's name
+    notwithstanding."""
+    if metadata is None or 2 * len(metadata) <= limit:
+        return False
+    return len(metadata) + sum(character > BASIC_PLANE_LAST for character in metadata) > limit
+
+
+def _record(
+    group: ClassicGroup,
+    topic: str,
+    partition: OffsetCommitRequestPartition,
+    retention_time_ms: int,
+    turn: Turn,
+) -> Record:
+    """A retention time of the client's own (v2 to v4) takes the older form of the value, which has an expire
+    timestamp and no leader epoch."""
+    now_ms = turn.now.wall_ms
+    expires = retention_time_ms != NOT_GIVEN
+    chosen_ms = partition.commit_timestamp
+    value = OffsetCommitValue(
+        offset=partition.committed_offset,
+        leader_epoch=NO_LEADER_EPOCH if expires else partition.committed_leader_epoch,
+        metadata=partition.committed_metadata or "",
+        commit_timestamp=now_ms if chosen_ms == NOT_GIVEN else chosen_ms,
+        expire_timestamp=now_ms + retention_time_ms if expires else NOT_GIVEN,
+    )
+    key = OffsetCommitKey(group=group.group_id, topic=topic, partition=partition.partition_index)
+    return Record(key, value, EXPIRING_OFFSET_VALUE_VERSION if expires else CURRENT_VALUE_VERSION)
+
+
+def _tell_refusal(
+    group: ClassicGroup | None,
+    request: OffsetCommitRequest,
+    error: ErrorCode,
+    partitions: int,
+    turn: Turn,
+) -> None:
+    turn.tell(
+        CommitRefused(
+            request.group_id,
+            request.member_id,
+            request.generation_id_or_member_epoch,
+            error,
+            partitions,
+            "" if group is None else group.state.value,
+        )
+    )
+
+
+def _refuse_all(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error)
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,89 @@
+"""OffsetDelete (KIP-496) and the end of topics: offsets that go before they expire.
+
+Source: Kafka's OffsetMetadataManager, deleteOffsets and onTopicsDeleted.
+"""
+
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.events import OffsetsDeleted
+from coordinator.group.groups import Groups
+from coordinator.group.outcome import Context, Record
+from coordinator.group.requests import TopicsDeleted
+from coordinator.group.state import DEAD, EMPTY
+from coordinator.group.turn import Turn
+from protocol.errors import ErrorCode
+from protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from protocol.records import OffsetCommitKey
+
+
+def offset_delete(groups: Groups, request: OffsetDeleteRequest, context: Context, turn: Turn) -> None:
+    """Answer an OffsetDelete with an OffsetDeleteResponse. Topics that a member reads keep their offsets;
+    a partition without an offset is no error."""
+    group = groups.find_classic(request.group_id)
+    error = _refusal(group, request)
+    if group is None or error is not ErrorCode.NONE:
+        turn.reply(context.waiter, OffsetDeleteResponse(error_code=error))
+        return
+    topics = []
+    for topic in request.topics:
+        subscribed = group.is_subscribed_to(topic.name)
+        outcome = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
+        indexes = [partition.partition_index for partition in topic.partitions]
+        if not subscribed:
+            for index in indexes:
+                delete_offset(groups, group.group_id, topic.name, index, turn)
+        topics.append(
+            OffsetDeleteResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetDeleteResponsePartition(partition_index=index, error_code=outcome)
+                    for index in indexes
+                ],
+            )
+        )
+    if turn.records:
+        turn.tell(OffsetsDeleted(group.group_id, len(turn.records), "request"))
+    turn.reply(context.waiter, OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=topics))
+
+
+def _refusal(group: ClassicGroup | None, request: OffsetDeleteRequest) -> ErrorCode:
+    if not request.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    if group is None or group.state is DEAD:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    if group.state is not EMPTY and not group.uses_consumer_protocol:
+        # What others than consumers read cannot be known, so nothing goes while they are there.
+        return ErrorCode.NON_EMPTY_GROUP
+    return ErrorCode.NONE
+
+
+def topics_deleted(groups: Groups, request: TopicsDeleted, turn: Turn) -> None:
+    """Remove every group's offsets of these topics."""
+    for group_id in list(groups.durable.offsets):
+        before = len(turn.records)
+        for name in dict.fromkeys(request.names):
+            for partition in list(groups.durable.offsets.get(group_id, {}).get(name, {})):
+                delete_offset(groups, group_id, name, partition, turn)
+        if len(turn.records) > before:
+            turn.tell(OffsetsDeleted(group_id, len(turn.records) - before, "topic deleted"))
+
+
+def delete_all_offsets(groups: Groups, group_id: str, turn: Turn) -> int:
+    """Remove all offsets of a group; how many there were."""
+    offsets = groups.durable.offsets.get(group_id, {})
+    doomed = [(topic, partition) for topic, partitions in offsets.items() for partition in partitions]
+    for topic, partition in doomed:
+        delete_offset(groups, group_id, topic, partition, turn)
+    assert group_id not in groups.durable.offsets, group_id
+    return len(doomed)
+
+
+def delete_offset(groups: Groups, group_id: str, topic: str, partition: int, turn: Turn) -> None:
+    """Remove one offset if there is one."""
+    if groups.durable.offset(group_id, topic, partition) is not None:
+        key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
+        turn.write(Record(key, None))

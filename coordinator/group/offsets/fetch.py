@@ -1,0 +1,62 @@
+"""OffsetFetch: how far a group has come. Anyone may ask; a partition without an offset is no error.
+
+Source: Kafka's OffsetMetadataManager.fetchOffsets.
+"""
+
+from typing import Final
+
+from coordinator.group.durable import GroupOffsets
+from coordinator.group.groups import Groups
+from coordinator.group.outcome import Context
+from coordinator.group.requests import FetchOffsets
+from coordinator.group.state import DEAD
+from coordinator.group.turn import Turn
+from protocol.errors import ErrorCode
+from protocol.messages.offset_fetch import (
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from protocol.records import OffsetCommitValue
+
+NO_OFFSET: Final = -1
+NO_LEADER_EPOCH: Final = -1
+
+
+def fetch_offsets(groups: Groups, request: FetchOffsets, context: Context, turn: Turn) -> None:
+    """Answer with an OffsetFetchResponseGroup: the partitions asked for in their order, or all that have
+    an offset. What `require_stable` waits for, transactions, is not there to be pending."""
+    asked = request.group
+    group = groups.find_classic(asked.group_id)
+    is_gone = group is None or group.state is DEAD
+    offsets: GroupOffsets = {} if is_gone else groups.durable.offsets.get(asked.group_id, {})
+    if asked.topics is None:
+        topics = [
+            OffsetFetchResponseTopics(
+                name=name, partitions=[_partition(index, value) for index, value in partitions.items()]
+            )
+            for name, partitions in offsets.items()
+        ]
+    else:
+        topics = [
+            OffsetFetchResponseTopics(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    _partition(index, offsets.get(topic.name, {}).get(index))
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in asked.topics
+        ]
+    turn.reply(context.waiter, OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics))
+
+
+def _partition(index: int, value: OffsetCommitValue | None) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=NO_OFFSET if value is None else value.offset,
+        committed_leader_epoch=NO_LEADER_EPOCH if value is None else value.leader_epoch,
+        metadata="" if value is None else value.metadata,
+        error_code=ErrorCode.NONE,
+    )

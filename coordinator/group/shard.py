@@ -1,0 +1,127 @@
+"""The groups of one `__consumer_offsets` partition: the face of the core.
+
+A shard has two halves. The durable one (`durable.py`) is what the log says; `replay` alone writes it, for
+records that handlers emit as for those read back. The soft one (`groups.py`: members, parked requests,
+deadlines) is written by the handlers; after a restart `loaded` makes it from the durable half, and what
+was not written, such as a rebalance under way, is forgotten, as in Kafka.
+
+To follow a request: `handle` finds the handler by the request's class; the file has the request's name.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from coordinator.group.admin.delete_groups import delete_groups
+from coordinator.group.admin.describe_groups import describe_groups
+from coordinator.group.admin.list_groups import list_groups
+from coordinator.group.classic.heartbeat import heartbeat
+from coordinator.group.classic.join import join_group
+from coordinator.group.classic.leave import leave_group
+from coordinator.group.classic.rebalance import fire_join, fire_sync
+from coordinator.group.classic.removal import answer_parked
+from coordinator.group.classic.session import fire_heartbeat
+from coordinator.group.classic.sync import sync_group
+from coordinator.group.config import GroupConfig
+from coordinator.group.durable import DurableGroup
+from coordinator.group.groups import Groups
+from coordinator.group.invariants import check_invariants
+from coordinator.group.load import load_groups
+from coordinator.group.offsets.commit import offset_commit
+from coordinator.group.offsets.delete import offset_delete, topics_deleted
+from coordinator.group.offsets.expire import arm_expiry, fire_expire_offsets
+from coordinator.group.offsets.fetch import fetch_offsets
+from coordinator.group.outcome import Context, Now, Outcome, Record, TimerKey, TimerKind
+from coordinator.group.requests import FetchOffsets, Request, TopicsDeleted
+from coordinator.group.state import DEAD
+from coordinator.group.turn import Turn
+from protocol.errors import ErrorCode
+from protocol.messages.delete_groups import DeleteGroupsRequest
+from protocol.messages.describe_groups import DescribeGroupsRequest
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest
+from protocol.messages.leave_group import LeaveGroupRequest
+from protocol.messages.list_groups import ListGroupsRequest
+from protocol.messages.offset_commit import OffsetCommitRequest
+from protocol.messages.offset_delete import OffsetDeleteRequest
+from protocol.messages.sync_group import SyncGroupRequest
+
+Handler: TypeAlias = Callable[[Groups, Any, Context, Turn], None]
+
+HANDLERS: Final[dict[type[object], Handler]] = {
+    JoinGroupRequest: join_group,
+    SyncGroupRequest: sync_group,
+    LeaveGroupRequest: leave_group,
+    OffsetCommitRequest: offset_commit,
+    FetchOffsets: fetch_offsets,
+    OffsetDeleteRequest: offset_delete,
+    DescribeGroupsRequest: describe_groups,
+    ListGroupsRequest: list_groups,
+    DeleteGroupsRequest: delete_groups,
+}
+
+FIRES: Final[dict[TimerKind, Callable[[Groups, TimerKey, Turn], None]]] = {
+    TimerKind.HEARTBEAT: fire_heartbeat,
+    TimerKind.JOIN: fire_join,
+    TimerKind.SYNC: fire_sync,
+    TimerKind.EXPIRE_OFFSETS: lambda groups, _, turn: fire_expire_offsets(groups, turn),
+}
+
+
+class Shard:
+    """All groups of one partition. Not for several threads; every call returns without waiting."""
+
+    __slots__ = ("_groups",)
+
+    def __init__(self, config: GroupConfig) -> None:
+        self._groups = Groups(config)
+
+    def handle(self, request: Request, context: Context, now: Now) -> Outcome:
+        """Act on a request. It is answered among the outcome's replies, or parked: then a later outcome
+        answers its waiter. Every waiter is answered exactly once; TopicsDeleted has no reply."""
+        if type(request) is HeartbeatRequest:
+            return heartbeat(self._groups, request, context, now)
+        turn = Turn(now, self._groups.durable.replay)
+        if type(request) is TopicsDeleted:
+            topics_deleted(self._groups, request, turn)
+        else:
+            HANDLERS[type(request)](self._groups, request, context, turn)
+        return turn.outcome()
+
+    def fire(self, key: TimerKey, now: Now) -> Outcome:
+        """Act on a timer whose deadline has passed. One that was cancelled or moved may fire all the same:
+        it does nothing, or is set anew."""
+        turn = Turn(now, self._groups.durable.replay)
+        FIRES[key.kind](self._groups, key, turn)
+        return turn.outcome()
+
+    def replay(self, record: Record) -> None:
+        """Apply a record of the log to the durable state. While loading; live records are applied already."""
+        self._groups.durable.replay(record)
+
+    def loaded(self, now: Now) -> Outcome:
+        """The last record was replayed: make the groups from the durable state, with a full session for
+        every member. ValueError when a record cannot be of a group."""
+        turn = Turn(now, self._groups.durable.replay)
+        load_groups(self._groups, turn)
+        arm_expiry(self._groups, turn)
+        return turn.outcome()
+
+    def unload(self) -> list[tuple[int, object]]:
+        """Give the groups up: NOT_COORDINATOR for everyone who is parked. The shard answers nothing useful
+        any more."""
+        turn = Turn(Now(0, 0), self._groups.durable.replay)
+        for group in self._groups.all():
+            for member in group.members.values():
+                answer_parked(group, member, ErrorCode.NOT_COORDINATOR, member.member_id, turn)
+            group.pending_members.clear()
+            group.transition_to(DEAD, group.state_timestamp_ms or 0)
+        assert not turn.records, turn.records
+        return turn.replies
+
+    def durable_state(self) -> dict[str, DurableGroup]:
+        """What the log says, by group: for comparison with what another shard made of the same records."""
+        return self._groups.durable.snapshot()
+
+    def check_invariants(self) -> None:
+        """Assert what must hold between calls. Looks at everything: for tests and simulations."""
+        check_invariants(self._groups)
