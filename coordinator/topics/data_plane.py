@@ -6,50 +6,43 @@ connections and the syncing thread; it learns here which logs an answer has to w
 
 Topics that another part of the server owns (the groups' `__consumer_offsets`) are made visible by
 `attach_internal`: they are described, listed and read here, and never written.
+
+What answers a request is imported when the first such request comes: a daemon at rest needs none of it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from secrets import randbelow
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from coordinator.topics.alter_configs import answer_alter_configs
 from coordinator.topics.answer import Answer, PartitionsAdded, TopicChange, TopicCreated, TopicsContext
 from coordinator.topics.broker_configs import BrokerConfig
 from coordinator.topics.catalogue import Catalogue, Topic, random_topic_id
 from coordinator.topics.config import TopicsConfig
-from coordinator.topics.create_partitions import answer_create_partitions
-from coordinator.topics.create_topics import answer_create_topics
-from coordinator.topics.delete_records import answer_delete_records
-from coordinator.topics.delete_topics import answer_delete_topics
-from coordinator.topics.describe_configs import answer_describe_configs
-from coordinator.topics.describe_topic_partitions import answer_describe_topic_partitions
-from coordinator.topics.fetch import Fetcher
 from coordinator.topics.fetch_session import FetchSessions
-from coordinator.topics.init_producer_id import answer_init_producer_id
-from coordinator.topics.list_offsets import answer_list_offsets
-from coordinator.topics.metadata import answer_metadata
-from coordinator.topics.offset_for_leader_epoch import answer_offset_for_leader_epoch
 from coordinator.topics.parked_fetches import ParkedFetch, ParkedFetches
-from coordinator.topics.produce import Producer
 from coordinator.topics.producer_ids import ProducerIds
 from coordinator.topics.sweep import sweep
 from coordinator.topics.topic_name import is_internal, why_illegal
-from protocol.messages.create_partitions import CreatePartitionsRequest
-from protocol.messages.create_topics import CreateTopicsRequest
-from protocol.messages.delete_records import DeleteRecordsRequest
-from protocol.messages.delete_topics import DeleteTopicsRequest
-from protocol.messages.describe_configs import DescribeConfigsRequest
-from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
-from protocol.messages.fetch import FetchRequest
-from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from protocol.messages.init_producer_id import InitProducerIdRequest
-from protocol.messages.list_offsets import ListOffsetsRequest
-from protocol.messages.metadata import MetadataRequest
-from protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from protocol.messages.produce import ProduceRequest
 from storage.checkpoint import TopicPartition
 from storage.data_directory import DataDirectory
 from storage.log import PartitionLog
+
+if TYPE_CHECKING:
+    from coordinator.topics.fetch import Fetcher
+    from coordinator.topics.produce import Producer
+    from protocol.messages.create_partitions import CreatePartitionsRequest
+    from protocol.messages.create_topics import CreateTopicsRequest
+    from protocol.messages.delete_records import DeleteRecordsRequest
+    from protocol.messages.delete_topics import DeleteTopicsRequest
+    from protocol.messages.describe_configs import DescribeConfigsRequest
+    from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+    from protocol.messages.fetch import FetchRequest
+    from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+    from protocol.messages.init_producer_id import InitProducerIdRequest
+    from protocol.messages.list_offsets import ListOffsetsRequest
+    from protocol.messages.metadata import MetadataRequest
+    from protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+    from protocol.messages.produce import ProduceRequest
 
 Completions = Sequence[tuple[int, object]]
 Handler = Callable[..., Answer]
@@ -84,22 +77,22 @@ class DataPlane:
         self.sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, random_session_id)
         self._directory = directory
         self._producer_ids = ProducerIds(catalogue)
-        self._producer = Producer(catalogue)
-        self._fetcher = Fetcher(catalogue, config, self.sessions, self.parked)
-        self._handlers: dict[type, Handler] = {
-            ProduceRequest: self._produce,
-            FetchRequest: self._fetch,
-            ListOffsetsRequest: self._list_offsets,
-            MetadataRequest: self._metadata,
-            DescribeTopicPartitionsRequest: self._describe_topic_partitions,
-            CreateTopicsRequest: self._create_topics,
-            DeleteTopicsRequest: self._delete_topics,
-            CreatePartitionsRequest: self._create_partitions,
-            DeleteRecordsRequest: self._delete_records,
-            DescribeConfigsRequest: self._describe_configs,
-            IncrementalAlterConfigsRequest: self._alter_configs,
-            InitProducerIdRequest: self._init_producer_id,
-            OffsetForLeaderEpochRequest: self._offset_for_leader_epoch,
+        self._producer: Producer | None = None
+        self._fetcher: Fetcher | None = None
+        self._handlers: dict[str, Handler] = {
+            "ProduceRequest": self._produce,
+            "FetchRequest": self._fetch,
+            "ListOffsetsRequest": self._list_offsets,
+            "MetadataRequest": self._metadata,
+            "DescribeTopicPartitionsRequest": self._describe_topic_partitions,
+            "CreateTopicsRequest": self._create_topics,
+            "DeleteTopicsRequest": self._delete_topics,
+            "CreatePartitionsRequest": self._create_partitions,
+            "DeleteRecordsRequest": self._delete_records,
+            "DescribeConfigsRequest": self._describe_configs,
+            "IncrementalAlterConfigsRequest": self._alter_configs,
+            "InitProducerIdRequest": self._init_producer_id,
+            "OffsetForLeaderEpochRequest": self._offset_for_leader_epoch,
         }
 
     @classmethod
@@ -128,16 +121,15 @@ class DataPlane:
 
         Raises KeyError for a request that is not the data plane's.
         """
-        return self._handlers[type(request)](request, context, now_ms, monotonic_ms)
-
-    @property
-    def requests(self) -> frozenset[type]:
-        """The request classes that `handle` takes."""
-        return frozenset(self._handlers)
+        return self._handlers[type(request).__name__](request, context, now_ms, monotonic_ms)
 
     def _produce(
-        self, request: ProduceRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+        self, request: "ProduceRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
     ) -> Answer:
+        if self._producer is None:
+            from coordinator.topics.produce import Producer
+
+            self._producer = Producer(self.catalogue)
         answer, appended = self._producer.answer(request, context, now_ms, monotonic_ms)
         if appended and len(self.parked):
             # Those whose records must reach the disk first are woken by `advanced`.
@@ -146,34 +138,54 @@ class DataPlane:
             answer.completions = self._complete(woken, monotonic_ms)
         return answer
 
-    def _fetch(self, request: FetchRequest, context: TopicsContext, now_ms: int, monotonic_ms: int) -> Answer:
+    def _fetch(
+        self, request: "FetchRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
+    ) -> Answer:
+        if self._fetcher is None:
+            from coordinator.topics.fetch import Fetcher
+
+            self._fetcher = Fetcher(self.catalogue, self.config, self.sessions, self.parked)
         response = self._fetcher.answer(request, context, monotonic_ms)
         failures, self._fetcher.failures = self._fetcher.failures, []
         return Answer(response, changes=failures)
 
     def _list_offsets(
-        self, request: ListOffsetsRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+        self, request: "ListOffsetsRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
     ) -> Answer:
+        from coordinator.topics.list_offsets import answer_list_offsets
+
         return Answer(answer_list_offsets(self.catalogue, request, context, now_ms))
 
     def _metadata(
-        self, request: MetadataRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+        self, request: "MetadataRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
     ) -> Answer:
+        from coordinator.topics.metadata import answer_metadata
+
         return answer_metadata(self.catalogue, self.config, request, context)
 
     def _describe_topic_partitions(
-        self, request: DescribeTopicPartitionsRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+        self,
+        request: "DescribeTopicPartitionsRequest",
+        context: TopicsContext,
+        now_ms: int,
+        monotonic_ms: int,
     ) -> Answer:
+        from coordinator.topics.describe_topic_partitions import answer_describe_topic_partitions
+
         return Answer(answer_describe_topic_partitions(self.catalogue, self.config, request, context))
 
     def _create_topics(
-        self, request: CreateTopicsRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+        self, request: "CreateTopicsRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
     ) -> Answer:
+        from coordinator.topics.create_topics import answer_create_topics
+
         return answer_create_topics(self.catalogue, self.config, request, context)
 
     def _delete_topics(
-        self, request: DeleteTopicsRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+        self, request: "DeleteTopicsRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
     ) -> Answer:
+        from coordinator.topics.delete_topics import answer_delete_topics
+
         before = {topic.name: topic for topic in self.catalogue}
         answer = answer_delete_topics(self.catalogue, self.config, request, context)
         gone = [before[change.name] for change in answer.changes]
@@ -182,13 +194,17 @@ class DataPlane:
         return answer
 
     def _create_partitions(
-        self, request: CreatePartitionsRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+        self, request: "CreatePartitionsRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
     ) -> Answer:
+        from coordinator.topics.create_partitions import answer_create_partitions
+
         return answer_create_partitions(self.catalogue, self.config, request, context)
 
     def _delete_records(
-        self, request: DeleteRecordsRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+        self, request: "DeleteRecordsRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
     ) -> Answer:
+        from coordinator.topics.delete_records import answer_delete_records
+
         response, moved = answer_delete_records(self.catalogue, request)
         logs = {part.name: part.log for part in moved if part.log is not None}
         if logs:
@@ -196,24 +212,36 @@ class DataPlane:
         return Answer(response)
 
     def _describe_configs(
-        self, request: DescribeConfigsRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+        self, request: "DescribeConfigsRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
     ) -> Answer:
+        from coordinator.topics.describe_configs import answer_describe_configs
+
         broker_configs = self.broker_configs
         return Answer(answer_describe_configs(self.catalogue, self.config, broker_configs, request, context))
 
     def _alter_configs(
-        self, request: IncrementalAlterConfigsRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+        self,
+        request: "IncrementalAlterConfigsRequest",
+        context: TopicsContext,
+        now_ms: int,
+        monotonic_ms: int,
     ) -> Answer:
+        from coordinator.topics.alter_configs import answer_alter_configs
+
         return answer_alter_configs(self.catalogue, request, context)
 
     def _init_producer_id(
-        self, request: InitProducerIdRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+        self, request: "InitProducerIdRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
     ) -> Answer:
+        from coordinator.topics.init_producer_id import answer_init_producer_id
+
         return Answer(answer_init_producer_id(self._producer_ids, request))
 
     def _offset_for_leader_epoch(
-        self, request: OffsetForLeaderEpochRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
+        self, request: "OffsetForLeaderEpochRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
     ) -> Answer:
+        from coordinator.topics.offset_for_leader_epoch import answer_offset_for_leader_epoch
+
         return Answer(answer_offset_for_leader_epoch(self.catalogue, request))
 
     # Parked fetches
@@ -239,9 +267,10 @@ class DataPlane:
         self.parked.drop(waiter)
 
     def _complete(self, woken: Iterable[ParkedFetch], monotonic_ms: int) -> Completions:
-        return [
-            (parked.context.waiter, self._fetcher.answer_parked(parked, monotonic_ms)) for parked in woken
-        ]
+        fetcher = self._fetcher
+        if fetcher is None:
+            return ()  # nothing was ever parked
+        return [(parked.context.waiter, fetcher.answer_parked(parked, monotonic_ms)) for parked in woken]
 
     # Topics
 

@@ -9,11 +9,13 @@ place of one that is stale, or old and smaller.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from coordinator.topics.catalogue import ZERO_ID
 from protocol.errors import ErrorCode
-from protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
+
+if TYPE_CHECKING:
+    from protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
 
 NO_SESSION: Final = 0
 INITIAL_EPOCH: Final = 0
@@ -47,7 +49,7 @@ class FetchTarget:
         "topic_id",
     )
 
-    def __init__(self, name: str | None, topic_id: bytes, wanted: FetchPartition) -> None:
+    def __init__(self, name: str | None, topic_id: bytes, wanted: "FetchPartition") -> None:
         """`name` None: no topic with this id is known (yet)."""
         self.name = name
         self.topic_id = topic_id
@@ -56,14 +58,14 @@ class FetchTarget:
         self.log_start_offset = -1
         self.update(wanted)
 
-    def update(self, wanted: FetchPartition) -> None:
+    def update(self, wanted: "FetchPartition") -> None:
         """Takes over what the newest request says of this partition."""
         self.current_leader_epoch = wanted.current_leader_epoch
         self.fetch_offset = wanted.fetch_offset
         self.last_fetched_epoch = wanted.last_fetched_epoch
         self.max_bytes = wanted.partition_max_bytes
 
-    def tell(self, data: PartitionData) -> bool:
+    def tell(self, data: "PartitionData") -> bool:
         """Whether an incremental answer must hold `data`; what it says then counts as told."""
         is_new = (
             bool(data.records)
@@ -140,7 +142,7 @@ class FetchSessions:
         return len(self._sessions)
 
     def open(
-        self, request: FetchRequest, version: int, name_of: Callable[[bytes], str | None], now_ms: int
+        self, request: "FetchRequest", version: int, name_of: Callable[[bytes], str | None], now_ms: int
     ) -> FetchContext:
         """The context of a request; `name_of` finds a topic's name by its id."""
         epoch = request.session_epoch
@@ -205,7 +207,7 @@ class FetchSessions:
 
 def _update(
     targets: dict[TargetKey, FetchTarget],
-    request: FetchRequest,
+    request: "FetchRequest",
     version: int,
     name_of: Callable[[bytes], str | None],
 ) -> None:
@@ -223,8 +225,8 @@ def _update(
 
 
 def news(
-    targets: dict[TargetKey, FetchTarget], found: Iterable[tuple[TargetKey, PartitionData]]
-) -> list[tuple[TargetKey, PartitionData]]:
+    targets: dict[TargetKey, FetchTarget], found: Iterable[tuple[TargetKey, "PartitionData"]]
+) -> list[tuple[TargetKey, "PartitionData"]]:
     """What an incremental answer holds. Partitions that had records go to the end, so that all get their
     turn.
     """

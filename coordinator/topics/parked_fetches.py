@@ -4,16 +4,18 @@ deadline.
 
 from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from coordinator.topics.answer import TopicsContext
 from coordinator.topics.fetch_session import FetchContext
 from coordinator.topics.partition import Partition
-from protocol.messages.fetch import FetchRequest
 from storage.batch import read_header
 from storage.checkpoint import TopicPartition
 from storage.errors import StorageError
 from storage.log import PartitionLog
+
+if TYPE_CHECKING:
+    from protocol.messages.fetch import FetchRequest
 
 _SPARE: Final = 64
 
@@ -68,7 +70,7 @@ class ParkedFetch:
     __slots__ = ("awaited", "context", "deadline_ms", "fetch", "is_done", "missing_bytes", "request")
 
     def __init__(
-        self, request: FetchRequest, context: TopicsContext, fetch: FetchContext, deadline_ms: int
+        self, request: "FetchRequest", context: TopicsContext, fetch: FetchContext, deadline_ms: int
     ) -> None:
         """`deadline_ms`: the monotonic time at which it is answered with whatever there is."""
         self.request = request
