@@ -1,0 +1,1 @@
+"""groupd: a standalone Kafka group coordinator."""

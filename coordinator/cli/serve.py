@@ -1,0 +1,130 @@
+"""`groupd serve`: the daemon."""
+
+import os
+import sys
+
+import click
+
+from coordinator.config.errors import ConfigError
+from coordinator.config.properties import Config
+from coordinator.config.sources import PROFILES, Settings, read_settings
+
+EPILOG = """Properties have Kafka's names and defaults (group.initial.rebalance.delay.ms, ...). Later sources win:
+defaults, --profile, --config, the environment (KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS), -o, named options.
+
+When every group is loaded, one line goes to standard output:
+groupd ready kafka=HOST:PORT http=HOST:PORT data=DIR. The log goes to standard error.
+SIGTERM and SIGINT stop the daemon cleanly. Exit codes: 0 stopped, 1 a failure while running, 2 it cannot start."""
+
+
+def _topic(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> list[tuple[str, int]]:
+    topics: dict[str, int] = {}
+    for value in values:
+        name, colon, count = value.rpartition(":")
+        if not colon or not (count.isascii() and count.isdigit()) or not 1 <= int(count) < 2**31:
+            raise click.BadParameter(f"{value} is not NAME:PARTITIONS")
+        if topics.setdefault(name, int(count)) != int(count):
+            raise click.BadParameter(f"{name} is given twice, with {topics[name]} and {count} partitions")
+    return list(topics.items())
+
+
+@click.command(epilog=EPILOG)
+@click.option(
+    "--listen", multiple=True, metavar="HOST:PORT", help="Where clients connect. [default: 127.0.0.1:9092]"
+)
+@click.option(
+    "--advertise",
+    multiple=True,
+    metavar="HOST:PORT",
+    help="What clients are told to connect to. [default: the listener; for a wildcard, what the client used]",
+)
+@click.option(
+    "--http", metavar="HOST:PORT", help="Where /health, /ready, /metrics are. [default: 127.0.0.1:9080]"
+)
+@click.option("--data-dir", metavar="DIR", help="Where topics and offsets are kept. [default: ./data]")
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="NAME:PARTITIONS",
+    callback=_topic,
+    help="Create a topic, or grow it; may be repeated.",
+)
+@click.option(
+    "--config", "config_file", metavar="FILE", help="A properties file in Java's form, as Kafka's own."
+)
+@click.option("-o", "options", multiple=True, metavar="NAME=VALUE", help="Set a property; may be repeated.")
+@click.option(
+    "--profile",
+    type=click.Choice(sorted(PROFILES)),
+    help="`test`: no initial rebalance delay, sessions from 100 ms, retention checked each second.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="What goes to the log.",
+)
+def command(
+    listen: tuple[str, ...],
+    advertise: tuple[str, ...],
+    http: str | None,
+    data_dir: str | None,
+    topics: list[tuple[str, int]],
+    config_file: str | None,
+    options: tuple[str, ...],
+    profile: str | None,
+    log_level: str,
+) -> None:
+    """Run the daemon."""
+    flags: dict[str, str] = {}
+    if listen:
+        flags["listeners"] = ",".join(listen)
+    if advertise:
+        flags["advertised.listeners"] = ",".join(advertise)
+    if http is not None:
+        flags["http.listener"] = http
+    if data_dir is not None:
+        flags["log.dirs"] = data_dir
+    try:
+        settings = read_settings(
+            profile=profile,
+            file_path=config_file,
+            file_text=None if config_file is None else _read(config_file),
+            environment=os.environ,
+            options=options,
+            flags=flags,
+        )
+        config = settings.parse()
+        sys.exit(_run(config, settings, topics, log_level))
+    except ConfigError as error:
+        click.echo(f"groupd: {error}", err=True)
+        sys.exit(2)
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--config {path}: {error}") from error
+
+
+def _run(config: Config, settings: Settings, topics: list[tuple[str, int]], log_level: str) -> int:
+    from coordinator.config.listeners import parse_listeners
+    from coordinator.server.daemon import run_daemon
+    from coordinator.server.logger import start_log
+    from coordinator.server.server import Settings as ServerSettings
+
+    start_log(log_level.upper())
+    listeners, warnings = parse_listeners(config)
+    server_settings = ServerSettings(
+        config=config,
+        listeners=listeners,
+        data_dir=os.path.abspath(config.log_dirs),
+        topics=topics,
+        properties=settings.texts,
+        cluster_id=os.environ.get("CLUSTER_ID") or None,
+    )
+    return run_daemon(server_settings, [*settings.warnings, *warnings])

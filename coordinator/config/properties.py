@@ -1,0 +1,219 @@
+"""Every property that acts here, under Kafka's names, with Kafka's defaults and bounds.
+
+A field of `Config` is a property: `group_max_size` is `group.max.size`. Names that are groupd's own say so in
+their documentation. The properties that only give topics their defaults (`log.retention.hours`, …) are declared
+where topics are; they stay text here.
+
+Source: Kafka's `AbstractKafkaConfig`, `GroupCoordinatorConfig`, `SocketServerConfigs`, `ServerLogConfigs`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+
+from coordinator.config.errors import ConfigError
+from coordinator.topics.config_key import (
+    Check,
+    ConfigKey,
+    ConfigType,
+    InvalidConfig,
+    anything,
+    at_least,
+    between,
+    one_of,
+)
+from coordinator.topics.config_keys import TOPIC_CONFIG_KEYS
+from coordinator.topics.topic_configs import TopicDefaults
+
+_INT, _LONG, _STRING = ConfigType.INT, ConfigType.LONG, ConfigType.STRING
+_SHORT, _BOOLEAN, _LIST = ConfigType.SHORT, ConfigType.BOOLEAN, ConfigType.LIST
+_MAX_INT: Final = 2**31 - 1
+
+
+def _property(kind: ConfigType, default: Any, documentation: str, check: Check = anything) -> Any:
+    """A field that is a property; its default is what the text of the default means."""
+    if isinstance(default, bool):
+        text = str(default).lower()
+    elif isinstance(default, tuple):
+        text = ",".join(default)
+    else:
+        text = str(default)
+    return field(default=default, metadata={"declared": (kind, text, documentation, check)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """The properties, parsed. Times in the unit that the name ends with, sizes in bytes."""
+
+    # The process
+    node_id: int = _property(_INT, 1, "The id of this broker; `broker.id` means the same.", at_least(0))
+    listeners: str = _property(
+        _STRING, "PLAINTEXT://127.0.0.1:9092", "Where clients connect: NAME://HOST:PORT, …"
+    )
+    advertised_listeners: str = _property(
+        _STRING,
+        "",
+        "What clients are told to connect to, by listener name; default: where the listener is bound.",
+    )
+    listener_security_protocol_map: str = _property(
+        _STRING, "", "NAME:PROTOCOL, …; only PLAINTEXT is served here."
+    )
+    controller_listener_names: tuple[str, ...] = _property(
+        _LIST, (), "Listeners of these names are not opened: there is no controller here."
+    )
+    http_listener: str = _property(
+        _STRING, "127.0.0.1:9080", "Where /health, /ready and /metrics are served. groupd's own."
+    )
+    log_dirs: str = _property(_STRING, "./data", "The data directory, one; `log.dir` means the same.")
+    # Sockets
+    socket_request_max_bytes: int = _property(
+        _INT,
+        100 * 1024 * 1024,
+        "The largest request that is read; a larger one closes the connection.",
+        at_least(1),
+    )
+    socket_listen_backlog_size: int = _property(
+        _INT, 4096, "Connections that may wait to be accepted (Kafka's default is 50).", at_least(1)
+    )
+    connections_max_idle_ms: int = _property(
+        _LONG,
+        600_000,
+        "A connection that is silent for this long is closed; a negative value keeps it.",
+        anything,
+    )
+    max_connections: int = _property(_INT, _MAX_INT, "Connections at one time.", at_least(0))
+    max_connections_per_ip: int = _property(
+        _INT, _MAX_INT, "Connections of one address at one time.", at_least(0)
+    )
+    max_connections_per_ip_overrides: str = _property(
+        _STRING, "", "ADDRESS:COUNT, …: other limits for some addresses."
+    )
+    # Groups
+    group_min_session_timeout_ms: int = _property(
+        _INT, 6000, "The shortest session that a member may ask for."
+    )
+    group_max_session_timeout_ms: int = _property(
+        _INT, 1_800_000, "The longest session that a member may ask for."
+    )
+    group_initial_rebalance_delay_ms: int = _property(
+        _INT, 3000, "How long the first rebalance of an empty group waits for more members."
+    )
+    group_max_size: int = _property(_INT, _MAX_INT, "Members of one group.", at_least(1))
+    # Offsets
+    offset_metadata_max_bytes: int = _property(_INT, 4096, "The longest metadata of a committed offset.")
+    offsets_retention_minutes: int = _property(
+        _INT, 7 * 24 * 60, "How long the offsets of a group without members are kept.", at_least(1)
+    )
+    offsets_retention_check_interval_ms: int = _property(
+        _LONG, 600_000, "How often expired offsets are looked for.", at_least(1)
+    )
+    offsets_topic_num_partitions: int = _property(
+        _INT, 50, "Partitions of __consumer_offsets when it is created.", at_least(1)
+    )
+    offsets_topic_segment_bytes: int = _property(
+        _INT, 100 * 1024 * 1024, "Size of a segment of __consumer_offsets.", at_least(1)
+    )
+    offsets_topic_compression_codec: int = _property(
+        _INT,
+        0,
+        "Codec of the batches in __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+        between(0, 4),
+    )
+    # Topics
+    num_partitions: int = _property(
+        _INT, 1, "Partitions of a topic that is created automatically.", at_least(1)
+    )
+    auto_create_topics_enable: bool = _property(_BOOLEAN, True, "Whether asking for a topic creates it.")
+    delete_topic_enable: bool = _property(_BOOLEAN, True, "Whether topics can be deleted.")
+    fetch_max_bytes: int = _property(
+        _INT, 55 * 1024 * 1024, "The most that one fetch returns.", at_least(1024)
+    )
+    max_incremental_fetch_session_cache_slots: int = _property(
+        _INT, 1000, "Incremental fetch sessions that are kept.", at_least(0)
+    )
+    max_request_partition_size_limit: int = _property(
+        _INT, 2000, "Partitions in one answer to DescribeTopicPartitions.", at_least(1)
+    )
+    producer_id_expiration_ms: int = _property(
+        _INT, 86_400_000, "How long an idle producer's sequence numbers are remembered.", at_least(1)
+    )
+    # The log
+    log_flush: str = _property(
+        _STRING,
+        "",
+        "When records reach the disk: `always` before the answer, `interval` every log.flush.interval.ms, `os` as "
+        "the operating system likes. Unset: always for __consumer_offsets, os for other topics. groupd's own.",
+        one_of("", "always", "interval", "os"),
+    )
+    log_flush_interval_ms: int = _property(_LONG, 1000, "The interval of log.flush=interval.", at_least(1))
+    log_flush_offset_checkpoint_interval_ms: int = _property(
+        _INT, 60_000, "How often is written down how far each log is synced.", at_least(1)
+    )
+    log_retention_check_interval_ms: int = _property(
+        _LONG, 300_000, "How often segments that are too old or too many are looked for.", at_least(1)
+    )
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError for values that contradict each other."""
+        if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:
+            raise ConfigError(
+                f"group.min.session.timeout.ms ({self.group_min_session_timeout_ms}) exceeds "
+                f"group.max.session.timeout.ms ({self.group_max_session_timeout_ms})"
+            )
+        if not self.log_dirs.strip() or "," in self.log_dirs:
+            raise ConfigError(f"log.dirs is {self.log_dirs!r}: exactly one directory can be used")
+
+
+PROPERTIES: Final[Mapping[str, ConfigKey]] = {
+    key.name: key
+    for key in (
+        ConfigKey(entry.name.replace("_", "."), *entry.metadata["declared"]) for entry in fields(Config)
+    )
+}
+"""By Kafka's name, in the order of `Config`."""
+
+SYNONYMS: Final[Mapping[str, str]] = {"broker.id": "node.id", "log.dir": "log.dirs"}
+"""Kafka's older names, which lose against the newer ones."""
+
+# Kafka lists these defaults although a finer unit of the same property may overrule them.
+_HOURS: Final = {"log.retention.hours": "168", "log.roll.hours": "168", "log.roll.jitter.hours": "0"}
+_TOPIC_DEFAULTS: Final = {
+    synonym.name: ConfigKey(
+        synonym.name,
+        ConfigType.INT if synonym.factor != 1 else key.kind,
+        _HOURS.get(synonym.name, key.default if synonym.factor == 1 else ""),
+        key.documentation,
+        key.check if synonym.factor == 1 else anything,
+    )
+    for key in TOPIC_CONFIG_KEYS.values()
+    for synonym in key.synonyms
+}
+
+TOPIC_PROPERTIES: Final[Mapping[str, ConfigKey]] = {
+    name: key for name, key in _TOPIC_DEFAULTS.items() if name not in PROPERTIES
+}
+"""Broker properties that give topics their defaults."""
+
+
+def parse_config(texts: Mapping[str, str]) -> Config:
+    """The configuration that these properties, by Kafka's names, ask for; others keep their default.
+
+    Raises ConfigError naming the property that has a bad value.
+    """
+    values: dict[str, Any] = {}
+    try:
+        for name, key in PROPERTIES.items():
+            text = texts.get(name)
+            if text is None:
+                continue
+            value = key.parse(text)
+            values[name.replace(".", "_")] = tuple(value) if isinstance(value, list) else value
+        TopicDefaults({name: text for name, text in texts.items() if name in _TOPIC_DEFAULTS}).parse({})
+    except InvalidConfig as error:
+        raise ConfigError(str(error)) from error
+    return Config(**values)
+
+
+def is_property(name: str) -> bool:
+    """Whether a property of that name acts here."""
+    return name in PROPERTIES or name in TOPIC_PROPERTIES or name in SYNONYMS

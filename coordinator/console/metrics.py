@@ -1,0 +1,128 @@
+"""The metrics, in Kafka's terms, collected when they are asked for: nothing is kept for them but plain counts.
+
+Source: Kafka's `GroupCoordinatorMetrics`, `CoordinatorRuntimeMetricsImpl`, `RequestMetrics`.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import accumulate
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from coordinator.group.outcome import Context
+from coordinator.server import clock
+from coordinator.server.offsets_partition import PartitionState
+from coordinator.server.route import LATENCY_BOUNDS_NS
+from coordinator.server.server import Server
+from protocol.apis import APIS
+from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+
+_STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
+_LIST_GROUPS_VERSION = 5
+
+
+class ServerCollector(Collector):
+    """Reads a server's counts."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics, now."""
+        yield from self._groups()
+        yield from self._rebalances()
+        yield from self._requests()
+        yield from self._connections()
+        yield from self._logs()
+
+    def _groups(self) -> Iterator[Metric]:
+        states: Counter[str] = Counter()
+        partitions: Counter[PartitionState] = Counter()
+        context, now = Context(0, _LIST_GROUPS_VERSION, "", ""), clock.now()
+        for partition in self._server.runtime.partitions:
+            partitions[partition.state] += 1
+            if partition.shard is None:
+                continue
+            # Listing changes nothing, so that nobody has to wait for what it reveals.
+            for _, listed in partition.handle(ListGroupsRequest(), context, now).replies:
+                assert isinstance(listed, ListGroupsResponse)
+                states.update(group.group_state for group in listed.groups)
+        groups = GaugeMetricFamily("groupd_groups", "Classic groups by state", labels=["state"])
+        for name in _STATES:
+            groups.add_metric([name], states[name])
+        yield groups
+        family = GaugeMetricFamily(
+            "groupd_partitions", "Partitions of __consumer_offsets by state", labels=["state"]
+        )
+        for state in PartitionState:
+            family.add_metric([state.value], partitions[state])
+        yield family
+
+    def _rebalances(self) -> Iterator[Metric]:
+        metrics = self._server.metrics
+        started = CounterMetricFamily("groupd_rebalances", "Rebalances begun, by cause", labels=["cause"])
+        for cause, count in sorted(metrics.rebalances.items()):
+            started.add_metric([cause], count)
+        yield started
+        yield CounterMetricFamily(
+            "groupd_completed_rebalances",
+            "Rebalances that reached Stable",
+            value=metrics.completed_rebalances,
+        )
+        yield CounterMetricFamily(
+            "groupd_offset_commits", "Offsets committed, by partition", value=metrics.commits
+        )
+        yield CounterMetricFamily(
+            "groupd_offset_expirations",
+            "Offsets that outlived their retention",
+            value=metrics.expired_offsets,
+        )
+        yield CounterMetricFamily("groupd_offset_deletions", "Offsets deleted", value=metrics.deleted_offsets)
+        events = CounterMetricFamily("groupd_group_events", "What happened in groups", labels=["event"])
+        for name, count in sorted(metrics.events.items()):
+            events.add_metric([name], count)
+        yield events
+
+    def _requests(self) -> Iterator[Metric]:
+        family = HistogramMetricFamily(
+            "groupd_request_seconds", "From request to answer, by API", labels=["api"]
+        )
+        bounds = [*(str(bound / 1e9) for bound in LATENCY_BOUNDS_NS), "+Inf"]
+        for key, counts in sorted(self._server.dispatcher.counts.items()):
+            totals = list(accumulate(counts.buckets))
+            if totals[-1]:
+                buckets = list(zip(bounds, totals, strict=True))
+                family.add_metric([APIS[key].name], buckets, counts.sum_ns / 1e9)
+        yield family
+
+    def _connections(self) -> Iterator[Metric]:
+        connections = self._server.connections
+        yield GaugeMetricFamily("groupd_connections", "Open connections", value=len(connections.open))
+        yield CounterMetricFamily(
+            "groupd_connections_accepted", "Connections let in", value=connections.accepted
+        )
+        yield CounterMetricFamily(
+            "groupd_connections_refused",
+            "Connections turned away or closed for what they sent",
+            value=connections.refused,
+        )
+
+    def _logs(self) -> Iterator[Metric]:
+        sizes: Counter[str] = Counter()
+        for name, log in self._server.logs().items():
+            sizes[name.topic] += log.size_bytes
+        family = GaugeMetricFamily("groupd_log_bytes", "Size of the logs, by topic", labels=["topic"])
+        for topic, size in sorted(sizes.items()):
+            family.add_metric([topic], size)
+        yield family
+        flusher = self._server.flusher
+        yield CounterMetricFamily("groupd_log_flushes", "Syncs of logs to the disk", value=flusher.syncs)
+        yield CounterMetricFamily(
+            "groupd_log_flush_seconds", "Time spent in them", value=flusher.sync_ns / 1e9
+        )

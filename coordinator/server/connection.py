@@ -1,0 +1,359 @@
+"""One connection: bytes in, requests processed in order, answers out in the same order.
+
+The fast path is straight: a request that is answered at once, on a connection with no open slot, never touches
+anything but the bytes and its handler, and all answers of one read leave in one write.
+
+Processing is *held* while a slot parks (as Kafka mutes a connection while it works on a request), while too many
+slots are open, or while the peer does not read its answers. What arrives meanwhile is kept up to a bound; beyond
+it nothing more is read from the socket. So a connection holds a bounded number of bytes in every direction, save
+for the one request that is being received.
+
+Bytes that are no request cost this connection and one log line, nothing else.
+"""
+
+import asyncio
+from collections import deque
+from struct import Struct, error
+from typing import TYPE_CHECKING, Final, cast
+
+from coordinator.server import clock
+from coordinator.server.peer import peer_address, peer_name
+from coordinator.server.route import Route
+from coordinator.server.slot import NO_ANSWER, Slot
+from protocol.malformed import Malformed
+from protocol.primitives import read_uvarint, skip_tagged_fields
+
+if TYPE_CHECKING:
+    from coordinator.server.acceptor import Acceptor
+    from coordinator.topics.answer import Node
+
+MAX_OPEN_SLOTS: Final = 512
+HELD_INPUT_BYTES: Final = 64 * 1024
+"""What is kept of a held connection's input before reading stops."""
+HELD_OUTPUT_BYTES: Final = 1024 * 1024
+"""Answers that may wait behind an open slot before processing stops."""
+WRITE_BYTES: Final = 256 * 1024
+"""Answers of one read that are gathered before they are written."""
+LINGER_S: Final = 5.0
+"""How long a connection that is being closed may take to read its last answers."""
+
+_MIN_REQUEST_BYTES: Final = 10
+_SIZE: Final = Struct(">i")
+_HEADER: Final = Struct(
+    ">iIih"
+)  # size, key and version as one number, correlation id, length of the client id
+
+
+class Connection(asyncio.Protocol):
+    """A client's connection. Made by the acceptor for each socket."""
+
+    __slots__ = (
+        "_acceptor",
+        "_client_id_bytes",
+        "_held_output",
+        "_is_closing",
+        "_is_flush_due",
+        "_is_reading",
+        "_is_working",
+        "_is_write_paused",
+        "_parked",
+        "_pending",
+        "_slots",
+        "_transport",
+        "_wanted",
+        "client_host",
+        "client_id",
+        "last_received_ns",
+        "node",
+        "peer",
+    )
+
+    def __init__(self, acceptor: "Acceptor") -> None:
+        self._acceptor = acceptor
+        self._transport: asyncio.Transport | None = None
+        self._pending = bytearray()
+        self._wanted = 0
+        self._slots: deque[Slot] = deque()
+        self._parked = 0
+        self._held_output = 0
+        self._is_closing = False
+        self._is_flush_due = False
+        self._is_reading = True
+        self._is_working = False
+        self._is_write_paused = False
+        self._client_id_bytes = b""
+        self.client_id = ""
+        self.client_host = "/"
+        self.peer = "an unknown peer"
+        self.last_received_ns = 0
+        self.node: Node = acceptor.fallback_node
+
+    # What asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has connected; it is turned away when there are too many."""
+        # uvloop's transports are no subclasses of asyncio's, only alike.
+        transport = cast("asyncio.Transport", transport)
+        self._transport = transport
+        peername = transport.get_extra_info("peername")
+        self.peer = peer_name(peername)
+        self.client_host = "/" + peer_address(peername)
+        self.last_received_ns = clock.monotonic_ns()
+        self.node = self._acceptor.node_for(transport.get_extra_info("sockname"))
+        refusal = self._acceptor.opened(self)
+        if refusal is not None:
+            self._is_closing = True
+            transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone: nobody waits for its answers any more."""
+        self._is_closing = True
+        self._transport = None
+        slots, self._slots = self._slots, deque()
+        self._pending = bytearray()
+        for slot in slots:
+            if slot.dropped is not None and slot.data is None:
+                slot.dropped()
+        self._acceptor.closed(self)
+
+    def eof_received(self) -> bool:
+        """The client sends nothing more; what it has asked is not answered either, as in Kafka."""
+        return False
+
+    def pause_writing(self) -> None:
+        """The peer reads slower than it asks."""
+        self._is_write_paused = True
+
+    def resume_writing(self) -> None:
+        """The peer has caught up."""
+        self._is_write_paused = False
+        self._work()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes from the client, any number of them."""
+        self.last_received_ns = clock.monotonic_ns()
+        if self._pending:
+            pending = self._pending
+            pending += data
+            if self._is_held():
+                if len(pending) > HELD_INPUT_BYTES:
+                    self._stop_reading()
+            elif len(pending) >= self._wanted:
+                self._work()
+        elif self._is_held():
+            self._pending += data
+        else:
+            self._process(bytes(data), self.last_received_ns)
+
+    # Processing
+
+    def _is_held(self) -> bool:
+        return (
+            self._is_write_paused
+            or self._parked > 0
+            or self._is_closing
+            or len(self._slots) >= MAX_OPEN_SLOTS
+            or self._held_output > HELD_OUTPUT_BYTES
+        )
+
+    def _work(self) -> None:
+        """Processes what was kept, as far as that goes now."""
+        if self._is_working or self._transport is None:
+            return
+        while self._pending and len(self._pending) >= self._wanted and not self._is_held():
+            data = bytes(self._pending)
+            self._pending = bytearray()
+            self._process(data, clock.monotonic_ns())
+        if self._is_reading or self._is_closing:
+            return
+        # The rest of a large request has to come in, however much of it is here.
+        if not self._is_held() or len(self._pending) <= HELD_INPUT_BYTES:
+            self._is_reading = True
+            self._transport.resume_reading()
+
+    def _stop_reading(self) -> None:
+        if self._is_reading and self._transport is not None and not self._is_closing:
+            self._is_reading = False
+            self._transport.pause_reading()
+
+    def _process(self, data: bytes, started_ns: int) -> None:  # noqa: C901 - the hot path: no calls to share
+        """Processes the requests in `data`; what is left over is kept. `started_ns`: now."""
+        self._is_working = True
+        self._wanted = _SIZE.size
+        acceptor = self._acceptor
+        acceptor.turn.advance(started_ns)
+        routes, message, counted, count = acceptor.routes, None, None, 0
+        out = bytearray()
+        position, end = 0, len(data)
+        try:
+            while end - position >= 4:
+                (size,) = _SIZE.unpack_from(data, position)
+                if size < _MIN_REQUEST_BYTES or size > acceptor.max_request_bytes:
+                    raise Malformed(f"a request of {size} bytes (the limit is {acceptor.max_request_bytes})")
+                frame_end = position + 4 + size
+                if frame_end > end:
+                    self._wanted = 4 + size
+                    break
+                frame, base = (data, position) if frame_end == end else (data[position:frame_end], 0)
+                position = frame_end
+                _, key_version, correlation_id, length = _HEADER.unpack_from(frame, base)
+                route = routes.get(key_version)
+                if route is None:
+                    route = acceptor.route(key_version)
+                    if route is None:
+                        self._answer_bytes(acceptor.refuse_version(key_version, correlation_id), out)
+                        continue
+                body = base + 14
+                if length > 0:
+                    body += length
+                    raw = frame[base + 14 : body]
+                    if raw != self._client_id_bytes:
+                        self._set_client_id(raw, length)
+                elif self._client_id_bytes or length < -1:
+                    self._set_client_id(b"", length)
+                if route.is_flexible:
+                    body = body + 1 if frame[body] == 0 else _skip_tags(frame, body)
+                message = route.decode(frame, body)
+                response = route.handle(message, self, route, correlation_id)
+                message = None
+                if response is None:
+                    if self._is_held():
+                        break
+                    continue
+                if route is not counted:
+                    if counted is not None:
+                        counted.counts.add(clock.monotonic_ns() - started_ns, count)
+                    counted, count = route, 0
+                count += 1
+                if self._slots:
+                    self._queue(route, response, correlation_id)
+                    if self._is_held():
+                        break
+                elif response is not NO_ANSWER:
+                    route.write(response, correlation_id, out)
+                    if len(out) > WRITE_BYTES:
+                        self._write(out)
+                        out = bytearray()
+                        if self._is_held():
+                            break
+        except Exception as problem:  # noqa: BLE001 - whatever a request causes costs this connection only
+            if message is None and isinstance(problem, Malformed | error | IndexError):
+                acceptor.refused(self, str(problem))
+            else:
+                acceptor.handler_failed(self, problem)
+            self._write(out)
+            self.close()
+            return
+        finally:
+            self._is_working = False
+        if out:
+            self._write(out)
+        if counted is not None:
+            counted.counts.add(clock.monotonic_ns() - started_ns, count)
+        if position < end and not self._is_closing:
+            self._pending = bytearray(data[position:])
+            if len(self._pending) > HELD_INPUT_BYTES and self._is_held():
+                self._stop_reading()
+
+    def _set_client_id(self, raw: bytes, length: int) -> None:
+        if len(raw) != max(length, 0) or length < -1:
+            raise Malformed(f"a client id of {length} bytes")
+        try:
+            self.client_id = raw.decode()
+        except UnicodeDecodeError as problem:
+            raise Malformed(f"client id: {problem}") from None
+        self._client_id_bytes = raw
+
+    # Answers
+
+    def open_slot(self, route: Route, correlation_id: int, *, parks: bool) -> Slot:
+        """A place for the answer to the request at hand, which comes later."""
+        slot = Slot(self, route, correlation_id, parks, clock.monotonic_ns())
+        self._slots.append(slot)
+        self._parked += parks
+        return slot
+
+    def _queue(self, route: Route, response: object, correlation_id: int) -> None:
+        slot = self.open_slot(route, correlation_id, parks=False)
+        slot.data = data = bytearray()
+        if response is not NO_ANSWER:
+            route.write(response, correlation_id, data)
+        self._held_output += len(data)
+
+    def _answer_bytes(self, frame: bytes | bytearray, out: bytearray) -> None:
+        if self._slots:
+            slot = Slot(self, self._slots[0].route, 0, False, 0)
+            slot.data = frame
+            self._held_output += len(frame)
+            self._slots.append(slot)
+        else:
+            out += frame
+
+    def fill(self, slot: Slot, response: object) -> None:
+        """Puts an answer in its slot; it leaves at the end of this turn, if none before it is missing."""
+        assert slot.data is None, "answered twice"
+        data = bytearray()
+        if response is not NO_ANSWER and not self._is_closing:
+            try:
+                slot.route.write(response, slot.correlation_id, data)
+            except Exception as problem:  # noqa: BLE001 - whoever answers many must get on to the others
+                self._acceptor.handler_failed(self, problem)
+                self.abort()
+        slot.data = data
+        slot.route.counts.add(clock.monotonic_ns() - slot.opened_ns)
+        self._held_output += len(data)
+        if slot.parks:
+            self._parked -= 1
+        if not self._is_flush_due:
+            self._is_flush_due = True
+            self._acceptor.outbox.add(self._flush)
+
+    def _flush(self) -> None:
+        """Sends the answers that nothing stands in front of, and goes on with what was held back."""
+        self._is_flush_due = False
+        slots = self._slots
+        if self._transport is None:
+            return
+        out = bytearray()
+        while slots and slots[0].data is not None:
+            data = slots.popleft().data
+            assert data is not None
+            self._held_output -= len(data)
+            out += data
+        if out:
+            self._write(out)
+        if self._pending or not self._is_reading:
+            self._work()
+
+    def _write(self, data: bytearray) -> None:
+        transport = self._transport
+        if data and transport is not None and not transport.is_closing():
+            transport.write(data)
+
+    # Ending
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is being answered."""
+        return not self._slots
+
+    def close(self) -> None:
+        """Sends what is ready, then closes; a peer that does not read is cut off after a while."""
+        transport = self._transport
+        self._is_closing = True
+        if transport is None or transport.is_closing():
+            return
+        transport.close()
+        if transport.get_write_buffer_size():
+            self._acceptor.loop.call_later(LINGER_S, self.abort)
+
+    def abort(self) -> None:
+        """Closes at once."""
+        if self._transport is not None:
+            self._is_closing = True
+            self._transport.abort()
+
+
+def _skip_tags(frame: bytes, position: int) -> int:
+    count, position = read_uvarint(frame, position)
+    return skip_tagged_fields(frame, position, count)

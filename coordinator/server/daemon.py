@@ -1,0 +1,124 @@
+"""The life of the process: started, ready, stopped by a signal."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Coroutine, Iterable
+from typing import Any, Final
+
+from coordinator.config.errors import ConfigError
+from coordinator.config.listeners import Address, parse_address
+from coordinator.server.server import Server, Settings, StartFailed, bind
+
+_LOG = logging.getLogger("KafkaServer")
+
+EXIT_FINE: Final = 0
+EXIT_FAILURE: Final = 1
+EXIT_NO_START: Final = 2
+_HTTP_BACKLOG: Final = 128
+_FILES_WANTED: Final = 65_536
+
+
+def run_daemon(settings: Settings, warnings: Iterable[str]) -> int:
+    """Runs a server until a signal ends it; the exit code. In: what to warn about at the start."""
+    for warning in warnings:
+        _LOG.warning("%s", warning)
+    _raise_file_limit()
+    return _run(_serve(settings))
+
+
+def _run(main: Coroutine[Any, Any, int]) -> int:
+    try:
+        import uvloop
+    except ImportError:
+        _LOG.warning("uvloop is missing: running on the slower loop of the standard library")
+        return asyncio.run(main)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)
+
+
+def _raise_file_limit() -> None:
+    """Thousands of connections need as many descriptors; the soft limit is often 1,024."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES_WANTED if hard == resource.RLIM_INFINITY else min(hard, _FILES_WANTED)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+async def _serve(settings: Settings) -> int:
+    stop = asyncio.Event()
+    failures: list[BaseException] = []
+    _watch_signals(stop)
+    asyncio.get_running_loop().set_exception_handler(_log_unexpected)
+    try:
+        http_address = parse_address(settings.config.http_listener, "http.listener")
+        server = Server(settings)
+        server.open()
+    except (StartFailed, ConfigError) as error:
+        _say(error)
+        return EXIT_NO_START
+    try:
+        http_sockets = bind(http_address, _HTTP_BACKLOG)
+        try:
+            await server.listen()
+        except StartFailed:
+            _close(http_sockets)
+            raise
+    except StartFailed as error:
+        _say(error)
+        server.abandon()
+        return EXIT_NO_START
+    from coordinator.console.http import HttpServer
+
+    http = HttpServer(server, http_sockets)
+    http.start()
+    ready = asyncio.ensure_future(_announce(server, http_address, http_sockets[0].getsockname()[1]))
+    await stop.wait()
+    _LOG.info("Shutting down")
+    ready.cancel()
+    http.close()
+    try:
+        await server.close()
+    except Exception as problem:  # noqa: BLE001 - the exit code tells that not everything was written
+        failures.append(problem)
+        _LOG.error("The shutdown was not clean", exc_info=problem)
+    _LOG.info("Shut down completed")
+    return EXIT_FAILURE if failures else EXIT_FINE
+
+
+async def _announce(server: Server, http_address: Address, http_port: int) -> None:
+    await server.ready.wait()
+    kafka = server.acceptors[0].bound_address
+    http = Address(http_address.host, http_port)
+    print(f"groupd ready kafka={kafka} http={http} data={server.settings.data_dir}", flush=True)
+
+
+def _watch_signals(stop: asyncio.Event) -> None:
+    """The first signal stops the daemon in order, a second one at once."""
+    loop = asyncio.get_running_loop()
+
+    def on_signal() -> None:
+        if stop.is_set():
+            os._exit(EXIT_FAILURE)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal)
+
+
+def _log_unexpected(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    _LOG.error("Unexpected: %s", context.get("message"), exc_info=context.get("exception"))
+
+
+def _close(sockets: Iterable[socket.socket]) -> None:
+    for bound in sockets:
+        bound.close()
+
+
+def _say(error: Exception) -> None:
+    print(f"groupd: {error}", file=sys.stderr, flush=True)

@@ -1,0 +1,56 @@
+"""Which handler answers which API, as one table: a request finds its route by api key and version in one step.
+
+The table is filled as versions are first asked for; nothing is made at the start that no client needs.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from coordinator.server.handlers.api_versions import refuse_api_versions
+from coordinator.server.route import ApiCounts, Handler, Route
+from protocol.apis import APIS, ApiKey
+from protocol.malformed import Malformed
+
+_VERSION_BITS: Final = 16
+_SIGN: Final = 0x8000
+
+
+class Dispatcher:
+    """Handlers by api key, and the routes made of them."""
+
+    def __init__(self, handlers: Mapping[int, Handler]) -> None:
+        """In: one handler for each API of the table, no more and no less."""
+        missing = set(APIS) ^ set(handlers)
+        assert not missing, f"served and advertised differ: {sorted(missing)}"
+        self._handlers = handlers
+        self.routes: dict[int, Route] = {}
+        """By api key << 16 | version."""
+        self.counts = {key: ApiCounts() for key in handlers}
+
+    def route(self, key_version: int) -> Route | None:
+        """The route of a version, entered in the table; None when that version is not served."""
+        key, version = _split(key_version)
+        api = APIS.get(key)
+        if api is None or version not in api.versions:
+            return None
+        route = Route(api, version, self._handlers[key], self.counts[key])
+        self.routes[key_version] = route
+        return route
+
+    def refuse_version(self, key_version: int, correlation_id: int) -> bytes | bytearray:
+        """The answer to a version that is not served. Raises Malformed where there is none but goodbye."""
+        key, version = _split(key_version)
+        if key == ApiKey.API_VERSIONS and version >= 0:
+            return refuse_api_versions(correlation_id)
+        api = APIS.get(key)
+        if api is None:
+            raise Malformed(f"api key {key} (version {version}) is not served")
+        versions = api.versions
+        raise Malformed(
+            f"{api.name} (api key {key}) has no version {version} here, only {versions.first} to {versions.last}"
+        )
+
+
+def _split(key_version: int) -> tuple[int, int]:
+    key, version = key_version >> _VERSION_BITS, key_version & 0xFFFF
+    return key - 2 * _SIGN if key & _SIGN else key, version - 2 * _SIGN if version & _SIGN else version

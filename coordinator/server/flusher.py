@@ -1,0 +1,76 @@
+"""Makes logs durable, many in one go, and says when they are.
+
+One submission to the syncing thread is under way at a time. What is appended meanwhile goes with the next one, so
+that a busy server syncs in larger bunches instead of more often.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from coordinator.server import clock
+from storage.errors import StorageError
+from storage.log import PartitionLog
+from storage.syncer import Syncer, SyncResult
+
+Synced = Callable[[PartitionLog, StorageError | None], None]
+
+
+class Flusher:
+    """All methods belong to the event loop's thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, syncer: Syncer) -> None:
+        self._loop = loop
+        self._syncer = syncer
+        self._wanted: dict[PartitionLog, None] = {}
+        self._is_under_way = False
+        self._is_closed = False
+        self._drained = asyncio.Event()
+        self._started_ns = 0
+        self.on_synced: list[Synced] = []
+        """Each is called for each log that was synced, with its error where that failed."""
+        self.syncs = 0
+        """Submissions completed, and how long they took together (nanoseconds)."""
+        self.sync_ns = 0
+
+    def need(self, log: PartitionLog) -> None:
+        """Asks for what is in `log` now to be synced; `kick` starts it."""
+        self._wanted[log] = None
+
+    def kick(self) -> None:
+        """Starts syncing what is needed, unless that goes on already."""
+        if self._is_under_way or not self._wanted or self._is_closed:
+            return
+        logs, self._wanted = self._wanted, {}
+        self._is_under_way = True
+        self._started_ns = clock.monotonic_ns()
+        self._syncer.submit(logs, partial(self._done_in_thread, logs))
+
+    def _done_in_thread(self, logs: Mapping[PartitionLog, None], result: SyncResult) -> None:
+        self._loop.call_soon_threadsafe(self._done, logs, result)
+
+    def _done(self, logs: Mapping[PartitionLog, None], result: SyncResult) -> None:
+        self._is_under_way = False
+        self.syncs += 1
+        self.sync_ns += clock.monotonic_ns() - self._started_ns
+        # The next bunch goes to the disk while this one is being answered.
+        self.kick()
+        if not self._is_under_way:
+            self._drained.set()
+        for log in logs:
+            error = result.failed.get(log)
+            for synced in self.on_synced:
+                synced(log, error)
+
+    async def drain(self) -> None:
+        """Waits until nothing is being synced and nothing wanted."""
+        while self._is_under_way or self._wanted:
+            self.kick()
+            self._drained.clear()
+            await self._drained.wait()
+
+    def close(self) -> None:
+        """Finishes what was submitted and ends the thread; nothing more is synced."""
+        self._is_closed = True
+        self._wanted.clear()
+        self._syncer.close()

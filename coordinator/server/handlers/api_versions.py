@@ -1,0 +1,57 @@
+"""ApiVersions: what is served. Source: KIP-511, Kafka's `ApiVersionsRequest`, `ApiVersionManager`."""
+
+import re
+from typing import Final
+
+from coordinator.server.connection import Connection
+from coordinator.server.route import Route
+from protocol.apis import APIS, ApiKey
+from protocol.errors import ErrorCode
+from protocol.framing import encode_response
+from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+
+_NAMES_SOFTWARE_SINCE: Final = 3
+_NAMES_BROKER_SINCE: Final = 5
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def _advertised() -> list[ApiVersion]:
+    return [
+        ApiVersion(api_key=key, min_version=api.versions.first, max_version=api.versions.last)
+        for key, api in sorted(APIS.items())
+    ]
+
+
+class ApiVersionsHandler:
+    """Answers ApiVersions."""
+
+    def __init__(self, cluster_id: str) -> None:
+        self._cluster_id = cluster_id
+        self._response = ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=_advertised())
+        self._invalid = ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
+        self._other_cluster = ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED, api_keys=[])
+
+    def handle(
+        self, request: ApiVersionsRequest, connection: Connection, route: Route, correlation_id: int
+    ) -> ApiVersionsResponse:
+        """The whole table; an error for a client that cannot name itself, or means another cluster or node."""
+        if route.version >= _NAMES_SOFTWARE_SINCE and not (
+            _SOFTWARE.fullmatch(request.client_software_name)
+            and _SOFTWARE.fullmatch(request.client_software_version)
+        ):
+            return self._invalid
+        if route.version >= _NAMES_BROKER_SINCE and not self._is_meant(request, connection):
+            return self._other_cluster
+        return self._response
+
+    def _is_meant(self, request: ApiVersionsRequest, connection: Connection) -> bool:
+        same_cluster = request.cluster_id is None or request.cluster_id == self._cluster_id
+        return same_cluster and request.node_id in (-1, connection.node.node_id)
+
+
+def refuse_api_versions(correlation_id: int) -> bytes | bytearray:
+    """The answer to a version of ApiVersions that is not served: in the form of v0, with the versions that are."""
+    versions = APIS[ApiKey.API_VERSIONS].versions
+    only = ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=versions.first, max_version=versions.last)
+    response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[only])
+    return encode_response(ApiKey.API_VERSIONS, 0, correlation_id, response)

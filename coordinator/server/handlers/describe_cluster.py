@@ -1,0 +1,51 @@
+"""DescribeCluster: one broker. Source: KIP-700, KIP-919, Kafka's `KafkaApis.handleDescribeCluster`."""
+
+from typing import Final
+
+from coordinator.server.connection import Connection
+from coordinator.server.route import Route
+from coordinator.topics.authorized_operations import NOT_ASKED, ON_CLUSTER
+from protocol.errors import ErrorCode
+from protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+_BROKERS: Final = 1
+_CONTROLLERS: Final = 2
+
+
+class DescribeClusterHandler:
+    """Answers DescribeCluster."""
+
+    def __init__(self, cluster_id: str) -> None:
+        self._cluster_id = cluster_id
+
+    def handle(
+        self, request: DescribeClusterRequest, connection: Connection, route: Route, correlation_id: int
+    ) -> DescribeClusterResponse:
+        """The cluster as this connection should know it."""
+        if request.endpoint_type != _BROKERS:
+            return self._refusal(request.endpoint_type)
+        node = connection.node
+        asked = request.include_cluster_authorized_operations
+        return DescribeClusterResponse(
+            error_code=ErrorCode.NONE,
+            endpoint_type=request.endpoint_type,
+            cluster_id=self._cluster_id,
+            controller_id=node.node_id,
+            brokers=[DescribeClusterBroker(broker_id=node.node_id, host=node.host, port=node.port)],
+            cluster_authorized_operations=ON_CLUSTER if asked else NOT_ASKED,
+        )
+
+    def _refusal(self, endpoint_type: int) -> DescribeClusterResponse:
+        if endpoint_type == _CONTROLLERS:
+            error, message = (
+                ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+                "this endpoint is a broker's, not a controller's",
+            )
+        else:
+            error = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+            message = f"there is no endpoint type {endpoint_type}"
+        return DescribeClusterResponse(error_code=error, error_message=message, cluster_id="", brokers=[])

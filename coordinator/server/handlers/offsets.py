@@ -1,0 +1,197 @@
+"""OffsetCommit, OffsetFetch and OffsetDelete: topics are resolved here, the groups see names only.
+
+A partition that does not exist never reaches a group; its error is put where the request named it. Source:
+Kafka's `KafkaApis.handleOffsetCommitRequest`, `handleOffsetFetchRequest`, `handleOffsetDeleteRequest`.
+"""
+
+from collections.abc import Callable
+from typing import Final, cast
+
+from coordinator.server.connection import Connection
+from coordinator.server.handlers.groups import GroupRouter
+from coordinator.server.route import Route
+from coordinator.server.slot import Answerable, Slot
+from coordinator.topics.catalogue import Catalogue
+from protocol.errors import ErrorCode
+from protocol.kinds import ZERO_UUID
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+TOPIC_IDS_SINCE: Final = 10
+
+
+class _Finishing:
+    """Takes the core's answer, finishes it, and fills the slot with that."""
+
+    __slots__ = ("_finish", "_slot")
+
+    def __init__(self, slot: Slot, finish: Callable[[object], object]) -> None:
+        self._slot = slot
+        self._finish = finish
+
+    def fill(self, response: object) -> None:
+        self._slot.fill(self._finish(response))
+
+
+class OffsetCommitHandler:
+    """Answers OffsetCommit."""
+
+    def __init__(self, router: GroupRouter, catalogue: Catalogue) -> None:
+        self._router = router
+        self._catalogue = catalogue
+
+    def handle(
+        self, request: OffsetCommitRequest, connection: Connection, route: Route, correlation_id: int
+    ) -> object | None:
+        """Commits what exists; a group that has nothing to commit is not consulted at all."""
+        by_id = route.version >= TOPIC_IDS_SINCE
+        known, refused = self._sift(request.topics, by_id)
+        if not known:
+            return OffsetCommitResponse(topics=refused)
+        if refused or by_id:
+            request = OffsetCommitRequest(
+                group_id=request.group_id,
+                generation_id_or_member_epoch=request.generation_id_or_member_epoch,
+                member_id=request.member_id,
+                group_instance_id=request.group_instance_id,
+                retention_time_ms=request.retention_time_ms,
+                topics=known,
+            )
+        context = self._router.context(connection, route.version)
+        response, partition = self._router.ask(request, context)
+        ids = {topic.name: topic.topic_id for topic in known} if by_id else {}
+
+        def finish(answer: object) -> object:
+            return _finish_commit(cast("OffsetCommitResponse", answer), refused, ids)
+
+        is_plain = not refused and not by_id
+        if partition is None:
+            return response if is_plain else finish(response)
+        slot = connection.open_slot(route, correlation_id, parks=self._router.runtime.was_parked)
+        target: Answerable = slot if is_plain else _Finishing(slot, finish)
+        slot.dropped = self._router.wait(partition, context, target, request)
+        return None
+
+    def _sift(
+        self, topics: list[OffsetCommitRequestTopic], by_id: bool
+    ) -> tuple[list[OffsetCommitRequestTopic], list[OffsetCommitResponseTopic]]:
+        """What exists, by name; and the answer for what does not."""
+        known: list[OffsetCommitRequestTopic] = []
+        refused: list[OffsetCommitResponseTopic] = []
+        for asked in topics:
+            topic = self._catalogue.get_by_id(asked.topic_id) if by_id else self._catalogue.get(asked.name)
+            count = 0 if topic is None else len(topic.partitions)
+            found = [part for part in asked.partitions if 0 <= part.partition_index < count]
+            if topic is not None and len(found) == len(asked.partitions):
+                if by_id:
+                    asked = OffsetCommitRequestTopic(
+                        name=topic.name, topic_id=asked.topic_id, partitions=asked.partitions
+                    )
+                known.append(asked)
+                continue
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if topic is None and by_id:
+                error = ErrorCode.UNKNOWN_TOPIC_ID
+            missing = [part for part in asked.partitions if not 0 <= part.partition_index < count]
+            refused.append(
+                OffsetCommitResponseTopic(
+                    name=asked.name,
+                    topic_id=asked.topic_id,
+                    partitions=[
+                        OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=error)
+                        for part in missing
+                    ],
+                )
+            )
+            if topic is not None and found:
+                known.append(
+                    OffsetCommitRequestTopic(name=topic.name, topic_id=asked.topic_id, partitions=found)
+                )
+        return known, refused
+
+
+def _finish_commit(
+    response: OffsetCommitResponse, refused: list[OffsetCommitResponseTopic], ids: dict[str, bytes]
+) -> OffsetCommitResponse:
+    topics: dict[tuple[str, bytes], list[OffsetCommitResponsePartition]] = {}
+    for topic in [*refused, *response.topics]:
+        topic_id = (
+            topic.topic_id if not ids or topic.topic_id != ZERO_UUID else ids.get(topic.name, ZERO_UUID)
+        )
+        key = ("", topic_id) if ids or topic_id != ZERO_UUID else (topic.name, ZERO_UUID)
+        topics.setdefault(key, []).extend(topic.partitions)
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=partitions)
+            for (name, topic_id), partitions in topics.items()
+        ]
+    )
+
+
+class OffsetDeleteHandler:
+    """Answers OffsetDelete."""
+
+    def __init__(self, router: GroupRouter, catalogue: Catalogue) -> None:
+        self._router = router
+        self._catalogue = catalogue
+
+    def handle(
+        self, request: OffsetDeleteRequest, connection: Connection, route: Route, correlation_id: int
+    ) -> object | None:
+        """Deletes what exists. The group is consulted in any case: its error wins, and names no topics."""
+        known: list[OffsetDeleteRequestTopic] = []
+        refused: list[OffsetDeleteResponseTopic] = []
+        for asked in request.topics:
+            topic = self._catalogue.get(asked.name)
+            count = 0 if topic is None else len(topic.partitions)
+            found = [part for part in asked.partitions if 0 <= part.partition_index < count]
+            missing = [part for part in asked.partitions if not 0 <= part.partition_index < count]
+            if found:
+                known.append(OffsetDeleteRequestTopic(name=asked.name, partitions=found))
+            if missing:
+                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                parts = [
+                    OffsetDeleteResponsePartition(partition_index=part.partition_index, error_code=error)
+                    for part in missing
+                ]
+                refused.append(OffsetDeleteResponseTopic(name=asked.name, partitions=parts))
+        request = OffsetDeleteRequest(group_id=request.group_id, topics=known)
+
+        def finish(answer: object) -> object:
+            return _finish_delete(cast("OffsetDeleteResponse", answer), refused)
+
+        context = self._router.context(connection, route.version)
+        response, partition = self._router.ask(request, context)
+        if partition is None:
+            return finish(response)
+        slot = connection.open_slot(route, correlation_id, parks=self._router.runtime.was_parked)
+        slot.dropped = self._router.wait(partition, context, _Finishing(slot, finish), request)
+        return None
+
+
+def _finish_delete(
+    response: OffsetDeleteResponse, refused: list[OffsetDeleteResponseTopic]
+) -> OffsetDeleteResponse:
+    if response.error_code != ErrorCode.NONE or not refused:
+        return response
+    topics: dict[str, list[OffsetDeleteResponsePartition]] = {}
+    for topic in [*refused, *response.topics]:
+        topics.setdefault(topic.name, []).extend(topic.partitions)
+    return OffsetDeleteResponse(
+        error_code=ErrorCode.NONE,
+        topics=[
+            OffsetDeleteResponseTopic(name=name, partitions=partitions) for name, partitions in topics.items()
+        ],
+    )

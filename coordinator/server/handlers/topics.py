@@ -1,0 +1,223 @@
+"""Requests of the data plane: put to it, and its answers brought to who waits for them."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Final
+
+from coordinator.server import clock
+from coordinator.server.connection import Connection
+from coordinator.server.flusher import Flusher
+from coordinator.server.route import Route
+from coordinator.server.slot import NO_ANSWER, Slot
+from coordinator.topics.answer import (
+    CLOSE_CONNECTION,
+    NO_RESPONSE,
+    Answer,
+    PartitionFailed,
+    TopicChange,
+    TopicDeleted,
+    TopicsContext,
+)
+from coordinator.topics.data_plane import Completions, DataPlane
+from coordinator.topics.topic_name import CONSUMER_OFFSETS
+from protocol.errors import ErrorCode
+from protocol.messages.produce import ProduceResponse
+from storage.errors import StorageError
+from storage.log import PartitionLog
+
+_LOG: Final = logging.getLogger("KafkaApis")
+
+TopicsDeletedCallback = Callable[[list[str]], None]
+ChangesCallback = Callable[[Iterable[TopicChange]], None]
+
+
+class _Durable:
+    """An answer to Produce that waits until its records are on the disk."""
+
+    __slots__ = ("logs", "response", "slot")
+
+    def __init__(self, slot: Slot, response: object, logs: dict[PartitionLog, int]) -> None:
+        self.slot = slot
+        self.response = response
+        self.logs = logs
+
+
+class TopicsHandler:
+    """Answers whatever the data plane serves."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        data_plane: DataPlane,
+        flusher: Flusher,
+        turn: clock.Turn,
+        next_waiter: Callable[[], int],
+        cluster_id: str,
+        on_changes: ChangesCallback,
+        on_deleted: TopicsDeletedCallback,
+    ) -> None:
+        self._loop = loop
+        self._data_plane = data_plane
+        self._flusher = flusher
+        self._turn = turn
+        self._next_waiter = next_waiter
+        self._cluster_id = cluster_id
+        self._on_changes = on_changes
+        self._on_deleted = on_deleted
+        self._parked: dict[int, Slot] = {}
+        self._durable: dict[PartitionLog, list[_Durable]] = {}
+        self._expiry: asyncio.TimerHandle | None = None
+        self._expiry_ms = 0
+        flusher.on_synced.append(self._synced)
+
+    def handle(
+        self, request: Any, connection: Connection, route: Route, correlation_id: int
+    ) -> object | None:
+        """Puts a request to the data plane."""
+        waiter = self._next_waiter()
+        context = TopicsContext(
+            waiter, route.version, connection.client_id, connection.node, self._cluster_id
+        )
+        now = self._turn.now
+        answer = self._data_plane.handle(request, context, now.wall_ms, now.monotonic_ms)
+        if answer.changes:
+            self._changed(answer.changes)
+        if answer.completions:
+            self._complete(answer.completions)
+        response = answer.response
+        if response is None:
+            slot = connection.open_slot(route, correlation_id, parks=True)
+            slot.dropped = partial(self._drop, waiter)
+            self._parked[waiter] = slot
+            self._watch_deadline()
+            return None
+        if response is NO_RESPONSE:
+            response = NO_ANSWER
+        elif response is CLOSE_CONNECTION:
+            connection.close()
+            return NO_ANSWER
+        return self._when_durable(answer, response, connection, route, correlation_id)
+
+    def _when_durable(
+        self, answer: Answer, response: object, connection: Connection, route: Route, correlation_id: int
+    ) -> object | None:
+        logs = {log: offset for log, offset in answer.durable if log.durable_offset < offset}
+        if not logs:
+            return response
+        for log in logs:
+            self._flusher.need(log)
+        self._loop.call_soon(self._flusher.kick)
+        slot = connection.open_slot(route, correlation_id, parks=False)
+        entry = _Durable(slot, response, logs)
+        for log in logs:
+            self._durable.setdefault(log, []).append(entry)
+        return None
+
+    def _changed(self, changes: Iterable[TopicChange]) -> None:
+        self._on_changes(changes)
+        deleted = [change.name for change in changes if isinstance(change, TopicDeleted)]
+        if deleted:
+            self._on_deleted(deleted)
+
+    # Long-poll fetches
+
+    def _complete(self, completions: Completions) -> None:
+        for waiter, response in completions:
+            slot = self._parked.pop(waiter, None)
+            if slot is not None:
+                slot.fill(response)
+
+    def _drop(self, waiter: int) -> None:
+        self._parked.pop(waiter, None)
+        self._data_plane.drop_waiter(waiter)
+
+    def _watch_deadline(self) -> None:
+        """One call of the loop for the earliest deadline of all parked fetches."""
+        deadline_ms = self._data_plane.next_deadline_ms()
+        if deadline_ms is None or (self._expiry is not None and self._expiry_ms <= deadline_ms):
+            return
+        if self._expiry is not None:
+            self._expiry.cancel()
+        self._expiry_ms = deadline_ms
+        delay_ms = max(0, deadline_ms - clock.monotonic_ms()) + 1
+        self._expiry = self._loop.call_later(delay_ms / 1000, self._expire)
+
+    def _expire(self) -> None:
+        self._expiry = None
+        self._complete(self._data_plane.expire(clock.monotonic_ms()))
+        self._watch_deadline()
+
+    def offsets_advanced(self, partition: int) -> None:
+        """A partition of `__consumer_offsets` can be read further."""
+        if self._parked:
+            self._complete(self._data_plane.advanced(CONSUMER_OFFSETS, partition, clock.monotonic_ms()))
+
+    def complete_all(self) -> None:
+        """Answers every parked fetch with what there is; the end is near."""
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+        self._complete(self._data_plane.expire(2**62))
+
+    # The disk
+
+    def _synced(self, log: PartitionLog, error: StorageError | None) -> None:
+        waiting = self._durable.pop(log, None)
+        if waiting is not None:
+            self._settle(log, waiting, error)
+        if error is None and self._parked:
+            topic, partition = _partition_of(log)
+            self._complete(self._data_plane.advanced(topic, partition, clock.monotonic_ms()))
+
+    def _settle(self, log: PartitionLog, waiting: list[_Durable], error: StorageError | None) -> None:
+        later: list[_Durable] = []
+        for entry in waiting:
+            if entry.slot.data is not None:
+                continue
+            if error is not None:
+                self._refuse(entry.response, log)
+                entry.logs.pop(log)
+                if not entry.logs:
+                    entry.slot.fill(entry.response)
+            elif log.durable_offset >= entry.logs[log]:
+                del entry.logs[log]
+                if not entry.logs:
+                    entry.slot.fill(entry.response)
+            else:
+                later.append(entry)
+        if error is not None:
+            self._on_changes([PartitionFailed(*_partition_of(log), str(error))])
+        if later:
+            self._durable[log] = later
+            self._flusher.need(log)
+            self._flusher.kick()
+
+    def _refuse(self, response: object, log: PartitionLog) -> None:
+        """What was appended to this log may be lost: its partition's part of an answer to Produce says so."""
+        assert isinstance(response, ProduceResponse)
+        name, partition = _partition_of(log)
+        topic = self._data_plane.catalogue.get(name)
+        topic_id = b"" if topic is None else topic.topic_id
+        for answered in response.responses:
+            if answered.name != name and answered.topic_id != topic_id:
+                continue
+            for part in answered.partition_responses:
+                if part.index == partition and part.error_code == ErrorCode.NONE:
+                    part.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+                    part.base_offset = -1
+
+    # Upkeep
+
+    def sweep(self) -> None:
+        """Retention of topics."""
+        failures = self._data_plane.sweep(clock.wall_ms())
+        if failures:
+            self._on_changes(failures)
+
+
+def _partition_of(log: PartitionLog) -> tuple[str, int]:
+    """The topic and number in the name of a log's directory."""
+    topic, _, number = log.directory.rpartition("/")[2].rpartition("-")
+    return topic, int(number)

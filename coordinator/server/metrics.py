@@ -1,0 +1,57 @@
+"""Counts of what happens, kept cheaply and read when somebody asks. Names of the exported ones: `console/metrics`.
+
+Source: Kafka's `GroupCoordinatorMetrics`, for what is counted.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from coordinator.group.events import Event
+from coordinator.topics.answer import TopicChange
+
+
+class Metrics:
+    """What the events of groups and topics add up to since the start."""
+
+    __slots__ = (
+        "changes",
+        "commits",
+        "completed_rebalances",
+        "deleted_offsets",
+        "events",
+        "expired_offsets",
+        "rebalances",
+    )
+
+    def __init__(self) -> None:
+        self.events: Counter[str] = Counter()
+        """Events of groups by class name."""
+        self.rebalances: Counter[str] = Counter()
+        """Rebalances by cause."""
+        self.changes: Counter[str] = Counter()
+        """Changes of topics by class name."""
+        self.commits = 0
+        self.completed_rebalances = 0
+        self.expired_offsets = 0
+        self.deleted_offsets = 0
+
+    def count_events(self, events: Iterable[Event]) -> None:
+        """Adds what happened in groups."""
+        for event in events:
+            name = type(event).__name__
+            self.events[name] += 1
+            if name == "OffsetsCommitted":
+                self.commits += getattr(event, "partitions", 1)
+            elif name == "RebalanceStarted":
+                self.rebalances[str(getattr(event, "cause", "unknown"))] += 1
+            elif name == "AssignmentReceived":
+                self.completed_rebalances += 1
+            elif name == "OffsetsExpired":
+                self.expired_offsets += getattr(event, "partitions", 1)
+            elif name == "OffsetsDeleted":
+                self.deleted_offsets += getattr(event, "partitions", 1)
+
+    def count_changes(self, changes: Iterable[TopicChange]) -> None:
+        """Adds what became of topics."""
+        for change in changes:
+            self.changes[type(change).__name__] += 1

@@ -1,0 +1,29 @@
+"""Connections that have something to send, written once per turn of the event loop.
+
+Answers come due in bunches: one sync releases the commits of many connections, one finished join phase answers
+every member. Each connection is written to once when the bunch is complete.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+
+class Outbox:
+    """Calls of `flush`, one for each key, at the end of the turn."""
+
+    __slots__ = ("_due", "_loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._due: list[Callable[[], None]] = []
+
+    def add(self, flush: Callable[[], None]) -> None:
+        """Calls `flush` once, soon. The caller sees to it that it asks only once."""
+        if not self._due:
+            self._loop.call_soon(self._run)
+        self._due.append(flush)
+
+    def _run(self) -> None:
+        due, self._due = self._due, []
+        for flush in due:
+            flush()

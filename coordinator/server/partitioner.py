@@ -1,0 +1,24 @@
+"""Which partition of `__consumer_offsets` holds a group: Java's string hash, as every Kafka has it.
+
+Source: Kafka's `Utils.abs`, `GroupCoordinatorService.partitionFor`, `java.lang.String.hashCode`.
+"""
+
+
+def java_hash(text: str) -> int:
+    """Java's hash of a string, over UTF-16 code units: a signed 32-bit number."""
+    value = 0
+    if text.isascii():
+        for unit in text.encode():
+            value = (31 * value + unit) & 0xFFFFFFFF
+    else:
+        units = text.encode("utf-16-be", "surrogatepass")
+        for position in range(0, len(units), 2):
+            value = (31 * value + (units[position] << 8 | units[position + 1])) & 0xFFFFFFFF
+    return value - 0x100000000 if value >= 0x80000000 else value
+
+
+def partition_for(group_id: str, partitions: int) -> int:
+    """The partition of a group among `partitions`."""
+    value = java_hash(group_id)
+    # Java has no positive counterpart of its smallest integer; Kafka takes 0 for it.
+    return (0 if value == -0x80000000 else abs(value)) % partitions

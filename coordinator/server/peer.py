@@ -1,0 +1,26 @@
+"""The other end of a connection, and how text from there is printed."""
+
+
+def peer_address(peername: object) -> str:
+    """The numeric host of a socket's peer; an IPv4 address that came over IPv6 as plain IPv4."""
+    if isinstance(peername, tuple) and peername:
+        return str(peername[0]).removeprefix("::ffff:")
+    return ""
+
+
+def peer_name(peername: object) -> str:
+    """Host and port for a log line."""
+    if isinstance(peername, tuple) and len(peername) >= 2:
+        host = peer_address(peername)
+        return f"[{host}]:{peername[1]}" if ":" in host else f"{host}:{peername[1]}"
+    return "an unknown peer"
+
+
+def printable(text: str) -> str:
+    """Text from a client on one line of a log: what could end the line, or steer a terminal, is escaped."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )

@@ -1,0 +1,408 @@
+"""The daemon's parts put together: opened, served, closed.
+
+    data directory ─▶ data plane ─▶ handlers ─▶ dispatcher ─▶ acceptors ─▶ connections
+                  └─▶ runtime (groups) ─┘
+
+Listeners open before the groups are read: a client that comes early is told that the coordinator is loading, and
+comes back.
+"""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import socket
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from coordinator.config.errors import ConfigError
+from coordinator.config.listeners import Address, Listener
+from coordinator.config.properties import Config
+from coordinator.group.config import GroupConfig
+from coordinator.group.events import Event
+from coordinator.server import clock
+from coordinator.server.acceptor import Acceptor, ConnectionLimits, Connections
+from coordinator.server.broker_properties import broker_configs, broker_properties
+from coordinator.server.connection import Connection
+from coordinator.server.dispatch import Dispatcher
+from coordinator.server.flusher import Flusher
+from coordinator.server.handlers.api_versions import ApiVersionsHandler
+from coordinator.server.handlers.describe_cluster import DescribeClusterHandler
+from coordinator.server.handlers.find_coordinator import find_coordinator
+from coordinator.server.handlers.group_admin import GroupAdmin
+from coordinator.server.handlers.groups import GroupRouter
+from coordinator.server.handlers.offset_fetch import OffsetFetchHandler
+from coordinator.server.handlers.offsets import OffsetCommitHandler, OffsetDeleteHandler
+from coordinator.server.handlers.topics import TopicsHandler
+from coordinator.server.log_lines import log_changes, log_events
+from coordinator.server.metrics import Metrics
+from coordinator.server.offsets_partition import OffsetsPartition
+from coordinator.server.outbox import Outbox
+from coordinator.server.route import Handler
+from coordinator.server.runtime import GroupRuntime
+from coordinator.topics.answer import TopicChange
+from coordinator.topics.catalogue import random_topic_id
+from coordinator.topics.config import LogFlush, TopicsConfig
+from coordinator.topics.config_key import InvalidConfig
+from coordinator.topics.data_plane import DataPlane, TopicsDeclaredSmaller
+from coordinator.topics.topic_name import CONSUMER_OFFSETS
+from protocol.apis import APIS, ApiKey
+from storage.checkpoint import TopicPartition
+from storage.data_directory import DataDirectory, MetaProperties
+from storage.errors import StorageError
+from storage.files import Files, OsFiles
+from storage.log import PartitionLog
+from storage.log_config import LogConfig
+from storage.syncer import Syncer
+from storage.uuid_text import uuid_to_text
+
+_LOG = logging.getLogger("KafkaServer")
+
+CLOSE_TIMEOUT_S: Final = 5.0
+
+
+class StartFailed(Exception):
+    """The daemon cannot start. The text says why, in one line."""
+
+
+@dataclass(slots=True)
+class Settings:
+    """What a server is started with."""
+
+    config: Config
+    listeners: list[Listener]
+    data_dir: str
+    """An absolute path."""
+    topics: list[tuple[str, int]] = field(default_factory=list)
+    """Topics to declare, with their partition counts."""
+    properties: dict[str, str] = field(default_factory=dict)
+    """What was set explicitly, by Kafka's names."""
+    cluster_id: str | None = None
+    """For a data directory that has none yet; default: a random one."""
+    files: Files = field(default_factory=OsFiles)
+
+
+class Server:
+    """One daemon. Made in a running event loop; `open`, then `listen`, then `close`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.loop = asyncio.get_running_loop()
+        self.metrics = Metrics()
+        self.turn = clock.Turn()
+        self.connections = Connections(_limits(settings.config))
+        self.outbox = Outbox(self.loop)
+        self.acceptors: list[Acceptor] = []
+        self.ready = asyncio.Event()
+        """Set when every partition of the groups is loaded, or has failed."""
+        self.is_closing = False
+        self._servers: list[asyncio.Server] = []
+        self._upkeep: dict[Callable[[], None], asyncio.TimerHandle] = {}
+
+    # Opening
+
+    def open(self) -> None:
+        """Opens the data directory and the topics. Raises StartFailed."""
+        settings, config = self.settings, self.settings.config
+        new = MetaProperties(
+            settings.cluster_id or uuid_to_text(random_topic_id()),
+            config.node_id,
+            uuid_to_text(random_topic_id()),
+        )
+        try:
+            self.directory = DataDirectory.open(settings.files, settings.data_dir, new)
+        except StorageError as error:
+            raise StartFailed(str(error)) from error
+        try:
+            self._open_parts()
+        except BaseException:
+            self.directory.abandon()
+            raise
+
+    def _open_parts(self) -> None:
+        settings, config = self.settings, self.settings.config
+        meta = self.directory.meta
+        if meta.node_id != config.node_id:
+            raise StartFailed(
+                f"{settings.data_dir} belongs to node {meta.node_id}; node.id says {config.node_id}"
+            )
+        flush = LogFlush(config.log_flush) if config.log_flush else None
+        topics_config = TopicsConfig(
+            node_id=config.node_id,
+            num_partitions=config.num_partitions,
+            auto_create_topics_enable=config.auto_create_topics_enable,
+            delete_topic_enable=config.delete_topic_enable,
+            fetch_max_bytes=config.fetch_max_bytes,
+            max_incremental_fetch_session_cache_slots=config.max_incremental_fetch_session_cache_slots,
+            max_request_partition_size_limit=config.max_request_partition_size_limit,
+            producer_id_expiration_ms=config.producer_id_expiration_ms,
+            log_flush=flush or LogFlush.OS,
+            broker_properties=broker_properties(settings.properties),
+        )
+        try:
+            self.data_plane = DataPlane.open(self.directory, topics_config)
+            self._declare_topics()
+        except (StorageError, InvalidConfig, OSError) as error:
+            raise StartFailed(str(error)) from error
+        self.data_plane.broker_configs = broker_configs(settings.properties)
+        for name, reason in self.data_plane.failed().items():
+            _LOG.error("Partition %s is offline: %s", name, reason)
+        self.flusher = Flusher(self.loop, Syncer())
+        self.group_config = GroupConfig(
+            group_min_session_timeout_ms=config.group_min_session_timeout_ms,
+            group_max_session_timeout_ms=config.group_max_session_timeout_ms,
+            group_initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+            group_max_size=config.group_max_size,
+            offset_metadata_max_bytes=config.offset_metadata_max_bytes,
+            offsets_retention_minutes=config.offsets_retention_minutes,
+            offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+        )
+        self._open_groups(flush or LogFlush.ALWAYS)
+        self.dispatcher = Dispatcher(self._handlers())
+
+    def _declare_topics(self) -> None:
+        for name, partitions in self.settings.topics:
+            try:
+                change = self.data_plane.declare(name, partitions)
+            except (ValueError, TopicsDeclaredSmaller) as error:
+                raise StartFailed(f"--topic {name}:{partitions}: {error}") from error
+            if change is not None:
+                self._changed([change])
+
+    def _open_groups(self, flush: LogFlush) -> None:
+        config = self.settings.config
+        found = [part for part in self.directory.partitions() if part.topic == CONSUMER_OFFSETS]
+        # The groups of a data directory stay where their names hash to, whatever the config says by now.
+        count = max((part.partition + 1 for part in found), default=config.offsets_topic_num_partitions)
+        topic_id = next(filter(None, map(self.directory.topic_id, found)), None) or random_topic_id()
+        log_config = LogConfig(
+            segment_bytes=config.offsets_topic_segment_bytes,
+            cleanup_policy="compact",
+            sync_on_roll=flush is LogFlush.ALWAYS,
+        )
+
+        def open_log(number: int) -> PartitionLog:
+            return self.directory.open_log(TopicPartition(CONSUMER_OFFSETS, number), log_config, topic_id)
+
+        self.flush = flush
+        self.runtime = runtime = GroupRuntime(
+            self.loop,
+            self.group_config,
+            flush,
+            self.flusher,
+            count,
+            open_log,
+            self._happened,
+            config.offsets_topic_compression_codec,
+        )
+        runtime.on_loaded = self._loaded
+        self.data_plane.attach_internal(
+            CONSUMER_OFFSETS,
+            topic_id,
+            {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(config.offsets_topic_segment_bytes),
+            },
+            count,
+            lambda number: runtime.partitions[number].log,
+            lambda number: runtime.partitions[number].readable_offset,
+        )
+
+    def _handlers(self) -> dict[int, Handler]:
+        cluster_id = self.directory.meta.cluster_id
+        router = GroupRouter(self.runtime, self.group_config, self.turn)
+        admin = GroupAdmin(router)
+        catalogue = self.data_plane.catalogue
+        self.topics = TopicsHandler(
+            self.loop,
+            self.data_plane,
+            self.flusher,
+            self.turn,
+            self.runtime.next_waiter,
+            cluster_id,
+            self._changed,
+            self.runtime.topics_deleted,
+        )
+        self.runtime.advanced = self.topics.offsets_advanced
+        handlers: dict[int, Handler] = dict.fromkeys(APIS, self.topics.handle)
+        handlers |= {
+            ApiKey.API_VERSIONS: ApiVersionsHandler(cluster_id).handle,
+            ApiKey.FIND_COORDINATOR: find_coordinator,
+            ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(cluster_id).handle,
+            ApiKey.HEARTBEAT: router.heartbeat,
+            ApiKey.JOIN_GROUP: router.join,
+            ApiKey.SYNC_GROUP: router.handle,
+            ApiKey.LEAVE_GROUP: router.handle,
+            ApiKey.OFFSET_COMMIT: OffsetCommitHandler(router, catalogue).handle,
+            ApiKey.OFFSET_FETCH: OffsetFetchHandler(router, catalogue).handle,
+            ApiKey.OFFSET_DELETE: OffsetDeleteHandler(router, catalogue).handle,
+            ApiKey.LIST_GROUPS: admin.list_groups,
+            ApiKey.DESCRIBE_GROUPS: admin.describe_groups,
+            ApiKey.DELETE_GROUPS: admin.delete_groups,
+        }
+        return handlers
+
+    async def listen(self) -> None:
+        """Opens the listeners and begins to read the groups. Raises StartFailed."""
+        for listener in self.settings.listeners:
+            acceptor = Acceptor(
+                self.loop,
+                listener,
+                self.connections,
+                self.outbox,
+                self.turn,
+                self.settings.config.node_id,
+                self.dispatcher.routes,
+                self.dispatcher.route,
+                self.dispatcher.refuse_version,
+            )
+            sockets = bind(listener.address, self.settings.config.socket_listen_backlog_size)
+            acceptor.bound(sockets[0].getsockname()[1])
+            for bound in sockets:
+                server = await self.loop.create_server(
+                    partial(Connection, acceptor),
+                    sock=bound,
+                    backlog=self.settings.config.socket_listen_backlog_size,
+                )
+                self._servers.append(server)
+            self.acceptors.append(acceptor)
+        self._start_upkeep()
+        self.runtime.start_loading()
+
+    def _loaded(self) -> None:
+        failed = self.runtime.failed()
+        if failed:
+            _LOG.error("%d partitions of %s could not be read", len(failed), CONSUMER_OFFSETS)
+        # What was loaded stays: the garbage collector need not look at it again.
+        gc.collect()
+        gc.freeze()
+        self.ready.set()
+
+    # What happens
+
+    def _happened(self, partition: OffsetsPartition, events: Iterable[Event]) -> None:
+        self.metrics.count_events(events)
+        log_events(partition, events)
+
+    def _changed(self, changes: Iterable[TopicChange]) -> None:
+        self.metrics.count_changes(changes)
+        log_changes(changes)
+
+    # Upkeep
+
+    def _start_upkeep(self) -> None:
+        config = self.settings.config
+        if config.connections_max_idle_ms > 0:
+            self._every(max(100, config.connections_max_idle_ms // 4), self.connections.close_idle)
+        self._every(config.log_flush_offset_checkpoint_interval_ms, self._write_checkpoints)
+        self._every(config.log_retention_check_interval_ms, self.topics.sweep)
+        if config.log_flush == LogFlush.INTERVAL:
+            self._every(config.log_flush_interval_ms, self._sync_all)
+
+    def _every(self, interval_ms: int, work: Callable[[], None]) -> None:
+        def run() -> None:
+            self._upkeep[work] = self.loop.call_later(interval_ms / 1000, run)
+            try:
+                work()
+            except (OSError, StorageError) as error:
+                _LOG.error("Upkeep failed, and is tried again: %s", error)
+
+        self._upkeep[work] = self.loop.call_later(interval_ms / 1000, run)
+
+    def logs(self) -> dict[TopicPartition, PartitionLog]:
+        """Every open log."""
+        return {**self.data_plane.logs(), **self.runtime.logs()}
+
+    def _write_checkpoints(self) -> None:
+        self.directory.write_checkpoints(self.logs())
+
+    def _sync_all(self) -> None:
+        for log in self.logs().values():
+            if log.failure is None and log.is_dirty:
+                self.flusher.need(log)
+        self.flusher.kick()
+
+    # Closing
+
+    async def close(self) -> None:
+        """Stops accepting, answers what waits, writes everything, closes. Raises what the disk refused."""
+        if self.is_closing:
+            return
+        self.is_closing = True
+        for server in self._servers:
+            server.close()
+        for handle in self._upkeep.values():
+            handle.cancel()
+        self.runtime.shut_down()
+        self.topics.complete_all()
+        await self.flusher.drain()
+        self.runtime.give_up_waiters()
+        await self._close_connections()
+        self.flusher.close()
+        failed = [*self.data_plane.failed(), *self.runtime.failed()]
+        self.directory.close(self.logs(), failed)
+
+    async def _close_connections(self) -> None:
+        # One turn, in which the outbox writes the last answers.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        for connection in list(self.connections.open):
+            connection.close()
+        try:
+            await asyncio.wait_for(self.connections.emptied.wait(), CLOSE_TIMEOUT_S)
+        except TimeoutError:
+            for connection in list(self.connections.open):
+                connection.abort()
+
+    def abandon(self) -> None:
+        """Lets go of everything at once, as a crash would; for a start that fails half-way."""
+        for server in self._servers:
+            server.close()
+        if hasattr(self, "flusher"):
+            self.flusher.close()
+        self.directory.abandon()
+
+
+def _limits(config: Config) -> ConnectionLimits:
+    overrides: dict[str, int] = {}
+    for part in filter(None, (part.strip() for part in config.max_connections_per_ip_overrides.split(","))):
+        host, _, count = part.rpartition(":")
+        if not host or not count.isdecimal():
+            raise ConfigError(f"max.connections.per.ip.overrides: {part} is not ADDRESS:COUNT")
+        overrides[host] = int(count)
+    return ConnectionLimits(
+        config.socket_request_max_bytes,
+        config.connections_max_idle_ms,
+        config.max_connections,
+        config.max_connections_per_ip,
+        overrides,
+    )
+
+
+def bind(address: Address, backlog: int) -> list[socket.socket]:
+    """The listening sockets of an address, all on one port. Raises StartFailed."""
+    sockets: list[socket.socket] = []
+    port = address.port
+    try:
+        if not address.host and socket.has_dualstack_ipv6():
+            return [
+                socket.create_server(("", port), family=socket.AF_INET6, backlog=backlog, dualstack_ipv6=True)
+            ]
+        found = socket.getaddrinfo(
+            address.host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        for family, _, _, _, sockaddr in dict.fromkeys(found):
+            bound = socket.create_server((str(sockaddr[0]), port), family=family, backlog=backlog)
+            sockets.append(bound)
+            port = port or bound.getsockname()[1]
+    except OSError as error:
+        for bound in sockets:
+            with contextlib.suppress(OSError):
+                bound.close()
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        raise StartFailed(f"cannot listen on {address}: {reason}") from error
+    return sockets
