@@ -1,5 +1,6 @@
 """What the shell asks of the core in a form of its own, and the union of all that `Shard.handle` takes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -28,7 +29,7 @@ class FetchOffsets:
 class TopicsDeleted:
     """These topics are gone, and with them the offsets that groups committed for them. No reply."""
 
-    names: list[str]
+    names: Sequence[str]
 
 
 Request: TypeAlias = (

@@ -10,7 +10,6 @@ from coordinator.group.state import DEAD, STABLE
 from coordinator.group.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.describe_groups import (
-    AUTHORIZED_OPERATIONS_NOT_REQUESTED,
     DescribedGroup,
     DescribedGroupMember,
     DescribeGroupsRequest,
@@ -37,8 +36,8 @@ def describe_groups(groups: Groups, request: DescribeGroupsRequest, context: Con
             description = _describe_missing(group_id, context.api_version)
         else:
             description = _describe(group)
-        if request.include_authorized_operations and description.error_code == ErrorCode.NONE:
-            description.authorized_operations = ALL_OPERATIONS
+            if request.include_authorized_operations:
+                description.authorized_operations = ALL_OPERATIONS
         described.append(description)
     turn.reply(context.waiter, DescribeGroupsResponse(groups=described))
 
@@ -53,7 +52,6 @@ def _describe_missing(group_id: str, api_version: int) -> DescribedGroup:
         protocol_type="",
         protocol_data="",
         members=[],
-        authorized_operations=AUTHORIZED_OPERATIONS_NOT_REQUESTED,
     )
 
 

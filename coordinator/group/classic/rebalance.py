@@ -100,6 +100,7 @@ def fire_join(groups: Groups, key: TimerKey, turn: Turn) -> None:
         turn.arm(key, group.join_deadline_ms)
         return
     assert group.state is PREPARING_REBALANCE, group.state
+    group.join_deadline_ms = None
     initial = group.initial_join
     if initial is not None and group.new_member_added and initial.remaining_ms:
         group.new_member_added = False

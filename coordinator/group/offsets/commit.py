@@ -18,15 +18,18 @@ from coordinator.group.groups import Groups
 from coordinator.group.outcome import (
     CURRENT_VALUE_VERSION,
     EXPIRING_OFFSET_VALUE_VERSION,
+    TOPIC_ID_VALUE_VERSION,
     Context,
     Record,
 )
 from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
 from coordinator.group.turn import Turn
 from protocol.errors import ErrorCode
+from protocol.kinds import ZERO_UUID
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -41,7 +44,7 @@ BASIC_PLANE_LAST: Final = "\uffff"
 
 def offset_commit(groups: Groups, request: OffsetCommitRequest, context: Context, turn: Turn) -> None:
     """Answer an OffsetCommit with an OffsetCommitResponse: an error that concerns the group stands on each
-    of its partitions. Topics come by name and are known to exist."""
+    of its partitions. Topics come by name, with their id where it is known, and are known to exist."""
     group = groups.find_classic(request.group_id)
     error = _refusal(group, request, context.api_version, turn)
     if error is not ErrorCode.NONE:
@@ -90,14 +93,14 @@ def _commit(
     committed, too_large, topics = 0, 0, []
     metadata_max = groups.config.offset_metadata_max_bytes
     for topic in request.topics:
-        name, partitions = intern(topic.name), []
+        partitions = []
         for partition in topic.partitions:
             error = ErrorCode.NONE
             if _is_longer_than(metadata_max, partition.committed_metadata):
                 error = ErrorCode.OFFSET_METADATA_TOO_LARGE
                 too_large += 1
             else:
-                turn.write(_record(group, name, partition, request.retention_time_ms, turn))
+                turn.write(_record(group, topic, partition, request.retention_time_ms, turn))
                 committed += 1
             partitions.append(
                 OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error)
@@ -123,25 +126,29 @@ def _is_longer_than(limit: int, metadata: str | None) -> bool:
 
 def _record(
     group: ClassicGroup,
-    topic: str,
+    topic: OffsetCommitRequestTopic,
     partition: OffsetCommitRequestPartition,
     retention_time_ms: int,
     turn: Turn,
 ) -> Record:
-    """A retention time of the client's own (v2 to v4) takes the older form of the value, which has an expire
-    timestamp and no leader epoch."""
+    """The value takes the form that its content needs. One with an expire timestamp, from a retention time
+    of the client's own (v2 to v4), has neither leader epoch nor topic id."""
     now_ms = turn.now.wall_ms
-    expires = retention_time_ms != NOT_GIVEN
     chosen_ms = partition.commit_timestamp
+    key = OffsetCommitKey(group=group.group_id, topic=intern(topic.name), partition=partition.partition_index)
     value = OffsetCommitValue(
         offset=partition.committed_offset,
-        leader_epoch=NO_LEADER_EPOCH if expires else partition.committed_leader_epoch,
+        leader_epoch=partition.committed_leader_epoch,
         metadata=partition.committed_metadata or "",
         commit_timestamp=now_ms if chosen_ms == NOT_GIVEN else chosen_ms,
-        expire_timestamp=now_ms + retention_time_ms if expires else NOT_GIVEN,
+        topic_id=topic.topic_id,
     )
-    key = OffsetCommitKey(group=group.group_id, topic=topic, partition=partition.partition_index)
-    return Record(key, value, EXPIRING_OFFSET_VALUE_VERSION if expires else CURRENT_VALUE_VERSION)
+    if retention_time_ms != NOT_GIVEN:
+        value.expire_timestamp = now_ms + retention_time_ms
+        value.leader_epoch, value.topic_id = NO_LEADER_EPOCH, ZERO_UUID
+        return Record(key, value, EXPIRING_OFFSET_VALUE_VERSION)
+    has_id = topic.topic_id != ZERO_UUID
+    return Record(key, value, TOPIC_ID_VALUE_VERSION if has_id else CURRENT_VALUE_VERSION)
 
 
 def _tell_refusal(

@@ -12,6 +12,7 @@ from coordinator.group.requests import FetchOffsets
 from coordinator.group.state import DEAD
 from coordinator.group.turn import Turn
 from protocol.errors import ErrorCode
+from protocol.kinds import ZERO_UUID
 from protocol.messages.offset_fetch import (
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartitions,
@@ -43,13 +44,20 @@ def fetch_offsets(groups: Groups, request: FetchOffsets, context: Context, turn:
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partitions=[
-                    _partition(index, offsets.get(topic.name, {}).get(index))
+                    _partition(index, _of_topic(offsets.get(topic.name, {}).get(index), topic.topic_id))
                     for index in topic.partition_indexes
                 ],
             )
             for topic in asked.topics
         ]
     turn.reply(context.waiter, OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics))
+
+
+def _of_topic(value: OffsetCommitValue | None, topic_id: bytes) -> OffsetCommitValue | None:
+    """The value unless it was committed for an earlier topic of that name, as far as both ids are known."""
+    if value is None or ZERO_UUID in (value.topic_id, topic_id) or value.topic_id == topic_id:
+        return value
+    return None
 
 
 def _partition(index: int, value: OffsetCommitValue | None) -> OffsetFetchResponsePartitions:
