@@ -65,10 +65,12 @@ class Group:
 
         self.board.wait(f"{len(expected)} records to be consumed", arrived, timeout_s)
 
-    def commit(self, members: list[Member], expected: dict[Partition, int]) -> None:
-        """Let every member commit and wait until the broker has exactly these offsets."""
+    def commit(self, members: list[Member], expected: dict[Partition, int], leave: bool = False) -> None:
+        """Let every member commit, and leave if asked, and wait until the broker has exactly these offsets."""
         for member in members:
             member.commit()
+        for member in members if leave else ():
+            member.leave()
         self.broker.wait_committed(self.name, expected)
 
 

@@ -34,7 +34,7 @@ def test_group_of_three_through_a_crash_a_leave_and_a_join(group: Group, topic: 
 
     group.broker.produce(topic, PARTITIONS, RECORDS)
     group.consumed([three, four], records_of(topic, PARTITIONS, RECORDS, 2 * RECORDS))
-    group.commit([three, four], dict.fromkeys(everything, 2 * RECORDS))
+    group.commit([three, four], dict.fromkeys(everything, 2 * RECORDS), leave=True)
 
     delivered = [record for member in (one, two, three, four) for record in member.records()]
     assert sorted(delivered) == sorted(records_of(topic, PARTITIONS, 0, 2 * RECORDS))

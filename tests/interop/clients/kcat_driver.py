@@ -1,7 +1,8 @@
 """kcat in its balanced consumer mode as a group member.
 
-kcat takes no commands and commits by itself: `commit` only answers, the tests then wait for the offsets on
-the broker. kcat tells of its assignments on standard error and of records on standard output.
+kcat takes no commands and commits by itself, every 5 s (its -X sets the property of the same name that only
+simple consumers heed) and when it leaves: `commit` only answers, the tests then wait for the offsets on the
+broker. kcat tells of its assignments on standard error and of records on standard output.
 """
 
 import argparse
@@ -28,7 +29,6 @@ def _command(options: argparse.Namespace) -> list[str]:
         sys.exit("kcat is not installed")
     settings = {
         "auto.offset.reset": "earliest",
-        "auto.commit.interval.ms": 100,
         "partition.assignment.strategy": options.assignor,
         "session.timeout.ms": options.session_timeout_ms,
         "heartbeat.interval.ms": options.heartbeat_ms,
@@ -52,7 +52,7 @@ def _tell_rebalances(lines: IO[str]) -> None:
         found = _REBALANCED.match(line.strip())
         if found is None and line.startswith("% Reached end"):
             continue
-        elif found is None:
+        if found is None:
             sys.stderr.write(line)
             continue
         named = {(topic, int(number)) for topic, number in _PARTITION.findall(found["named"])}
