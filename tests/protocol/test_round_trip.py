@@ -1,0 +1,66 @@
+"""Every message at every version: generated codec, reference codec and an independent one agree on its bytes."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocol import codec, reference
+from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from tests.protocol.declared import ALL, DATA, examples, full, name, structs
+from tests.protocol.peers import peer_for, values_of
+
+
+@pytest.mark.parametrize("declared", ALL, ids=name)
+def test_the_codecs_agree(declared: tuple[type[Any], int]) -> None:
+    cls, version = declared
+    peer = peer_for(cls, version)
+
+    @examples(8)
+    @given(message=structs(cls, version))
+    def check(message: Any) -> None:
+        data = codec.encode(message, version)
+        assert codec.decode(cls, version, data) == message
+        assert reference.encode(message, version) == data
+        assert reference.decode(cls, version, data) == message
+        if peer is not None:
+            assert peer(data) == (values_of(message, version), data)
+
+    check()
+
+
+def test_only_the_newest_versions_and_log_records_lack_an_independent_codec() -> None:
+    without = {cls for cls, version in ALL if peer_for(cls, version) is None}
+    assert without - set(DATA) == {
+        ApiVersionsRequest,  # v5
+        ApiVersionsResponse,
+        DeleteGroupsRequest,  # v3
+        DeleteGroupsResponse,
+    }
+
+
+@pytest.mark.parametrize("declared", ALL, ids=name)
+def test_a_message_may_lie_anywhere_in_the_data(declared: tuple[type[Any], int]) -> None:
+    cls, version = declared
+    message = full(cls, version)
+    data = codec.encode(message, version)
+    assert codec.decode(cls, version, b"\xff\xff\xff" + data, 3) == message
+    assert codec.decode_prefix(cls, version, data + b"\xff\xff") == message
+
+
+@examples(200)
+@given(version=st.integers(-3, 40), declared=st.sampled_from(sorted(ALL, key=name)))
+def test_a_version_that_a_message_lacks_is_a_value_error(
+    version: int, declared: tuple[type[Any], int]
+) -> None:
+    cls = declared[0]
+    if (cls, version) in ALL:
+        codec.codec(cls, version)
+        reference.construct_for(cls, version)
+        return
+    with pytest.raises(ValueError, match="version"):
+        codec.codec(cls, version)
+    with pytest.raises(ValueError, match="version"):
+        reference.construct_for(cls, version)
