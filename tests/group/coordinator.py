@@ -1,0 +1,329 @@
+"""A shard with a clock, timers and a log in memory: what a test of the core talks to.
+
+After every call the invariants are checked, and that a second shard, fed with the bytes of the records so
+far, holds the same durable state.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+from uuid import UUID
+
+from coordinator.group.config import GroupConfig
+from coordinator.group.events import Event
+from coordinator.group.outcome import Context, Now, Outcome, Record, TimerKey
+from coordinator.group.requests import FetchOffsets, Request
+from coordinator.group.shard import Shard
+from protocol.errors import ErrorCode
+from protocol.messages.delete_groups import DeleteGroupsRequest
+from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from protocol.messages.list_groups import ListGroupsRequest
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from protocol.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponseGroup,
+)
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from protocol.records import UnknownKey, decode_key, decode_value, encode_key, encode_value
+from tests.group.subscriptions import subscription
+
+E = TypeVar("E", bound=Event)
+T = TypeVar("T")
+START = Now(1_000_000, 1_700_000_000_000)
+GROUP = "orders"
+RANGE = [("range", subscription("foo"))]
+
+
+@dataclass(eq=False)
+class Ask:
+    """A request that was sent; `reply` None means that it is parked."""
+
+    waiter: int
+    reply: object | None = None
+
+    def answer(self, kind: type[T]) -> T:
+        """The reply, which must be there and of that class."""
+        assert isinstance(self.reply, kind), self.reply
+        return self.reply
+
+    @property
+    def is_parked(self) -> bool:
+        return self.reply is None
+
+    @property
+    def error(self) -> ErrorCode:
+        """The error of a reply that has one at its top."""
+        assert self.reply is not None, "parked"
+        return ErrorCode(self.reply.error_code)  # type: ignore[attr-defined]
+
+    @property
+    def joined(self) -> JoinGroupResponse:
+        return self.answer(JoinGroupResponse)
+
+    @property
+    def synced(self) -> SyncGroupResponse:
+        return self.answer(SyncGroupResponse)
+
+
+class Coordinator:
+    """Sends requests, keeps time, fires timers, remembers everything that came out."""
+
+    def __init__(self, config: GroupConfig | None = None) -> None:
+        self.config = GroupConfig() if config is None else config
+        self.now = START
+        self.records: list[Record] = []
+        self.events: list[Event] = []
+        self.timers: dict[TimerKey, int] = {}
+        self._asked: dict[int, Ask] = {}
+        self._uuids = 0
+        self._start([])
+
+    def _start(self, records: Sequence[Record]) -> None:
+        self.shard, self._replica = Shard(self.config), Shard(self.config)
+        for record in records:
+            self.shard.replay(through_bytes(record))
+            self._replica.replay(record)
+        self.timers.clear()
+        self._take(self.shard.loaded(self.now))
+
+    def restart(self, config: GroupConfig | None = None) -> None:
+        """Lose all that was not written, and load the log."""
+        self.config = self.config if config is None else config
+        self.events.clear()
+        self._start(self.records)
+
+    def send(self, request: Request, version: int, client_id: str = "client", host: str = "/10.0.0.1") -> Ask:
+        """Hand a request to the shard."""
+        self._uuids += 1
+        ask = Ask(len(self._asked) + 1)
+        self._asked[ask.waiter] = ask
+        context = Context(ask.waiter, version, client_id, host, str(UUID(int=self._uuids)))
+        self._take(self.shard.handle(request, context, self.now))
+        return ask
+
+    def fire(self, key: TimerKey) -> None:
+        """Fire a timer now, due or not."""
+        self.timers.pop(key, None)
+        self._take(self.shard.fire(key, self.now))
+
+    def advance(self, duration_ms: int) -> None:
+        """Let time pass, and fire what falls due."""
+        end_ms = self.now.monotonic_ms + duration_ms
+        while self.timers:
+            key, deadline_ms = min(self.timers.items(), key=lambda timer: timer[1])
+            if deadline_ms > end_ms:
+                break
+            self._pass(max(deadline_ms - self.now.monotonic_ms, 0))
+            self.fire(key)
+        self._pass(end_ms - self.now.monotonic_ms)
+
+    def _pass(self, duration_ms: int) -> None:
+        self.now = Now(self.now.monotonic_ms + duration_ms, self.now.wall_ms + duration_ms)
+
+    def unload(self) -> None:
+        """Give the groups up."""
+        self._deliver(self.shard.unload())
+        self.shard.check_invariants()
+
+    def _take(self, outcome: Outcome) -> None:
+        self.records.extend(outcome.records)
+        self.events.extend(outcome.events)
+        self._deliver(outcome.replies)
+        for key, deadline_ms in outcome.timers.items():
+            if deadline_ms is None:
+                self.timers.pop(key, None)
+            else:
+                self.timers[key] = deadline_ms
+        self.shard.check_invariants()
+        for record in outcome.records:
+            self._replica.replay(through_bytes(record))
+        if outcome.records:
+            assert self.shard.durable_state() == self._replica.durable_state()
+
+    def _deliver(self, replies: Sequence[tuple[int, object]]) -> None:
+        for waiter, message in replies:
+            assert self._asked[waiter].reply is None, f"waiter {waiter} is answered twice"
+            self._asked[waiter].reply = message
+
+    def told(self, kind: type[E]) -> list[E]:
+        """The events of one class, in order."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def join(
+        self,
+        member_id: str = "",
+        *,
+        version: int = 9,
+        instance: str | None = None,
+        protocols: Sequence[tuple[str, bytes]] = RANGE,
+        session: int = 10_000,
+        rebalance: int = 60_000,
+        protocol_type: str = "consumer",
+        reason: str | None = None,
+        group: str = GROUP,
+        client_id: str = "client",
+    ) -> Ask:
+        """Send a JoinGroup."""
+        request = JoinGroupRequest(
+            group_id=group,
+            session_timeout_ms=session,
+            rebalance_timeout_ms=rebalance,
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type=protocol_type,
+            protocols=[JoinGroupRequestProtocol(name=name, metadata=data) for name, data in protocols],
+            reason=reason,
+        )
+        return self.send(request, version, client_id)
+
+    def sync(
+        self,
+        member_id: str,
+        generation: int,
+        assignments: dict[str, bytes] | None = None,
+        *,
+        version: int = 5,
+        instance: str | None = None,
+        protocol_type: str | None = "consumer",
+        protocol_name: str | None = "range",
+        group: str = GROUP,
+    ) -> Ask:
+        """Send a SyncGroup."""
+        request = SyncGroupRequest(
+            group_id=group,
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type=protocol_type,
+            protocol_name=protocol_name,
+            assignments=[
+                SyncGroupRequestAssignment(member_id=name, assignment=data)
+                for name, data in (assignments or {}).items()
+            ],
+        )
+        return self.send(request, version)
+
+    def heartbeat(
+        self, member_id: str, generation: int, *, instance: str | None = None, group: str = GROUP
+    ) -> ErrorCode:
+        """Send a Heartbeat; its error."""
+        request = HeartbeatRequest(
+            group_id=group, generation_id=generation, member_id=member_id, group_instance_id=instance
+        )
+        return self.send(request, 4).error
+
+    def leave(self, *identities: MemberIdentity, group: str = GROUP) -> Ask:
+        """Send a LeaveGroup of several members."""
+        return self.send(LeaveGroupRequest(group_id=group, members=list(identities)), 5)
+
+    def leave_alone(self, member_id: str, *, group: str = GROUP) -> ErrorCode:
+        """Send a LeaveGroup in the form of one member; its error."""
+        return self.send(LeaveGroupRequest(group_id=group, member_id=member_id), 2).error
+
+    def commit(
+        self,
+        member_id: str = "",
+        generation: int = -1,
+        *,
+        version: int = 9,
+        instance: str | None = None,
+        topic: str = "foo",
+        partition: int = 0,
+        offset: int = 7,
+        metadata: str | None = "",
+        group: str = GROUP,
+        retention_time_ms: int = -1,
+        commit_timestamp: int = -1,
+        leader_epoch: int = -1,
+        topic_id: bytes = bytes(16),
+    ) -> ErrorCode:
+        """Commit one partition's offset; its error."""
+        one = OffsetCommitRequestPartition(
+            partition_index=partition,
+            committed_offset=offset,
+            committed_metadata=metadata,
+            commit_timestamp=commit_timestamp,
+            committed_leader_epoch=leader_epoch,
+        )
+        request = OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+            retention_time_ms=retention_time_ms,
+            topics=[OffsetCommitRequestTopic(name=topic, topic_id=topic_id, partitions=[one])],
+        )
+        response = self.send(request, version).answer(OffsetCommitResponse)
+        return ErrorCode(response.topics[0].partitions[0].error_code)
+
+    def fetch(
+        self, topics: dict[str, list[int]] | None = None, group: str = GROUP
+    ) -> dict[tuple[str, int], tuple[int, int, str]]:
+        """Offset, leader epoch and metadata by topic and partition; None asks for all."""
+        asked = None if topics is None else [
+            OffsetFetchRequestTopics(name=name, partition_indexes=indexes) for name, indexes in topics.items()
+        ]  # fmt: skip
+        request = FetchOffsets(OffsetFetchRequestGroup(group_id=group, topics=asked))
+        response = self.send(request, 9).answer(OffsetFetchResponseGroup)
+        assert response.error_code == ErrorCode.NONE
+        return {
+            (topic.name, one.partition_index): (
+                one.committed_offset,
+                one.committed_leader_epoch,
+                one.metadata or "",
+            )
+            for topic in response.topics
+            for one in topic.partitions
+        }
+
+    def delete_offsets(self, *partitions: tuple[str, int], group: str = GROUP) -> Ask:
+        """Send an OffsetDelete."""
+        topics = [
+            OffsetDeleteRequestTopic(
+                name=name, partitions=[OffsetDeleteRequestPartition(partition_index=index)]
+            )
+            for name, index in partitions
+        ]
+        return self.send(OffsetDeleteRequest(group_id=group, topics=topics), 0)
+
+    def delete_groups(self, *groups: str) -> Ask:
+        """Send a DeleteGroups."""
+        return self.send(DeleteGroupsRequest(groups_names=list(groups)), 3)
+
+    def list_groups(self, states: Sequence[str] = (), types: Sequence[str] = ()) -> Ask:
+        """Send a ListGroups."""
+        return self.send(ListGroupsRequest(states_filter=list(states), types_filter=list(types)), 5)
+
+    def describe(self, group: str = GROUP, version: int = 5, authorized: bool = False) -> DescribedGroup:
+        """Describe one group."""
+        request = DescribeGroupsRequest(groups=[group], include_authorized_operations=authorized)
+        response: object = self.send(request, version).reply
+        described: DescribedGroup = response.groups[0]  # type: ignore[union-attr]
+        return described
+
+    def state(self, group: str = GROUP) -> str:
+        """The group's state, as clients see it."""
+        return self.describe(group).group_state
+
+
+def through_bytes(record: Record) -> Record:
+    """The record as it comes back from the log."""
+    key = decode_key(encode_key(record.key))
+    assert not isinstance(key, UnknownKey)
+    if record.value is None:
+        return Record(key, None)
+    return Record(key, decode_value(key, encode_value(record.value, record.value_version)))
