@@ -8,7 +8,7 @@ A directory that the file does not know (one of a real broker's) becomes a topic
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from coordinator.topics.config import LogFlush, TopicsConfig
 from coordinator.topics.partition import HostedPartition, InternalPartition, Partition
@@ -36,6 +36,14 @@ def random_topic_id() -> bytes:
         topic_id = bytes(raw)
         if topic_id not in _RESERVED_IDS and not uuid_to_text(topic_id).startswith("-"):
             return topic_id
+
+
+class NewTopic(NamedTuple):
+    """A topic to create: a legal name that is free, how many partitions, valid properties of its own."""
+
+    name: str
+    partitions: int
+    overrides: Mapping[str, str]
 
 
 class Topic:
@@ -75,6 +83,7 @@ class Catalogue:
         self.new_id = new_id
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
+        self._metric_names: dict[str, set[str]] = {}
         self._deleted: dict[bytes, str] = {}
         """Topics, name by id, of which directories may still lie there."""
 
@@ -104,13 +113,7 @@ class Catalogue:
         """A topic, other than the one of that name, that metrics could not tell from it; None when there is
         none.
         """
-        wanted = metric_name(name)
-        if "_" not in wanted:
-            return None
-        for other in self._by_name:
-            if other != name and metric_name(other) == wanted:
-                return other
-        return None
+        return next((other for other in self._metric_names.get(metric_name(name), ()) if other != name), None)
 
     # Loading and saving
 
@@ -208,22 +211,39 @@ class Catalogue:
 
         Raises OSError or StorageError when the disk refuses; the topic then does not exist.
         """
-        assert name not in self._by_name, name
-        values = self.defaults.parse(overrides)
-        self._finish_deletion(name)
-        topic = Topic(name, self.new_id(), dict(overrides), values, [])
-        topic.hosted += [self._hosted(topic, number) for number in range(partitions)]
-        self._index(topic)
+        created = self.create_all([NewTopic(name, partitions, overrides)])[name]
+        if isinstance(created, Exception):
+            raise created
+        return created
+
+    def create_all(self, wanted: Sequence[NewTopic]) -> dict[str, Topic | OSError | StorageError]:
+        """New topics, with one write of the file for all: by name what each became, or why it is not there."""
+        topics = [self._new(new) for new in wanted]
+        for topic in topics:
+            self._index(topic)
         try:
+            for topic in topics:
+                self._finish_deletion(topic.name)
             self.save()
-        except OSError:
-            self._forget(topic)
-            raise
-        try:
-            self._open_new(topic, 0)
-        except (OSError, StorageError):
-            self.delete(topic)
-            raise
+        except (OSError, StorageError) as error:
+            for topic in topics:
+                self._forget(topic)
+            return {topic.name: error for topic in topics}
+        results: dict[str, Topic | OSError | StorageError] = {}
+        for topic in topics:
+            try:
+                self._open_new(topic, 0)
+            except (OSError, StorageError) as error:
+                self.delete_all([topic])
+                results[topic.name] = error
+            else:
+                results[topic.name] = topic
+        return results
+
+    def _new(self, new: NewTopic) -> Topic:
+        assert new.name not in self._by_name, new.name
+        topic = Topic(new.name, self.new_id(), dict(new.overrides), self.defaults.parse(new.overrides), [])
+        topic.hosted += [self._hosted(topic, number) for number in range(new.partitions)]
         return topic
 
     def grow(self, topic: Topic, partitions: int) -> None:
@@ -244,15 +264,18 @@ class Catalogue:
             self._directory.delete_logs({part.name: part.log for part in added if part.log is not None})
             raise
 
-    def delete(self, topic: Topic) -> None:
-        """Removes a topic and its records. Raises OSError; a next start then finishes it."""
-        self._forget(topic)
-        self._deleted[topic.topic_id] = topic.name
+    def delete_all(self, topics: Sequence[Topic]) -> None:
+        """Removes topics and their records. Raises OSError; a next start then finishes it."""
+        for topic in topics:
+            self._forget(topic)
+            self._deleted[topic.topic_id] = topic.name
         self.save()
-        self._directory.delete_logs({part.name: part.log for part in topic.hosted if part.log is not None})
-        # Gone for good, whatever a crash does: the file may go on naming it until it is next written.
-        if all(part.log is not None for part in topic.hosted):
-            del self._deleted[topic.topic_id]
+        logs = {part.name: part.log for topic in topics for part in topic.hosted if part.log is not None}
+        self._directory.delete_logs(logs)
+        for topic in topics:
+            # Gone for good, whatever a crash does: the file may go on naming it until it is next written.
+            if all(part.log is not None for part in topic.hosted):
+                del self._deleted[topic.topic_id]
 
     def _finish_deletion(self, name: str) -> None:
         """Removes what an earlier deletion that failed has left. Raises OSError, StorageError."""
@@ -328,7 +351,12 @@ class Catalogue:
     def _index(self, topic: Topic) -> None:
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
+        self._metric_names.setdefault(metric_name(topic.name), set()).add(topic.name)
 
     def _forget(self, topic: Topic) -> None:
         del self._by_name[topic.name]
         del self._by_id[topic.topic_id]
+        names = self._metric_names[metric_name(topic.name)]
+        names.discard(topic.name)
+        if not names:
+            del self._metric_names[metric_name(topic.name)]

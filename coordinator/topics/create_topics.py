@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from coordinator.topics.answer import Answer, TopicChange, TopicCreated, TopicsContext
-from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.catalogue import Catalogue, NewTopic
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.config_key import InvalidConfig
 from coordinator.topics.config_keys import TOPIC_CONFIG_KEYS
@@ -18,7 +18,6 @@ from protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from storage.errors import StorageError
 
 REPLICAS = 1
 
@@ -33,27 +32,32 @@ def answer_create_topics(
     ]
     # Names are compared with what exists before the request: Kafka lets one request create both a.b and a_b.
     refusals = {topic.name: _why_not_named(catalogue, topic.name) for topic in allowed}
-    results: list[CreatableTopicResult] = []
-    changes: list[TopicChange] = []
+    outcomes: dict[str, Refusal | NewTopic] = {}
     left = config.max_partitions
     for topic in allowed:
-        refusal = refusals[topic.name]
+        outcome: Refusal | NewTopic
         try:
-            if refusal is not None:
-                raise refusal
-            partitions, overrides = _validate(catalogue, config, topic, context.node.node_id, left)
-            topic_id = catalogue.new_id()
-            if not request.validate_only:
-                created = catalogue.create(topic.name, partitions, overrides)
-                topic_id = created.topic_id
-                changes.append(TopicCreated(topic.name, topic_id, partitions))
-            left -= partitions
+            outcome = refusals[topic.name] or _validate(catalogue, config, topic, context.node.node_id, left)
         except Refusal as error:
-            results.append(_refused(topic.name, error))
-        except (OSError, StorageError) as error:
-            results.append(_refused(topic.name, Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))))
+            outcome = error
+        if isinstance(outcome, NewTopic):
+            left -= outcome.partitions
+        outcomes[topic.name] = outcome
+    wanted = [outcome for outcome in outcomes.values() if isinstance(outcome, NewTopic)]
+    created = {} if request.validate_only or not wanted else catalogue.create_all(wanted)
+    results: list[CreatableTopicResult] = []
+    changes: list[TopicChange] = []
+    for name, outcome in outcomes.items():
+        made = created.get(name)
+        if isinstance(outcome, Refusal):
+            results.append(_refused(name, outcome))
+        elif isinstance(made, Exception):
+            results.append(_refused(name, Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(made))))
         else:
-            results.append(_created(catalogue, topic.name, topic_id, partitions, overrides))
+            topic_id = catalogue.new_id() if made is None else made.topic_id
+            results.append(_created(catalogue, outcome, topic_id))
+            if made is not None:
+                changes.append(TopicCreated(name, topic_id, outcome.partitions))
     duplicate = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     results += [_refused(name, duplicate) for name, count in counts.items() if count > 1]
     if counts[CLUSTER_METADATA] == 1:
@@ -78,8 +82,8 @@ def _why_not_named(catalogue: Catalogue, name: str) -> Refusal | None:
 
 def _validate(
     catalogue: Catalogue, config: TopicsConfig, topic: CreatableTopic, node_id: int, left: int
-) -> tuple[int, dict[str, str]]:
-    """Partitions and overrides of a topic whose name is free. Raises Refusal."""
+) -> NewTopic:
+    """What a topic whose name is free is to be. Raises Refusal."""
     nulls = [entry.name for entry in topic.configs if entry.value is None]
     if nulls:
         raise Refusal(
@@ -95,7 +99,7 @@ def _validate(
         raise Refusal(
             ErrorCode.POLICY_VIOLATION, f"one request creates at most {config.max_partitions} partitions"
         )
-    return partitions, overrides
+    return NewTopic(topic.name, partitions, overrides)
 
 
 def _partitions(config: TopicsConfig, topic: CreatableTopic, node_id: int) -> int:
@@ -157,15 +161,13 @@ def _refused(name: str, error: Refusal) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=error.code, error_message=error.message, configs=[])
 
 
-def _created(
-    catalogue: Catalogue, name: str, topic_id: bytes, partitions: int, overrides: dict[str, str]
-) -> CreatableTopicResult:
-    entries = [catalogue.defaults.effective(key, overrides) for key in TOPIC_CONFIG_KEYS.values()]
+def _created(catalogue: Catalogue, new: NewTopic, topic_id: bytes) -> CreatableTopicResult:
+    entries = [catalogue.defaults.effective(key, new.overrides) for key in TOPIC_CONFIG_KEYS.values()]
     return CreatableTopicResult(
-        name=name,
+        name=new.name,
         topic_id=topic_id,
         error_code=ErrorCode.NONE,
-        num_partitions=partitions,
+        num_partitions=new.partitions,
         replication_factor=REPLICAS,
         configs=[
             CreatableTopicConfigs(

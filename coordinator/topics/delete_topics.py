@@ -5,7 +5,7 @@ One difference: `__consumer_offsets` cannot be deleted, because the groups of th
 
 from collections import Counter
 
-from coordinator.topics.answer import Answer, TopicChange, TopicDeleted, TopicsContext
+from coordinator.topics.answer import Answer, TopicDeleted, TopicsContext
 from coordinator.topics.catalogue import ZERO_ID, Catalogue, Topic
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.refusal import Refusal
@@ -22,9 +22,8 @@ def answer_delete_topics(
     asked: list[tuple[str | None, bytes]] = [(name, ZERO_ID) for name in request.topic_names]
     asked += [(state.name, state.topic_id) for state in request.topics]
     counts = Counter(asked)
-    responses: list[DeletableTopicResult] = []
-    changes: list[TopicChange] = []
     by_id = {topic_id for name, topic_id in counts if name is None}
+    outcomes: list[tuple[str | None, bytes, Topic | Refusal]] = []
     for (name, topic_id), count in counts.items():
         try:
             if not config.delete_topic_enable:
@@ -34,24 +33,31 @@ def answer_delete_topics(
                     else ErrorCode.TOPIC_DELETION_DISABLED
                 )
                 raise Refusal(code, "Topic deletion is disabled.")
-            topic = _find(catalogue, name, topic_id, count, by_id)
-            catalogue.delete(topic)
-            changes.append(TopicDeleted(topic.name, topic.topic_id))
+            outcomes.append((name, topic_id, _find(catalogue, name, topic_id, count, by_id)))
         except Refusal as error:
-            result = DeletableTopicResult(
-                name=name, topic_id=topic_id, error_code=error.code, error_message=error.message
-            )
-        except OSError as error:
-            result = DeletableTopicResult(
-                name=name,
-                topic_id=topic_id,
-                error_code=ErrorCode.KAFKA_STORAGE_ERROR,
-                error_message=str(error),
-            )
-        else:
-            result = DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=ErrorCode.NONE)
-        responses.append(result)
+            outcomes.append((name, topic_id, error))
+    doomed = [outcome for _, _, outcome in outcomes if isinstance(outcome, Topic)]
+    failure: Refusal | None = None
+    try:
+        if doomed:
+            catalogue.delete_all(doomed)
+    except OSError as error:
+        failure = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+    responses = [
+        _result(name, topic_id, failure if failure and isinstance(outcome, Topic) else outcome)
+        for name, topic_id, outcome in outcomes
+    ]
+    # Also after a failure the topics are gone for clients: what is left of them goes with the next start.
+    changes = [TopicDeleted(topic.name, topic.topic_id) for topic in doomed]
     return Answer(DeleteTopicsResponse(responses=responses), changes=changes)
+
+
+def _result(name: str | None, topic_id: bytes, outcome: Topic | Refusal) -> DeletableTopicResult:
+    if isinstance(outcome, Topic):
+        return DeletableTopicResult(name=outcome.name, topic_id=outcome.topic_id, error_code=ErrorCode.NONE)
+    return DeletableTopicResult(
+        name=name, topic_id=topic_id, error_code=outcome.code, error_message=outcome.message
+    )
 
 
 def _find(catalogue: Catalogue, name: str | None, topic_id: bytes, count: int, by_id: set[bytes]) -> Topic:
