@@ -1,7 +1,9 @@
 """A client of a story: what a Kafka client keeps in mind between its requests."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Final
+from uuid import UUID
 
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -21,3 +23,19 @@ def milliseconds(text: str) -> int:
     """Read `10s`, `500ms`, `7d`."""
     digits = text.rstrip("smhd")
     return int(digits) * _UNITS[text[len(digits) :]]
+
+
+def member_uuid(number: int) -> str:
+    """The UUID that stands for a number."""
+    return str(UUID(int=number))
+
+
+def shorten(line: str) -> str:
+    """Write `A-1` for the member id that ends in the first UUID."""
+    return re.sub(r"-0{8}-0{4}-0{4}-0{4}-0{0,11}(\d+)", r"-\1", line)
+
+
+def lengthen(member_id: str) -> str:
+    """The member id that `A-1` stands for; other texts as they are."""
+    name, dash, number = member_id.rpartition("-")
+    return f"{name}-{member_uuid(int(number))}" if dash and number.isdigit() else member_id

@@ -6,16 +6,18 @@ version at hand does not carry it. A null that the version does carry is shown, 
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
+from enum import Enum
 from typing import Any
 
 from coordinator.group.events import Event
-from coordinator.group.outcome import Outcome, Record, TimerKind
+from coordinator.group.outcome import Outcome, Record, TimerKey, TimerKind
 from protocol.codec import decode, encode
 from protocol.consumer_protocol import decode_assignment, decode_subscription
 from protocol.errors import ErrorCode
 from protocol.malformed import Malformed
 from protocol.records import (
     GroupMetadataValue,
+    MemberMetadata,
     OffsetCommitKey,
     decode_key,
     decode_value,
@@ -138,26 +140,46 @@ def record(entry: Record) -> str:
     assert key == entry.key, f"{entry.key} is read back as {key}"
     value = decode_value(entry.key, encode_value(entry.value, entry.value_version))
     if isinstance(value, GroupMetadataValue):
-        names = ["protocol_type", "generation", "protocol", "leader", "members"]
-        return " ".join([line, *_fields(value, names), f"since={wall(value.current_state_timestamp)}"])
+        words = [line, *_fields(value, ["protocol_type", "generation", "protocol", "leader"])]
+        words.append(f"since={wall(value.current_state_timestamp)}")
+        return " ".join([*words, *map(_member, value.members)])
     line += f" offset={value.offset}" + (f" epoch={value.leader_epoch}" if value.leader_epoch >= 0 else "")
     line += f" ({value.metadata})" if value.metadata else ""
     expires = f" expires={wall(value.expire_timestamp)}" if value.expire_timestamp != -1 else ""
     return f"{line} committed={wall(value.commit_timestamp)}{expires}"
 
 
+def _member(member: MemberMetadata) -> str:
+    words = [member.member_id]
+    words += [] if member.group_instance_id is None else [f"instance={member.group_instance_id}"]
+    words += [f"session={span(member.session_timeout)}", f"rebalance={span(member.rebalance_timeout)}"]
+    words += [_bytes("subscription", member.subscription), _bytes("assignment", member.assignment)]
+    return "{" + " ".join(words) + "}"
+
+
 def event(entry: Event) -> str:
     """A fact for people."""
-    words = [f"{field.name}={_plain(getattr(entry, field.name))}" for field in fields(entry)]
-    return f"event {type(entry).__name__} " + " ".join(
-        word for word in words if not word.startswith("group_id=")
-    )
+    values = [(field.name, getattr(entry, field.name)) for field in fields(entry)][1:]
+    words = [f"{name}={_plain(value)}" for name, value in values if _matters(name, value)]
+    return " ".join(["event", type(entry).__name__, entry.group_id, *words])
+
+
+def _matters(name: str, value: Any) -> bool:
+    """Not what is empty, and not where everybody in a story sits."""
+    return name != "client_host" and value is not False and value not in (None, "", ())
 
 
 def _plain(value: Any) -> str:
+    if isinstance(value, Enum):
+        value = value.name if isinstance(value, ErrorCode) else value.value
     if isinstance(value, tuple):
         return "[" + ", ".join(str(element) for element in value) + "]"
-    return f"'{value}'" if isinstance(value, str) and (" " in value or not value) else str(value)
+    return f"'{value}'" if isinstance(value, str) and " " in value else str(value)
+
+
+def timer(key: TimerKey) -> str:
+    """`heartbeat g A-1`, `join g`."""
+    return " ".join(part for part in (key.kind.name.lower(), key.group_id, key.member_id) if part)
 
 
 def outcome(result: Outcome, names: dict[int, tuple[str, int]], now_ms: int) -> list[str]:
@@ -167,5 +189,7 @@ def outcome(result: Outcome, names: dict[int, tuple[str, int]], now_ms: int) -> 
     lines = [event(entry) for entry in result.events] + [record(entry) for entry in result.records]
     for key, deadline in result.timers.items():
         if key.kind is not TimerKind.EXPIRE_OFFSETS:
-            lines.append(f"timer {key} " + ("off" if deadline is None else f"in {span(deadline - now_ms)}"))
+            lines.append(
+                f"timer {timer(key)} " + ("off" if deadline is None else f"in {span(deadline - now_ms)}")
+            )
     return lines + [reply(names[waiter][0], message, names[waiter][1]) for waiter, message in result.replies]

@@ -40,7 +40,7 @@ from protocol.messages.offset_delete import (
 )
 from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from tests.scenarios.client import Client, milliseconds
+from tests.scenarios.client import Client, lengthen, milliseconds
 
 NEWEST: Final = {
     "join": 9, "sync": 5, "heartbeat": 4, "leave": 5, "commit": 9, "fetch": 9, "describe": 6, "list": 5,
@@ -57,7 +57,7 @@ def build(verb: str, client: Client, arguments: list[str], options: Options, cli
 
 
 def _member_id(client: Client, options: Options) -> str:
-    return options.get("id", client.member_id)
+    return lengthen(options["id"]) if "id" in options else client.member_id
 
 
 def _generation(client: Client, options: Options) -> int:
@@ -107,7 +107,8 @@ def _sync(client: Client, arguments: list[str], options: Options, clients: Clien
         protocol_name=options.get("protocol", client.protocol_name or "range"),
         assignments=[
             SyncGroupRequestAssignment(
-                member_id=clients[name].member_id if name in clients else name, assignment=_assignment(text)
+                member_id=clients[name].member_id if name in clients else lengthen(name),
+                assignment=_assignment(text),
             )
             for name, _, text in parts
         ],
@@ -137,7 +138,9 @@ def _identity(word: str, reason: str | None, clients: Clients) -> MemberIdentity
     kind, _, instance = word.partition(":")
     if kind == "instance":
         return MemberIdentity(member_id="", group_instance_id=instance, reason=reason)
-    return MemberIdentity(member_id=clients[word].member_id if word in clients else word, reason=reason)
+    return MemberIdentity(
+        member_id=clients[word].member_id if word in clients else lengthen(word), reason=reason
+    )
 
 
 def _commit(client: Client, arguments: list[str], options: Options, clients: Clients) -> Request:

@@ -8,7 +8,8 @@ A command begins with `>`; the indented lines under it are what came out. `run` 
 today, so that a test compares it and `python -m tests.scenarios.rewrite` stores it. Clients have names; each
 remembers what a Kafka client remembers (member id, generation, protocol) and what it was told last on its
 command line (`v`, the API version, and `id`, `generation` hold for one request only). Member ids are
-`<client or instance>-<number>`. Everything appended is durable at once; the state's invariants and the law of
+`<client or instance>-<number>`. `client` and `given` say what a story begins with.
+Everything appended is durable at once; the state's invariants and the law of
 replay are checked after each command.
 """
 
@@ -17,14 +18,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from coordinator.group.config import GroupConfig
-from coordinator.group.invariants import check_invariants
 from coordinator.group.outcome import Context, Now, Outcome, Record, TimerKey
 from coordinator.group.requests import Request
 from coordinator.group.shard import Shard
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from protocol.messages.offset_fetch import OffsetFetchResponse, OffsetFetchResponseGroup
 from tests.scenarios import render
-from tests.scenarios.client import Client, milliseconds
+from tests.scenarios.client import Client, member_uuid, milliseconds, shorten
 from tests.scenarios.requests import NEWEST, build
 
 _ONCE = frozenset({"v", "id", "generation", "reason", "stable", "retention", "states", "types", "protocol"})
@@ -61,6 +61,7 @@ class Story:
         """Load the log into a new core."""
         self.shard = Shard(self.config)
         self.timers.clear()
+        self.waiters.clear()
         for record in self.log:
             self.shard.replay(record)
         return self.follow(self.shard.loaded(self.now()))
@@ -88,9 +89,11 @@ class Story:
         special: dict[str, Callable[[list[str]], list[str]]] = {
             "config": self.configure,
             "advance": self.advance,
-            "crash": lambda _: ["the core is gone", *self.begin()],
+            "crash": lambda _: self.begin(),
             "reload": self.reload,
             "forget": self.forget,
+            "client": self.introduce,
+            "given": self.given,
         }
         lines = special[verb](words) if verb in special else self.request(verb, words)
         self.check()
@@ -113,7 +116,7 @@ class Story:
             key = min(self.timers, key=lambda key: self.timers[key])
             self.now_ms = self.timers.pop(key)
             fired = [f"  {line}" for line in self.follow(self.shard.fire(key, self.now()))]
-            lines += [f"at {render.span(self.now_ms)} {key}", *fired] if fired else []
+            lines += [f"at {render.span(self.now_ms)} {render.timer(key)}", *fired] if fired else []
         self.now_ms = end
         return lines
 
@@ -127,10 +130,33 @@ class Story:
         self.clients[words[0]] = Client(words[0], self.clients[words[0]].options)
         return []
 
+    def introduce(self, words: list[str]) -> list[str]:
+        """`client A session=6s`: how a client is configured."""
+        self.clients[words[0]] = Client(words[0], _options(words))
+        return []
+
+    def given(self, words: list[str]) -> list[str]:
+        """`given A=orders:0 B=orders:1 session=6s`: these are the members of a Stable group, A leads. It took
+        them the initial rebalance delay, without a word here."""
+        shared = _options(words)
+        parts = [word for word in words if word.partition("=")[0] not in shared]
+        names = [part.partition("=")[0] for part in parts]
+        for name in names:
+            client = self.clients.setdefault(name, Client(name))
+            client.options = shared | client.options
+            self.request("join", [name])
+            if client.member_id:
+                self.request("join", [name])
+        self.advance([f"{self.config.group_initial_rebalance_delay_ms * len(names)}ms"])
+        self.request("sync", [names[0], *parts])
+        for name in names[1:]:
+            self.request("sync", [name])
+        return []
+
     def request(self, verb: str, words: list[str]) -> list[str]:
         """`<verb> <client> <arguments> <options>`: a request, and what it brings about."""
         client = self.clients.setdefault(words[0], Client(words[0]))
-        options = dict(word.split("=", 1) for word in words[1:] if word.partition("=")[0] in _OPTIONS)
+        options = _options(words)
         client.options |= {key: value for key, value in options.items() if key not in _ONCE}
         arguments = [word for word in words[1:] if word.partition("=")[0] not in options]
         version = int(options.get("v", NEWEST[verb]))
@@ -138,12 +164,14 @@ class Story:
         return self.ask(client, message, version)
 
     def ask(self, client: Client, message: Request, version: int) -> list[str]:
-        """Hand a request to the core; in place of a random UUID, new member ids end in a number."""
+        """Hand a request to the core; new member ids are numbered instead of random."""
         self.asked += 1
         waiter, needs_id = self.asked, isinstance(message, JoinGroupRequest) and not message.member_id
         self.ids += needs_id
         self.waiters[waiter] = (client.name, version)
-        context = Context(waiter, version, client.name, "/127.0.0.1", str(self.ids) if needs_id else "")
+        context = Context(
+            waiter, version, client.name, "/127.0.0.1", member_uuid(self.ids) if needs_id else ""
+        )
         outcome = self.shard.handle(message, context, self.now())
         outcome.replies = [(to, _whole(reply)) for to, reply in outcome.replies]
         lines = self.follow(outcome)
@@ -151,11 +179,15 @@ class Story:
 
     def check(self) -> None:
         """The state makes sense, and the log alone gives its durable half."""
-        check_invariants(self.shard)
+        self.shard.check_invariants()
         loaded = Shard(self.config)
         for record in self.log:
             loaded.replay(record)
-        assert loaded.durable_state == self.shard.durable_state, "the log tells another story"
+        assert loaded.durable_state() == self.shard.durable_state(), "the log tells another story"
+
+
+def _options(words: list[str]) -> dict[str, str]:
+    return dict(word.split("=", 1) for word in words if word.partition("=")[0] in _OPTIONS)
 
 
 def _whole(reply: Any) -> Any:
@@ -170,5 +202,5 @@ def run(lines: Iterable[str]) -> list[str]:
         if not line.startswith("  "):
             result.append(line)
         if line.startswith(">"):
-            result += [f"  {output}" for output in story.command(line[1:])]
+            result += [f"  {shorten(output)}" for output in story.command(line[1:])]
     return result

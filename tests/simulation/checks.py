@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from coordinator.group.config import GroupConfig
-from coordinator.group.invariants import check_invariants
 from coordinator.group.outcome import Now, Outcome, Record, TimerKey
 from coordinator.group.requests import FetchOffsets, TopicsDeleted
 from coordinator.group.shard import Shard
@@ -56,10 +55,12 @@ class History:
 
 @dataclass
 class Asked:
-    """A request that awaits its answer; `promised` is what a fetch may not fall behind."""
+    """A request that awaits its answer. `promised` is what a fetch may not fall behind; `life` counts how
+    often the group had been deleted when the core gave the answer."""
 
     message: Any
     order: int = 0
+    life: int = 0
     promised: dict[Place, int] = field(default_factory=dict)
 
 
@@ -97,30 +98,37 @@ class Checks:
 
     def happened(self, cause: Any, waiter: int, outcome: Outcome, shard: Shard, disk: Disk, now: Now) -> None:
         """An outcome came out and its records were appended."""
-        check_invariants(shard)
+        shard.check_invariants()
         for to, message in outcome.replies:
             self._answer(to, message)
         if waiter and waiter not in self._answered:
             self._park(waiter, cause)
-        if isinstance(cause, OffsetCommitRequest):
-            self._take_commits(self._asked[waiter], outcome.replies[0][1])
+        for to, message in outcome.replies:
+            if isinstance(message, OffsetCommitResponse):
+                self._take_commits(self._asked[to], message)
         for record in outcome.records:
             if record.value is None:
                 self._removal(cause, record, now)
             self._shadow.replay(record)
         if outcome.records:
-            demand(self._shadow.durable_state == shard.durable_state, "live state is not what the log says")
+            demand(
+                self._shadow.durable_state() == shard.durable_state(), "live state is not what the log says"
+            )
             self._prints.append(fingerprint(shard))
             demand(len(self._prints) == disk.end, "the disk has another number of batches")
+
+    def withheld(self, waiter: int, message: Any) -> None:
+        """An answer that is not given, because its records could not be appended."""
+        self._answer(waiter, message)
 
     def released(self, waiter: int, message: Any) -> None:
         """An answer is about to leave the process."""
         asked = self._asked.pop(waiter)
         match message:
             case JoinGroupResponse() if message.error_code == 0:
-                self._check_join(asked.message, message)
+                self._check_join(asked.message, message, asked.life)
             case SyncGroupResponse() if message.error_code == 0:
-                self._check_sync(asked.message, message)
+                self._check_sync(asked.message, message, asked.life)
             case OffsetCommitResponse():
                 self._promise_commits(asked, message)
             case OffsetDeleteResponse() if message.error_code == 0:
@@ -167,6 +175,8 @@ class Checks:
     def _answer(self, waiter: int, message: Any) -> None:
         demand(waiter in self._asked, f"{type(message).__name__} for {waiter}, which did not ask")
         demand(waiter not in self._answered, f"{type(message).__name__} is a second answer for {waiter}")
+        asked = self._asked[waiter]
+        asked.life = self._lives[getattr(asked.message, "group_id", "")]
         self._answered.add(waiter)
 
     def _park(self, waiter: int, cause: Any) -> None:
@@ -185,11 +195,10 @@ class Checks:
         """A static member is its instance, whatever its id at the time."""
         return self._identities.get((group_id, member_id), member_id)
 
-    def _check_join(self, request: JoinGroupRequest, response: JoinGroupResponse) -> None:
+    def _check_join(self, request: JoinGroupRequest, response: JoinGroupResponse, life: int) -> None:
         group_id, generation = request.group_id, response.generation_id
         if request.group_instance_id is not None:
             self._identities[group_id, response.member_id] = request.group_instance_id
-        life = self._lives[group_id]
         told = (self._incarnation, group_id, life)
         demand(
             generation >= self._told.get(told, 0), f"{group_id}: generation {generation} after a later one"
@@ -203,11 +212,10 @@ class Checks:
             known = self._leaders.setdefault((*told, generation), leader)
             demand(known == leader, f"{group_id}: generation {generation} is led by {known} and {leader}")
 
-    def _check_sync(self, request: SyncGroupRequest, response: SyncGroupResponse) -> None:
+    def _check_sync(self, request: SyncGroupRequest, response: SyncGroupResponse, life: int) -> None:
         group_id, generation = request.group_id, request.generation_id
         if request.group_instance_id is not None:
             self._identities[group_id, request.member_id] = request.group_instance_id
-        life = self._lives[group_id]
         before = self._assigned_generation.get((group_id, life), 0)
         demand(generation >= before, f"{group_id}: assignment of {generation} after that of {before}")
         self._assigned_generation[group_id, life] = generation
@@ -272,16 +280,15 @@ class Checks:
 
     def _is_old(self, key: OffsetCommitKey, wall_ms: int) -> bool:
         """Whether an offset's retention is over, counted from its commit or from when its group emptied."""
-        durable = self._shadow.durable_state
-        committed = durable.offset(key.group, key.topic, key.partition)
-        demand(committed is not None, f"{key} is removed but was not there")
-        assert committed is not None
+        durable = self._shadow.durable_state().get(key.group)
+        committed = None if durable is None else durable.offsets.get((key.topic, key.partition))
+        if durable is None or committed is None:
+            raise Violation(f"{key} is removed but was not there")
         if committed.expire_timestamp != -1:
             return wall_ms >= committed.expire_timestamp
         since = [committed.commit_timestamp]
-        group = durable.groups.get(key.group)
-        if group is not None and not group.members:
-            since.append(group.current_state_timestamp)
+        if durable.metadata is not None and not durable.metadata.members:
+            since.append(durable.metadata.current_state_timestamp)
         return wall_ms - min(since) >= self._config.offsets_retention_ms
 
 
@@ -296,4 +303,4 @@ def _accepted(request: OffsetCommitRequest, response: OffsetCommitResponse) -> I
 
 def fingerprint(shard: Shard) -> int:
     """A number that stands for the durable state."""
-    return hash(repr(shard.durable_state))
+    return hash(repr(shard.durable_state()))

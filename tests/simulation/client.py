@@ -136,6 +136,7 @@ class Client(Caller):
         self.stable = False
         self.assigned: list[tuple[str, int]] = []
         self._protocol_name: str | None = None
+        self._joined_with: list[str] = []
         self._life = 0
         self._ended = ended
         self.join()
@@ -151,6 +152,7 @@ class Client(Caller):
         if forget_id:
             self.member_id, self.generation_id = "", -1
         settings = self.settings
+        self._joined_with = settings.topics
         request = JoinGroupRequest(
             group_id=settings.group_id,
             session_timeout_ms=settings.session_timeout_ms,
@@ -232,6 +234,9 @@ class Client(Caller):
         error = error_of(response)
         if error is not ErrorCode.NONE:
             self._rejoin_after(error)
+            return
+        if self._joined_with != self.settings.topics:
+            self.join()
             return
         data = response.assignment
         topics = decode_assignment(data).assigned_partitions if data else []

@@ -107,7 +107,7 @@ class Faults:
                 versions=versions,
                 group_instance_id=f"i{self._born}" if static else None,
                 topics=random.choice([["orders"], ["orders", "payments"]]),
-                protocols=random.choice([("range",), ("range", "roundrobin"), ("roundrobin", "range")]),
+                protocols=random.choice([("range", "roundrobin"), ("roundrobin", "range")]),
                 session_timeout_ms=random.choice([2_000, 6_000]),
                 rebalance_timeout_ms=random.choice([3_000, 8_000]),
             )

@@ -8,6 +8,7 @@ or sync unloads the partition and loads it again. A crash loses all soft state a
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
+from uuid import UUID
 
 from coordinator.group.config import GroupConfig
 from coordinator.group.outcome import Context, Now, Outcome, TimerKey
@@ -160,7 +161,7 @@ class Shell:
         waiter = self._waiters
         self._asked[waiter] = (connection, request)
         needs_id = isinstance(message, JoinGroupRequest) and not message.member_id
-        uuid = f"{self._life}.{waiter}" if needs_id else ""
+        uuid = str(UUID(int=waiter, version=4)) if needs_id else ""
         context = Context(waiter, request.version, request.client_id, "/127.0.0.1", uuid)
         self.checks.asked(waiter, message)
         outcome = self.shard.handle(message, context, self.now())
@@ -179,7 +180,8 @@ class Shell:
                 self.disk.append(list(outcome.records))
         except AppendFailed:
             # These answers come from a state that the log does not know: they are not given.
-            for to, _ in outcome.replies:
+            for to, message in outcome.replies:
+                self.checks.withheld(to, message)
                 self._send(to, NotCoordinator())
             self.reload("append failed")
             return
