@@ -68,15 +68,23 @@ def decode(cls: type[T], version: int, data: bytes, position: int = 0) -> T:
 _PREFIX_DECODERS: dict[tuple[type[Any], int], Callable[..., Any]] = {}
 
 
-def decode_prefix(cls: type[T], version: int, data: bytes, position: int = 0) -> T:
-    """The message that `data` begins with at `position`; what follows it is left alone."""
+def prefix_decoder(cls: type[Any], version: int) -> Callable[..., Any]:
+    """As `decoder`, but what follows the message is left alone.
+
+    Requests are read like this, as Kafka reads them: librdkafka ends some Metadata requests with bytes that
+    belong to no field."""
     made = _PREFIX_DECODERS.get((cls, version))
     if made is None:
         _require(cls, version)
         source = decoder_source(cls, version, whole=False)
         made = function(source, "decode", f"decode prefix {cls.__name__} v{version}")
         _PREFIX_DECODERS[cls, version] = made
-    return cast("T", made(data, position))
+    return made
+
+
+def decode_prefix(cls: type[T], version: int, data: bytes, position: int = 0) -> T:
+    """The message that `data` begins with at `position`; what follows it is left alone."""
+    return cast("T", prefix_decoder(cls, version)(data, position))
 
 
 def encode(message: Any, version: int) -> bytes:
