@@ -8,7 +8,7 @@ when the answer is sent.
 
 from collections.abc import Callable
 
-from coordinator.topics.answer import Answer, TopicChange, TopicCreated, TopicsContext
+from coordinator.topics.answer import Answer, PartitionFailed, TopicChange, TopicCreated, TopicsContext
 from coordinator.topics.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
 from coordinator.topics.catalogue import ZERO_ID, Catalogue, Topic
 from coordinator.topics.config import TopicsConfig
@@ -161,9 +161,8 @@ def _create(
         return None, _missing(name)
     try:
         topic = catalogue.create(name, config.num_partitions, {})
-    except (OSError, StorageError):
-        # The client asks again. The operator reads of the disk's state in the log, from the next thing that
-        # fails.
+    except (OSError, StorageError) as error:
+        changes.append(PartitionFailed(name, 0, f"cannot be created: {error}"))
         return None, ErrorCode.LEADER_NOT_AVAILABLE
     changes.append(TopicCreated(topic.name, topic.topic_id, len(topic.partitions), automatic=True))
     return topic, ErrorCode.NONE

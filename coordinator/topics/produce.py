@@ -52,7 +52,10 @@ TOPIC_IDS_SINCE: Final = 13
 ZSTD_SINCE: Final = 7
 VALID_ACKS: Final = (-1, 0, 1)
 MAX_RECORD_ERRORS: Final = 1000
+MAX_RECORDS: Final = 1_000_000
+"""Of one batch. Compressed, a batch of the size that is allowed could else unpack to many gigabytes of records."""
 MAGIC_END: Final = 17
+COUNT_AT: Final = 57
 SMALLEST_LENGTH: Final = 14
 NO_OFFSET: Final = -1
 NO_TIMESTAMP: Final = -1
@@ -262,6 +265,11 @@ def _validate(batch: bytes, values: TopicValues, start: int) -> ValidBatch:
         raise ProduceRefused(
             ErrorCode.MESSAGE_TOO_LARGE,
             f"a batch of {len(batch)} bytes exceeds max.message.bytes={values.max_message_bytes}",
+        )
+    (count,) = _LENGTH.unpack_from(batch, COUNT_AT)
+    if count > MAX_RECORDS:
+        raise ProduceRefused(
+            ErrorCode.RECORD_LIST_TOO_LARGE, f"a batch of {count} records exceeds {MAX_RECORDS}", start
         )
     try:
         return validate_batch(batch, min(values.max_decompressed_message_bytes, DEFAULT_LIMIT_BYTES))

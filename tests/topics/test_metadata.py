@@ -4,6 +4,7 @@ from coordinator.topics.answer import TopicCreated
 from coordinator.topics.config import TopicsConfig
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from tests.storage.faulty_files import FaultyFiles
 from tests.topics.broker import NODE, Broker
 from tests.topics.versions import all_of
 
@@ -116,3 +117,14 @@ def test_authorized_operations_are_all_and_only_when_asked(broker: Broker) -> No
     response = broker.ask(request, MetadataResponse, 8)
     assert response.topics[0].topic_authorized_operations == 3576
     assert response.cluster_authorized_operations == 8096
+
+
+def test_a_topic_that_the_disk_refuses_is_asked_for_again() -> None:
+    files = FaultyFiles()
+    broker = Broker("/data", files=files)
+    files.fail("replace")
+    (topic,) = broker.ask(by_name("new", create=True), MetadataResponse).topics
+    assert topic.error_code == ErrorCode.LEADER_NOT_AVAILABLE
+    assert len(broker.answer.changes) == 1
+    (topic,) = broker.ask(by_name("new", create=True), MetadataResponse).topics
+    assert topic.error_code == ErrorCode.NONE

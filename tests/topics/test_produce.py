@@ -85,6 +85,7 @@ def test_compressed_batches_are_stored_as_they_came(broker: Broker, codec: int) 
         (changed(batch(), ">q", 0, 1, sign=False), ErrorCode.INVALID_RECORD),
         (changed(batch(2), ">i", 57, 3), ErrorCode.INVALID_RECORD),
         (changed(batch(2), ">i", 57, 0), ErrorCode.INVALID_RECORD),
+        (changed(batch(2, codec=GZIP), ">i", 57, 2**31 - 1), ErrorCode.RECORD_LIST_TOO_LARGE),
         (changed(batch(2), ">i", 23, 5), ErrorCode.INVALID_RECORD),
         (changed(batch(2), ">h", 21, 0x20), ErrorCode.INVALID_RECORD),
         (changed(batch(2), ">h", 21, 0x05), ErrorCode.INVALID_RECORD),
