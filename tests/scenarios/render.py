@@ -161,7 +161,7 @@ def event(entry: Event) -> str:
     """A fact for people."""
     values = [(field.name, getattr(entry, field.name)) for field in fields(entry)][1:]
     words = [f"{name}={_plain(value)}" for name, value in values if _matters(name, value)]
-    return " ".join(["event", type(entry).__name__, entry.group_id, *words])
+    return " ".join(["event", type(entry).__name__, entry.group_id or "''", *words])
 
 
 def _matters(name: str, value: Any) -> bool:

@@ -19,8 +19,9 @@ from typing import Any
 
 from coordinator.group.config import GroupConfig
 from coordinator.group.outcome import Context, Now, Outcome, Record, TimerKey
-from coordinator.group.requests import Request
+from coordinator.group.requests import Request, TopicsDeleted
 from coordinator.group.shard import Shard
+from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from protocol.messages.offset_fetch import OffsetFetchResponse, OffsetFetchResponseGroup
 from tests.scenarios import render
@@ -79,8 +80,9 @@ class Story:
             if isinstance(message, JoinGroupResponse) and name in self.clients:
                 client = self.clients[name]
                 client.member_id = message.member_id or client.member_id
-                client.generation_id = message.generation_id
-                client.protocol_name = message.protocol_name
+                if message.error_code == ErrorCode.NONE:
+                    client.generation_id = message.generation_id
+                    client.protocol_name = message.protocol_name
         return lines
 
     def command(self, line: str) -> list[str]:
@@ -175,7 +177,11 @@ class Story:
         outcome = self.shard.handle(message, context, self.now())
         outcome.replies = [(to, _whole(reply)) for to, reply in outcome.replies]
         lines = self.follow(outcome)
-        return [*lines, f"{client.name} waits"] if waiter in self.waiters else lines
+        return (
+            [*lines, f"{client.name} waits"]
+            if waiter in self.waiters and not isinstance(message, TopicsDeleted)
+            else lines
+        )
 
     def check(self) -> None:
         """The state makes sense, and the log alone gives its durable half."""
