@@ -7,7 +7,7 @@ repository; the declaration in `protocol/messages` is the source.
 import struct
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from protocol.decode_source import DecoderSource
 from protocol.encode_source import EncoderSource
@@ -38,14 +38,25 @@ def function(source: Source, name: str, origin: str) -> Callable[..., Any]:
     return made
 
 
+USAGE: Final = "usage: python -m protocol.codegen MESSAGE VERSION, as in: JoinGroupRequest 9\n"
+
+
 def main(arguments: list[str]) -> int:
-    """Print both functions of a message version."""
+    """Print both functions of a message version; 2 when the arguments name none."""
     from protocol.apis import message_class
 
-    name, version = arguments
-    cls = message_class(name)
-    sys.stdout.write(f"# {name} v{version}\n\n{decoder_source(cls, int(version)).text()}\n\n")
-    sys.stdout.write(encoder_source(cls, int(version)).text())
+    try:
+        name, version = arguments[0], int(arguments[1])
+        cls = message_class(name)
+    except (IndexError, KeyError, ValueError):
+        sys.stderr.write(USAGE)
+        return 2
+    versions = message_info(cls).versions
+    if version not in versions:
+        sys.stderr.write(f"{name} has the versions {versions.first}-{versions.last}\n")
+        return 2
+    sys.stdout.write(f"# {name} v{version}\n\n{decoder_source(cls, version).text()}\n\n")
+    sys.stdout.write(encoder_source(cls, version).text())
     return 0
 
 

@@ -101,7 +101,23 @@ class MessageInfo:
 
 
 def _slotted(cls: type[T]) -> type[T]:
-    return dataclass(slots=True, kw_only=True)(cls)
+    """A dataclass without generated comparison and text: those are the same code for all, and generating them
+    for every message would take a good part of the daemon's start."""
+    made = dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)(cls)
+    for name, method in (("__eq__", _equal), ("__repr__", _text), ("__hash__", None)):
+        setattr(made, name, method)
+    return made
+
+
+def _equal(self: Any, other: object) -> bool:
+    if type(self) is not type(other):
+        return NotImplemented
+    return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+
+def _text(self: Any) -> str:
+    values = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+    return f"{type(self).__name__}({values})"
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(since, tagged))
