@@ -104,9 +104,10 @@ def command(
 
 
 def _read(path: str) -> str:
+    from storage.files import OsFiles
+
     try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
+        return OsFiles().read(path).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--config {path}: {error}") from error
 

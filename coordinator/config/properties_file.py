@@ -7,7 +7,7 @@ _BLANKS: Final = " \t\f"
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Names and values, in order; of a name that comes twice, the last value. Raises ValueError for a bad escape."""
+    """Names and values, in order; the last value of a name wins. Raises ValueError for a bad escape."""
     values: dict[str, str] = {}
     for line in _logical_lines(text):
         end = 0

@@ -32,7 +32,7 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
         "log.retention.check.interval.ms": "1000",
     }
 }
-"""Opt-in sets of properties. `test`: no initial rebalance delay, sessions from 100 ms, retention checked each second."""
+"""Opt-in sets of properties, by name."""
 
 _PREFIX: Final = "KAFKA_"
 

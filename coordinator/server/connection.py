@@ -49,10 +49,15 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_acceptor",
+        "_beat",
+        "_beat_key_version",
+        "_beat_route",
+        "_beat_tail",
         "_client_id_bytes",
         "_held_output",
         "_is_closing",
         "_is_flush_due",
+        "_is_held",
         "_is_reading",
         "_is_working",
         "_is_write_paused",
@@ -78,10 +83,15 @@ class Connection(asyncio.Protocol):
         self._held_output = 0
         self._is_closing = False
         self._is_flush_due = False
+        self._is_held = False
         self._is_reading = True
         self._is_working = False
         self._is_write_paused = False
         self._client_id_bytes = b""
+        self._beat_key_version = -1
+        self._beat_tail = b""
+        self._beat: object = None
+        self._beat_route: Route | None = None
         self.client_id = ""
         self.client_host = "/"
         self.peer = "an unknown peer"
@@ -102,12 +112,11 @@ class Connection(asyncio.Protocol):
         self.node = self._acceptor.node_for(transport.get_extra_info("sockname"))
         refusal = self._acceptor.opened(self)
         if refusal is not None:
-            self._is_closing = True
-            transport.abort()
+            self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone: nobody waits for its answers any more."""
-        self._is_closing = True
+        self._is_closing = self._is_held = True
         self._transport = None
         slots, self._slots = self._slots, deque()
         self._pending = bytearray()
@@ -122,11 +131,12 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """The peer reads slower than it asks."""
-        self._is_write_paused = True
+        self._is_write_paused = self._is_held = True
 
     def resume_writing(self) -> None:
         """The peer has caught up."""
         self._is_write_paused = False
+        self._weigh()
         self._work()
 
     def data_received(self, data: bytes) -> None:
@@ -135,39 +145,41 @@ class Connection(asyncio.Protocol):
         if self._pending:
             pending = self._pending
             pending += data
-            if self._is_held():
+            if self._is_held:
                 if len(pending) > HELD_INPUT_BYTES:
                     self._stop_reading()
             elif len(pending) >= self._wanted:
                 self._work()
-        elif self._is_held():
+        elif self._is_held:
             self._pending += data
         else:
             self._process(bytes(data), self.last_received_ns)
 
     # Processing
 
-    def _is_held(self) -> bool:
-        return (
+    def _weigh(self) -> bool:
+        """Decides whether processing is held; called whenever something that matters for it has changed."""
+        self._is_held = (
             self._is_write_paused
             or self._parked > 0
             or self._is_closing
             or len(self._slots) >= MAX_OPEN_SLOTS
             or self._held_output > HELD_OUTPUT_BYTES
         )
+        return self._is_held
 
     def _work(self) -> None:
         """Processes what was kept, as far as that goes now."""
         if self._is_working or self._transport is None:
             return
-        while self._pending and len(self._pending) >= self._wanted and not self._is_held():
+        while self._pending and len(self._pending) >= self._wanted and not self._is_held:
             data = bytes(self._pending)
             self._pending = bytearray()
             self._process(data, clock.monotonic_ns())
         if self._is_reading or self._is_closing:
             return
         # The rest of a large request has to come in, however much of it is here.
-        if not self._is_held() or len(self._pending) <= HELD_INPUT_BYTES:
+        if not self._is_held or len(self._pending) <= HELD_INPUT_BYTES:
             self._is_reading = True
             self._transport.resume_reading()
 
@@ -186,74 +198,94 @@ class Connection(asyncio.Protocol):
         out = bytearray()
         position, end = 0, len(data)
         try:
-            while end - position >= 4:
-                (size,) = _SIZE.unpack_from(data, position)
-                if size < _MIN_REQUEST_BYTES or size > acceptor.max_request_bytes:
-                    raise Malformed(f"a request of {size} bytes (the limit is {acceptor.max_request_bytes})")
+            while end - position >= 14:
+                route: Route | None
+                size, key_version, correlation_id, length = _HEADER.unpack_from(data, position)
                 frame_end = position + 4 + size
-                if frame_end > end:
-                    self._wanted = 4 + size
+                if frame_end > end or not _MIN_REQUEST_BYTES <= size <= acceptor.max_request_bytes:
                     break
-                frame, base = (data, position) if frame_end == end else (data[position:frame_end], 0)
-                position = frame_end
-                _, key_version, correlation_id, length = _HEADER.unpack_from(frame, base)
-                route = routes.get(key_version)
-                if route is None:
-                    route = acceptor.route(key_version)
+                if (
+                    key_version == self._beat_key_version
+                    and data[position + 12 : frame_end] == self._beat_tail
+                ):
+                    message, route = self._beat, self._beat_route
+                    assert route is not None
+                    position = frame_end
+                else:
+                    frame, base = (data, position) if frame_end == end else (data[position:frame_end], 0)
+                    position = frame_end
+                    route = routes.get(key_version) or acceptor.route(key_version)
                     if route is None:
                         self._answer_bytes(acceptor.refuse_version(key_version, correlation_id), out)
                         continue
-                body = base + 14
-                if length > 0:
-                    body += length
-                    raw = frame[base + 14 : body]
-                    if raw != self._client_id_bytes:
-                        self._set_client_id(raw, length)
-                elif self._client_id_bytes or length < -1:
-                    self._set_client_id(b"", length)
-                if route.is_flexible:
-                    body = body + 1 if frame[body] == 0 else _skip_tags(frame, body)
-                message = route.decode(frame, body)
+                    body = base + 14
+                    if length > 0:
+                        body += length
+                        raw = frame[base + 14 : body]
+                        if raw != self._client_id_bytes:
+                            self._set_client_id(raw, length)
+                    elif self._client_id_bytes or length < -1:
+                        self._set_client_id(b"", length)
+                    if route.is_flexible:
+                        body = body + 1 if frame[body] == 0 else _skip_tags(frame, body)
+                    message = route.decode(frame, body)
+                    if route.repeats:
+                        self._beat, self._beat_route, self._beat_key_version = message, route, key_version
+                        self._beat_tail = frame[base + 12 :]
                 response = route.handle(message, self, route, correlation_id)
                 message = None
                 if response is None:
-                    if self._is_held():
+                    if self._is_held:
                         break
                     continue
                 if route is not counted:
-                    if counted is not None:
-                        counted.counts.add(clock.monotonic_ns() - started_ns, count)
+                    _count(counted, count, started_ns)
                     counted, count = route, 0
                 count += 1
                 if self._slots:
                     self._queue(route, response, correlation_id)
-                    if self._is_held():
+                    if self._is_held:
                         break
                 elif response is not NO_ANSWER:
                     route.write(response, correlation_id, out)
                     if len(out) > WRITE_BYTES:
                         self._write(out)
                         out = bytearray()
-                        if self._is_held():
+                        if self._is_held:
                             break
         except Exception as problem:  # noqa: BLE001 - whatever a request causes costs this connection only
-            if message is None and isinstance(problem, Malformed | error | IndexError):
-                acceptor.refused(self, str(problem))
-            else:
-                acceptor.handler_failed(self, problem)
-            self._write(out)
-            self.close()
+            self._give_up(problem, out, was_decoded=message is not None)
             return
         finally:
             self._is_working = False
         if out:
             self._write(out)
-        if counted is not None:
-            counted.counts.add(clock.monotonic_ns() - started_ns, count)
+        _count(counted, count, started_ns)
         if position < end and not self._is_closing:
-            self._pending = bytearray(data[position:])
-            if len(self._pending) > HELD_INPUT_BYTES and self._is_held():
-                self._stop_reading()
+            self._keep(data, position)
+
+    def _keep(self, data: bytes, position: int) -> None:
+        """Keeps what is left over, and looks how long the request is that begins there."""
+        self._pending = bytearray(data[position:])
+        if len(self._pending) >= _SIZE.size:
+            (size,) = _SIZE.unpack_from(self._pending)
+            most = self._acceptor.max_request_bytes
+            if not _MIN_REQUEST_BYTES <= size <= most:
+                self._acceptor.refused(self, f"a request of {size} bytes (the limit is {most})")
+                self.close()
+                return
+            self._wanted = 4 + size
+        if self._is_held and len(self._pending) > HELD_INPUT_BYTES:
+            self._stop_reading()
+
+    def _give_up(self, problem: Exception, out: bytearray, *, was_decoded: bool) -> None:
+        """The client has sent what is no request, or a handler has failed: one line, and goodbye."""
+        if not was_decoded and isinstance(problem, Malformed | error | IndexError):
+            self._acceptor.refused(self, str(problem))
+        else:
+            self._acceptor.handler_failed(self, problem)
+        self._write(out)
+        self.close()
 
     def _set_client_id(self, raw: bytes, length: int) -> None:
         if len(raw) != max(length, 0) or length < -1:
@@ -271,6 +303,7 @@ class Connection(asyncio.Protocol):
         slot = Slot(self, route, correlation_id, parks, clock.monotonic_ns())
         self._slots.append(slot)
         self._parked += parks
+        self._weigh()
         return slot
 
     def _queue(self, route: Route, response: object, correlation_id: int) -> None:
@@ -279,6 +312,7 @@ class Connection(asyncio.Protocol):
         if response is not NO_ANSWER:
             route.write(response, correlation_id, data)
         self._held_output += len(data)
+        self._weigh()
 
     def _answer_bytes(self, frame: bytes | bytearray, out: bytearray) -> None:
         if self._slots:
@@ -322,6 +356,7 @@ class Connection(asyncio.Protocol):
             out += data
         if out:
             self._write(out)
+        self._weigh()
         if self._pending or not self._is_reading:
             self._work()
 
@@ -340,7 +375,7 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         """Sends what is ready, then closes; a peer that does not read is cut off after a while."""
         transport = self._transport
-        self._is_closing = True
+        self._is_closing = self._is_held = True
         if transport is None or transport.is_closing():
             return
         transport.close()
@@ -350,10 +385,16 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Closes at once."""
         if self._transport is not None:
-            self._is_closing = True
+            self._is_closing = self._is_held = True
             self._transport.abort()
 
 
 def _skip_tags(frame: bytes, position: int) -> int:
     count, position = read_uvarint(frame, position)
     return skip_tagged_fields(frame, position, count)
+
+
+def _count(route: Route | None, count: int, started_ns: int) -> None:
+    """Adds answers to the counts of their API."""
+    if route is not None:
+        route.counts.add(clock.monotonic_ns() - started_ns, count)

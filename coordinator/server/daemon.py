@@ -95,7 +95,8 @@ async def _announce(server: Server, http_address: Address, http_port: int) -> No
     await server.ready.wait()
     kafka = server.acceptors[0].bound_address
     http = Address(http_address.host, http_port)
-    print(f"groupd ready kafka={kafka} http={http} data={server.settings.data_dir}", flush=True)
+    sys.stdout.write(f"groupd ready kafka={kafka} http={http} data={server.settings.data_dir}\n")
+    sys.stdout.flush()
 
 
 def _watch_signals(stop: asyncio.Event) -> None:
@@ -121,4 +122,5 @@ def _close(sockets: Iterable[socket.socket]) -> None:
 
 
 def _say(error: Exception) -> None:
-    print(f"groupd: {error}", file=sys.stderr, flush=True)
+    sys.stderr.write(f"groupd: {error}\n")
+    sys.stderr.flush()

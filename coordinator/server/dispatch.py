@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from coordinator.server.handlers.api_versions import refuse_api_versions
-from coordinator.server.route import ApiCounts, Handler, Route
+from coordinator.server.route import ApiCounts, Handler, HeartbeatRoute, Route
 from protocol.apis import APIS, ApiKey
 from protocol.malformed import Malformed
 
@@ -33,7 +33,8 @@ class Dispatcher:
         api = APIS.get(key)
         if api is None or version not in api.versions:
             return None
-        route = Route(api, version, self._handlers[key], self.counts[key])
+        made = HeartbeatRoute if key == ApiKey.HEARTBEAT else Route
+        route = made(api, version, self._handlers[key], self.counts[key])
         self.routes[key_version] = route
         return route
 

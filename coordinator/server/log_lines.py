@@ -41,7 +41,7 @@ def _joined(values: Values) -> str:
             "(client {client_id} at {client_host}). Adding to the group now."
         )
     return (
-        "Dynamic member with unknown member id joins group {group_id} in {state} state. Created a new member id "
+        "Dynamic member with unknown member id joins group {group_id} in {state} state. Created a new member "
         "{member_id} (client {client_id} at {client_host}) and added it to the group."
     )
 
@@ -82,8 +82,8 @@ LINES: Final[Mapping[str, tuple[int, Template] | None]] = {
     "MemberIdRequired": (
         INFO,
         (
-            "Dynamic member with unknown member id joins group {group_id} in {state} state. Created a new member id "
-            "{member_id} and requesting the member to rejoin with this id."
+            "Dynamic member with unknown member id joins group {group_id} in {state} state. Created a new member "
+            "id {member_id} and requesting the member to rejoin with this id."
         ),
     ),
     "MemberJoined": (INFO, _joined),
@@ -91,16 +91,16 @@ LINES: Final[Mapping[str, tuple[int, Template] | None]] = {
     "StaticMemberReplaced": (
         INFO,
         (
-            "Static member with groupInstanceId={group_instance_id} and unknown member id joins group {group_id} in "
-            "{state} state. Replacing previously mapped member {old_member_id} with {member_id}."
+            "Static member with groupInstanceId={group_instance_id} and unknown member id joins group {group_id} "
+            "in {state} state. Replacing previously mapped member {old_member_id} with {member_id}."
         ),
     ),
     "RebalanceAvoided": (
         INFO,
         (
-            "Static member which joins during Stable stage and doesn't affect the selected protocol will not trigger a "
-            "rebalance: groupInstanceId={group_instance_id}, member {member_id}, group {group_id}, generation "
-            "{generation_id}"
+            "Static member which joins during Stable stage and doesn't affect the selected protocol will not "
+            "trigger a rebalance: groupInstanceId={group_instance_id}, member {member_id}, group {group_id}, "
+            "generation {generation_id}"
         ),
     ),
     "RebalanceStarted": (
@@ -117,8 +117,8 @@ LINES: Final[Mapping[str, tuple[int, Template] | None]] = {
     "RebalanceStalled": (
         ERROR,
         (
-            "Group {group_id} could not complete rebalance because no members rejoined: generation {generation_id}, "
-            "{members} members."
+            "Group {group_id} could not complete rebalance because no members rejoined: generation "
+            "{generation_id}, {members} members."
         ),
     ),
     "GroupStabilized": (
@@ -137,22 +137,22 @@ LINES: Final[Mapping[str, tuple[int, Template] | None]] = {
     "LeaderReplaced": (
         INFO,
         (
-            "Group leader [memberId: {old_leader_id}] failed to join before the rebalance timeout. Leader of group "
-            "{group_id} is now {leader_id}."
+            "Group leader [memberId: {old_leader_id}] failed to join before the rebalance timeout. Leader of "
+            "group {group_id} is now {leader_id}."
         ),
     ),
     "MemberFenced": (
         INFO,
         (
-            "Request {operation} of member {member_id} for static member with groupInstanceId={group_instance_id} of "
-            "group {group_id} is fenced by existing memberId={existing_member_id}."
+            "Request {operation} of member {member_id} for static member with groupInstanceId={group_instance_id} "
+            "of group {group_id} is fenced by existing memberId={existing_member_id}."
         ),
     ),
     "SubscriptionUnreadable": (
         WARNING,
         (
-            "Failed to parse the consumer protocol {protocol_name} of group {group_id}: which topics it reads is not "
-            "known."
+            "Failed to parse the consumer protocol {protocol_name} of group {group_id}: which topics it reads is "
+            "not known."
         ),
     ),
     "SimpleGroupCreated": (INFO, "Creating a simple consumer group {group_id} via manual offset commit."),
@@ -160,8 +160,8 @@ LINES: Final[Mapping[str, tuple[int, Template] | None]] = {
     "CommitRefused": (
         INFO,
         (
-            "Refused to commit {partitions} offsets of group {group_id} in state {state} for member {member_id} with "
-            "generation {generation_id}: {error}"
+            "Refused to commit {partitions} offsets of group {group_id} in state {state} for member {member_id} "
+            "with generation {generation_id}: {error}"
         ),
     ),
     "OffsetsDeleted": (INFO, "Removed {partitions} offsets of group {group_id} ({reason})."),

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
-from protocol.apis import Api
-from protocol.codec import decoder, writer
+from protocol.apis import Api, ApiKey
+from protocol.codec import prefix_decoder, writer
 from protocol.framing import has_flexible_response_header
 
 if TYPE_CHECKING:
@@ -44,7 +44,17 @@ class ApiCounts:
 class Route:
     """See the top of this file. Made when a version of an API is first asked for."""
 
-    __slots__ = ("_header", "_writers", "api", "counts", "decode", "handle", "is_flexible", "version")
+    __slots__ = (
+        "_header",
+        "_writers",
+        "api",
+        "counts",
+        "decode",
+        "handle",
+        "is_flexible",
+        "repeats",
+        "version",
+    )
 
     def __init__(self, api: Api, version: int, handle: Handler, counts: ApiCounts) -> None:
         self.api = api
@@ -53,11 +63,13 @@ class Route:
         self.counts = counts
         self.is_flexible = version in api.flexible
         """Whether a tagged section ends the request header."""
-        self.decode = decoder(api.request, version)
+        self.repeats = api.key == ApiKey.HEARTBEAT
+        """Whether a client sends the same request again and again, but for the correlation id."""
+        self.decode = prefix_decoder(api.request, version)
         self._header = bytes(9 if has_flexible_response_header(api, version) else 8)
         self._writers: Callable[[Any, bytearray], None] | None = None
 
-    def write(self, response: object, correlation_id: int, out: bytearray) -> None:
+    def write(self, response: Any, correlation_id: int, out: bytearray) -> None:
         """Appends the frame of a response, size included."""
         write = self._writers
         if write is None:
@@ -66,3 +78,23 @@ class Route:
         out += self._header
         write(response, out)
         SIZE_AND_CORRELATION.pack_into(out, start, len(out) - start - 4, correlation_id)
+
+
+class HeartbeatRoute(Route):
+    """Heartbeats have few different answers: the bytes of each are kept."""
+
+    __slots__ = ("_answers",)
+
+    def __init__(self, api: Api, version: int, handle: Handler, counts: ApiCounts) -> None:
+        super().__init__(api, version, handle, counts)
+        self._answers: dict[int, tuple[int, bytes]] = {}
+
+    def write(self, response: Any, correlation_id: int, out: bytearray) -> None:
+        """Appends the frame of a response, size included."""
+        answer = self._answers.get(response.error_code)
+        if answer is None:
+            frame = bytearray()
+            super().write(response, correlation_id, frame)
+            answer = self._answers[response.error_code] = (len(frame) - 4, bytes(frame[8:]))
+        size, body = answer
+        out += SIZE_AND_CORRELATION.pack(size, correlation_id) + body

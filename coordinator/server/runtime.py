@@ -115,7 +115,7 @@ class GroupRuntime:
         try:
             outcome = partition.handle(request, context, now)
         except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's groups
-            return self._contradicted(partition, problem, request, context)
+            return self.contradicted(partition, problem, request, context)
         own = None
         self.was_parked = True
         if outcome.records or outcome.timers or outcome.events:
@@ -131,17 +131,12 @@ class GroupRuntime:
             self._answer(partition, waiter, response, position, is_readable)
         return own
 
-    def beat(self, partition: OffsetsPartition, request: Any, context: Context, now: Now) -> Any:
-        """Puts a heartbeat to an ACTIVE partition; its answer never waits, whatever else follows from it."""
-        try:
-            outcome = partition.handle(request, context, now)
-        except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's groups
-            return self._contradicted(partition, problem, request, context)
-        if outcome.timers or outcome.events or outcome.records:
-            self._absorb(partition, outcome, now)
-        if len(outcome.replies) == 1:
-            return outcome.replies[0][1]
-        own = None
+    def follow_heartbeat(
+        self, partition: OffsetsPartition, outcome: Outcome, context: Context, now: Now
+    ) -> object:
+        """Acts on what a heartbeat led to; its own answer, which never waits."""
+        self._absorb(partition, outcome, now)
+        own: object = None
         position = partition.position
         is_readable = position <= partition.readable_offset
         for waiter, response in outcome.replies:
@@ -189,7 +184,7 @@ class GroupRuntime:
         try:
             outcome = shard.fire(key, now)
         except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's groups
-            self._contradicted(partition, problem)
+            self.contradicted(partition, problem)
             return
         self._follow(partition, outcome, now)
 
@@ -215,7 +210,7 @@ class GroupRuntime:
         try:
             outcome = partition.handle(TopicsDeleted(names), context, now)
         except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's groups
-            self._contradicted(partition, problem)
+            self.contradicted(partition, problem)
             return
         self._follow(partition, outcome, now)
 
@@ -257,7 +252,7 @@ class GroupRuntime:
         _LOG.error("Unloading group metadata of %s: %s", partition.name, error)
         self._reload(partition)
 
-    def _contradicted(
+    def contradicted(
         self,
         partition: OffsetsPartition,
         problem: Exception,

@@ -35,15 +35,22 @@ class GroupRouter:
         self, request: HeartbeatRequest, connection: Connection, route: Route, correlation_id: int
     ) -> object:
         """The hot path: nothing is made that the answer does not need."""
-        runtime = self.runtime
-        partition = runtime.partition_of(request.group_id)
-        if partition.shard is None:
+        partition = self.runtime.partition_of(request.group_id)
+        shard = partition.shard
+        if shard is None:
             return self.refusal(partition, request, route.version)
         context = self._beat_context
         context.api_version = route.version
         context.client_id = connection.client_id
         context.client_host = connection.client_host
-        return runtime.beat(partition, request, context, self.turn.now)
+        try:
+            outcome = shard.handle(request, context, self.turn.now)
+        except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's groups
+            return self.runtime.contradicted(partition, problem, request, context)
+        replies = outcome.replies
+        if outcome.timers or outcome.events or outcome.records or len(replies) != 1:
+            return self.runtime.follow_heartbeat(partition, outcome, context, self.turn.now)
+        return replies[0][1]
 
     def handle(
         self, request: Any, connection: Connection, route: Route, correlation_id: int

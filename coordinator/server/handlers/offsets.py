@@ -13,7 +13,6 @@ from coordinator.server.route import Route
 from coordinator.server.slot import Answerable, Slot
 from coordinator.topics.catalogue import Catalogue
 from protocol.errors import ErrorCode
-from protocol.kinds import ZERO_UUID
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -55,26 +54,21 @@ class OffsetCommitHandler:
     def handle(
         self, request: OffsetCommitRequest, connection: Connection, route: Route, correlation_id: int
     ) -> object | None:
-        """Commits what exists; a group that has nothing to commit is not consulted at all."""
+        """Commits what exists; a group that has nothing to commit is not consulted at all.
+
+        The group gets both name and id of each topic: the one to find offsets by, the other to keep with them.
+        """
         by_id = route.version >= TOPIC_IDS_SINCE
         known, refused = self._sift(request.topics, by_id)
         if not known:
             return OffsetCommitResponse(topics=refused)
-        if refused or by_id:
-            request = OffsetCommitRequest(
-                group_id=request.group_id,
-                generation_id_or_member_epoch=request.generation_id_or_member_epoch,
-                member_id=request.member_id,
-                group_instance_id=request.group_instance_id,
-                retention_time_ms=request.retention_time_ms,
-                topics=known,
-            )
+        request.topics = known
         context = self._router.context(connection, route.version)
         response, partition = self._router.ask(request, context)
-        ids = {topic.name: topic.topic_id for topic in known} if by_id else {}
+        ids = {topic.name: topic.topic_id for topic in known}
 
         def finish(answer: object) -> object:
-            return _finish_commit(cast("OffsetCommitResponse", answer), refused, ids)
+            return _finish_commit(cast("OffsetCommitResponse", answer), refused, ids if by_id else None)
 
         is_plain = not refused and not by_id
         if partition is None:
@@ -95,10 +89,7 @@ class OffsetCommitHandler:
             count = 0 if topic is None else len(topic.partitions)
             found = [part for part in asked.partitions if 0 <= part.partition_index < count]
             if topic is not None and len(found) == len(asked.partitions):
-                if by_id:
-                    asked = OffsetCommitRequestTopic(
-                        name=topic.name, topic_id=asked.topic_id, partitions=asked.partitions
-                    )
+                asked.name, asked.topic_id = topic.name, topic.topic_id
                 known.append(asked)
                 continue
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -117,27 +108,28 @@ class OffsetCommitHandler:
             )
             if topic is not None and found:
                 known.append(
-                    OffsetCommitRequestTopic(name=topic.name, topic_id=asked.topic_id, partitions=found)
+                    OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=found)
                 )
         return known, refused
 
 
 def _finish_commit(
-    response: OffsetCommitResponse, refused: list[OffsetCommitResponseTopic], ids: dict[str, bytes]
+    response: OffsetCommitResponse,
+    refused: list[OffsetCommitResponseTopic],
+    ids: dict[str, bytes] | None,
 ) -> OffsetCommitResponse:
-    topics: dict[tuple[str, bytes], list[OffsetCommitResponsePartition]] = {}
+    """The answer with what was refused here, and with ids for names where `ids` are given."""
+    if ids is not None:
+        for topic in response.topics:
+            topic.topic_id = ids[topic.name]
+    topics: dict[object, OffsetCommitResponseTopic] = {}
     for topic in [*refused, *response.topics]:
-        topic_id = (
-            topic.topic_id if not ids or topic.topic_id != ZERO_UUID else ids.get(topic.name, ZERO_UUID)
-        )
-        key = ("", topic_id) if ids or topic_id != ZERO_UUID else (topic.name, ZERO_UUID)
-        topics.setdefault(key, []).extend(topic.partitions)
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=partitions)
-            for (name, topic_id), partitions in topics.items()
-        ]
-    )
+        key: object = topic.topic_id if ids is not None else topic.name
+        if key in topics:
+            topics[key].partitions += topic.partitions
+        else:
+            topics[key] = topic
+    return OffsetCommitResponse(topics=list(topics.values()))
 
 
 class OffsetDeleteHandler:

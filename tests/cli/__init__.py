@@ -1,0 +1,1 @@
+"""Tests of the command, as processes of their own."""

@@ -1,0 +1,1 @@
+"""Tests of what the daemon is told at its start."""

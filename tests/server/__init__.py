@@ -1,0 +1,1 @@
+"""Tests of the shell, over real sockets, in this process."""

@@ -1,0 +1,177 @@
+"""A server in this process on free ports, and a client that speaks the protocol by hand.
+
+async with serving(tmp_path) as server, Client(server) as client:
+    answer = await client.call(ListGroupsRequest(), 4)
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from coordinator.config.listeners import parse_listeners
+from coordinator.config.properties import parse_config
+from coordinator.config.sources import PROFILES
+from coordinator.server.server import Server, Settings
+from protocol.apis import APIS
+from protocol.codec import decode
+from protocol.framing import encode_request, response_body_position
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from protocol.schema import message_info
+from storage.files import Files, OsFiles
+
+TIMEOUT_S = 10
+
+
+def settings(
+    data_dir: Path | str,
+    properties: Mapping[str, str] | None = None,
+    *,
+    topics: Sequence[tuple[str, int]] = (),
+    files: Files | None = None,
+) -> Settings:
+    """What a server is started with: the profile for tests, few partitions, free ports."""
+    texts = {
+        **PROFILES["test"],
+        "offsets.topic.num.partitions": "3",
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        **(properties or {}),
+    }
+    config = parse_config(texts)
+    listeners, _ = parse_listeners(config)
+    return Settings(
+        config=config,
+        listeners=listeners,
+        data_dir=str(data_dir),
+        topics=list(topics),
+        properties=texts,
+        files=files or OsFiles(),
+    )
+
+
+async def start(how: Settings, *, wait: bool = True) -> Server:
+    """A server that listens; ready as well, unless `wait` is false."""
+    server = Server(how)
+    server.open()
+    await server.listen()
+    if wait:
+        await asyncio.wait_for(server.ready.wait(), TIMEOUT_S)
+    return server
+
+
+@asynccontextmanager
+async def serving(
+    data_dir: Path | str,
+    properties: Mapping[str, str] | None = None,
+    *,
+    topics: Sequence[tuple[str, int]] = (("orders", 3),),
+    files: Files | None = None,
+) -> AsyncIterator[Server]:
+    """A server that is ready, closed cleanly at the end."""
+    server = await start(settings(data_dir, properties, topics=topics, files=files))
+    try:
+        yield server
+    finally:
+        await server.close()
+
+
+class Client:
+    """One connection. Requests may be pipelined with `send` and `receive`."""
+
+    def __init__(self, server: Server, client_id: str | None = "test-client") -> None:
+        self._port = server.acceptors[0].port
+        self._client_id = client_id
+        self._correlation_id = 0
+        self._sent: list[tuple[int, int, int, type[Any]]] = []
+
+    async def __aenter__(self) -> Self:
+        self.reader, self.writer = await asyncio.wait_for(
+            asyncio.open_connection("127.0.0.1", self._port), TIMEOUT_S
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.writer.close()
+
+    def frame(self, request: Any, version: int) -> bytes:
+        """The bytes of the next request; its answer is expected in turn."""
+        self._correlation_id += 1
+        key = message_info(type(request)).api_key
+        self._sent.append((key, version, self._correlation_id, APIS[key].response))
+        return bytes(encode_request(key, version, self._correlation_id, self._client_id, request))
+
+    def send(self, request: Any, version: int) -> None:
+        """Sends a request and does not wait for the answer."""
+        self.writer.write(self.frame(request, version))
+
+    async def receive(self) -> Any:
+        """The answer to the earliest request that has none yet."""
+        key, version, correlation_id, response = self._sent.pop(0)
+        frame = await self.receive_frame()
+        assert int.from_bytes(frame[:4], "big") == correlation_id
+        return decode(response, version, frame, response_body_position(key, version, frame))
+
+    async def receive_frame(self) -> bytes:
+        """The next frame, without its size."""
+        size = int.from_bytes(await asyncio.wait_for(self.reader.readexactly(4), TIMEOUT_S), "big")
+        return await asyncio.wait_for(self.reader.readexactly(size), TIMEOUT_S)
+
+    async def call(self, request: Any, version: int) -> Any:
+        """Sends a request and waits for its answer."""
+        self.send(request, version)
+        return await self.receive()
+
+    async def closed(self) -> bool:
+        """Waits for the end of the connection; whether it came without another byte."""
+        try:
+            return await asyncio.wait_for(self.reader.read(), TIMEOUT_S) == b""
+        except ConnectionResetError:
+            return True
+
+
+def join_request(group: str, member_id: str = "", *, session_timeout_ms: int = 10_000) -> JoinGroupRequest:
+    """A JoinGroup of a plain consumer."""
+    return JoinGroupRequest(
+        group_id=group,
+        session_timeout_ms=session_timeout_ms,
+        rebalance_timeout_ms=10_000,
+        member_id=member_id,
+        protocol_type="consumer",
+        protocols=[
+            JoinGroupRequestProtocol(name="range", metadata=b"\0\1\0\0\0\1\0\6orders\xff\xff\xff\xff\0\0\0\0")
+        ],
+    )
+
+
+def sync_request(
+    group: str, member_id: str, generation_id: int, assignments: Mapping[str, bytes] | None = None
+) -> SyncGroupRequest:
+    """A SyncGroup; of the leader, where there are assignments."""
+    return SyncGroupRequest(
+        group_id=group,
+        generation_id=generation_id,
+        member_id=member_id,
+        assignments=[
+            SyncGroupRequestAssignment(member_id=member, assignment=data)
+            for member, data in (assignments or {}).items()
+        ],
+    )
+
+
+def heartbeat_request(group: str, member_id: str, generation_id: int) -> HeartbeatRequest:
+    """A Heartbeat."""
+    return HeartbeatRequest(group_id=group, generation_id=generation_id, member_id=member_id)
+
+
+async def join_alone(client: Client, group: str, version: int = 3) -> tuple[str, int]:
+    """Makes the client the only member of a Stable group; its member id and the generation."""
+    joined: JoinGroupResponse = await client.call(join_request(group), version)
+    assert joined.error_code == 0, joined
+    synced: SyncGroupResponse = await client.call(
+        sync_request(group, joined.member_id, joined.generation_id, {joined.member_id: b"all"}), 3
+    )
+    assert synced.error_code == 0, synced
+    return joined.member_id, joined.generation_id
