@@ -7,6 +7,11 @@ from uuid import UUID
 
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
+ONCE: Final = frozenset(
+    {"v", "id", "generation", "reason", "stable", "retention", "states", "types", "protocol"}
+)
+_OPTIONS: Final = ONCE | {"group", "session", "rebalance", "instance", "type", "protocols", "topics"}
+
 
 @dataclass
 class Client:
@@ -17,6 +22,11 @@ class Client:
     member_id: str = ""
     generation_id: int = -1
     protocol_name: str | None = None
+
+
+def options_of(words: list[str]) -> dict[str, str]:
+    """The `key=value` words of a command line; those of ONCE hold for one request only."""
+    return dict(word.split("=", 1) for word in words if word.partition("=")[0] in _OPTIONS)
 
 
 def milliseconds(text: str) -> int:

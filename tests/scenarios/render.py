@@ -15,6 +15,7 @@ from protocol.codec import decode, encode
 from protocol.consumer_protocol import decode_assignment, decode_subscription
 from protocol.errors import ErrorCode
 from protocol.malformed import Malformed
+from protocol.messages.offset_fetch import OffsetFetchResponse, OffsetFetchResponseGroup
 from protocol.records import (
     GroupMetadataValue,
     MemberMetadata,
@@ -45,6 +46,8 @@ def wall(timestamp_ms: int) -> str:
 
 def reply(name: str, message: Any, version: int) -> str:
     """A response as the client sees it: encoded in its version and decoded again."""
+    if isinstance(message, OffsetFetchResponseGroup):
+        message = OffsetFetchResponse(groups=[message])
     seen = decode(type(message), version, encode(message, version))
     carried = {entry.name for entry in layout(type(seen), version)} - {"throttle_time_ms"}
     shown = [entry.name for entry in fields(seen) if entry.name in carried]

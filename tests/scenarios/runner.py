@@ -23,13 +23,10 @@ from coordinator.group.requests import Request, TopicsDeleted
 from coordinator.group.shard import Shard
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from protocol.messages.offset_fetch import OffsetFetchResponse, OffsetFetchResponseGroup
 from tests.scenarios import render
-from tests.scenarios.client import Client, member_uuid, milliseconds, shorten
+from tests.scenarios.client import ONCE, Client, member_uuid, milliseconds, options_of, shorten
 from tests.scenarios.requests import NEWEST, build
 
-_ONCE = frozenset({"v", "id", "generation", "reason", "stable", "retention", "states", "types", "protocol"})
-_OPTIONS = _ONCE | {"group", "session", "rebalance", "instance", "type", "protocols", "topics"}
 _CONFIG = {
     "delay": "group_initial_rebalance_delay_ms",
     "max-size": "group_max_size",
@@ -134,13 +131,13 @@ class Story:
 
     def introduce(self, words: list[str]) -> list[str]:
         """`client A session=6s`: how a client is configured."""
-        self.clients[words[0]] = Client(words[0], _options(words))
+        self.clients[words[0]] = Client(words[0], options_of(words))
         return []
 
     def given(self, words: list[str]) -> list[str]:
         """`given A=orders:0 B=orders:1 session=6s`: these are the members of a Stable group, A leads. It took
         them the initial rebalance delay, without a word here."""
-        shared = _options(words)
+        shared = options_of(words)
         parts = [word for word in words if word.partition("=")[0] not in shared]
         names = [part.partition("=")[0] for part in parts]
         for name in names:
@@ -158,8 +155,8 @@ class Story:
     def request(self, verb: str, words: list[str]) -> list[str]:
         """`<verb> <client> <arguments> <options>`: a request, and what it brings about."""
         client = self.clients.setdefault(words[0], Client(words[0]))
-        options = _options(words)
-        client.options |= {key: value for key, value in options.items() if key not in _ONCE}
+        options = options_of(words)
+        client.options |= {key: value for key, value in options.items() if key not in ONCE}
         arguments = [word for word in words[1:] if word.partition("=")[0] not in options]
         version = int(options.get("v", NEWEST[verb]))
         message = build(verb, client, arguments, client.options | options, self.clients)
@@ -175,7 +172,6 @@ class Story:
             waiter, version, client.name, "/127.0.0.1", member_uuid(self.ids) if needs_id else ""
         )
         outcome = self.shard.handle(message, context, self.now())
-        outcome.replies = [(to, _whole(reply)) for to, reply in outcome.replies]
         lines = self.follow(outcome)
         return (
             [*lines, f"{client.name} waits"]
@@ -190,15 +186,6 @@ class Story:
         for record in self.log:
             loaded.replay(record)
         assert loaded.durable_state() == self.shard.durable_state(), "the log tells another story"
-
-
-def _options(words: list[str]) -> dict[str, str]:
-    return dict(word.split("=", 1) for word in words if word.partition("=")[0] in _OPTIONS)
-
-
-def _whole(reply: Any) -> Any:
-    """A group's offsets as the response that carries them."""
-    return OffsetFetchResponse(groups=[reply]) if isinstance(reply, OffsetFetchResponseGroup) else reply
 
 
 def run(lines: Iterable[str]) -> list[str]:
