@@ -109,10 +109,11 @@ def _slotted(cls: type[T]) -> type[T]:
     return made
 
 
-def _equal(self: Any, other: object) -> bool:
+def _equal(self: Any, other: object) -> Any:
+    names: tuple[str, ...] = self.__slots__
     if type(self) is not type(other):
         return NotImplemented
-    return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+    return all(getattr(self, name) == getattr(other, name) for name in names)
 
 
 def _text(self: Any) -> str:
