@@ -114,7 +114,7 @@ def _read(path: str) -> str:
 
 def _run(config: Config, settings: Settings, topics: list[tuple[str, int]], log_level: str) -> int:
     from coordinator.config.listeners import parse_listeners
-    from coordinator.server.daemon import run_daemon
+    from coordinator.daemon import run_daemon
     from coordinator.server.logger import start_log
     from coordinator.server.server import Settings as ServerSettings
 
