@@ -114,6 +114,8 @@ class Shard:
             for member in group.members.values():
                 answer_parked(group, member, ErrorCode.NOT_COORDINATOR, member.member_id, turn)
             group.pending_members.clear()
+            group.pending_sync.clear()
+            group.join_deadline_ms = group.sync_deadline_ms = None
             group.transition_to(DEAD, group.state_timestamp_ms or 0)
         assert not turn.records, turn.records
         return turn.replies

@@ -16,7 +16,7 @@ from coordinator.group.requests import FetchOffsets, Request
 from coordinator.group.shard import Shard
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
+from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -311,8 +311,7 @@ class Coordinator:
     def describe(self, group: str = GROUP, version: int = 5, authorized: bool = False) -> DescribedGroup:
         """Describe one group."""
         request = DescribeGroupsRequest(groups=[group], include_authorized_operations=authorized)
-        response: object = self.send(request, version).reply
-        described: DescribedGroup = response.groups[0]  # type: ignore[union-attr]
+        (described,) = self.send(request, version).answer(DescribeGroupsResponse).groups
         return described
 
     def state(self, group: str = GROUP) -> str:

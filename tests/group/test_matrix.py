@@ -8,10 +8,9 @@ The group of the last four has a leader, a follower and a static member, all of 
 member. In P, the follower waits in the join phase of the next generation.
 """
 
-from collections.abc import Callable
-
 import pytest
 
+from protocol.messages.delete_groups import DeleteGroupsResponse
 from protocol.messages.leave_group import LeaveGroupResponse, MemberIdentity
 from protocol.messages.offset_delete import OffsetDeleteResponse
 from tests.group.coordinator import GROUP, RANGE, Ask, Coordinator
@@ -204,8 +203,8 @@ def _administer(coordinator: Coordinator, request: str) -> str:
         assert coordinator.fetch({"foo": [0]}) == {("foo", 0): (-1, -1, "")}
         return "0"
     if request == "delete group":
-        response: object = coordinator.delete_groups(GROUP).reply
-        return str(int(response.results[0].error_code))  # type: ignore[union-attr]
+        results = coordinator.delete_groups(GROUP).answer(DeleteGroupsResponse).results
+        return str(int(results[0].error_code))
     topic = "foo" if request == "delete offset" else "bar"
     deleted = coordinator.delete_offsets((topic, 0)).answer(OffsetDeleteResponse)
     partition_error = deleted.topics[0].partitions[0].error_code if deleted.topics else 0
@@ -230,6 +229,5 @@ def test_answer_and_next_state(request_name: str, caller: str, state: str, cell:
     coordinator = Coordinator()
     callers = Callers(coordinator, state)
     expected, _, next_state = cell.partition(">")
-    handlers: Callable[..., str] = ask
-    assert handlers(coordinator, request_name, caller, callers) == expected
+    assert ask(coordinator, request_name, caller, callers) == expected
     assert (next_state or state) in NAMES[coordinator.state()]

@@ -36,8 +36,8 @@ def describe_groups(groups: Groups, request: DescribeGroupsRequest, context: Con
             description = _describe_missing(group_id, context.api_version)
         else:
             description = _describe(group)
-            if request.include_authorized_operations:
-                description.authorized_operations = ALL_OPERATIONS
+        if request.include_authorized_operations and description.error_code == ErrorCode.NONE:
+            description.authorized_operations = ALL_OPERATIONS
         described.append(description)
     turn.reply(context.waiter, DescribeGroupsResponse(groups=described))
 

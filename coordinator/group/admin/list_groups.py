@@ -9,9 +9,9 @@ from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGr
 
 def list_groups(groups: Groups, request: ListGroupsRequest, context: Context, turn: Turn) -> None:
     """Answer a ListGroups with a ListGroupsResponse. A filter without entries lets everything through; a
-    name that is no state or type matches nothing; case and blanks do not count."""
-    states = _normalised(request.states_filter)
-    types = _normalised(request.types_filter)
+    name that is no state or type matches nothing. Case does not count, nor do blanks around a state."""
+    states = frozenset(name.strip().lower() for name in request.states_filter)
+    types = frozenset(name.lower() for name in request.types_filter)
     listed = []
     for group in groups.all():
         group_type = groups.type_of(group.group_id)
@@ -27,7 +27,3 @@ def list_groups(groups: Groups, request: ListGroupsRequest, context: Context, tu
                 )
             )
     turn.reply(context.waiter, ListGroupsResponse(error_code=ErrorCode.NONE, groups=listed))
-
-
-def _normalised(names: list[str]) -> frozenset[str]:
-    return frozenset(name.strip().lower() for name in names)

@@ -13,7 +13,7 @@ from coordinator.group.groups import Groups
 from coordinator.group.offsets.delete import delete_offset
 from coordinator.group.outcome import TimerKey, TimerKind
 from coordinator.group.removal import remove_group
-from coordinator.group.state import EMPTY, STABLE
+from coordinator.group.state import DEAD, EMPTY, STABLE
 from coordinator.group.turn import Turn
 from protocol.records import OffsetCommitValue
 
@@ -29,7 +29,8 @@ def arm_expiry(groups: Groups, turn: Turn) -> None:
 def fire_expire_offsets(groups: Groups, turn: Turn) -> None:
     """Remove every offset that has expired, and every empty group of which nothing is left."""
     for group in list(groups.all()):
-        _expire_group(groups, group, turn)
+        if group.state is not DEAD:
+            _expire_group(groups, group, turn)
     arm_expiry(groups, turn)
 
 

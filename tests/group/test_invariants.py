@@ -1,0 +1,77 @@
+"""The invariants are what simulations rely on: each has to notice when it is broken."""
+
+from collections.abc import Callable
+
+import pytest
+
+from coordinator.group.classic.group import ClassicGroup, InitialJoin
+from coordinator.group.groups import Groups
+from coordinator.group.invariants import check_invariants
+from coordinator.group.state import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE
+from tests.group.coordinator import GROUP, Coordinator
+from tests.group.stories import stable_group
+
+Damage = Callable[[Groups, ClassicGroup], object]
+
+
+def _drop_from_log(groups: Groups, group: ClassicGroup) -> None:
+    del groups.durable.metadata[group.group_id]
+
+
+def _forget_group(groups: Groups, group: ClassicGroup) -> None:
+    del groups.classic[group.group_id]
+
+
+def _first(group: ClassicGroup) -> str:
+    return next(iter(group.members))
+
+
+def _park_twice(_: Groups, group: ClassicGroup) -> None:
+    group.state, group.join_deadline_ms = PREPARING_REBALANCE, 1
+    group.pending_sync, group.sync_deadline_ms = {}, None
+    for member in group.members.values():
+        group.park_join(member, 77, 9)
+
+
+DAMAGES: dict[str, Damage] = {
+    "a leader who is no member": lambda _, g: setattr(g, "leader_id", "stranger"),
+    "members in an Empty group": lambda _, g: setattr(g, "state", EMPTY),
+    "a wrong count of joins": lambda _, g: setattr(g, "awaiting_join", 1),
+    "a wrong count of protocols": lambda _, g: g.supported_protocols.update(range=1),
+    "a static member too many": lambda _, g: g.static_members.update(i="stranger"),
+    "a member that is pending too": lambda _, g: g.pending_members.update({_first(g): 1}),
+    "a stranger who is to sync": lambda _, g: g.pending_sync.update(stranger=None),
+    "a sync timer for nobody": lambda _, g: setattr(g, "sync_deadline_ms", 1),
+    "a join timer while Stable": lambda _, g: setattr(g, "join_deadline_ms", 1),
+    "an initial delay while Stable": lambda _, g: setattr(g, "initial_join", InitialJoin(1, 1)),
+    "a new member while Stable": lambda _, g: setattr(g.members[_first(g)], "is_new", True),
+    "a member without a timer": lambda _, g: setattr(g.members[_first(g)], "timer_deadline_ms", None),
+    "a timer after the deadline": lambda _, g: setattr(g.members[_first(g)], "session_deadline_ms", 0),
+    "a parked sync while Stable": lambda _, g: setattr(g.members[_first(g)], "sync_waiter", 5),
+    "an assignment that was not recorded": lambda _, g: setattr(g.members[_first(g)], "assignment", b"?"),
+    "a generation that was not recorded": lambda _, g: setattr(g, "generation_id", 9),
+    "no join timer in the join phase": lambda _, g: setattr(g, "state", PREPARING_REBALANCE),
+    "a Stable group that is not in the log": _drop_from_log,
+    "a group that is only in the log": _forget_group,
+    "a waiter that is parked twice": _park_twice,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
+def test_damage_is_noticed(damage: Damage) -> None:
+    coordinator = Coordinator()
+    stable_group(coordinator)
+    groups = coordinator.shard._groups
+    check_invariants(groups)
+    damage(groups, groups.classic[GROUP])
+    with pytest.raises(AssertionError):
+        check_invariants(groups)
+
+
+def test_a_completing_group_need_not_be_recorded_yet() -> None:
+    coordinator = Coordinator()
+    stable_group(coordinator)
+    groups = coordinator.shard._groups
+    groups.classic[GROUP].state = COMPLETING_REBALANCE
+    groups.classic[GROUP].generation_id = 2
+    check_invariants(groups)
