@@ -2,7 +2,7 @@
 
 import itertools
 
-from tests.interop.broker import Broker
+from tests.interop.broker import Broker, eventually
 from tests.interop.driver import Driver
 from tests.interop.member import Board, Member, Partition, covered
 
@@ -65,13 +65,19 @@ class Group:
 
         self.board.wait(f"{len(expected)} records to be consumed", arrived, timeout_s)
 
-    def commit(self, members: list[Member], expected: dict[Partition, int], leave: bool = False) -> None:
-        """Let every member commit, and leave if asked, and wait until the broker has exactly these offsets."""
-        for member in members:
-            member.commit()
-        for member in members if leave else ():
-            member.leave()
+    def commit(self, members: list[Member], expected: dict[Partition, int]) -> None:
+        """Let every member commit, which must be accepted, and wait until the broker has exactly these offsets."""
+        refused = [member.name for member in members if not member.commit()]
+        assert not refused, f"commits of {refused} were refused\n{self.board.report()}"
         self.broker.wait_committed(self.name, expected)
+
+    def commit_in_the_end(self, members: list[Member], expected: dict[Partition, int]) -> None:
+        """The same for members that may be rejoining, whose commits may be refused: they commit again."""
+
+        def committed() -> bool:
+            return all(member.commit() for member in members) and self.broker.committed(self.name) == expected
+
+        eventually("the members to commit", committed, self.board.report)
 
 
 def partitions_of(topic: str, count: int) -> set[Partition]:

@@ -38,8 +38,11 @@ class Board:
                 self.changed.wait(left)
             else:
                 return
-        reports = [member.report() for member in self.members]
-        raise AssertionError("\n".join([f"waited for {what}", *reports, self.broker_report()]))
+        raise AssertionError(f"waited for {what}\n{self.report()}")
+
+    def report(self) -> str:
+        """Return what the members and the broker did and said, for a failure message."""
+        return "\n".join([*(member.report() for member in self.members), self.broker_report()])
 
 
 class Member:
@@ -117,13 +120,15 @@ class Member:
         self._process.stdin.write(command + "\n")
         self._process.stdin.flush()
 
-    def commit(self) -> None:
-        """Commit what was delivered and wait for the client to say that it is done."""
-        before = len(self.of("committed")) + len(self.of("error"))
+    def commit(self) -> bool:
+        """Commit what was delivered and wait for the client's word: whether it was accepted."""
+        accepted = len(self.of("committed"))
+        before = accepted + len(self.of("error"))
         self.say("commit")
         self._board.wait(
             f"{self.name} to commit", lambda: len(self.of("committed")) + len(self.of("error")) > before
         )
+        return len(self.of("committed")) > accepted
 
     def leave(self) -> None:
         """Close the client cleanly and wait for its process to end with 0."""

@@ -34,7 +34,11 @@ def test_group_of_three_through_a_crash_a_leave_and_a_join(group: Group, topic: 
 
     group.broker.produce(topic, PARTITIONS, RECORDS)
     group.consumed([three, four], records_of(topic, PARTITIONS, RECORDS, 2 * RECORDS))
-    group.commit([three, four], dict.fromkeys(everything, 2 * RECORDS), leave=True)
+    for member in (three, four):
+        assert member.commit(), member.report()
+    for member in (three, four):
+        member.leave()
+    group.broker.wait_committed(group.name, dict.fromkeys(everything, 2 * RECORDS))
 
     delivered = [record for member in (one, two, three, four) for record in member.records()]
     assert sorted(delivered) == sorted(records_of(topic, PARTITIONS, 0, 2 * RECORDS))
@@ -47,11 +51,13 @@ def test_new_group_members_resume_at_the_committed_offset(group: Group, topic: s
     group.broker.produce(topic, PARTITIONS, RECORDS)
     first = group.join(topic)
     group.consumed([first], records_of(topic, PARTITIONS, 0, RECORDS))
-    group.commit([first], dict.fromkeys(everything, RECORDS))
-    if not driver.commits_by_itself:
+    if driver.commits_by_itself:
+        first.leave()
+    else:
+        group.commit([first], dict.fromkeys(everything, RECORDS))
         group.broker.produce(topic, PARTITIONS, 1)
         group.consumed([first], records_of(topic, PARTITIONS, RECORDS, RECORDS + 1))
-    first.kill()
+        first.kill()
 
     group.broker.produce(topic, PARTITIONS, 1)
     end = RECORDS + (1 if driver.commits_by_itself else 2)
