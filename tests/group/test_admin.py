@@ -92,12 +92,13 @@ def test_a_missing_group_is_dead_and_from_version_6_an_error() -> None:
         assert bool(group.error_message) == (version == 6)
 
 
-def test_authorized_operations_are_told_on_request_for_groups_that_exist() -> None:
+def test_authorized_operations_are_told_on_request_unless_the_description_is_an_error() -> None:
     coordinator = Coordinator()
     coordinator.commit()
     assert coordinator.describe().authorized_operations == NOT_REQUESTED
     assert coordinator.describe(authorized=True).authorized_operations == 3400
-    assert coordinator.describe("nobody's", authorized=True).authorized_operations == NOT_REQUESTED
+    assert coordinator.describe("nobody's", 5, authorized=True).authorized_operations == 3400
+    assert coordinator.describe("nobody's", 6, authorized=True).authorized_operations == NOT_REQUESTED
 
 
 def test_deleting_answers_each_group_once_in_order() -> None:
