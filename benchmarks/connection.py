@@ -51,7 +51,8 @@ class Connection(asyncio.Protocol):
                 del self._received[:end]
                 waiting, self._waiting = self._waiting, None
                 assert waiting is not None, "an answer that nobody asked for"
-                waiting.set_result(frame)
+                if not waiting.cancelled():
+                    waiting.set_result(frame)
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._waiting is not None and not self._waiting.done():

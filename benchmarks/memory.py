@@ -15,7 +15,7 @@ from benchmarks.report import Report
 
 GROUPS: Final = 1000
 MEMBERS_PER_GROUP: Final = 100
-SETS: Final = 4
+SETS: Final = 8
 TARGET_BYTES: Final = 2048
 # A short delay gathers the members of a group into its first generation.
 OPTIONS: Final = ("-o", "group.initial.rebalance.delay.ms=25", "-o", "log.flush=os")
