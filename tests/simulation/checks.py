@@ -1,6 +1,6 @@
 """What must never happen, whatever fails: checked at every step.
 
-1. A request is answered exactly once, or never when the member's next one took its place.
+1. A request is answered exactly once, at once or later.
 2. A generation has one leader, as told to members.
 3. Generations, as told to members, do not fall while the group lives, not even over a reload: one whose
    assignment was handed out is not handed out again.
@@ -73,8 +73,6 @@ class Checks:
         self._prints: list[int] = []
         self._asked: dict[int, Asked] = {}
         self._answered: set[int] = set()
-        self._replaced: set[int] = set()
-        self._parked: dict[tuple[type, str, str], int] = {}
         self._order = 0
         self._histories: defaultdict[Place, History] = defaultdict(History)
         self._identities: dict[tuple[str, str], str] = {}
@@ -102,7 +100,7 @@ class Checks:
         for to, message in outcome.replies:
             self._answer(to, message)
         if waiter and waiter not in self._answered:
-            self._park(waiter, cause)
+            demand(isinstance(cause, JoinGroupRequest | SyncGroupRequest), f"{cause} is parked")
         for to, message in outcome.replies:
             if isinstance(message, OffsetCommitResponse):
                 self._take_commits(self._asked[to], message)
@@ -140,15 +138,13 @@ class Checks:
         """The partition was given up: everybody who was parked is told."""
         for waiter, message in answers:
             self._answer(waiter, message)
-        silent = set(self._asked) - self._answered - self._replaced
+        silent = set(self._asked) - self._answered
         demand(not silent, f"unload forgot {[type(self._asked[w].message).__name__ for w in silent]}")
 
     def forget(self) -> None:
         """The process lost its soft state."""
         self._asked.clear()
         self._answered.clear()
-        self._replaced.clear()
-        self._parked.clear()
         self._incarnation += 1
 
     def loaded(self, shard: Shard, disk: Disk) -> None:
@@ -162,7 +158,7 @@ class Checks:
 
     def quiet(self, disk: Disk) -> None:
         """Nothing goes wrong any more and all had time: nobody waits, and prefixes load to what was."""
-        silent = set(self._asked) - self._answered - self._replaced
+        silent = set(self._asked) - self._answered
         demand(not silent, f"never answered: {[self._asked[waiter].message for waiter in silent]}")
         for end in {1, len(self._prints) // 2, len(self._prints)} - {0}:
             shard = Shard(self._config)
@@ -178,16 +174,6 @@ class Checks:
         asked = self._asked[waiter]
         asked.life = self._lives[getattr(asked.message, "group_id", "")]
         self._answered.add(waiter)
-
-    def _park(self, waiter: int, cause: Any) -> None:
-        demand(isinstance(cause, JoinGroupRequest | SyncGroupRequest), f"{cause} is parked")
-        if not cause.member_id:
-            return
-        key = (type(cause), cause.group_id, cause.member_id)
-        before = self._parked.get(key)
-        if before is not None and before not in self._answered:
-            self._replaced.add(before)
-        self._parked[key] = waiter
 
     # --- members
 

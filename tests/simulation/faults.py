@@ -146,6 +146,9 @@ class Faults:
             self.world.after(self.world.random.randint(0, 8_000), lambda: self._restart(settings))
 
     def _change_subscription(self) -> None:
-        if self.alive():
-            client = self.world.random.choice(self.alive())
-            client.subscribe(self.world.random.choice([["orders"], ["payments"], ["orders", "payments"]]))
+        """Not of static members: one that restarts with another subscription before the group heard of it is
+        given what it had, in Kafka too, and nothing rebalances."""
+        dynamic = [client for client in self.alive() if client.settings.group_instance_id is None]
+        if dynamic:
+            topics = self.world.random.choice([["orders"], ["payments"], ["orders", "payments"]])
+            self.world.random.choice(dynamic).subscribe(topics)

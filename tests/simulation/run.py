@@ -31,6 +31,7 @@ class Simulation:
         self,
         seed: int,
         shard: Callable[[GroupConfig], Shard] = Shard,
+        shell: type[Shell] = Shell,
         show: Callable[[str], None] | None = None,
     ) -> None:
         self.seed = seed
@@ -44,7 +45,7 @@ class Simulation:
             offsets_retention_check_interval_ms=random.choice([5_000, 600_000]),
         )
         self.checks = Checks(self.config)
-        self.shell = Shell(self.world, self.config, shard, self.checks)
+        self.shell = shell(self.world, self.config, shard, self.checks)
         self.weather = Weather()
         self.faults = Faults(self.world, self.shell, self.weather)
         self.simple = SimpleConsumer(self.world, self.shell, self.weather, "simple")

@@ -1,0 +1,189 @@
+"""The checker is checked: cores and shells with one fault each, which it must find.
+
+Each fault is one that a real mistake could bring in; a rule that finds none of them is no rule.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from coordinator.group.config import GroupConfig
+from coordinator.group.outcome import Context, Now, Outcome, Record, TimerKey, TimerKind
+from coordinator.group.requests import FetchOffsets, Request
+from coordinator.group.shard import Shard
+from protocol.messages.join_group import JoinGroupResponse
+from protocol.messages.offset_commit import OffsetCommitRequest
+from protocol.messages.offset_fetch import OffsetFetchResponseGroup
+from protocol.messages.sync_group import SyncGroupResponse
+from protocol.records import GroupMetadataKey
+from tests.simulation.run import Failed, Simulation
+from tests.simulation.shell import Shell
+
+SEEDS = 60
+STEPS = 600
+
+
+class Mutant(Shard):
+    """A core whose outcomes go through `spoil`."""
+
+    def handle(self, request: Request, context: Context, now: Now) -> Outcome:
+        return self.spoil(super().handle(request, context, now), request)
+
+    def fire(self, key: TimerKey, now: Now) -> Outcome:
+        return self.spoil(super().fire(key, now), None)
+
+    def spoil(self, outcome: Outcome, request: Request | None) -> Outcome:
+        return outcome
+
+
+class AnswersTwice(Mutant):
+    def spoil(self, outcome: Outcome, request: Request | None) -> Outcome:
+        return replace(outcome, replies=[*outcome.replies, *outcome.replies[:1]])
+
+
+class ForgetsFollowers(Mutant):
+    """The leader's SyncGroup answers only the leader."""
+
+    def spoil(self, outcome: Outcome, request: Request | None) -> Outcome:
+        synced = [entry for entry in outcome.replies if isinstance(entry[1], SyncGroupResponse)]
+        return replace(outcome, replies=synced[:1]) if len(synced) > 1 else outcome
+
+
+class CountsBackwards(Mutant):
+    def spoil(self, outcome: Outcome, request: Request | None) -> Outcome:
+        for waiter, message in outcome.replies:
+            if isinstance(message, JoinGroupResponse) and waiter % 5 == 0:
+                message.generation_id -= 1
+        return outcome
+
+
+class CrownsEverybody(Mutant):
+    def spoil(self, outcome: Outcome, request: Request | None) -> Outcome:
+        for _, message in outcome.replies:
+            if isinstance(message, JoinGroupResponse) and message.error_code == 0:
+                message.leader = message.member_id
+        return outcome
+
+
+class SharesPartitions(Mutant):
+    """Every SyncGroup is answered with the same part."""
+
+    part = b""
+
+    def spoil(self, outcome: Outcome, request: Request | None) -> Outcome:
+        for _, message in outcome.replies:
+            if isinstance(message, SyncGroupResponse) and message.error_code == 0:
+                self.part = self.part or message.assignment
+                message.assignment = self.part
+        return outcome
+
+
+class DropsRecords(Mutant):
+    def spoil(self, outcome: Outcome, request: Request | None) -> Outcome:
+        return replace(outcome, records=outcome.records[1:])
+
+
+class ShowsOldOffsets(Mutant):
+    """A fetch answers from what the fetch before it found."""
+
+    seen: dict[tuple[str, str, int], int]
+
+    def spoil(self, outcome: Outcome, request: Request | None) -> Outcome:
+        if not isinstance(request, FetchOffsets):
+            return outcome
+        self.seen = getattr(self, "seen", {})
+        for _, group in outcome.replies:
+            assert isinstance(group, OffsetFetchResponseGroup)
+            for topic in group.topics:
+                for partition in topic.partitions:
+                    place = (group.group_id, topic.name, partition.partition_index)
+                    found = partition.committed_offset
+                    partition.committed_offset = self.seen.get(place, found)
+                    self.seen[place] = found
+        return outcome
+
+
+class AcknowledgesNothing(Mutant):
+    """A commit is answered well and never stored."""
+
+    def handle(self, request: Request, context: Context, now: Now) -> Outcome:
+        if not isinstance(request, OffsetCommitRequest) or context.waiter % 3:
+            return super().handle(request, context, now)
+        elsewhere = replace(request, topics=[replace(topic, name="elsewhere") for topic in request.topics])
+        outcome = super().handle(elsewhere, context, now)
+        for _, response in outcome.replies:
+            for topic, asked in zip(getattr(response, "topics", []), request.topics, strict=True):
+                topic.name = asked.name
+        return outcome
+
+
+class NeverExpiresMembers(Mutant):
+    def spoil(self, outcome: Outcome, request: Request | None) -> Outcome:
+        timers = {key: at for key, at in outcome.timers.items() if key.kind is not TimerKind.HEARTBEAT}
+        return replace(outcome, timers=timers)
+
+
+class LoadsOtherwise(Mutant):
+    """Tombstones of groups are passed over on load."""
+
+    def replay(self, record: Record) -> None:
+        if record.value is not None or not isinstance(record.key, GroupMetadataKey):
+            super().replay(record)
+
+
+class ForgetsTheParked(Mutant):
+    def unload(self) -> list[tuple[int, object]]:
+        return super().unload()[1:]
+
+
+def expires_early(config: GroupConfig) -> Shard:
+    """A core that keeps offsets for a minute whatever it is told."""
+    return Shard(replace(config, offsets_retention_minutes=1, offsets_retention_check_interval_ms=1_000))
+
+
+class AnswersBeforeDurable(Shell):
+    """A shell without a gate: what is acknowledged may not be on the disk."""
+
+    def _open_gate(self) -> None:
+        while self._gate:
+            _, waiter, message = self._gate.popleft()
+            self._release(waiter, message)
+
+
+def finding(shard: Callable[[GroupConfig], Shard], shell: type[Shell] = Shell) -> str:
+    """What the checker says of the first run that breaks a rule."""
+    for seed in range(SEEDS):
+        try:
+            Simulation(seed, shard, shell).run(STEPS)
+        except Failed as failed:
+            return str(failed).splitlines()[-1]
+    return "nothing"
+
+
+@pytest.mark.parametrize(
+    ("mutant", "rule"),
+    [
+        (AnswersTwice, "second answer|did not ask"),
+        (ForgetsFollowers, "never answered|unload forgot"),
+        (CountsBackwards, "generation"),
+        (CrownsEverybody, "is led by"),
+        (SharesPartitions, "is given to"),
+        (DropsRecords, "not what the log says|another number of batches"),
+        (ShowsOldOffsets, "older than|is lost"),
+        (AcknowledgesNothing, "older than|is lost"),
+        (NeverExpiresMembers, "run$|nobody is left|is (Preparing|Completing)Rebalance"),
+        (LoadsOtherwise, "prefix gives another state"),
+        (ForgetsTheParked, "unload forgot"),
+        (expires_early, "before its time"),
+    ],
+)
+def test_a_faulty_core_is_found(mutant: Any, rule: str) -> None:
+    said = finding(mutant)
+    assert re.search(rule, said), said
+
+
+def test_a_shell_that_answers_too_early_is_found() -> None:
+    assert "violation" in finding(Shard, AnswersBeforeDurable)

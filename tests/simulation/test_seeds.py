@@ -1,0 +1,46 @@
+"""Many seeds, each a different story of failures; every rule holds in all of them.
+
+A seed that fails here is shown line by line by `make sim SEED=…`.
+"""
+
+import re
+
+import pytest
+
+from tests.simulation.run import Simulation
+
+SEEDS = 200
+STEPS = 900
+LINE = re.compile(r"^ *[0-9.]+  (\S+) +(\w+)")
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_seed(seed: int) -> None:
+    Simulation(seed).run(STEPS)
+
+
+def lines_of(seed: int) -> list[str]:
+    lines: list[str] = []
+    Simulation(seed, show=lines.append).run(STEPS)
+    return lines
+
+
+def test_a_seed_is_always_the_same_run() -> None:
+    assert lines_of(7) == lines_of(7)
+    assert lines_of(7) != lines_of(8)
+
+
+def test_what_can_happen_does_happen() -> None:
+    """The rules are worth little in runs where nothing goes wrong."""
+    wanted = {
+        *("MemberIdRequired", "MemberJoined", "RebalanceStarted", "RebalanceDelayed", "GroupStabilized"),
+        *("AssignmentReceived", "MemberLeft", "MemberExpired", "MembersEvicted", "LeaderReplaced"),
+        *("StaticMemberReplaced", "RebalanceAvoided", "MemberFenced", "GroupEmptied", "GroupDeleted"),
+        *("OffsetsCommitted", "CommitRefused", "OffsetsDeleted", "OffsetsExpired", "GroupLoaded"),
+        *("JoinRefused", "SimpleGroupCreated", "crash", "reload", "stands", "rejoins", "gives"),
+    }
+    for seed in range(100):
+        wanted -= {match[2] for line in lines_of(seed) if (match := LINE.match(line)) is not None}
+        if not wanted:
+            return
+    assert not wanted, "never happened"
