@@ -31,7 +31,8 @@ class CoordinatorType(IntEnum):
 def find_coordinator(
     request: FindCoordinatorRequest, connection: Connection, route: Route, correlation_id: int
 ) -> FindCoordinatorResponse:
-    """This broker, as this connection knows it, for every group."""
+    """This broker, as this connection knows it, for every group. The message of a success is "NONE" before
+    v4, empty from then on: so Kafka has it."""
     if route.version >= _SEVERAL_KEYS_SINCE:
         return FindCoordinatorResponse(
             coordinators=[_find(key, request.key_type, connection) for key in request.coordinator_keys]
@@ -39,7 +40,7 @@ def find_coordinator(
     found = _find(request.key, request.key_type, connection)
     return FindCoordinatorResponse(
         error_code=found.error_code,
-        error_message=found.error_message,
+        error_message=found.error_message or ErrorCode.NONE.name,
         node_id=found.node_id,
         host=found.host,
         port=found.port,

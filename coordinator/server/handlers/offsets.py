@@ -81,7 +81,8 @@ class OffsetCommitHandler:
     def _sift(
         self, topics: list[OffsetCommitRequestTopic], by_id: bool
     ) -> tuple[list[OffsetCommitRequestTopic], list[OffsetCommitResponseTopic]]:
-        """What exists, by name; and the answer for what does not."""
+        """What exists, by name; and the answer for what does not. A topic without partitions gets no answer
+        when it exists, as in Kafka."""
         known: list[OffsetCommitRequestTopic] = []
         refused: list[OffsetCommitResponseTopic] = []
         for asked in topics:
@@ -90,7 +91,8 @@ class OffsetCommitHandler:
             found = [part for part in asked.partitions if 0 <= part.partition_index < count]
             if topic is not None and len(found) == len(asked.partitions):
                 asked.name, asked.topic_id = topic.name, topic.topic_id
-                known.append(asked)
+                if found:
+                    known.append(asked)
                 continue
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if topic is None and by_id:
