@@ -46,9 +46,10 @@ def demand(holds: bool, what: str) -> None:
 
 @dataclass
 class History:
-    """What was committed for one partition of one group, in the order in which the core took it."""
+    """What was committed for one partition of one group: for each offset, when the core took it (more than
+    once when the network repeats a request)."""
 
-    orders: dict[int, int] = field(default_factory=dict)
+    orders: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     removed: int = 0
     promised: int = 0
 
@@ -219,7 +220,7 @@ class Checks:
     def _take_commits(self, asked: Asked, response: OffsetCommitResponse) -> None:
         """Accepted: a fetch may show these, acknowledged or not."""
         for place, offset in _accepted(asked.message, response):
-            self._histories[place].orders[offset] = asked.order
+            self._histories[place].orders[offset].append(asked.order)
 
     def _promise_commits(self, asked: Asked, response: OffsetCommitResponse) -> None:
         """Acknowledged: from now on a fetch shows these or something later."""
@@ -248,9 +249,9 @@ class Checks:
             demand(history.removed >= promised, f"{place}: an acknowledged commit is lost")
             return
         demand(offset in history.orders, f"{place}: nobody committed {offset}")
-        order = history.orders[offset]
-        demand(order >= promised, f"{place}: {offset} is older than what was acknowledged or shown")
-        history.promised = max(history.promised, order)
+        possible = [order for order in history.orders[offset] if order >= promised]
+        demand(bool(possible), f"{place}: {offset} is older than what was acknowledged or shown")
+        history.promised = max(history.promised, min(possible))
 
     def _removal(self, cause: Any, record: Record, now: Now) -> None:
         """A tombstone: whose doing is it, and if the sweep's, was it time?"""

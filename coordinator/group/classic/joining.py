@@ -69,12 +69,13 @@ def update_member(group: ClassicGroup, member: Member, join: Join) -> None:
 
 def park(group: ClassicGroup, member: Member, context: Context, turn: Turn) -> None:
     """Withhold the answer to a member's JoinGroup until the join phase ends."""
+    old_version = member.join_version
     superseded = group.park_join(member, context.waiter, context.api_version)
     if superseded is not None:
         # Kafka never answers it, which keeps its connection waiting; this tells whoever listens to rejoin.
         turn.reply(
             superseded,
-            join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id, context.api_version),
+            join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id, old_version),
         )
 
 
