@@ -1,6 +1,8 @@
 """Facts worth telling, one class each: the ledger, the log lines and the metrics are made from these.
 
-They carry what Kafka's coordinator says in its log, and the reason in Kafka's words where it has one.
+They carry what Kafka's coordinator says in its log, and the reason in Kafka's words where it has one. Nobody
+changes an event; that they are not frozen is because freezing triples what it costs to make one, and every
+commit makes one.
 """
 
 from dataclasses import dataclass
@@ -9,7 +11,7 @@ from enum import StrEnum
 from protocol.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Event:
     """Something happened to a group."""
 
@@ -29,7 +31,7 @@ class RebalanceCause(StrEnum):
     OVER_CAPACITY = "over capacity"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MemberIdRequired(Event):
     """A dynamic member without an id was given one, to join again with (KIP-394)."""
 
@@ -37,7 +39,7 @@ class MemberIdRequired(Event):
     state: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MemberJoined(Event):
     """A member was added. `pending` says that it came back with the id that it had been given; `state` is
     the group's when it came."""
@@ -50,7 +52,7 @@ class MemberJoined(Event):
     pending: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class JoinRefused(Event):
     """A JoinGroup was answered with an error."""
 
@@ -60,7 +62,7 @@ class JoinRefused(Event):
     state: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StaticMemberReplaced(Event):
     """A restarted static member took over the place of its predecessor (KIP-345)."""
 
@@ -70,7 +72,7 @@ class StaticMemberReplaced(Event):
     state: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RebalanceAvoided(Event):
     """A static member came back to a Stable group without changing the selected protocol."""
 
@@ -79,7 +81,7 @@ class RebalanceAvoided(Event):
     generation_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RebalanceStarted(Event):
     """The group prepares to rebalance. `state` is the one it was in, `generation_id` the old one."""
 
@@ -89,14 +91,14 @@ class RebalanceStarted(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RebalanceDelayed(Event):
     """New members came while the first rebalance waited: it waits `delay_ms` more."""
 
     delay_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RebalanceStalled(Event):
     """No member rejoined, but silent static members are left: the join phase goes on."""
 
@@ -104,7 +106,7 @@ class RebalanceStalled(Event):
     members: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class GroupStabilized(Event):
     """The join phase is over: a generation with these members waits for its leader's assignment."""
 
@@ -114,7 +116,7 @@ class GroupStabilized(Event):
     protocol_name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AssignmentReceived(Event):
     """The leader handed in the assignment. `missing` are the members that it left out: they get none."""
 
@@ -125,7 +127,7 @@ class AssignmentReceived(Event):
     missing: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AssignmentApplied(Event):
     """The group is Stable."""
 
@@ -133,14 +135,14 @@ class AssignmentApplied(Event):
     members: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class GroupEmptied(Event):
     """A generation without members."""
 
     generation_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MemberLeft(Event):
     """A LeaveGroup removed a member; a `pending` one had not joined yet."""
 
@@ -150,7 +152,7 @@ class MemberLeft(Event):
     pending: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MemberExpired(Event):
     """Nothing was heard from a member for its session timeout (a new one: its join did not complete)."""
 
@@ -159,7 +161,7 @@ class MemberExpired(Event):
     pending: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MembersEvicted(Event):
     """Members that did not rejoin ("join") or did not ask for their assignment ("sync") in time."""
 
@@ -167,7 +169,7 @@ class MembersEvicted(Event):
     phase: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LeaderReplaced(Event):
     """The leader did not rejoin in time; another member leads."""
 
@@ -175,7 +177,7 @@ class LeaderReplaced(Event):
     leader_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MemberFenced(Event):
     """A member used a group instance id that now belongs to `existing_member_id`."""
 
@@ -185,19 +187,19 @@ class MemberFenced(Event):
     operation: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SubscriptionUnreadable(Event):
     """The group's metadata is no consumer subscription: which topics it reads is not known."""
 
     protocol_name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SimpleGroupCreated(Event):
     """Offsets were committed for a group that did not exist, by a consumer without group management."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class OffsetsCommitted(Event):
     """Offsets of this many partitions were stored; `member_id` is "" for simple consumers."""
 
@@ -205,7 +207,7 @@ class OffsetsCommitted(Event):
     partitions: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CommitRefused(Event):
     """A commit was refused whole (`partitions` of them), or some of its partitions were."""
 
@@ -216,7 +218,7 @@ class CommitRefused(Event):
     state: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class OffsetsDeleted(Event):
     """Offsets were removed by request, or because their topic was deleted."""
 
@@ -224,14 +226,14 @@ class OffsetsDeleted(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class OffsetsExpired(Event):
     """Offsets outlived offsets.retention.minutes."""
 
     partitions: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class GroupDeleted(Event):
     """The group is gone, with this many offsets; the reason is "request" or "retention"."""
 
@@ -239,7 +241,7 @@ class GroupDeleted(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class GroupLoaded(Event):
     """The group was read back from the log."""
 

@@ -69,7 +69,7 @@ def restore_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
     group = ClassicGroup(group_id, None if recorded_ms == NO_TIMESTAMP else recorded_ms)
     group.generation_id = value.generation
     group.protocol_type = value.protocol_type or None
-    if value.members and value.protocol is None:
+    if value.members and not (value.protocol_type and value.protocol):
         raise ValueError(f"group {group_id} has members but no protocol")
     for metadata in value.members:
         member = _restore_member(metadata, value.protocol or "")

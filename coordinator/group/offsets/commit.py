@@ -29,7 +29,6 @@ from protocol.kinds import ZERO_UUID
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -38,6 +37,7 @@ from protocol.records import OffsetCommitKey, OffsetCommitValue
 
 GROUP_ID_NOT_FOUND_VERSION: Final = 9
 NOT_GIVEN: Final = -1
+NONE: Final = ErrorCode.NONE
 NO_LEADER_EPOCH: Final = -1
 BASIC_PLANE_LAST: Final = "\uffff"
 
@@ -47,7 +47,7 @@ def offset_commit(groups: Groups, request: OffsetCommitRequest, context: Context
     of its partitions. Topics come by name, with their id where it is known, and are known to exist."""
     group = groups.find_classic(request.group_id)
     error = _refusal(group, request, context.api_version, turn)
-    if error is not ErrorCode.NONE:
+    if error is not NONE:
         count = sum(len(topic.partitions) for topic in request.topics)
         _tell_refusal(group, request, error, count, turn)
         turn.reply(context.waiter, _refuse_all(request, error))
@@ -66,16 +66,16 @@ def _refusal(
     generation_id = request.generation_id_or_member_epoch
     if group is None:
         if generation_id < 0:
-            return ErrorCode.NONE
+            return NONE
         missing_is_known = api_version >= GROUP_ID_NOT_FOUND_VERSION
         return ErrorCode.GROUP_ID_NOT_FOUND if missing_is_known else ErrorCode.ILLEGAL_GENERATION
     if group.state is DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if generation_id < 0 and group.state is EMPTY:
-        return ErrorCode.NONE
+        return NONE
     if generation_id >= 0 or request.member_id or request.group_instance_id is not None:
         error = validate_member(group, request.member_id, request.group_instance_id, "offset-commit", turn)
-        if error is not ErrorCode.NONE:
+        if error is not NONE:
             return error
         if generation_id != group.generation_id:
             return ErrorCode.ILLEGAL_GENERATION
@@ -83,7 +83,7 @@ def _refusal(
         return ErrorCode.UNKNOWN_MEMBER_ID
     if group.state is COMPLETING_REBALANCE:
         return ErrorCode.REBALANCE_IN_PROGRESS
-    return ErrorCode.NONE
+    return NONE
 
 
 def _commit(
@@ -93,21 +93,20 @@ def _commit(
     committed, too_large, topics = 0, 0, []
     metadata_max = groups.config.offset_metadata_max_bytes
     for topic in request.topics:
-        partitions = []
+        name, partitions = intern(topic.name), []
         for partition in topic.partitions:
-            error = ErrorCode.NONE
-            if _is_longer_than(metadata_max, partition.committed_metadata):
+            error = NONE
+            if partition.committed_metadata and _is_longer_than(metadata_max, partition.committed_metadata):
                 error = ErrorCode.OFFSET_METADATA_TOO_LARGE
                 too_large += 1
             else:
-                turn.write(_record(group, topic, partition, request.retention_time_ms, turn))
+                key = OffsetCommitKey(group=group.group_id, topic=name, partition=partition.partition_index)
+                turn.write(_record(key, topic.topic_id, partition, request.retention_time_ms, turn))
                 committed += 1
             partitions.append(
                 OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error)
             )
-        topics.append(
-            OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
-        )
+        topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic.topic_id, partitions=partitions))
     assert committed == len(turn.records), (committed, len(turn.records))
     if committed:
         turn.tell(OffsetsCommitted(group.group_id, request.member_id, committed))
@@ -116,17 +115,17 @@ def _commit(
     return OffsetCommitResponse(topics=topics)
 
 
-def _is_longer_than(limit: int, metadata: str | None) -> bool:
+def _is_longer_than(limit: int, metadata: str) -> bool:
     """Whether a text has more UTF-16 units than allowed: the unit in which Kafka counts, its config's name
     notwithstanding."""
-    if metadata is None or 2 * len(metadata) <= limit:
+    if 2 * len(metadata) <= limit:
         return False
     return len(metadata) + sum(character > BASIC_PLANE_LAST for character in metadata) > limit
 
 
 def _record(
-    group: ClassicGroup,
-    topic: OffsetCommitRequestTopic,
+    key: OffsetCommitKey,
+    topic_id: bytes,
     partition: OffsetCommitRequestPartition,
     retention_time_ms: int,
     turn: Turn,
@@ -135,20 +134,18 @@ def _record(
     of the client's own (v2 to v4), has neither leader epoch nor topic id."""
     now_ms = turn.now.wall_ms
     chosen_ms = partition.commit_timestamp
-    key = OffsetCommitKey(group=group.group_id, topic=intern(topic.name), partition=partition.partition_index)
     value = OffsetCommitValue(
         offset=partition.committed_offset,
         leader_epoch=partition.committed_leader_epoch,
         metadata=partition.committed_metadata or "",
         commit_timestamp=now_ms if chosen_ms == NOT_GIVEN else chosen_ms,
-        topic_id=topic.topic_id,
+        topic_id=topic_id,
     )
     if retention_time_ms != NOT_GIVEN:
         value.expire_timestamp = now_ms + retention_time_ms
         value.leader_epoch, value.topic_id = NO_LEADER_EPOCH, ZERO_UUID
         return Record(key, value, EXPIRING_OFFSET_VALUE_VERSION)
-    has_id = topic.topic_id != ZERO_UUID
-    return Record(key, value, TOPIC_ID_VALUE_VERSION if has_id else CURRENT_VALUE_VERSION)
+    return Record(key, value, CURRENT_VALUE_VERSION if topic_id == ZERO_UUID else TOPIC_ID_VALUE_VERSION)
 
 
 def _tell_refusal(
