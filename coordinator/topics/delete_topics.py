@@ -22,9 +22,11 @@ def answer_delete_topics(
     asked: list[tuple[str | None, bytes]] = [(name, ZERO_ID) for name in request.topic_names]
     asked += [(state.name, state.topic_id) for state in request.topics]
     counts = Counter(asked)
-    by_id = {topic_id for name, topic_id in counts if name is None}
+    clashing = _given_both_ways(catalogue, counts)
     outcomes: list[tuple[str | None, bytes, Topic | Refusal]] = []
     for (name, topic_id), count in counts.items():
+        if name is None and topic_id in clashing:
+            continue
         try:
             if not config.delete_topic_enable:
                 code = (
@@ -33,7 +35,11 @@ def answer_delete_topics(
                     else ErrorCode.TOPIC_DELETION_DISABLED
                 )
                 raise Refusal(code, "Topic deletion is disabled.")
-            outcomes.append((name, topic_id, _find(catalogue, name, topic_id, count, by_id)))
+            topic = _find(catalogue, name, topic_id, count)
+            if topic.topic_id in clashing and name is not None:
+                topic_id = topic.topic_id
+                raise Refusal(ErrorCode.INVALID_REQUEST, "The topic is given by its id as well.")
+            outcomes.append((name, topic_id, topic))
         except Refusal as error:
             outcomes.append((name, topic_id, error))
     doomed = [outcome for _, _, outcome in outcomes if isinstance(outcome, Topic)]
@@ -52,6 +58,16 @@ def answer_delete_topics(
     return Answer(DeleteTopicsResponse(responses=responses), changes=changes)
 
 
+def _given_both_ways(catalogue: Catalogue, counts: Counter[tuple[str | None, bytes]]) -> set[bytes]:
+    """The ids of the topics that are given once by name and once by id: they get one answer."""
+    named = {
+        topic.topic_id
+        for (name, topic_id), count in counts.items()
+        if name and topic_id == ZERO_ID and count == 1 and (topic := catalogue.get(name))
+    }
+    return {topic_id for topic_id in named if counts[(None, topic_id)] == 1}
+
+
 def _result(name: str | None, topic_id: bytes, outcome: Topic | Refusal) -> DeletableTopicResult:
     if isinstance(outcome, Topic):
         return DeletableTopicResult(name=outcome.name, topic_id=outcome.topic_id, error_code=ErrorCode.NONE)
@@ -60,7 +76,7 @@ def _result(name: str | None, topic_id: bytes, outcome: Topic | Refusal) -> Dele
     )
 
 
-def _find(catalogue: Catalogue, name: str | None, topic_id: bytes, count: int, by_id: set[bytes]) -> Topic:
+def _find(catalogue: Catalogue, name: str | None, topic_id: bytes, count: int) -> Topic:
     """The topic to delete. Raises Refusal."""
     if name is None and topic_id == ZERO_ID:
         raise Refusal(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
@@ -72,8 +88,6 @@ def _find(catalogue: Catalogue, name: str | None, topic_id: bytes, count: int, b
     if topic is None:
         unknown = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         raise Refusal(unknown, unknown.message)
-    if name is not None and topic.topic_id in by_id:
-        raise Refusal(ErrorCode.INVALID_REQUEST, "The topic is given by its id as well.")
     if not topic.hosted:
         raise Refusal(ErrorCode.POLICY_VIOLATION, f"{topic.name} holds the groups of this server")
     return topic

@@ -61,6 +61,9 @@ def test_requests_that_contradict_themselves(broker: Broker) -> None:
     assert delete(broker, ("orders", topic_id)) == [("orders", ErrorCode.INVALID_REQUEST)]
     assert delete(broker, *[("orders", ZERO_UUID)] * 2) == [("orders", ErrorCode.INVALID_REQUEST)]
     assert delete(broker, *[(None, topic_id)] * 2) == [(None, ErrorCode.INVALID_REQUEST)]
+    by_both: list[tuple[str | None, bytes]] = [("orders", ZERO_UUID), (None, topic_id)]
+    for topics in (by_both, by_both[::-1]):
+        assert delete(broker, *topics) == [("orders", ErrorCode.INVALID_REQUEST)]
     assert broker.plane.catalogue.get("orders") is not None
 
 
