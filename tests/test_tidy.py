@@ -7,6 +7,7 @@ that break the rule, so that a rule which no longer sees anything fails here too
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,7 @@ def python_files() -> list[Path]:
     return sorted(path for path in found if "node_modules" not in path.parts)
 
 
+@cache
 def all_sources() -> list[Source]:
     return [Source.parse(path.relative_to(ROOT).as_posix(), path.read_text()) for path in python_files()]
 
