@@ -65,9 +65,10 @@ def _parse_list(text: str, what: str) -> dict[str, Address]:
         if not separator:
             name, address = DEFAULT_NAME, part
         name = name.upper()
+        parsed = parse_address(address, what)
         if name in found:
             raise ConfigError(f"{what}: there are two listeners {name}")
-        found[name] = parse_address(address, what)
+        found[name] = parsed
     return found
 
 

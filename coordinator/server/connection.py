@@ -218,16 +218,7 @@ class Connection(asyncio.Protocol):
                     if route is None:
                         self._answer_bytes(acceptor.refuse_version(key_version, correlation_id), out)
                         continue
-                    body = base + 14
-                    if length > 0:
-                        body += length
-                        raw = frame[base + 14 : body]
-                        if raw != self._client_id_bytes:
-                            self._set_client_id(raw, length)
-                    elif self._client_id_bytes or length < -1:
-                        self._set_client_id(b"", length)
-                    if route.is_flexible:
-                        body = body + 1 if frame[body] == 0 else _skip_tags(frame, body)
+                    body = self._body(frame, base + 14, length, is_flexible=route.is_flexible)
                     message = route.decode(frame, body)
                     if route.repeats:
                         self._beat, self._beat_route, self._beat_key_version = message, route, key_version
@@ -277,6 +268,16 @@ class Connection(asyncio.Protocol):
             self._wanted = 4 + size
         if self._is_held and len(self._pending) > HELD_INPUT_BYTES:
             self._stop_reading()
+
+    def _body(self, frame: bytes, position: int, length: int, *, is_flexible: bool) -> int:
+        """Reads the client id, `length` bytes at `position`, and what follows it of the header; where that ends."""
+        raw = frame[position : position + length] if length > 0 else b""
+        if raw != self._client_id_bytes or length < -1:
+            self._set_client_id(raw, length)
+        position += len(raw)
+        if is_flexible:
+            return position + 1 if frame[position] == 0 else _skip_tags(frame, position)
+        return position
 
     def _give_up(self, problem: Exception, out: bytearray, *, was_decoded: bool) -> None:
         """The client has sent what is no request, or a handler has failed: one line, and goodbye."""

@@ -81,8 +81,10 @@ async def serving(
 class Client:
     """One connection. Requests may be pipelined with `send` and `receive`."""
 
-    def __init__(self, server: Server, client_id: str | None = "test-client") -> None:
-        self._port = server.acceptors[0].port
+    def __init__(
+        self, server: Server, client_id: str | None = "test-client", *, port: int | None = None
+    ) -> None:
+        self._port = port or server.acceptors[0].port
         self._client_id = client_id
         self._correlation_id = 0
         self._sent: list[tuple[int, int, int, type[Any]]] = []

@@ -1,0 +1,79 @@
+import pytest
+
+from coordinator.config.errors import ConfigError
+from coordinator.config.listeners import Address, Listener, parse_address, parse_listeners
+from coordinator.config.properties import Config
+
+
+def listeners(**values: object) -> list[Listener]:
+    return parse_listeners(Config(**values))[0]  # type: ignore[arg-type]
+
+
+def test_the_default_is_the_loopback() -> None:
+    assert listeners() == [Listener("PLAINTEXT", Address("127.0.0.1", 9092), None)]
+
+
+def test_several_listeners_each_advertise_their_own_address() -> None:
+    found = listeners(
+        listeners="INSIDE://:9092,OUTSIDE://0.0.0.0:9094",
+        advertised_listeners="INSIDE://groupd:9092,OUTSIDE://localhost:19094",
+        listener_security_protocol_map="INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+    )
+    assert found == [
+        Listener("INSIDE", Address("", 9092), Address("groupd", 9092)),
+        Listener("OUTSIDE", Address("0.0.0.0", 9094), Address("localhost", 19094)),
+    ]
+
+
+def test_the_official_images_controller_listener_is_not_opened() -> None:
+    config = Config(
+        listeners="PLAINTEXT://:9092,CONTROLLER://:9093",
+        controller_listener_names=("CONTROLLER",),
+        listener_security_protocol_map="CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    )
+    found, warnings = parse_listeners(config)
+    assert [listener.name for listener in found] == ["PLAINTEXT"]
+    assert len(warnings) == 1
+    assert "CONTROLLER" in warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:0", Address("127.0.0.1", 0)),
+        ("[::1]:9092", Address("::1", 9092)),
+        (":9092", Address("", 9092)),
+        ("kafka.example:65535", Address("kafka.example", 65535)),
+    ],
+)
+def test_addresses(text: str, address: Address) -> None:
+    assert parse_address(text, "test") == address
+    assert parse_address(str(address), "test") == address
+
+
+@pytest.mark.parametrize(
+    "text", ["", "host", "host:", "host:port", "host:65536", "host:-1", "::1:9092", "h:٣"]
+)
+def test_what_is_no_address_is_refused_by_name(text: str) -> None:
+    with pytest.raises(ConfigError, match="the flag"):
+        parse_address(text, "the flag")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"listeners": ""},
+        {"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"},
+        {"listeners": "SSL://:9093"},
+        {"listeners": "OTHER://:9093"},
+        {"listeners": "PLAINTEXT://:1", "advertised_listeners": "OTHER://a:1"},
+        {"listeners": "PLAINTEXT://:1", "advertised_listeners": "PLAINTEXT://0.0.0.0:1"},
+        {"listeners": "PLAINTEXT://:1", "advertised_listeners": "PLAINTEXT://:1"},
+        {"listeners": "A://:1", "listener_security_protocol_map": "A:SASL_SSL"},
+        {"listeners": "A://:1", "listener_security_protocol_map": "A:NONSENSE"},
+        {"listeners": "C://:1", "controller_listener_names": ("C",)},
+    ],
+)
+def test_listeners_that_cannot_be(values: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match="listener"):
+        listeners(**values)

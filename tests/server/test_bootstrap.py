@@ -1,0 +1,170 @@
+"""ApiVersions, FindCoordinator, DescribeCluster, and the address that clients are told."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from coordinator.config.listeners import Address
+from coordinator.server.server import Server
+from protocol.apis import APIS, ApiKey
+from protocol.codec import decode
+from protocol.errors import ErrorCode
+from protocol.framing import encode_request
+from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from protocol.messages.describe_cluster import DescribeClusterRequest
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.metadata import MetadataRequest
+from tests.server.harness import Client, serving
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Server]:
+    async with serving(tmp_path) as server:
+        yield server
+
+
+@pytest.fixture
+async def client(server: Server) -> AsyncIterator[Client]:
+    async with Client(server) as client:
+        yield client
+
+
+def versions(key: int) -> range:
+    return range(APIS[key].versions.first, APIS[key].versions.last + 1)
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.API_VERSIONS))
+async def test_what_is_advertised_is_what_is_served(client: Client, version: int) -> None:
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
+    answer = await client.call(request, version)
+    assert answer.error_code == ErrorCode.NONE
+    advertised = {entry.api_key: (entry.min_version, entry.max_version) for entry in answer.api_keys}
+    assert advertised == {key: (api.versions.first, api.versions.last) for key, api in APIS.items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "software_version"), [("", "1"), ("a", ""), ("-a", "1"), ("a b", "1"), ("é", "1")]
+)
+async def test_a_client_that_cannot_name_itself_is_told_so(
+    client: Client, name: str, software_version: str
+) -> None:
+    request = ApiVersionsRequest(client_software_name=name, client_software_version=software_version)
+    assert (await client.call(request, 3)).error_code == ErrorCode.INVALID_REQUEST
+    assert (await client.call(request, 2)).error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("version", [APIS[ApiKey.API_VERSIONS].versions.last + 1, 32767])
+async def test_a_version_of_the_future_gets_the_answer_of_v0(client: Client, version: int) -> None:
+    frame = encode_request(ApiKey.API_VERSIONS, 0, 77, "c", ApiVersionsRequest())
+    frame[6:8] = version.to_bytes(2, "big")
+    client.writer.write(bytes(frame) + bytes(frame))
+    for _ in range(2):  # the connection stays open
+        answer_frame = await client.receive_frame()
+        assert int.from_bytes(answer_frame[:4], "big") == 77
+        answer = decode(ApiVersionsResponse, 0, answer_frame, 4)
+        assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+        first, last = APIS[ApiKey.API_VERSIONS].versions.first, APIS[ApiKey.API_VERSIONS].versions.last
+        told = [(entry.api_key, entry.min_version, entry.max_version) for entry in answer.api_keys]
+        assert told == [(ApiKey.API_VERSIONS, first, last)]
+
+
+async def test_a_client_of_another_cluster_is_told_to_look_again(server: Server, client: Client) -> None:
+    def request(cluster_id: str | None, node_id: int) -> ApiVersionsRequest:
+        return ApiVersionsRequest(
+            client_software_name="a", client_software_version="1", cluster_id=cluster_id, node_id=node_id
+        )
+
+    own = server.directory.meta.cluster_id
+    assert (await client.call(request(None, -1), 5)).error_code == ErrorCode.NONE
+    assert (await client.call(request(own, 1), 5)).error_code == ErrorCode.NONE
+    assert (await client.call(request("another", -1), 5)).error_code == ErrorCode.REBOOTSTRAP_REQUIRED
+    assert (await client.call(request(own, 2), 5)).error_code == ErrorCode.REBOOTSTRAP_REQUIRED
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.FIND_COORDINATOR))
+async def test_this_broker_coordinates_every_group(server: Server, client: Client, version: int) -> None:
+    port = server.acceptors[0].port
+    answer = await client.call(FindCoordinatorRequest(key="g", coordinator_keys=["g", "h"]), version)
+    if version < 4:
+        assert (answer.error_code, answer.node_id, answer.host, answer.port) == (0, 1, "127.0.0.1", port)
+    else:
+        found = [(c.key, c.error_code, c.node_id, c.host, c.port) for c in answer.coordinators]
+        assert found == [(key, 0, 1, "127.0.0.1", port) for key in ("g", "h")]
+
+
+@pytest.mark.parametrize(
+    ("version", "key_type", "error"),
+    [
+        (1, 1, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        (4, 1, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        (5, 2, ErrorCode.INVALID_REQUEST),
+        (6, 2, ErrorCode.INVALID_REQUEST),
+        (2, 9, ErrorCode.INVALID_REQUEST),
+        (6, -1, ErrorCode.INVALID_REQUEST),
+    ],
+)
+async def test_coordinators_that_do_not_exist_are_refused_for_good(
+    client: Client, version: int, key_type: int, error: ErrorCode
+) -> None:
+    answer = await client.call(
+        FindCoordinatorRequest(key="k", key_type=key_type, coordinator_keys=["k"]), version
+    )
+    found = answer if version < 4 else answer.coordinators[0]
+    assert (found.error_code, found.node_id, found.host, found.port) == (error, -1, "", -1)
+    assert found.error_message
+    assert not ErrorCode(found.error_code).retriable
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.DESCRIBE_CLUSTER))
+async def test_the_cluster_is_one_broker(server: Server, client: Client, version: int) -> None:
+    answer = await client.call(DescribeClusterRequest(include_cluster_authorized_operations=False), version)
+    assert answer.error_code == ErrorCode.NONE
+    assert answer.cluster_id == server.directory.meta.cluster_id
+    assert answer.controller_id == 1
+    assert [(b.broker_id, b.host, b.port) for b in answer.brokers] == [
+        (1, "127.0.0.1", server.acceptors[0].port)
+    ]
+    assert answer.cluster_authorized_operations == -(2**31)
+    asked = await client.call(DescribeClusterRequest(include_cluster_authorized_operations=True), version)
+    assert asked.cluster_authorized_operations > 0
+
+
+@pytest.mark.parametrize(
+    ("endpoint_type", "error"),
+    [(2, ErrorCode.MISMATCHED_ENDPOINT_TYPE), (3, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE)],
+)
+async def test_other_endpoints_are_not_here(client: Client, endpoint_type: int, error: ErrorCode) -> None:
+    request = DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=endpoint_type)
+    answer = await client.call(request, 1)
+    assert answer.error_code == error
+    assert answer.brokers == []
+
+
+async def brokers(client: Client) -> list[tuple[str, int]]:
+    answer = await client.call(MetadataRequest(topics=[]), 1)
+    return [(broker.host, broker.port) for broker in answer.brokers]
+
+
+async def test_a_wildcard_listener_answers_with_the_address_that_the_client_used(tmp_path: Path) -> None:
+    for host in ("0.0.0.0", ""):
+        properties = {"listeners": f"PLAINTEXT://{host}:0"}
+        async with serving(tmp_path, properties) as server, Client(server) as client:
+            assert await brokers(client) == [("127.0.0.1", server.acceptors[0].port)]
+
+
+async def test_each_listener_answers_with_what_it_advertises(tmp_path: Path) -> None:
+    properties = {
+        "listeners": "INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
+        "advertised.listeners": "INSIDE://groupd:9092,OUTSIDE://example.org:0",
+        "listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+    }
+    async with serving(tmp_path, properties) as server:
+        inside, outside = server.acceptors
+        assert inside.bound_address == Address("127.0.0.1", inside.port)
+        async with Client(server) as client:
+            assert await brokers(client) == [("groupd", 9092)]
+        async with Client(server, port=outside.port) as client:
+            assert await brokers(client) == [("example.org", outside.port)]
+            found = await client.call(FindCoordinatorRequest(key="g"), 0)
+            assert (found.host, found.port) == ("example.org", outside.port)
