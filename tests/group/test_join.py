@@ -134,6 +134,14 @@ def test_a_second_join_of_a_waiting_member_takes_over_and_the_first_is_sent_to_r
     assert third.joined.members[0].metadata == CHANGED[0][1]
 
 
+def test_a_superseded_join_is_answered_in_its_own_version() -> None:
+    coordinator = Coordinator()
+    old = coordinator.join(version=3)
+    member_id = coordinator.describe().members[0].member_id
+    coordinator.join(member_id, version=9)
+    assert old.joined.protocol_name == ""
+
+
 def test_a_pending_member_that_turns_out_static_is_a_server_error() -> None:
     coordinator = Coordinator()
     member = coordinator.join().joined.member_id
