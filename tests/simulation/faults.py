@@ -120,13 +120,14 @@ class Faults:
         self.clients.append(Client(self.world, self.shell, self.weather, name, settings, self._ended))
 
     def _ended(self, client: Client) -> None:
-        """A client that gave up is started again a while later, as a supervisor does."""
+        """A client that gave up is started again a while later, as a supervisor does. Not when it is to become
+        quiet: those who do not fit into a group would knock for ever."""
         settings = replace(client.settings)
         self.world.after(1_000, lambda: self._restart(settings))
 
     def _restart(self, settings: Settings) -> None:
         instances = {client.settings.group_instance_id for client in self.alive()} - {None}
-        if settings.group_instance_id not in instances:
+        if not self._stopped and settings.group_instance_id not in instances:
             self._start(settings)
 
     def _kill(self) -> None:

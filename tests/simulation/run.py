@@ -81,7 +81,7 @@ class Simulation:
         demand(len(self._seen) == len(GROUPS), "the administrator gets no answer")
         for group in self._seen:
             members = [client for client in self.faults.alive() if client.settings.group_id == group.group_id]
-            check_settled(group, members, self.config.group_max_size)
+            check_settled(group, members)
         self.checks.quiet(self.shell.disk)
 
     def _pass(self, span_ms: int) -> None:
@@ -99,14 +99,12 @@ class Simulation:
         self._pass(REQUEST_TIMEOUT_MS // 3)
 
 
-def check_settled(group: DescribedGroup, clients: list[Client], most: int) -> None:
+def check_settled(group: DescribedGroup, clients: list[Client]) -> None:
     """Stable with exactly the clients that run, and every partition of theirs with one of them."""
     if not clients:
         demand(
             group.group_state in ("Empty", "Dead"), f"{group.group_id}: {group.group_state}, nobody is left"
         )
-        return
-    if len(clients) > most:
         return
     where = f"{group.group_id} is {group.group_state}"
     demand(group.group_state == "Stable", f"{where} with {[client.name for client in clients]}")

@@ -7,14 +7,17 @@ or sync unloads the partition and loads it again. A crash loses all soft state a
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any, Final
 from uuid import UUID
 
 from coordinator.group.config import GroupConfig
+from coordinator.group.events import Event
 from coordinator.group.outcome import Context, Now, Outcome, TimerKey
 from coordinator.group.requests import FetchOffsets
 from coordinator.group.shard import Shard
 from protocol.codec import decode, encode
+from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
@@ -161,7 +164,7 @@ class Shell:
         waiter = self._waiters
         self._asked[waiter] = (connection, request)
         needs_id = isinstance(message, JoinGroupRequest) and not message.member_id
-        uuid = str(UUID(int=waiter, version=4)) if needs_id else ""
+        uuid = str(UUID(int=waiter)) if needs_id else ""
         context = Context(waiter, request.version, request.client_id, "/127.0.0.1", uuid)
         self.checks.asked(waiter, message)
         outcome = self.shard.handle(message, context, self.now())
@@ -251,7 +254,11 @@ class Shell:
             self.world.after(0, lambda: self._work_off(connection))
 
 
-def _details(event: Any) -> str:
-    """The event's fields but the group, for the run's lines."""
-    names = [name for name in event.__slots__ if name != "group_id"]
-    return "".join(f" {name}={getattr(event, name)}" for name in names)
+def _details(event: Event) -> str:
+    """The event's fields but the group, as far as they say something."""
+    values = [(entry.name, getattr(event, entry.name)) for entry in fields(event)][1:]
+    return "".join(
+        f" {name}={value.name if isinstance(value, ErrorCode) else value}"
+        for name, value in values
+        if value not in (None, "", ()) and name != "client_host"
+    )

@@ -1,12 +1,14 @@
 """Virtual time: a queue of what happens next, and one source of chance."""
 
 import heapq
+import re
 from collections import deque
 from collections.abc import Callable
 from random import Random
 from typing import Final
 
 TRACE_LENGTH: Final = 50
+UUID_ZEROS: Final = re.compile("-[0-]{25,}")
 
 
 class World:
@@ -47,7 +49,7 @@ class World:
 
     def say(self, who: str, what: str) -> None:
         """One line of the run: time, who, what."""
-        line = f"{self.now_ms / 1000:>10.3f}  {who:<14} {what}"
+        line = UUID_ZEROS.sub("-", f"{self.now_ms / 1000:>10.3f}  {who:<12} {what}")
         self.trace.append(line)
         if self._show is not None:
             self._show(line)
