@@ -1,0 +1,153 @@
+"""Messages as bytes that were written down by hand from the protocol's definition, never by our encoder."""
+
+from typing import Any
+
+import pytest
+
+from protocol import codec, reference
+from protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    SupportedFeatureKey,
+)
+from protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from protocol.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest, TopicRequest
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from protocol.messages.metadata import MetadataRequest
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+UUID = bytes(range(16))
+UUID_HEX = UUID.hex()
+
+GOLDEN: dict[str, tuple[Any, int, str]] = {
+    "all topics, before null could say so": (MetadataRequest(topics=[]), 0, "00000000"),
+    "all topics": (MetadataRequest(topics=None), 1, "ffffffff"),
+    "all topics, flexible": (MetadataRequest(topics=None), 12, "00 01 00 00"),
+    "a join before anything optional": (
+        JoinGroupRequest(
+            group_id="g",
+            session_timeout_ms=10000,
+            member_id="",
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=b"\1\2")],
+        ),
+        0,
+        "0001 67 00002710 0000 0008 636f6e73756d6572 00000001 0005 72616e6765 00000002 0102",
+    ),
+    "a join with everything": (
+        JoinGroupRequest(
+            group_id="g",
+            session_timeout_ms=10000,
+            rebalance_timeout_ms=300000,
+            member_id="m",
+            group_instance_id="i",
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=b"\1\2")],
+            reason="why",
+        ),
+        9,
+        "02 67 00002710 000493e0 02 6d 02 69 09 636f6e73756d6572 02 06 72616e6765 03 0102 00 04 776879 00",
+    ),
+    "the answer to a follower": (
+        JoinGroupResponse(error_code=0, generation_id=2, protocol_name="range", leader="a", member_id="b"),
+        9,
+        "00000000 0000 00000002 00 06 72616e6765 02 61 00 02 62 01 00",
+    ),
+    "the newest ApiVersions request": (
+        ApiVersionsRequest(client_software_name="a", client_software_version="1", cluster_id="c", node_id=1),
+        5,
+        "02 61 02 31 02 63 00000001 00",
+    ),
+    "the newest ApiVersions response, with two tags": (
+        ApiVersionsResponse(
+            error_code=0,
+            api_keys=[ApiVersion(api_key=18, min_version=0, max_version=5)],
+            supported_features=[SupportedFeatureKey(name="f", min_version=0, max_version=1)],
+            finalized_features_epoch=9,
+        ),
+        5,
+        "0000 02 0012 0000 0005 00 00000000 02 00 08 02 02 66 0000 0001 00 01 08 0000000000000009",
+    ),
+    "the newest DeleteGroups request": (DeleteGroupsRequest(groups_names=["g"]), 3, "02 02 67 00"),
+    "the newest DeleteGroups response": (
+        DeleteGroupsResponse(results=[DeletableGroupResult(group_id="g", error_code=68, error_message="x")]),
+        3,
+        "00000000 02 02 67 0044 02 78 00 00",
+    ),
+    "a page from a cursor": (
+        DescribeTopicPartitionsRequest(
+            topics=[TopicRequest(name="t")], cursor=Cursor(topic_name="t", partition_index=5)
+        ),
+        0,
+        "02 02 74 00 000007d0 01 02 74 00000005 00 00",
+    ),
+    "a page from the start": (
+        DescribeTopicPartitionsRequest(topics=[TopicRequest(name="t")]),
+        0,
+        "02 02 74 00 000007d0 ff 00",
+    ),
+    "a fetch with tags at every level": (
+        FetchRequest(
+            cluster_id="c",
+            replica_state=ReplicaState(replica_id=4),
+            max_wait_ms=500,
+            min_bytes=1,
+            topics=[
+                FetchTopic(
+                    topic_id=UUID,
+                    partitions=[
+                        FetchPartition(partition=0, fetch_offset=3, partition_max_bytes=16, high_watermark=1)
+                    ],
+                )
+            ],
+        ),
+        18,
+        "000001f4 00000001 7fffffff 00 00000000 ffffffff 02 "
+        + UUID_HEX
+        + " 02 00000000 ffffffff 0000000000000003 ffffffff ffffffffffffffff 00000010 01 01 08 0000000000000001 00"
+        + " 01 01 02 00 02 02 63 01 0d 00000004 ffffffffffffffff 00",
+    ),
+    "a produce of a null batch by topic id": (
+        ProduceRequest(
+            acks=-1,
+            timeout_ms=1,
+            topic_data=[TopicProduceData(topic_id=UUID, partition_data=[PartitionProduceData(index=0)])],
+        ),
+        13,
+        f"00 ffff 00000001 02 {UUID_HEX} 02 00000000 00 00 00 00",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", GOLDEN)
+def test_golden_bytes(what: str) -> None:
+    message, version, text = GOLDEN[what]
+    data = bytes.fromhex(text)
+    assert codec.encode(message, version).hex() == data.hex()
+    assert codec.decode(type(message), version, data) == message
+    assert reference.encode(message, version).hex() == data.hex()
+    assert reference.decode(type(message), version, data) == message
+
+
+def test_a_long_string_takes_two_bytes_of_length() -> None:
+    request = DeleteGroupsRequest(groups_names=["x" * 127, "y" * 126])
+    assert codec.encode(request, 2) == b"\x03" + b"\x80\x01" + b"x" * 127 + b"\x7f" + b"y" * 126 + b"\x00"
+
+
+def test_what_a_version_cannot_say_is_left_out() -> None:
+    newest = JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=1,
+        rebalance_timeout_ms=2,
+        member_id="m",
+        group_instance_id="i",
+        protocol_type="p",
+        protocols=[],
+        reason="r",
+    )
+    oldest = codec.decode(JoinGroupRequest, 0, codec.encode(newest, 0))
+    assert oldest == JoinGroupRequest(
+        group_id="g", session_timeout_ms=1, member_id="m", protocol_type="p", protocols=[]
+    )
