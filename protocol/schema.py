@@ -29,6 +29,7 @@ from typing import (
 )
 
 from protocol.kinds import Kind
+from protocol.slotted import define
 
 T = TypeVar("T")
 
@@ -100,31 +101,10 @@ class MessageInfo:
     role: str
 
 
-def _slotted(cls: type[T]) -> type[T]:
-    """A dataclass without generated comparison and text: those are the same code for all, and generating them
-    for every message would take a good part of the daemon's start."""
-    made = dataclass(slots=True, kw_only=True, eq=False, repr=False, match_args=False)(cls)
-    for name, method in (("__eq__", _equal), ("__repr__", _text), ("__hash__", None)):
-        setattr(made, name, method)
-    return made
-
-
-def _equal(self: Any, other: object) -> Any:
-    names: tuple[str, ...] = self.__slots__
-    if type(self) is not type(other):
-        return NotImplemented
-    return all(getattr(self, name) == getattr(other, name) for name in names)
-
-
-def _text(self: Any) -> str:
-    values = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
-    return f"{type(self).__name__}({values})"
-
-
 @dataclass_transform(kw_only_default=True, field_specifiers=(since, tagged))
 def struct(cls: type[T]) -> type[T]:
     """A struct nested in messages; its fields' versions are those of the message around it."""
-    return _slotted(cls)
+    return define(cls, kw_only=True)
 
 
 _INFO: dict[type[Any], MessageInfo] = {}
@@ -134,7 +114,7 @@ def _message(role: str, api_key: int, versions: str, flexible: str) -> Callable[
     info = MessageInfo(api_key, VersionRange.parse(versions), VersionRange.parse(flexible), role)
 
     def decorate(cls: type[T]) -> type[T]:
-        message = _slotted(cls)
+        message = define(cls, kw_only=True)
         _INFO[message] = info
         return message
 

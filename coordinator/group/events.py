@@ -5,13 +5,13 @@ changes an event; that they are not frozen is because freezing triples what it c
 commit makes one.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from protocol.errors import ErrorCode
+from protocol.slotted import slotted
 
 
-@dataclass(slots=True)
+@slotted
 class Event:
     """Something happened to a group."""
 
@@ -31,7 +31,7 @@ class RebalanceCause(StrEnum):
     OVER_CAPACITY = "over capacity"
 
 
-@dataclass(slots=True)
+@slotted
 class MemberIdRequired(Event):
     """A dynamic member without an id was given one, to join again with (KIP-394)."""
 
@@ -39,7 +39,7 @@ class MemberIdRequired(Event):
     state: str
 
 
-@dataclass(slots=True)
+@slotted
 class MemberJoined(Event):
     """A member was added. `pending` says that it came back with the id that it had been given; `state` is
     the group's when it came."""
@@ -52,7 +52,7 @@ class MemberJoined(Event):
     pending: bool
 
 
-@dataclass(slots=True)
+@slotted
 class JoinRefused(Event):
     """A JoinGroup was answered with an error."""
 
@@ -62,7 +62,7 @@ class JoinRefused(Event):
     state: str
 
 
-@dataclass(slots=True)
+@slotted
 class StaticMemberReplaced(Event):
     """A restarted static member took over the place of its predecessor (KIP-345)."""
 
@@ -72,7 +72,7 @@ class StaticMemberReplaced(Event):
     state: str
 
 
-@dataclass(slots=True)
+@slotted
 class RebalanceAvoided(Event):
     """A static member came back to a Stable group without changing the selected protocol."""
 
@@ -81,7 +81,7 @@ class RebalanceAvoided(Event):
     generation_id: int
 
 
-@dataclass(slots=True)
+@slotted
 class RebalanceStarted(Event):
     """The group prepares to rebalance. `state` is the one it was in, `generation_id` the old one."""
 
@@ -91,14 +91,14 @@ class RebalanceStarted(Event):
     reason: str
 
 
-@dataclass(slots=True)
+@slotted
 class RebalanceDelayed(Event):
     """New members came while the first rebalance waited: it waits `delay_ms` more."""
 
     delay_ms: int
 
 
-@dataclass(slots=True)
+@slotted
 class RebalanceStalled(Event):
     """No member rejoined, but silent static members are left: the join phase goes on."""
 
@@ -106,7 +106,7 @@ class RebalanceStalled(Event):
     members: int
 
 
-@dataclass(slots=True)
+@slotted
 class GroupStabilized(Event):
     """The join phase is over: a generation with these members waits for its leader's assignment."""
 
@@ -116,7 +116,7 @@ class GroupStabilized(Event):
     protocol_name: str
 
 
-@dataclass(slots=True)
+@slotted
 class AssignmentReceived(Event):
     """The leader handed in the assignment. `missing` are the members that it left out: they get none."""
 
@@ -127,7 +127,7 @@ class AssignmentReceived(Event):
     missing: tuple[str, ...]
 
 
-@dataclass(slots=True)
+@slotted
 class AssignmentApplied(Event):
     """The group is Stable."""
 
@@ -135,14 +135,14 @@ class AssignmentApplied(Event):
     members: int
 
 
-@dataclass(slots=True)
+@slotted
 class GroupEmptied(Event):
     """A generation without members."""
 
     generation_id: int
 
 
-@dataclass(slots=True)
+@slotted
 class MemberLeft(Event):
     """A LeaveGroup removed a member; a `pending` one had not joined yet."""
 
@@ -152,7 +152,7 @@ class MemberLeft(Event):
     pending: bool
 
 
-@dataclass(slots=True)
+@slotted
 class MemberExpired(Event):
     """Nothing was heard from a member for its session timeout (a new one: its join did not complete)."""
 
@@ -161,7 +161,7 @@ class MemberExpired(Event):
     pending: bool
 
 
-@dataclass(slots=True)
+@slotted
 class MembersEvicted(Event):
     """Members that did not rejoin ("join") or did not ask for their assignment ("sync") in time."""
 
@@ -169,7 +169,7 @@ class MembersEvicted(Event):
     phase: str
 
 
-@dataclass(slots=True)
+@slotted
 class LeaderReplaced(Event):
     """The leader did not rejoin in time; another member leads."""
 
@@ -177,7 +177,7 @@ class LeaderReplaced(Event):
     leader_id: str
 
 
-@dataclass(slots=True)
+@slotted
 class MemberFenced(Event):
     """A member used a group instance id that now belongs to `existing_member_id`."""
 
@@ -187,19 +187,19 @@ class MemberFenced(Event):
     operation: str
 
 
-@dataclass(slots=True)
+@slotted
 class SubscriptionUnreadable(Event):
     """The group's metadata is no consumer subscription: which topics it reads is not known."""
 
     protocol_name: str
 
 
-@dataclass(slots=True)
+@slotted
 class SimpleGroupCreated(Event):
     """Offsets were committed for a group that did not exist, by a consumer without group management."""
 
 
-@dataclass(slots=True)
+@slotted
 class OffsetsCommitted(Event):
     """Offsets of this many partitions were stored; `member_id` is "" for simple consumers."""
 
@@ -207,7 +207,7 @@ class OffsetsCommitted(Event):
     partitions: int
 
 
-@dataclass(slots=True)
+@slotted
 class CommitRefused(Event):
     """A commit was refused whole (`partitions` of them), or some of its partitions were."""
 
@@ -218,7 +218,7 @@ class CommitRefused(Event):
     state: str
 
 
-@dataclass(slots=True)
+@slotted
 class OffsetsDeleted(Event):
     """Offsets were removed by request, or because their topic was deleted."""
 
@@ -226,14 +226,14 @@ class OffsetsDeleted(Event):
     reason: str
 
 
-@dataclass(slots=True)
+@slotted
 class OffsetsExpired(Event):
     """Offsets outlived offsets.retention.minutes."""
 
     partitions: int
 
 
-@dataclass(slots=True)
+@slotted
 class GroupDeleted(Event):
     """The group is gone, with this many offsets; the reason is "request" or "retention"."""
 
@@ -241,7 +241,7 @@ class GroupDeleted(Event):
     reason: str
 
 
-@dataclass(slots=True)
+@slotted
 class GroupLoaded(Event):
     """The group was read back from the log."""
 
