@@ -31,15 +31,18 @@ def _start_once() -> Started:
         command = groupd_command(directory)
         began = perf_counter()
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
         )
         assert process.stdout is not None
         line = process.stdout.readline()
         seconds = perf_counter() - began
+        if not line:
+            raise RuntimeError(f"it did not start:\n{process.communicate()[1]}")
         server = Server(process.pid, *kafka_address(line))
         started = Started(seconds, server.cpu_seconds(), server.resident_bytes() / 1e6)
         process.terminate()
-        assert process.wait(STOP_SECONDS) == 0
+        _, log = process.communicate(timeout=STOP_SECONDS)
+        assert process.returncode == 0, log
         return started
 
 
