@@ -1,6 +1,7 @@
 """Headers and frames: what stands around a message on the wire.
 
-A frame is an int32 size, a header and a body. Three quirks of Kafka are here and nowhere else:
+A frame is an int32 size, a header and a body. The server reads request headers in its own loop, in place and
+without objects; `parse_request_header` is the same in a form to read and to test against. Three quirks of Kafka:
 
 - the client id of a request header keeps its int16 length even in flexible versions (KIP-482);
 - a response to ApiVersions always has the old header: a client can read it before it knows anything;
@@ -19,6 +20,7 @@ from protocol.malformed import Malformed
 from protocol.primitives import read_uvarint, skip_tagged_fields
 
 _FIXED: Final = Struct(">hhih")
+_CORRELATION_BYTES: Final = 4
 _SIZE_AND_CORRELATION: Final = Struct(">ii")
 
 
@@ -105,8 +107,15 @@ def encode_request(
 
 
 def response_body_position(api_key: int, api_version: int, frame: bytes) -> int:
-    """Where the body begins in a response frame (without its size): after the correlation id and tags."""
+    """Where the body begins in a response frame (without its size): after the correlation id and tags.
+
+    Malformed when the frame ends before that."""
+    if len(frame) < _CORRELATION_BYTES:
+        raise Malformed(f"a response of {len(frame)} bytes")
     if not has_flexible_response_header(APIS[api_key], api_version):
-        return 4
-    count, position = read_uvarint(frame, 4)
-    return skip_tagged_fields(frame, position, count)
+        return _CORRELATION_BYTES
+    try:
+        count, position = read_uvarint(frame, _CORRELATION_BYTES)
+        return skip_tagged_fields(frame, position, count)
+    except IndexError:
+        raise Malformed("the header of the response has no end") from None

@@ -82,6 +82,21 @@ def test_the_response_to_api_versions_never_has_tags_in_its_header(version: int)
     assert response_body_position(18, version, frame[4:]) == 4
 
 
+@pytest.mark.parametrize(
+    "frame", ["", "000000", "00000007", "00000007 01", "00000007 01 00 05 aa", "00000007 ffff"]
+)
+def test_bytes_that_are_no_response_header(frame: str) -> None:
+    with pytest.raises(Malformed):
+        response_body_position(ApiKey.HEARTBEAT, 4, bytes.fromhex(frame))
+
+
+def test_tags_of_a_response_header_are_stepped_over() -> None:
+    assert (
+        response_body_position(ApiKey.HEARTBEAT, 4, bytes.fromhex("00000007 01 00 01 aa  00000000 0000 00"))
+        == 8
+    )
+
+
 def test_a_version_of_api_versions_to_come_is_answered_in_the_form_of_v0() -> None:
     with pytest.raises(UnsupportedVersion) as refused:
         parse_request_header(bytes.fromhex("0012 0063 0000002a 0002 6d65 00 aaaaaaaa"))
