@@ -121,8 +121,8 @@ class Connection(asyncio.Protocol):
         slots, self._slots = self._slots, deque()
         self._pending = bytearray()
         for slot in slots:
-            if slot.dropped is not None and slot.data is None:
-                slot.dropped()
+            if slot.data is None:
+                slot.drop()
         self._acceptor.closed(self)
 
     def eof_received(self) -> bool:
@@ -303,8 +303,11 @@ class Connection(asyncio.Protocol):
         """A place for the answer to the request at hand, which comes later."""
         slot = Slot(self, route, correlation_id, parks, clock.monotonic_ns())
         self._slots.append(slot)
-        self._parked += parks
-        self._weigh()
+        if parks:
+            self._parked += 1
+            self._is_held = True
+        elif len(self._slots) >= MAX_OPEN_SLOTS:
+            self._is_held = True
         return slot
 
     def _queue(self, route: Route, response: object, correlation_id: int) -> None:
@@ -335,7 +338,6 @@ class Connection(asyncio.Protocol):
                 self._acceptor.handler_failed(self, problem)
                 self.abort()
         slot.data = data
-        slot.route.counts.add(clock.monotonic_ns() - slot.opened_ns)
         self._held_output += len(data)
         if slot.parks:
             self._parked -= 1
@@ -350,11 +352,14 @@ class Connection(asyncio.Protocol):
         if self._transport is None:
             return
         out = bytearray()
+        now_ns = clock.monotonic_ns()
         while slots and slots[0].data is not None:
-            data = slots.popleft().data
+            slot = slots.popleft()
+            data = slot.data
             assert data is not None
             self._held_output -= len(data)
             out += data
+            slot.route.counts.add(now_ns - slot.opened_ns)
         if out:
             self._write(out)
         self._weigh()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from coordinator.group.events import Event
+from coordinator.group.events import Event, OffsetsCommitted
 from coordinator.server.offsets_partition import OffsetsPartition
 from coordinator.server.peer import printable
 from coordinator.topics.answer import (
@@ -178,6 +178,10 @@ LINES: Final[Mapping[str, tuple[int, Template] | None]] = {
 """By the name of the event's class: level and text; None for what has no line."""
 
 
+SILENT: Final = frozenset({OffsetsCommitted})
+"""What happens too often to be looked at twice."""
+
+
 def event_line(event: Event) -> tuple[int, str] | None:
     """Level and text of an event's line; None for one that has none."""
     name = type(event).__name__
@@ -204,13 +208,12 @@ def _text(value: Any) -> Any:
     return name if isinstance(name, str) else value
 
 
-def log_events(partition: OffsetsPartition, events: Iterable[Event]) -> None:
-    """Writes the lines of what happened in the groups of one partition."""
-    for event in events:
-        line = event_line(event)
-        if line is not None:
-            level, text = line
-            _GROUPS.log(level, "[%s] %s", partition.name, text)
+def log_event(partition: OffsetsPartition, event: Event) -> None:
+    """Writes the line of what happened in a group of one partition."""
+    line = event_line(event)
+    if line is not None:
+        level, text = line
+        _GROUPS.log(level, "[%s] %s", partition.name, text)
 
 
 def log_changes(changes: Iterable[TopicChange]) -> None:

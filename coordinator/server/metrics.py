@@ -6,7 +6,14 @@ Source: Kafka's `GroupCoordinatorMetrics`, for what is counted.
 from collections import Counter
 from collections.abc import Iterable
 
-from coordinator.group.events import Event
+from coordinator.group.events import (
+    AssignmentReceived,
+    Event,
+    OffsetsCommitted,
+    OffsetsDeleted,
+    OffsetsExpired,
+    RebalanceStarted,
+)
 from coordinator.topics.answer import TopicChange
 
 
@@ -35,21 +42,21 @@ class Metrics:
         self.expired_offsets = 0
         self.deleted_offsets = 0
 
-    def count_events(self, events: Iterable[Event]) -> None:
-        """Adds what happened in groups."""
-        for event in events:
-            name = type(event).__name__
-            self.events[name] += 1
-            if name == "OffsetsCommitted":
-                self.commits += getattr(event, "partitions", 1)
-            elif name == "RebalanceStarted":
-                self.rebalances[str(getattr(event, "cause", "unknown"))] += 1
-            elif name == "AssignmentReceived":
+    def count_event(self, event: Event) -> None:
+        """Adds what happened in a group."""
+        match event:
+            case OffsetsCommitted():
+                self.commits += event.partitions
+                return
+            case RebalanceStarted():
+                self.rebalances[str(event.cause)] += 1
+            case AssignmentReceived():
                 self.completed_rebalances += 1
-            elif name == "OffsetsExpired":
-                self.expired_offsets += getattr(event, "partitions", 1)
-            elif name == "OffsetsDeleted":
-                self.deleted_offsets += getattr(event, "partitions", 1)
+            case OffsetsExpired():
+                self.expired_offsets += event.partitions
+            case OffsetsDeleted():
+                self.deleted_offsets += event.partitions
+        self.events[type(event).__name__] += 1
 
     def count_changes(self, changes: Iterable[TopicChange]) -> None:
         """Adds what became of topics."""

@@ -17,14 +17,14 @@ from coordinator.group.outcome import Record as Fact
 from coordinator.group.shard import Shard
 from coordinator.server.error_responses import error_response
 from coordinator.server.gate import Gate
-from coordinator.server.slot import Answerable
+from coordinator.server.record_bytes import RecordBytes
+from coordinator.server.slot import Awaiting
 from coordinator.topics.config import LogFlush
 from protocol.errors import ErrorCode
-from protocol.records import encode_key, encode_value
 from storage.batch import encode_batch
 from storage.checkpoint import TopicPartition
 from storage.log import PartitionLog
-from storage.record import UNASSIGNED_OFFSET, Record
+from storage.record import Record
 
 MAX_BATCH_BYTES: Final = 1024 * 1024
 """A turn's records are split in batches of about this size, never within the records of one outcome."""
@@ -39,21 +39,11 @@ class PartitionState(Enum):
     CLOSED = "closed"
 
 
-class Waiting:
-    """Who waits for an answer, and the request, for the case that there will be none."""
-
-    __slots__ = ("api_version", "request", "target")
-
-    def __init__(self, target: Answerable, request: object, api_version: int) -> None:
-        self.target = target
-        self.request = request
-        self.api_version = api_version
-
-
 class OffsetsPartition:
     """See the top of this file. All methods belong to the event loop's thread."""
 
     __slots__ = (
+        "_bytes",
         "_codec",
         "_flush",
         "_pending",
@@ -78,7 +68,7 @@ class OffsetsPartition:
         """The groups; None unless the partition is ACTIVE."""
         self.log: PartitionLog | None = None
         self.gate = Gate()
-        self.waiting: dict[int, Waiting] = {}
+        self.waiting: dict[int, Awaiting] = {}
         self.pending_records = 0
         self.is_dirty = False
         """Whether the end of this turn has something to append."""
@@ -86,6 +76,7 @@ class OffsetsPartition:
         self.deleted_topics: list[str] = []
         """Topics that were deleted while the partition was not ACTIVE."""
         self._pending: list[list[Record]] = []
+        self._bytes = RecordBytes()
         self._flush = flush
         self._codec = codec
 
@@ -105,17 +96,8 @@ class OffsetsPartition:
 
     def keep(self, facts: Sequence[Fact], wall_ms: int) -> None:
         """Takes the records of one outcome for the end of the turn."""
-        self._pending.append(
-            [
-                Record(
-                    UNASSIGNED_OFFSET,
-                    wall_ms,
-                    encode_key(fact.key),
-                    None if fact.value is None else encode_value(fact.value, fact.value_version),
-                )
-                for fact in facts
-            ]
-        )
+        encode = self._bytes.encode
+        self._pending.append([encode(fact, wall_ms) for fact in facts])
         self.pending_records += len(facts)
 
     def write(self) -> None:
@@ -141,13 +123,13 @@ class OffsetsPartition:
         for waiter, response in self.gate.release(self.readable_offset):
             entry = waiting.pop(waiter, None)
             if entry is not None:
-                entry.target.fill(response)
+                entry.fill(response)
 
     def answer(self, waiter: int, response: object) -> None:
         """Gives an answer, if anybody still waits for it."""
         entry = self.waiting.pop(waiter, None)
         if entry is not None:
-            entry.target.fill(response)
+            entry.fill(response)
 
     def forget(self, waiter: int) -> None:
         """Nobody waits for this answer any more: the connection is gone."""
@@ -166,7 +148,7 @@ class OffsetsPartition:
             response = answers.get(waiter)
             if response is None:
                 response = error_response(entry.request, entry.api_version, error)
-            entry.target.fill(response)
+            entry.fill(response)
 
     def handle(self, request: Any, context: Context, now: Now) -> Outcome:
         """Asks the groups; the partition is ACTIVE."""

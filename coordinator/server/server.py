@@ -37,7 +37,7 @@ from coordinator.server.handlers.groups import GroupRouter
 from coordinator.server.handlers.offset_fetch import OffsetFetchHandler
 from coordinator.server.handlers.offsets import OffsetCommitHandler, OffsetDeleteHandler
 from coordinator.server.handlers.topics import TopicsHandler
-from coordinator.server.log_lines import log_changes, log_events
+from coordinator.server.log_lines import SILENT, log_changes, log_event
 from coordinator.server.metrics import Metrics
 from coordinator.server.offsets_partition import OffsetsPartition
 from coordinator.server.outbox import Outbox
@@ -285,8 +285,10 @@ class Server:
     # What happens
 
     def _happened(self, partition: OffsetsPartition, events: Iterable[Event]) -> None:
-        self.metrics.count_events(events)
-        log_events(partition, events)
+        for event in events:
+            self.metrics.count_event(event)
+            if type(event) not in SILENT:
+                log_event(partition, event)
 
     def _changed(self, changes: Iterable[TopicChange]) -> None:
         self.metrics.count_changes(changes)

@@ -27,10 +27,34 @@ class Answerable(Protocol):
         """Takes it."""
 
 
+class Awaiting(Answerable, Protocol):
+    """Whoever waits for an answer, with the request, for the case that there will be none."""
+
+    @property
+    def request(self) -> object:
+        """What was asked."""
+
+    @property
+    def api_version(self) -> int:
+        """In which version."""
+
+
 class Slot:
     """One open answer. `parks`: nothing else of this connection is processed until it is filled."""
 
-    __slots__ = ("connection", "correlation_id", "data", "dropped", "opened_ns", "parks", "route")
+    __slots__ = (
+        "connection",
+        "correlation_id",
+        "data",
+        "dropped",
+        "finish",
+        "opened_ns",
+        "parks",
+        "registry",
+        "request",
+        "route",
+        "waiter",
+    )
 
     def __init__(
         self, connection: "Connection", route: "Route", correlation_id: int, parks: bool, opened_ns: int
@@ -42,9 +66,28 @@ class Slot:
         self.opened_ns = opened_ns
         self.data: bytes | bytearray | None = None
         """The frame to send, once there is one; empty for no answer at all."""
+        self.request: object = None
+        """What is being answered, for the case that there will be no answer."""
+        self.finish: Callable[[object], object] | None = None
+        """What makes the answer for this client of the one that comes."""
+        self.registry: dict[int, Awaiting] | None = None
+        """Where the slot waits, as `waiter`."""
+        self.waiter = 0
         self.dropped: Callable[[], None] | None = None
         """Called when the connection is lost before the slot is filled."""
 
+    @property
+    def api_version(self) -> int:
+        """Of the request."""
+        return self.route.version
+
     def fill(self, response: object) -> None:
         """Gives the slot its answer, once; nothing happens when its connection is gone."""
-        self.connection.fill(self, response)
+        self.connection.fill(self, response if self.finish is None else self.finish(response))
+
+    def drop(self) -> None:
+        """The connection is lost: nobody waits here any more."""
+        if self.registry is not None:
+            self.registry.pop(self.waiter, None)
+        if self.dropped is not None:
+            self.dropped()

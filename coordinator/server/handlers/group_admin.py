@@ -39,7 +39,8 @@ class GroupAdmin:
             if waits_at is None:
                 merge.add(response)
             else:
-                merge.withdrawals.append(router.wait(waits_at, context, merge.expect(), request))
+                part = merge.expect(request, route.version)
+                merge.withdrawals.append(router.wait(waits_at, context, part))
         if merge.is_complete:
             return merge.response()
         merge.slot = connection.open_slot(route, correlation_id, parks=False)

@@ -10,10 +10,10 @@ from coordinator.group.outcome import Context
 from coordinator.server import clock
 from coordinator.server.connection import Connection
 from coordinator.server.error_responses import error_before_lookup, error_response, loading_error
-from coordinator.server.offsets_partition import OffsetsPartition, PartitionState, Waiting
+from coordinator.server.offsets_partition import OffsetsPartition, PartitionState
 from coordinator.server.route import Route
 from coordinator.server.runtime import GroupRuntime
-from coordinator.server.slot import Answerable
+from coordinator.server.slot import Awaiting, Slot
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest
@@ -75,7 +75,7 @@ class GroupRouter:
         response, partition = self.ask(request, context)
         if partition is not None:
             slot = connection.open_slot(route, correlation_id, parks=self.runtime.was_parked)
-            slot.dropped = self.wait(partition, context, slot, request)
+            self.wait_in(slot, partition, context, request)
         return response
 
     # For those who ask several partitions
@@ -98,11 +98,14 @@ class GroupRouter:
         response = self.runtime.ask(partition, request, context, self.turn.now)
         return response, (partition if response is None else None)
 
-    def wait(
-        self, partition: OffsetsPartition, context: Context, target: Answerable, request: object
-    ) -> Callable[[], None]:
+    def wait_in(self, slot: Slot, partition: OffsetsPartition, context: Context, request: object) -> None:
+        """Enters a slot that is to get the answer that `ask` did not give."""
+        slot.request, slot.registry, slot.waiter = request, partition.waiting, context.waiter
+        partition.waiting[context.waiter] = slot
+
+    def wait(self, partition: OffsetsPartition, context: Context, who: Awaiting) -> Callable[[], None]:
         """Enters who is to get the answer that `ask` did not give; gives what takes the entry back."""
-        partition.waiting[context.waiter] = Waiting(target, request, context.api_version)
+        partition.waiting[context.waiter] = who
         return partial(partition.forget, context.waiter)
 
     def refusal(self, partition: OffsetsPartition, request: Any, api_version: int) -> Any:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from coordinator.server.slot import Answerable, Slot
+from coordinator.server.slot import Awaiting, Slot
 
 Combine = Callable[[list[object]], object]
 
@@ -26,11 +26,11 @@ class Merge:
         """A part that came at once."""
         self._parts.append(response)
 
-    def expect(self) -> Answerable:
-        """A part that comes later; who is to be given it."""
+    def expect(self, request: object, api_version: int) -> Awaiting:
+        """A part that comes later; who is to be given it. In: what was asked for it."""
         self._parts.append(None)
         self._missing += 1
-        return _Part(self, len(self._parts) - 1)
+        return _Part(self, len(self._parts) - 1, request, api_version)
 
     def fill_part(self, number: int, response: object) -> None:
         """A part that came later."""
@@ -56,11 +56,13 @@ class Merge:
 
 
 class _Part:
-    __slots__ = ("_merge", "_number")
+    __slots__ = ("_merge", "_number", "api_version", "request")
 
-    def __init__(self, merge: Merge, number: int) -> None:
+    def __init__(self, merge: Merge, number: int, request: object, api_version: int) -> None:
         self._merge = merge
         self._number = number
+        self.request = request
+        self.api_version = api_version
 
     def fill(self, response: object) -> None:
         """Passes the part on."""

@@ -69,7 +69,8 @@ class OffsetFetchHandler:
             if waits_at is None:
                 merge.add(response)
             else:
-                merge.withdrawals.append(router.wait(waits_at, context, merge.expect(), fetch))
+                part = merge.expect(fetch, version)
+                merge.withdrawals.append(router.wait(waits_at, context, part))
         if merge.is_complete:
             return merge.response()
         merge.slot = connection.open_slot(route, correlation_id, parks=False)

@@ -5,12 +5,12 @@ Kafka's `KafkaApis.handleOffsetCommitRequest`, `handleOffsetFetchRequest`, `hand
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, cast
 
 from coordinator.server.connection import Connection
 from coordinator.server.handlers.groups import GroupRouter
 from coordinator.server.route import Route
-from coordinator.server.slot import Answerable, Slot
 from coordinator.topics.catalogue import Catalogue
 from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import (
@@ -29,19 +29,6 @@ from protocol.messages.offset_delete import (
 )
 
 TOPIC_IDS_SINCE: Final = 10
-
-
-class _Finishing:
-    """Takes the core's answer, finishes it, and fills the slot with that."""
-
-    __slots__ = ("_finish", "_slot")
-
-    def __init__(self, slot: Slot, finish: Callable[[object], object]) -> None:
-        self._slot = slot
-        self._finish = finish
-
-    def fill(self, response: object) -> None:
-        self._slot.fill(self._finish(response))
 
 
 class OffsetCommitHandler:
@@ -65,17 +52,14 @@ class OffsetCommitHandler:
         request.topics = known
         context = self._router.context(connection, route.version)
         response, partition = self._router.ask(request, context)
-        ids = {topic.name: topic.topic_id for topic in known}
-
-        def finish(answer: object) -> object:
-            return _finish_commit(cast("OffsetCommitResponse", answer), refused, ids if by_id else None)
-
-        is_plain = not refused and not by_id
+        finish: Callable[[object], object] | None = None
+        if refused or by_id:
+            finish = partial(_finish_commit, refused, {topic.name: topic.topic_id for topic in known}, by_id)
         if partition is None:
-            return response if is_plain else finish(response)
+            return response if finish is None else finish(response)
         slot = connection.open_slot(route, correlation_id, parks=self._router.runtime.was_parked)
-        target: Answerable = slot if is_plain else _Finishing(slot, finish)
-        slot.dropped = self._router.wait(partition, context, target, request)
+        slot.finish = finish
+        self._router.wait_in(slot, partition, context, request)
         return None
 
     def _sift(
@@ -116,17 +100,16 @@ class OffsetCommitHandler:
 
 
 def _finish_commit(
-    response: OffsetCommitResponse,
-    refused: list[OffsetCommitResponseTopic],
-    ids: dict[str, bytes] | None,
+    refused: list[OffsetCommitResponseTopic], ids: dict[str, bytes], by_id: bool, answer: object
 ) -> OffsetCommitResponse:
-    """The answer with what was refused here, and with ids for names where `ids` are given."""
-    if ids is not None:
+    """The groups' answer with what was refused here, and with ids for names where the client asked by id."""
+    response = cast("OffsetCommitResponse", answer)
+    if by_id:
         for topic in response.topics:
             topic.topic_id = ids[topic.name]
     topics: dict[object, OffsetCommitResponseTopic] = {}
     for topic in [*refused, *response.topics]:
-        key: object = topic.topic_id if ids is not None else topic.name
+        key: object = topic.topic_id if by_id else topic.name
         if key in topics:
             topics[key].partitions += topic.partitions
         else:
@@ -171,7 +154,8 @@ class OffsetDeleteHandler:
         if partition is None:
             return finish(response)
         slot = connection.open_slot(route, correlation_id, parks=self._router.runtime.was_parked)
-        slot.dropped = self._router.wait(partition, context, _Finishing(slot, finish), request)
+        slot.finish = finish
+        self._router.wait_in(slot, partition, context, request)
         return None
 
 
