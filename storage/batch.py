@@ -18,8 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from crc32c import crc32c
-
+from storage.checksum import crc32c
 from storage.compression import DEFAULT_LIMIT_BYTES, NONE, compress, decompress
 from storage.errors import CorruptBatch, UnsupportedMagic
 from storage.record import Record, decode_record_section, encode_records, encode_records_at

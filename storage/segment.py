@@ -14,8 +14,6 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from storage.batch import (
     CRC_FROM,
     HEADER_BYTES,
@@ -28,6 +26,7 @@ from storage.batch import (
     is_old_message,
     read_header,
 )
+from storage.checksum import crc32c
 from storage.errors import CorruptBatch, UnsupportedMagic
 from storage.files import File, Files
 from storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, OffsetIndex, TimeIndex

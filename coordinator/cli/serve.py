@@ -1,5 +1,6 @@
 """`groupd serve`: the daemon."""
 
+import gc
 import os
 import sys
 
@@ -113,6 +114,8 @@ def _read(path: str) -> str:
 
 
 def _run(config: Config, settings: Settings, topics: list[tuple[str, int]], log_level: str) -> int:
+    # Nothing that a start makes is garbage; the server switches the collector on when everything is loaded.
+    gc.disable()
     from coordinator.config.listeners import parse_listeners
     from coordinator.daemon import run_daemon
     from coordinator.server.logger import start_log

@@ -277,9 +277,9 @@ class Server:
         failed = self.runtime.failed()
         if failed:
             _LOG.error("%d partitions of %s could not be read", len(failed), CONSUMER_OFFSETS)
-        # What was loaded stays: the garbage collector need not look at it again.
-        gc.collect()
+        # What was loaded stays: the garbage collector, which the start had switched off, need not look at it.
         gc.freeze()
+        gc.enable()
         self.ready.set()
 
     # What happens
