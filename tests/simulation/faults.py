@@ -23,6 +23,7 @@ class Faults:
         self.clients: list[Client] = []
         self._born = 0
         self._stopped = False
+        self.last_loss_ms = 0
         self._rate_ms = world.random.choice([300, 1_000, 4_000])
         self._menu: list[Callable[[], None]] = world.random.sample(self._all(), k=world.random.randint(4, 10))
         for _ in range(world.random.randint(1, 4)):
@@ -32,6 +33,7 @@ class Faults:
     def stop(self) -> None:
         """From now on nothing goes wrong."""
         self._stopped = True
+        self.last_loss_ms = self.world.now_ms
         self.weather.breaks = self.weather.repeats = 0.0
         self.weather.delay_ms = (0, 5)
         self.shell.sync_ms = (0, 5)
@@ -60,6 +62,8 @@ class Faults:
             self._kill,
             self._close,
             self._restart_static,
+            self._restart_static,
+            self._start_again_too_early,
             self._change_subscription,
         ]
 
@@ -99,7 +103,7 @@ class Faults:
             return
         random = self.world.random
         versions = random.choice([OLD, MIDDLE, NEW, NEW])
-        static = versions is not OLD and random.random() < 0.4
+        static = versions is not OLD and random.random() < 0.6
         self._born += 1
         self._start(
             Settings(
@@ -122,6 +126,7 @@ class Faults:
     def _ended(self, client: Client) -> None:
         """A client that gave up is started again a while later, as a supervisor does. Not when it is to become
         quiet: those who do not fit into a group would knock for ever."""
+        self.last_loss_ms = self.world.now_ms
         settings = replace(client.settings)
         self.world.after(1_000, lambda: self._restart(settings))
 
@@ -139,12 +144,19 @@ class Faults:
             self.world.random.choice(self.alive()).leave()
 
     def _restart_static(self) -> None:
-        static = [client for client in self.alive() if client.settings.group_instance_id is not None]
-        if static:
-            client = self.world.random.choice(static)
+        if self._static():
+            client = self.world.random.choice(self._static())
             client.vanish()
             settings = replace(client.settings)
             self.world.after(self.world.random.randint(0, 8_000), lambda: self._restart(settings))
+
+    def _start_again_too_early(self) -> None:
+        """A second process with the instance id of one that still runs: the first one is fenced."""
+        if self._static() and len(self.alive()) < MOST_CLIENTS:
+            self._start(replace(self.world.random.choice(self._static()).settings))
+
+    def _static(self) -> list[Client]:
+        return [client for client in self.alive() if client.settings.group_instance_id is not None]
 
     def _change_subscription(self) -> None:
         """Not of static members: one that restarts with another subscription before the group heard of it is

@@ -71,9 +71,12 @@ class Simulation:
         """Nothing goes wrong any more: every group settles, and nobody is left waiting."""
         self.faults.stop()
         self.admin.alive = False
-        # The dead are noticed within a session; a rebalance under way, and the one that this causes, end
-        # within their timeout.
-        self._pass(LONGEST_SESSION_MS + 2 * LONGEST_REBALANCE_MS + SLACK_MS)
+        # From the last loss of a client on: a rebalance under way ends within its timeout, the lost one is
+        # noticed within a session (a silent static member's begins anew with the generation), and so does
+        # the rebalance that this causes.
+        bound_ms = LONGEST_SESSION_MS + 2 * LONGEST_REBALANCE_MS + SLACK_MS
+        while self.world.now_ms < self.faults.last_loss_ms + bound_ms:
+            self._pass(self.faults.last_loss_ms + bound_ms - self.world.now_ms)
         self.simple.alive = False
         for client in self.faults.alive():
             client.fetch()
