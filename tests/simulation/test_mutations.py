@@ -18,7 +18,6 @@ from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_fetch import OffsetFetchResponseGroup
 from protocol.messages.sync_group import SyncGroupResponse
-from protocol.records import GroupMetadataKey
 from tests.simulation.run import Failed, Simulation
 from tests.simulation.shell import Shell
 
@@ -127,10 +126,10 @@ class NeverExpiresMembers(Mutant):
 
 
 class LoadsOtherwise(Mutant):
-    """Tombstones of groups are passed over on load."""
+    """Tombstones are passed over on load."""
 
     def replay(self, record: Record) -> None:
-        if record.value is not None or not isinstance(record.key, GroupMetadataKey):
+        if record.value is not None:
             super().replay(record)
 
 
