@@ -23,12 +23,15 @@ NO_LOW_WATERMARK: Final = -1
 def answer_delete_records(
     catalogue: Catalogue, request: DeleteRecordsRequest
 ) -> tuple[DeleteRecordsResponse, list[HostedPartition]]:
-    """The response, each partition on its own, and the partitions whose log starts elsewhere now."""
+    """The response, each partition on its own, and the partitions whose log starts elsewhere now.
+
+    As in Kafka a topic without partitions is not answered, and of a partition that comes twice the last counts.
+    """
     moved = []
     topics = []
     for topic in request.topics:
         result = DeleteRecordsTopicResult(name=topic.name, partitions=[])
-        for wanted in topic.partitions:
+        for wanted in {asked.partition_index: asked for asked in topic.partitions}.values():
             answer = DeleteRecordsPartitionResult(
                 partition_index=wanted.partition_index,
                 low_watermark=NO_LOW_WATERMARK,
@@ -41,7 +44,8 @@ def answer_delete_records(
             except Refusal as error:
                 answer.error_code = error.code
             result.partitions.append(answer)
-        topics.append(result)
+        if result.partitions:
+            topics.append(result)
     return DeleteRecordsResponse(topics=topics), moved
 
 

@@ -99,11 +99,10 @@ class Fetcher:
             topic = self._catalogue.get_by_id(target.topic_id)
             if topic is not None:
                 target.name = topic.name
-            elif target.name is None:
-                return ErrorCode.UNKNOWN_TOPIC_ID
-            elif self._catalogue.get(target.name) is not None:
+            elif target.name is not None and self._catalogue.get(target.name) is not None:
                 return ErrorCode.INCONSISTENT_TOPIC_ID
-        assert target.name is not None
+        if target.name is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
         partition = self._catalogue.partition(target.name, target.partition)
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition is None else partition
 

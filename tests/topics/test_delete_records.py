@@ -71,3 +71,15 @@ def test_refusals(filled: Broker) -> None:
     assert delete(filled, 0, partition=3) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
     assert delete(filled, 0, topic="compacted") == (ErrorCode.POLICY_VIOLATION, -1)
     assert delete(filled, 0, topic="__transaction_state") == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
+
+
+def test_a_partition_is_answered_once_and_a_topic_without_partitions_not_at_all(filled: Broker) -> None:
+    wanted = [DeleteRecordsPartition(partition_index=0, offset=offset) for offset in (3, 2)]
+    topics = [
+        DeleteRecordsTopic(name="orders", partitions=wanted),
+        DeleteRecordsTopic(name="orders", partitions=[]),
+    ]
+    response = filled.ask(DeleteRecordsRequest(topics=topics, timeout_ms=1000), DeleteRecordsResponse)
+    ((answer,),) = (topic.partitions for topic in response.topics)
+    assert (answer.error_code, answer.low_watermark) == (ErrorCode.NONE, 2)
+    assert start(filled) == 2

@@ -93,9 +93,10 @@ def test_partitions_that_do_not_exist(filled: Broker) -> None:
     found = fetch(filled, fetch_request({("gone", 0): 0, ("orders", 7): 0}))
     assert {data.error_code for data in found.values()} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     request = fetch_request({("", 0): 0})
-    request.topics[0].topic_id = b"x" * 16
-    response = filled.ask(request, FetchResponse)
-    assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    for unknown in (b"x" * 16, bytes(16)):
+        request.topics[0].topic_id = unknown
+        response = filled.ask(request, FetchResponse)
+        assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
 @pytest.mark.parametrize(
