@@ -10,7 +10,7 @@ from typing import Any
 
 from protocol.malformed import Malformed
 from protocol.minimal_size import minimal_size
-from protocol.primitives import read_uvarint, skip_tagged_fields
+from protocol.primitives import MAX_STRING_BYTES, read_uvarint, skip_tagged_fields
 from protocol.schema import FieldLayout, FieldType, field_defaults, layout
 from protocol.source import FixedRun, Source
 
@@ -128,11 +128,15 @@ class DecoderSource:
                 self._slice(variable, length, field_type)
 
     def _slice(self, variable: str, length: str, field_type: FieldType) -> None:
+        is_string = field_type.kind.name == "string"
+        if is_string and self._flexible:
+            with self._source.block(f"if {length} > {MAX_STRING_BYTES}:"):
+                self._source.line(f'raise Malformed(f"{variable} has {{{length}}} bytes")')
         end = self._source.variable("end")
         self._source.line(f"{end} = p + {length}")
         with self._source.block(f"if {end} > n:"):
             self._source.line(f'raise Malformed(f"{variable} ends {{{end} - n}} bytes past the end")')
-        decode = ".decode()" if field_type.kind.name == "string" else ""
+        decode = ".decode()" if is_string else ""
         self._source.line(f"{variable} = data[p:{end}]{decode}")
         self._source.line(f"p = {end}")
 

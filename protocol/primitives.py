@@ -6,6 +6,10 @@ from protocol.malformed import Malformed
 
 MAX_UVARINT_BYTES: Final = 5
 
+MAX_STRING_BYTES: Final = 0x7FFF
+"""The longest string, whatever the encoding of its length could hold: Kafka closes the connection over a
+longer one, and records could not keep it."""
+
 
 def read_uvarint(data: bytes, position: int) -> tuple[int, int]:
     """An unsigned varint (LEB128, at most 32 bits) at `position`: its value and the position after it.

@@ -39,7 +39,7 @@ from construct import (
 from construct import Bytes as RawBytes
 
 from protocol.malformed import Malformed
-from protocol.primitives import MAX_UVARINT_BYTES
+from protocol.primitives import MAX_STRING_BYTES, MAX_UVARINT_BYTES
 from protocol.schema import FieldLayout, FieldType, layout, message_info
 
 T = TypeVar("T")
@@ -103,14 +103,13 @@ def _optional(
 
 
 def _length(kind: str, flexible: bool) -> Construct:
-    if flexible:
-        return _COMPACT_LENGTH
-
     def check(length: int, _: Any) -> int:
-        if length < -1:
+        if length < -1 or (kind == "string" and length > MAX_STRING_BYTES):
             raise Malformed(f"a length of {length}")
         return length
 
+    if flexible:
+        return ExprAdapter(_COMPACT_LENGTH, check, lambda length, _: length)
     return ExprAdapter(Int16sb if kind == "string" else Int32sb, check, lambda length, _: length)
 
 

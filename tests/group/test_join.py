@@ -196,3 +196,12 @@ def test_another_protocol_type_is_taken_by_a_group_that_is_empty() -> None:
     ask = coordinator.join(version=7, instance="w", protocol_type="connect", protocols=[("eager", b"")])
     coordinator.advance(3_000)
     assert (ask.joined.protocol_type, ask.joined.protocol_name) == ("connect", "eager")
+
+
+def test_a_client_id_that_leaves_no_room_for_the_rest_of_a_member_id_is_refused() -> None:
+    coordinator = Coordinator()
+    for version in (3, 9):
+        response = coordinator.join(client_id="c" * 32_767, version=version).joined
+        assert (response.error_code, response.member_id) == (ErrorCode.UNKNOWN_SERVER_ERROR, "")
+    assert coordinator.join(instance="i" * 32_767).error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert coordinator.describe().members == []

@@ -68,6 +68,11 @@ REFUSED = {
     "a null compact string where it may not be null": (HeartbeatRequest, 4, "00 00000001 026d 00 00"),
     "a string length below null": (HeartbeatRequest, 3, "0001 67 00000001 0001 6d fffe"),
     "a string longer than the data": (HeartbeatRequest, 0, "7fff 67 00000001 0001 6d"),
+    "a compact string of more than 32,767 bytes": (
+        HeartbeatRequest,
+        4,
+        "818002" + 32_768 * "67" + "00000001 026d 00 00",
+    ),
     "invalid UTF-8": (HeartbeatRequest, 0, "0001 ff 00000001 0001 6d"),
     "an encoded surrogate, which UTF-8 does not have": (HeartbeatRequest, 0, "0003 eda080 00000001 0001 6d"),
     "bytes longer than the data": (SyncGroupRequest, 0, "0001 67 00000001 0001 6d 00000001 0001 6d 7fffffff"),

@@ -26,6 +26,7 @@ from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING
 from coordinator.group.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest
+from protocol.primitives import MAX_STRING_BYTES
 
 REQUIRES_MEMBER_ID_VERSION: Final = 4
 
@@ -101,6 +102,10 @@ def _join_unknown(groups: Groups, group: ClassicGroup, join: Join, turn: Turn) -
     instance_id = request.group_instance_id
     prefix = context.client_id if instance_id is None else instance_id
     member_id = f"{prefix}-{context.new_member_uuid}"
+    if len(member_id.encode()) > MAX_STRING_BYTES:
+        # Neither an answer nor a record could hold it; Kafka finds out when it writes the answer.
+        join.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, turn, member_id="", state=group.state.value)
+        return
     if instance_id is not None and instance_id in group.static_members:
         replace_static_member(groups, group, join, member_id, turn)
     elif instance_id is not None or context.api_version < REQUIRES_MEMBER_ID_VERSION:
