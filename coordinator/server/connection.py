@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, cast
 from coordinator.server import clock
 from coordinator.server.peer import peer_address, peer_name
 from coordinator.server.route import Route
-from coordinator.server.slot import NO_ANSWER, Slot
+from coordinator.server.slot import GOODBYE, NO_ANSWER, Slot
 from protocol.malformed import Malformed
 from protocol.primitives import read_uvarint, skip_tagged_fields
 
@@ -233,10 +233,13 @@ class Connection(asyncio.Protocol):
                     _count(counted, count, started_ns)
                     counted, count = route, 0
                 count += 1
-                if self._slots:
+                if self._slots and response is not GOODBYE:
                     self._queue(route, response, correlation_id)
                     if self._is_held:
                         break
+                elif response is GOODBYE:
+                    self._is_closing = True
+                    break
                 elif response is not NO_ANSWER:
                     route.write(response, correlation_id, out)
                     if len(out) > WRITE_BYTES:
@@ -252,11 +255,15 @@ class Connection(asyncio.Protocol):
         if out:
             self._write(out)
         _count(counted, count, started_ns)
-        if position < end and not self._is_closing:
-            self._keep(data, position)
+        self._keep(data, position)
 
     def _keep(self, data: bytes, position: int) -> None:
         """Keeps what is left over, and looks how long the request is that begins there."""
+        if self._is_closing:
+            self.close()
+            return
+        if position == len(data):
+            return
         self._pending = bytearray(data[position:])
         if len(self._pending) >= _SIZE.size:
             (size,) = _SIZE.unpack_from(self._pending)
@@ -333,6 +340,8 @@ class Connection(asyncio.Protocol):
         data = bytearray()
         if response is not NO_ANSWER and not self._is_closing:
             try:
+                if slot.finish is not None:
+                    response = slot.finish(response)
                 slot.route.write(response, slot.correlation_id, data)
             except Exception as problem:  # noqa: BLE001 - whoever answers many must get on to the others
                 self._acceptor.handler_failed(self, problem)

@@ -41,7 +41,7 @@ class Dispatcher:
     def refuse_version(self, key_version: int, correlation_id: int) -> bytes | bytearray:
         """The answer to a version that is not served. Raises Malformed where there is none but goodbye."""
         key, version = _split(key_version)
-        if key == ApiKey.API_VERSIONS and version >= 0:
+        if key == ApiKey.API_VERSIONS:
             return refuse_api_versions(correlation_id)
         api = APIS.get(key)
         if api is None:

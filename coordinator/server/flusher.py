@@ -5,13 +5,17 @@ that a busy server syncs in larger bunches instead of more often.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Final
 
 from coordinator.server import clock
 from storage.errors import StorageError
 from storage.log import PartitionLog
 from storage.syncer import Syncer, SyncResult
+
+_LOG: Final = logging.getLogger("Flusher")
 
 Synced = Callable[[PartitionLog, StorageError | None], None]
 
@@ -60,7 +64,10 @@ class Flusher:
         for log in logs:
             error = result.failed.get(log)
             for synced in self.on_synced:
-                synced(log, error)
+                try:
+                    synced(log, error)
+                except Exception as problem:  # noqa: BLE001 - the other logs' waiters get their answers all the same
+                    _LOG.error("After syncing %s", log.directory, exc_info=problem)
 
     async def drain(self) -> None:
         """Waits until nothing is being synced and nothing wanted."""

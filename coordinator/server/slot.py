@@ -19,6 +19,9 @@ class Silence:
 NO_ANSWER: Final = Silence()
 """A request that is answered with nothing at all (Produce with acks 0)."""
 
+GOODBYE: Final = Silence()
+"""The connection is closed instead of an answer."""
+
 
 class Answerable(Protocol):
     """Whatever takes one answer."""
@@ -82,8 +85,8 @@ class Slot:
         return self.route.version
 
     def fill(self, response: object) -> None:
-        """Gives the slot its answer, once; nothing happens when its connection is gone."""
-        self.connection.fill(self, response if self.finish is None else self.finish(response))
+        """Gives the slot its answer, once; nothing happens when its connection is gone. Never raises."""
+        self.connection.fill(self, response)
 
     def drop(self) -> None:
         """The connection is lost: nobody waits here any more."""

@@ -62,8 +62,9 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     data = tmp_path_factory.mktemp("data")
     daemon = Daemon(*FREE, "--data-dir", str(data), "--topic", "orders:2")
     yield daemon
-    if daemon.process.poll() is None:
-        daemon.stop()
+    code, out, err = daemon.stop()
+    assert (code, out) == (0, "")
+    assert "Traceback" not in err
 
 
 def test_the_ready_line_has_bound_addresses_and_an_absolute_directory(daemon: Daemon) -> None:

@@ -78,8 +78,10 @@ async def test_a_client_of_another_cluster_is_told_to_look_again(server: Server,
     own = server.directory.meta.cluster_id
     assert (await client.call(request(None, -1), 5)).error_code == ErrorCode.NONE
     assert (await client.call(request(own, 1), 5)).error_code == ErrorCode.NONE
-    assert (await client.call(request("another", -1), 5)).error_code == ErrorCode.REBOOTSTRAP_REQUIRED
+    assert (await client.call(request("another", 1), 5)).error_code == ErrorCode.REBOOTSTRAP_REQUIRED
     assert (await client.call(request(own, 2), 5)).error_code == ErrorCode.REBOOTSTRAP_REQUIRED
+    assert (await client.call(request(own, -1), 5)).error_code == ErrorCode.INVALID_REQUEST
+    assert (await client.call(request(None, 1), 5)).error_code == ErrorCode.INVALID_REQUEST
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.FIND_COORDINATOR))

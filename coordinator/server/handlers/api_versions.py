@@ -12,6 +12,7 @@ from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVe
 
 _NAMES_SOFTWARE_SINCE: Final = 3
 _NAMES_BROKER_SINCE: Final = 5
+_NO_NODE: Final = -1
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -34,19 +35,21 @@ class ApiVersionsHandler:
     def handle(
         self, request: ApiVersionsRequest, connection: Connection, route: Route, correlation_id: int
     ) -> ApiVersionsResponse:
-        """The whole table; an error for a client that cannot name itself, or means another cluster or node."""
+        """The whole table; an error for a client that cannot name itself, names a cluster or a node but not both
+        (KIP-1242), or means others than these."""
         if route.version >= _NAMES_SOFTWARE_SINCE and not (
             _SOFTWARE.fullmatch(request.client_software_name)
             and _SOFTWARE.fullmatch(request.client_software_version)
         ):
             return self._invalid
-        if route.version >= _NAMES_BROKER_SINCE and not self._is_meant(request, connection):
-            return self._other_cluster
-        return self._response
-
-    def _is_meant(self, request: ApiVersionsRequest, connection: Connection) -> bool:
-        same_cluster = request.cluster_id is None or request.cluster_id == self._cluster_id
-        return same_cluster and request.node_id in (-1, connection.node.node_id)
+        if route.version < _NAMES_BROKER_SINCE or (
+            request.cluster_id is None and request.node_id == _NO_NODE
+        ):
+            return self._response
+        if request.cluster_id is None or request.node_id == _NO_NODE:
+            return self._invalid
+        is_meant = (request.cluster_id, request.node_id) == (self._cluster_id, connection.node.node_id)
+        return self._response if is_meant else self._other_cluster
 
 
 def refuse_api_versions(correlation_id: int) -> bytes | bytearray:

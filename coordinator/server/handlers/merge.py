@@ -1,6 +1,7 @@
 """One answer from several: a request that was split over partitions is answered when all of them have answered."""
 
 from collections.abc import Callable
+from typing import cast
 
 from coordinator.server.slot import Awaiting, Slot
 
@@ -38,7 +39,8 @@ class Merge:
         self._parts[number] = response
         self._missing -= 1
         if not self._missing and self.slot is not None:
-            self.slot.fill(self._combine(self._parts))
+            self.slot.finish = cast("Callable[[object], object]", self._combine)
+            self.slot.fill(self._parts)
 
     @property
     def is_complete(self) -> bool:

@@ -10,7 +10,7 @@ from coordinator.server import clock
 from coordinator.server.connection import Connection
 from coordinator.server.flusher import Flusher
 from coordinator.server.route import Route
-from coordinator.server.slot import NO_ANSWER, Slot
+from coordinator.server.slot import GOODBYE, NO_ANSWER, Slot
 from coordinator.topics.answer import (
     CLOSE_CONNECTION,
     NO_RESPONSE,
@@ -96,8 +96,7 @@ class TopicsHandler:
         if response is NO_RESPONSE:
             response = NO_ANSWER
         elif response is CLOSE_CONNECTION:
-            connection.close()
-            return NO_ANSWER
+            return GOODBYE
         return self._when_durable(answer, response, connection, route, correlation_id)
 
     def _when_durable(

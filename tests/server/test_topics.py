@@ -1,0 +1,123 @@
+"""Topic requests through the server: silence, long polls, syncing, and a disk that fails."""
+
+import asyncio
+import errno
+from pathlib import Path
+
+import pytest
+
+from protocol.errors import ErrorCode
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from protocol.messages.list_groups import ListGroupsRequest
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from storage.batch import encode_batch
+from storage.record import Record
+from tests.server.harness import Client, serving, settings, start
+from tests.storage.faulty_files import FaultyFiles
+
+VERSION = 7
+
+
+def produce(value: bytes, *, acks: int = -1, topic: str = "orders") -> ProduceRequest:
+    part = PartitionProduceData(index=0, records=encode_batch([Record(-1, 1_700_000_000_000, None, value)]))
+    data = [TopicProduceData(name=topic, partition_data=[part])]
+    return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=data)
+
+
+def fetch(offset: int, *, max_wait_ms: int = 10_000) -> FetchRequest:
+    part = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=100_000)
+    return FetchRequest(
+        max_wait_ms=max_wait_ms, min_bytes=1, topics=[FetchTopic(topic="orders", partitions=[part])]
+    )
+
+
+@pytest.mark.parametrize("flush", ["os", "interval", "always"])
+async def test_a_parked_fetch_is_woken_by_a_record(tmp_path: Path, flush: str) -> None:
+    async with (
+        serving(tmp_path, {"log.flush": flush}) as server,
+        Client(server) as reader,
+        Client(server) as writer,
+    ):
+        reader.send(fetch(0), 11)
+        answer = await writer.call(produce(b"hello"), VERSION)
+        part = answer.responses[0].partition_responses[0]
+        assert (part.error_code, part.base_offset) == (ErrorCode.NONE, 0)
+        records = (await reader.receive()).responses[0].partitions[0].records
+        assert b"hello" in records
+
+
+async def test_a_parked_fetch_ends_when_its_time_is_up(tmp_path: Path) -> None:
+    async with serving(tmp_path) as server, Client(server) as first, Client(server) as second:
+        second.send(fetch(0, max_wait_ms=60), 11)
+        first.send(fetch(0, max_wait_ms=20), 11)
+        assert not (await first.receive()).responses[0].partitions[0].records
+        assert not (await second.receive()).responses[0].partitions[0].records
+
+
+async def test_a_reader_that_vanishes_while_parked_leaves_nothing_behind(tmp_path: Path) -> None:
+    async with serving(tmp_path) as server, Client(server) as writer:
+        async with Client(server) as reader:
+            reader.send(fetch(0, max_wait_ms=60_000), 11)
+            while not len(server.data_plane.parked):
+                await writer.call(ListGroupsRequest(), 0)
+            reader.writer.transport.abort()
+        while len(server.data_plane.parked):
+            await writer.call(ListGroupsRequest(), 0)
+        answer = await writer.call(produce(b"x"), VERSION)
+        assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+
+
+async def test_acks_0_is_answered_with_nothing(tmp_path: Path) -> None:
+    async with serving(tmp_path) as server, Client(server) as client:
+        frame = client.frame(produce(b"quiet", acks=0), VERSION)
+        client._sent.clear()
+        client.writer.write(frame)
+        answer = await client.call(fetch(0), 11)
+        assert b"quiet" in answer.responses[0].partitions[0].records
+
+
+async def test_acks_0_and_an_error_close_the_connection_after_the_earlier_answers(tmp_path: Path) -> None:
+    async with serving(tmp_path, {"auto.create.topics.enable": "false"}) as server, Client(server) as client:
+        frame = client.frame(ListGroupsRequest(), 0)
+        bad = client.frame(produce(b"x", acks=0, topic="nowhere"), VERSION)
+        client.writer.write(frame + bad + client.frame(ListGroupsRequest(), 0))
+        assert (await client.receive()).error_code == ErrorCode.NONE
+        assert await client.closed()
+
+
+async def test_a_record_that_may_be_lost_is_not_acknowledged() -> None:
+    files = FaultyFiles()
+    properties = {"log.flush": "always", "offsets.topic.num.partitions": "1"}
+    server = await start(settings("/data", properties, topics=[("orders", 1)], files=files))
+    async with Client(server) as client:
+        good = await client.call(produce(b"good"), VERSION)
+        assert good.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+        files.fail("fdatasync", error=errno.EIO)
+        bad = await client.call(produce(b"bad"), VERSION)
+        assert bad.responses[0].partition_responses[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert (await client.call(ListGroupsRequest(), 0)).error_code == ErrorCode.NONE
+        error = ErrorCode.KAFKA_STORAGE_ERROR
+        while error != ErrorCode.NONE:
+            again = await client.call(produce(b"again"), VERSION)
+            error = again.responses[0].partition_responses[0].error_code
+            await asyncio.sleep(0)
+        survivor = files.crash()
+    server.abandon()
+    settings_again = settings("/data", properties, files=survivor)
+    server = await start(settings_again)
+    async with Client(server) as client:
+        records = (await client.call(fetch(0), 11)).responses[0].partitions[0].records
+        assert b"good" in records
+        assert b"again" in records
+    await server.close()
+
+
+async def test_topics_are_there_after_a_restart(tmp_path: Path) -> None:
+    topic = CreatableTopic(name="made", num_partitions=2, replication_factor=1, assignments=[], configs=[])
+    async with serving(tmp_path) as server, Client(server) as client:
+        created = await client.call(CreateTopicsRequest(topics=[topic], timeout_ms=1000), 7)
+        assert created.topics[0].error_code == ErrorCode.NONE
+    async with serving(tmp_path) as server, Client(server) as client:
+        again = await client.call(CreateTopicsRequest(topics=[topic], timeout_ms=1000), 7)
+        assert again.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
