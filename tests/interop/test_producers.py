@@ -59,6 +59,7 @@ def test_transactional_producer(broker: Broker, board: Board, topic: str, driver
         return
     errors = producer.of("error")
     assert errors, producer.report()
+    assert errors[0]["fatal"], producer.report()
     assert not producer.of("produced"), producer.report()
     took_s = errors[0]["at"] - producer.of("ready")[0]["at"]
     assert took_s < 10, producer.report()

@@ -2,6 +2,7 @@
 
 import argparse
 
+import confluent_kafka
 from confluent_kafka import (
     Consumer,
     KafkaError,
@@ -9,7 +10,6 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
     libversion,
-    version,
 )
 
 from tests.interop.clients.conversation import Commands, Partition, emit, pairs, parse_options
@@ -146,7 +146,11 @@ def produce(options: argparse.Namespace) -> None:
 def main() -> None:
     """Run as the options say."""
     options = parse_options()
-    emit("ready", client="confluent-kafka", version=f"{version()[0]} (librdkafka {libversion()[0]})")
+    emit(
+        "ready",
+        client="confluent-kafka",
+        version=f"{confluent_kafka.__version__} (librdkafka {libversion()[0]})",
+    )
     if options.mode == "produce":
         produce(options)
     else:
