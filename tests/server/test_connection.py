@@ -54,7 +54,6 @@ HOSTILE = {
     "negative key": framed(header(-1, 0)),
     "unknown version": framed(header(ApiKey.METADATA, 99)),
     "negative version": framed(header(ApiKey.METADATA, -1)),
-    "negative version of ApiVersions": framed(header(ApiKey.API_VERSIONS, -1)),
     "client id past the end": framed(header(ApiKey.LIST_GROUPS, 0, b"\0\x50c")),
     "client id of negative length": framed(header(ApiKey.LIST_GROUPS, 0, b"\xff\xf0")),
     "client id that is not UTF-8": framed(header(ApiKey.LIST_GROUPS, 0, b"\0\2\xff\xfe")),
