@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from coordinator.server import clock
 from coordinator.server.peer import peer_address, peer_name
-from coordinator.server.route import Route
+from coordinator.server.route import HeartbeatRoute, Route
 from coordinator.server.slot import GOODBYE, NO_ANSWER, Slot
 from protocol.malformed import Malformed
 from protocol.primitives import read_uvarint, skip_tagged_fields
@@ -50,6 +50,7 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_acceptor",
         "_beat",
+        "_beat_head",
         "_beat_key_version",
         "_beat_route",
         "_beat_tail",
@@ -89,9 +90,9 @@ class Connection(asyncio.Protocol):
         self._is_write_paused = False
         self._client_id_bytes = b""
         self._beat_key_version = -1
-        self._beat_tail = b""
+        self._beat_head = self._beat_tail = b""
         self._beat: object = None
-        self._beat_route: Route | None = None
+        self._beat_route: HeartbeatRoute | None = None
         self.client_id = ""
         self.client_host = "/"
         self.peer = "an unknown peer"
@@ -141,7 +142,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes from the client, any number of them."""
-        self.last_received_ns = clock.monotonic_ns()
+        self.last_received_ns = started_ns = clock.monotonic_ns()
         if self._pending:
             pending = self._pending
             pending += data
@@ -152,8 +153,23 @@ class Connection(asyncio.Protocol):
                 self._work()
         elif self._is_held:
             self._pending += data
+        elif data[12:] == self._beat_tail and data[:8] == self._beat_head and not self._slots:
+            self._answer_beat(data[8:12], started_ns)
         else:
-            self._process(bytes(data), self.last_received_ns)
+            self._process(bytes(data), started_ns)
+
+    def _answer_beat(self, correlation_id: bytes, started_ns: int) -> None:
+        """The same heartbeat as before, alone: what a member sends for most of its life."""
+        acceptor, route = self._acceptor, self._beat_route
+        assert route is not None
+        acceptor.turn.advance(started_ns)
+        try:
+            answer = route.frame(route.handle(self._beat, self, route, 0), correlation_id)
+        except Exception as problem:  # noqa: BLE001 - whatever a request causes costs this connection only
+            self._give_up(problem, bytearray(), was_decoded=True)
+            return
+        self._write(answer)
+        route.counts.add(clock.monotonic_ns() - started_ns)
 
     # Processing
 
@@ -220,9 +236,9 @@ class Connection(asyncio.Protocol):
                         continue
                     body = self._body(frame, base + 14, length, is_flexible=route.is_flexible)
                     message = route.decode(frame, body)
-                    if route.repeats:
+                    if isinstance(route, HeartbeatRoute):
                         self._beat, self._beat_route, self._beat_key_version = message, route, key_version
-                        self._beat_tail = frame[base + 12 :]
+                        self._beat_head, self._beat_tail = frame[base : base + 8], frame[base + 12 :]
                 response = route.handle(message, self, route, correlation_id)
                 message = None
                 if response is None:
@@ -375,7 +391,7 @@ class Connection(asyncio.Protocol):
         if self._pending or not self._is_reading:
             self._work()
 
-    def _write(self, data: bytearray) -> None:
+    def _write(self, data: bytes | bytearray) -> None:
         transport = self._transport
         if data and transport is not None and not transport.is_closing():
             transport.write(data)

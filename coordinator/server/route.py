@@ -5,7 +5,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
-from protocol.apis import Api, ApiKey
+from protocol.apis import Api
 from protocol.codec import prefix_decoder, writer
 from protocol.framing import has_flexible_response_header
 
@@ -18,12 +18,15 @@ NO_ANSWER.
 """
 
 SIZE_AND_CORRELATION: Final = Struct(">ii")
+CORRELATION: Final = Struct(">i")
 
 LATENCY_BOUNDS_NS: Final = tuple(
     int(seconds * 1e9)
     for seconds in (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 30, 300)
 )
 """Upper bounds of the latency histogram's buckets, nanoseconds; one more bucket follows for what is above."""
+
+_FIRST_BOUND_NS: Final = LATENCY_BOUNDS_NS[0]
 
 
 class ApiCounts:
@@ -37,7 +40,10 @@ class ApiCounts:
 
     def add(self, latency_ns: int, count: int = 1) -> None:
         """Counts `count` answers that took `latency_ns` each."""
-        self.buckets[bisect_left(LATENCY_BOUNDS_NS, latency_ns)] += count
+        if latency_ns <= _FIRST_BOUND_NS:
+            self.buckets[0] += count
+        else:
+            self.buckets[bisect_left(LATENCY_BOUNDS_NS, latency_ns)] += count
         self.sum_ns += latency_ns * count
 
 
@@ -52,7 +58,6 @@ class Route:
         "decode",
         "handle",
         "is_flexible",
-        "repeats",
         "version",
     )
 
@@ -63,8 +68,6 @@ class Route:
         self.counts = counts
         self.is_flexible = version in api.flexible
         """Whether a tagged section ends the request header."""
-        self.repeats = api.key == ApiKey.HEARTBEAT
-        """Whether a client sends the same request again and again, but for the correlation id."""
         self.decode = prefix_decoder(api.request, version)
         self._header = bytes(9 if has_flexible_response_header(api, version) else 8)
         self._writers: Callable[[Any, bytearray], None] | None = None
@@ -87,14 +90,18 @@ class HeartbeatRoute(Route):
 
     def __init__(self, api: Api, version: int, handle: Handler, counts: ApiCounts) -> None:
         super().__init__(api, version, handle, counts)
-        self._answers: dict[int, tuple[int, bytes]] = {}
+        self._answers: dict[int, tuple[bytes, bytes]] = {}
 
-    def write(self, response: Any, correlation_id: int, out: bytearray) -> None:
-        """Appends the frame of a response, size included."""
+    def frame(self, response: Any, correlation_id: bytes) -> bytes:
+        """The frame of a response, size included; the correlation id as it came."""
         answer = self._answers.get(response.error_code)
         if answer is None:
             frame = bytearray()
-            super().write(response, correlation_id, frame)
-            answer = self._answers[response.error_code] = (len(frame) - 4, bytes(frame[8:]))
+            super().write(response, 0, frame)
+            answer = self._answers[response.error_code] = (bytes(frame[:4]), bytes(frame[8:]))
         size, body = answer
-        out += SIZE_AND_CORRELATION.pack(size, correlation_id) + body
+        return size + correlation_id + body
+
+    def write(self, response: Any, correlation_id: int, out: bytearray) -> None:
+        """Appends the frame of a response, size included."""
+        out += self.frame(response, CORRELATION.pack(correlation_id))

@@ -80,7 +80,8 @@ class GroupRuntime:
         self._open_log = open_log
         self._observe = observe
         self._by_log: dict[PartitionLog, OffsetsPartition] = {}
-        self._by_group: dict[str, OffsetsPartition] = {}
+        self.by_group: dict[str, OffsetsPartition] = {}
+        """The partitions of groups that were asked for; `partition_of` adds what is missing."""
         self._dirty: list[OffsetsPartition] = []
         self._timers = Timers(loop, self._fire)
         self._loading: list[Iterator[object]] = []
@@ -91,12 +92,12 @@ class GroupRuntime:
 
     def partition_of(self, group_id: str) -> OffsetsPartition:
         """The partition that holds a group."""
-        partition = self._by_group.get(group_id)
+        partition = self.by_group.get(group_id)
         if partition is None:
             partition = self.partitions[partition_for(group_id, len(self.partitions))]
-            if len(self._by_group) >= MAX_ROUTED_GROUPS:
-                self._by_group.clear()
-            self._by_group[group_id] = partition
+            if len(self.by_group) >= MAX_ROUTED_GROUPS:
+                self.by_group.clear()
+            self.by_group[group_id] = partition
         return partition
 
     def next_waiter(self) -> int:

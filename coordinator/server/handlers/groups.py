@@ -26,6 +26,7 @@ class GroupRouter:
         self.runtime = runtime
         self._config = config
         self.turn = turn
+        self._by_group = runtime.by_group
         # The core keeps nothing of it, so that heartbeats can share one.
         self._beat_context = Context(0, 0, "", "")
 
@@ -35,7 +36,8 @@ class GroupRouter:
         self, request: HeartbeatRequest, connection: Connection, route: Route, correlation_id: int
     ) -> object:
         """The hot path: nothing is made that the answer does not need."""
-        partition = self.runtime.partition_of(request.group_id)
+        group_id = request.group_id
+        partition = self._by_group.get(group_id) or self.runtime.partition_of(group_id)
         shard = partition.shard
         if shard is None:
             return self.refusal(partition, request, route.version)
