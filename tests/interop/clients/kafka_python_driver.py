@@ -68,6 +68,16 @@ def _commit(consumer: KafkaConsumer) -> None:
         emit("committed", offsets=[])
 
 
+def _join_without_time_limit(consumer: KafkaConsumer) -> None:
+    """Work around a fault of kafka-python 3.0.
+
+    When a poll runs out of time while its member joins, and the join completes before the next poll, that poll sees
+    no need to join, and nobody ever takes up the assignment: the member sends no heartbeat and waits for ever.
+    """
+    poll = consumer._coordinator.poll
+    consumer._coordinator.poll = lambda timeout_ms=None: poll()
+
+
 def consume(options: argparse.Namespace, commands: Commands) -> None:
     """Be a member of the group until told to leave."""
     consumer = KafkaConsumer(
@@ -84,6 +94,7 @@ def consume(options: argparse.Namespace, commands: Commands) -> None:
         fetch_max_wait_ms=100,
         reconnect_backoff_max_ms=500,
     )
+    _join_without_time_limit(consumer)
     listener = Listener(options.assignor == "cooperative-sticky")
     if options.pattern:
         consumer.subscribe(pattern=f"^{options.pattern}", listener=listener)
@@ -98,8 +109,7 @@ def consume(options: argparse.Namespace, commands: Commands) -> None:
         elif command and command[0] == "subscribe":
             consumer.subscribe(topics=command[1].split(","), listener=listener)
         try:
-            # Not shorter: a poll that runs out while its member joins can leave kafka-python 3.0 waiting for ever.
-            polled = consumer.poll(timeout_ms=500)
+            polled = consumer.poll(timeout_ms=50)
         except KafkaError as failure:
             _tell(failure)
             continue
