@@ -235,7 +235,7 @@ class PartitionLog:
     @property
     def is_dirty(self) -> bool:
         """Whether `begin_sync` would have anything to do."""
-        return bool(self._unsynced_directories or self._unsynced_segments())
+        return self.log_end_offset > 0 and bool(self._unsynced_directories or self._unsynced_segments())
 
     def _unsynced_segments(self) -> list[Segment]:
         """From the oldest. Below a synced segment all are synced, save that the active one may still be
@@ -257,6 +257,8 @@ class PartitionLog:
         """
         if self.failure is not None or self.is_closed:
             self._refuse()
+        if self.log_end_offset == 0:
+            return None  # nothing was ever written: a crash may as well forget the files
         unsynced = [(segment, segment.file) for segment in self._unsynced_segments()]
         if not unsynced and not self._unsynced_directories:
             return None

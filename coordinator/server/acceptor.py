@@ -19,6 +19,7 @@ from coordinator.topics.answer import Node
 
 _LOG = logging.getLogger("SocketServer")
 
+MAX_REASON = 400
 _WILDCARD_FALLBACK = "127.0.0.1"
 
 
@@ -167,7 +168,7 @@ class Acceptor:
     def refused(self, connection: Connection, reason: str) -> None:
         """A connection sent something that is no request, and is being closed."""
         self._connections.refused += 1
-        _LOG.warning("Closing connection from %s: %s", connection.peer, printable(reason))
+        _LOG.warning("Closing connection from %s: %s", connection.peer, printable(reason, MAX_REASON))
 
     def handler_failed(self, connection: Connection, problem: Exception) -> None:
         """Answering a request failed for a reason that is ours; the connection is being closed."""

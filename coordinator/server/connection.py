@@ -20,6 +20,7 @@ from coordinator.server import clock
 from coordinator.server.peer import peer_address, peer_name
 from coordinator.server.route import HeartbeatRoute, Route
 from coordinator.server.slot import GOODBYE, NO_ANSWER, Slot
+from protocol.apis import ApiKey
 from protocol.malformed import Malformed
 from protocol.primitives import read_uvarint, skip_tagged_fields
 
@@ -37,8 +38,12 @@ WRITE_BYTES: Final = 256 * 1024
 LINGER_S: Final = 5.0
 """How long a connection that is being closed may take to read its last answers."""
 
+MAX_PLAIN_REQUEST_BYTES: Final = 16 * 1024 * 1024
+"""The largest request that carries no records: decoding a larger one would keep everybody waiting."""
+
 _MIN_REQUEST_BYTES: Final = 10
-_SIZE: Final = Struct(">i")
+_SIZE_BYTES: Final = 4
+_START: Final = Struct(">ih")  # size, api key
 _HEADER: Final = Struct(
     ">iIih"
 )  # size, key and version as one number, correlation id, length of the client id
@@ -207,7 +212,7 @@ class Connection(asyncio.Protocol):
     def _process(self, data: bytes, started_ns: int) -> None:  # noqa: C901 - the hot path: no calls to share
         """Processes the requests in `data`; what is left over is kept. `started_ns`: now."""
         self._is_working = True
-        self._wanted = _SIZE.size
+        self._wanted = _START.size
         acceptor = self._acceptor
         acceptor.turn.advance(started_ns)
         routes, message, counted, count = acceptor.routes, None, None, 0
@@ -281,14 +286,18 @@ class Connection(asyncio.Protocol):
         if position == len(data):
             return
         self._pending = bytearray(data[position:])
-        if len(self._pending) >= _SIZE.size:
-            (size,) = _SIZE.unpack_from(self._pending)
+        if len(self._pending) < _START.size:
+            self._wanted = _START.size
+        else:
+            size, api_key = _START.unpack_from(self._pending)
             most = self._acceptor.max_request_bytes
+            if api_key != ApiKey.PRODUCE:
+                most = min(most, MAX_PLAIN_REQUEST_BYTES)
             if not _MIN_REQUEST_BYTES <= size <= most:
                 self._acceptor.refused(self, f"a request of {size} bytes (the limit is {most})")
                 self.close()
                 return
-            self._wanted = 4 + size
+            self._wanted = _SIZE_BYTES + size
         if self._is_held and len(self._pending) > HELD_INPUT_BYTES:
             self._stop_reading()
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from coordinator.group.events import Event, OffsetsCommitted
 from coordinator.server.offsets_partition import OffsetsPartition
-from coordinator.server.peer import printable
+from coordinator.server.peer import MAX_PRINTED, printable
 from coordinator.topics.answer import (
     ConfigChanged,
     PartitionFailed,
@@ -23,6 +23,9 @@ from coordinator.topics.answer import (
 
 _GROUPS: Final = logging.getLogger("GroupCoordinator")
 _TOPICS: Final = logging.getLogger("TopicManager")
+
+_MAX_REASON: Final = 1000  # it holds names, and what a client says in 255 characters
+_MAX_LISTED: Final = 20
 
 INFO, WARNING, ERROR = logging.INFO, logging.WARNING, logging.ERROR
 Values = Mapping[str, Any]
@@ -188,7 +191,7 @@ def event_line(event: Event) -> tuple[int, str] | None:
     found = LINES.get(name, (INFO, _anything))
     if found is None:
         return None
-    values = {entry.name: _text(getattr(event, entry.name)) for entry in fields(event)}
+    values = {entry.name: _text(getattr(event, entry.name), entry.name) for entry in fields(event)}
     level, template = found
     text = template if isinstance(template, str) else template({**values, "event": name})
     return level, text.format_map(values)
@@ -198,14 +201,15 @@ def _anything(values: Values) -> str:
     return str(values["event"]) + ": " + ", ".join(f"{name} {{{name}}}" for name in values if name != "event")
 
 
-def _text(value: Any) -> Any:
+def _text(value: Any, name: str) -> Any:
     """A value as a line shows it: text of clients on one line, errors by name, lists without brackets."""
     if isinstance(value, str):
-        return printable(str(value))
+        return printable(str(value), _MAX_REASON if name == "reason" else MAX_PRINTED)
     if isinstance(value, tuple):
-        return ", ".join(printable(str(part)) for part in value)
-    name = getattr(value, "name", None)
-    return name if isinstance(name, str) else value
+        listed = ", ".join(printable(str(part)) for part in value[:_MAX_LISTED])
+        return listed if len(value) <= _MAX_LISTED else f"{listed} and {len(value) - _MAX_LISTED} more"
+    word = getattr(value, "name", None)
+    return word if isinstance(word, str) else value
 
 
 def log_event(partition: OffsetsPartition, event: Event) -> None:

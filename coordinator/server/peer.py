@@ -1,5 +1,9 @@
 """The other end of a connection, and how text from there is printed."""
 
+from typing import Final
+
+MAX_PRINTED: Final = 200
+
 
 def peer_address(peername: object) -> str:
     """The numeric host of a socket's peer; an IPv4 address that came over IPv6 as plain IPv4."""
@@ -16,8 +20,13 @@ def peer_name(peername: object) -> str:
     return "an unknown peer"
 
 
-def printable(text: str) -> str:
-    """Text from a client on one line of a log: what could end the line, or steer a terminal, is escaped."""
+def printable(text: str, most: int = MAX_PRINTED) -> str:
+    """Text from a client on one line of a log: what could end the line, or steer a terminal, is escaped.
+
+    Of a text of more than `most` characters the rest is left out.
+    """
+    if len(text) > most:
+        text = text[:most] + "…"
     if text.isprintable():
         return text
     return "".join(

@@ -115,12 +115,12 @@ class GroupRuntime:
         """
         try:
             outcome = partition.handle(request, context, now)
+            if outcome.records or outcome.timers or outcome.events:
+                self._absorb(partition, outcome, now)
         except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's groups
             return self.contradicted(partition, problem, request, context)
         own = None
         self.was_parked = True
-        if outcome.records or outcome.timers or outcome.events:
-            self._absorb(partition, outcome, now)
         position = partition.position
         is_readable = position <= partition.readable_offset
         for waiter, response in outcome.replies:
@@ -133,10 +133,13 @@ class GroupRuntime:
         return own
 
     def follow_heartbeat(
-        self, partition: OffsetsPartition, outcome: Outcome, context: Context, now: Now
+        self, partition: OffsetsPartition, outcome: Outcome, request: object, context: Context, now: Now
     ) -> object:
         """Acts on what a heartbeat led to; its own answer, which never waits."""
-        self._absorb(partition, outcome, now)
+        try:
+            self._absorb(partition, outcome, now)
+        except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's groups
+            return self.contradicted(partition, problem, request, context)
         own: object = None
         position = partition.position
         is_readable = position <= partition.readable_offset
@@ -183,11 +186,9 @@ class GroupRuntime:
             return
         now = clock.now()
         try:
-            outcome = shard.fire(key, now)
+            self._follow(partition, shard.fire(key, now), now)
         except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's groups
             self.contradicted(partition, problem)
-            return
-        self._follow(partition, outcome, now)
 
     def _follow(self, partition: OffsetsPartition, outcome: Outcome, now: Now) -> None:
         """Acts on an outcome that nobody in particular asked for."""
@@ -209,11 +210,9 @@ class GroupRuntime:
     def _forget_topics(self, partition: OffsetsPartition, names: list[str], now: Now) -> None:
         context = Context(self.next_waiter(), 0, "", "")
         try:
-            outcome = partition.handle(TopicsDeleted(names), context, now)
+            self._follow(partition, partition.handle(TopicsDeleted(names), context, now), now)
         except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's groups
             self.contradicted(partition, problem)
-            return
-        self._follow(partition, outcome, now)
 
     # The disk
 

@@ -341,6 +341,7 @@ class Server:
             handle.cancel()
         self.runtime.shut_down()
         self.topics.complete_all()
+        self._sync_all()
         await self.flusher.drain()
         self.runtime.give_up_waiters()
         await self._close_connections()

@@ -256,3 +256,20 @@ async def test_many_idle_connections_are_held_and_closed(server: Server) -> None
     for client in clients:
         client.writer.transport.abort()
     await asyncio.wait_for(server.connections.emptied.wait(), 5)
+
+
+async def test_only_a_produce_request_may_be_very_large(tmp_path: Path) -> None:
+    size = 17 * 1024 * 1024
+    async with serving(tmp_path) as server:
+        for start in (struct.pack(">ihh", size, ApiKey.LIST_GROUPS, 4), struct.pack(">i", size)):
+            async with Client(server) as client:
+                client.writer.write(start)
+                await client.writer.drain()
+                if len(start) == 4:
+                    client.writer.write(struct.pack(">hh", ApiKey.JOIN_GROUP, 3))
+                assert await client.closed()
+        async with Client(server) as producer:
+            producer.writer.write(struct.pack(">ihhi", size, ApiKey.PRODUCE, 7, 1) + b"\xff\xff")
+            producer.writer.write(bytes(size - 10))
+            # No topics, acks 0, and much surplus: nothing to answer, and the connection goes on.
+            assert (await producer.call(ListGroupsRequest(), 0)).error_code == ErrorCode.NONE

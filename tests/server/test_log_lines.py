@@ -59,3 +59,11 @@ def test_lines_name_group_member_generation_and_reason() -> None:
     assert line is not None
     for part in ("Preparing to rebalance group g", "Stable", "4", "m left"):
         assert part in line[1]
+
+
+def test_long_names_and_lists_are_cut() -> None:
+    long = events.MembersEvicted("g" * 5000, tuple(f"member-{number}" for number in range(1000)), "join")
+    line = event_line(long)
+    assert line is not None
+    assert len(line[1]) < 1000
+    assert "980 more" in line[1]

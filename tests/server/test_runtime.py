@@ -283,3 +283,21 @@ async def test_offsets_of_a_deleted_topic_go(tmp_path: Path) -> None:
         assert await committed(client) == -1
     async with serving(tmp_path, topics=()) as server, Client(server) as client:
         assert await committed(client) == -1
+
+
+async def test_a_record_that_cannot_be_encoded_costs_nothing_but_its_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path, ONE_PARTITION) as server, Client(server) as client:
+        assert code(await client.call(commit(1), 2)) == ErrorCode.NONE
+
+        def refuse(*_: object) -> None:
+            raise ValueError("does not fit")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(type(server.runtime.partitions[0]), "keep", refuse)
+            assert code(await client.call(commit(2), 2)) == ErrorCode.UNKNOWN_SERVER_ERROR
+        await active(server)
+        assert await committed(client) == 1
+        assert code(await client.call(commit(3), 2)) == ErrorCode.NONE
+        assert await committed(client) == 3

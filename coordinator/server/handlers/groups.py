@@ -51,7 +51,7 @@ class GroupRouter:
             return self.runtime.contradicted(partition, problem, request, context)
         replies = outcome.replies
         if outcome.timers or outcome.events or outcome.records or len(replies) != 1:
-            return self.runtime.follow_heartbeat(partition, outcome, context, self.turn.now)
+            return self.runtime.follow_heartbeat(partition, outcome, request, context, self.turn.now)
         return replies[0][1]
 
     def handle(
