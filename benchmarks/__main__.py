@@ -1,6 +1,7 @@
 """`python -m benchmarks [NAME …] [--quick]`: measure and write RESULTS.md. Takes minutes."""
 
 import argparse
+import os
 import time
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -8,7 +9,7 @@ from typing import Final
 import uvloop
 
 from benchmarks import commit, heartbeat, memory, rebalance, startup
-from benchmarks.report import Report, write_results
+from benchmarks.report import Report, write_result
 
 FULL: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "startup": startup.measure,
@@ -27,17 +28,16 @@ QUICK: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
 
 
 async def _measure(names: list[str], quick: bool) -> None:
-    reports = []
+    load_before = os.getloadavg()[0]
     for name in names:
         began = time.monotonic()
         report = await (QUICK if quick else FULL)[name]()
         print(report.markdown(), flush=True)
         print(f"({name}: {time.monotonic() - began:.0f} s)\n", flush=True)
-        reports.append(report)
+        if not quick:
+            write_result(report, load_before)
     if quick:
         print("a quick run shows that all of it works; its figures are not kept")
-    else:
-        write_results(reports)
 
 
 def main() -> None:

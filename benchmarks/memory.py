@@ -31,9 +31,14 @@ async def _fill(server: Server, numbers: range) -> None:
 
 
 async def _settle(members: list[Member]) -> None:
-    await asyncio.gather(*(member.join() for member in members))
-    while any(member.generation_id != members[0].generation_id for member in members):
-        await asyncio.gather(*(member.heartbeat() for member in members))
+    """All join at once, and heartbeat until they hold one generation, so that early ones hear of late ones."""
+
+    async def hold(member: Member) -> None:
+        await member.join()
+        while any(other.generation_id != members[0].generation_id for other in members):
+            await member.heartbeat()
+
+    await asyncio.gather(*(hold(member) for member in members))
 
 
 async def measure(groups: int = GROUPS) -> Report:

@@ -42,20 +42,25 @@ def spread(values: Sequence[float], form: str) -> str:
     return f"{middle} ({low} to {high})"
 
 
-def write_results(reports: Sequence[Report]) -> None:
-    """Replace the sections of these reports in RESULTS.md, keep the others."""
+def write_result(report: Report, load_before: float) -> None:
+    """Replace the section of this report in RESULTS.md, keep the others.
+
+    In: the machine's load average before anything was measured: what else was running then.
+    """
     sections: dict[str, str] = {}
     if RESULTS.exists():
         for section in RESULTS.read_text().split("\n## ")[1:]:
             sections[section.partition("\n")[0]] = "## " + section.rstrip("\n") + "\n"
-    stamp = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine()}."
-    for report in reports:
-        sections[report.title] = report.markdown() + f"\nMeasured {stamp}\n"
+    stamp = (
+        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine()}; load average {load_before:.1f} before the run."
+    )
+    sections[report.title] = report.markdown() + f"\nMeasured {stamp}\n"
     introduction = (
         "# What groupd costs\n\n"
         "Written by `make bench`. Compare the ratios: peers run in turn with groupd, in the same run, on the "
         "same machine; absolute figures move with the machine. A figure is a median, with the lowest and "
         "highest of the rounds in brackets. CPU time is the server process alone, all threads, user and "
-        "system, as the kernel counts it.\n\n"
+        "system, as the kernel counts it. On a machine that does other work at the same time (see the load "
+        "average) caches are cold and everything costs more, short requests most of all.\n\n"
     )
     RESULTS.write_text(introduction + "\n".join(sections.values()))
