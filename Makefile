@@ -35,11 +35,10 @@ layers: $(VENV)/.test
 	@$(BIN)/lint-imports --no-cache > $(VENV)/layers.log 2>&1 || { cat $(VENV)/layers.log; exit 1; }
 
 docker-check: $(VENV)/.test
-	@if [ -f docker/Dockerfile ]; then $(BIN)/hadolint docker/Dockerfile; fi
-	@if [ -f docker/docker-compose.yml ]; then \
-	  $(BIN)/docker-compose -f docker/docker-compose.yml config -q && \
-	  $(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker/docker-compose.yml && \
-	  $(BIN)/yamllint --strict docker/docker-compose.yml; fi
+	@$(BIN)/hadolint docker/Dockerfile docker/examples/Dockerfile
+	@$(BIN)/docker-compose -f docker/docker-compose.yml config -q
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker/docker-compose.yml
+	@$(BIN)/yamllint --strict docker/docker-compose.yml
 
 tests: $(VENV)/.test ## the tests alone (PYTEST_ARGS="-k join" picks some)
 	@$(BIN)/python -X dev -m pytest $(PYTEST_ARGS)
