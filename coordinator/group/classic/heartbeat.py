@@ -13,7 +13,7 @@ from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.session_timer import restart_session
 from coordinator.group.classic.validation import validate_member
 from coordinator.group.groups import Groups
-from coordinator.group.outcome import Context, Now, Outcome
+from coordinator.group.outcome import NO_TIMERS, Context, Now, Outcome
 from coordinator.group.state import DEAD, PREPARING_REBALANCE, STABLE
 from coordinator.group.turn import Turn
 from protocol.errors import ErrorCode
@@ -33,7 +33,7 @@ def heartbeat(groups: Groups, request: HeartbeatRequest, context: Context, now: 
             timer_deadline_ms = member.timer_deadline_ms
             if timer_deadline_ms is not None and timer_deadline_ms <= deadline_ms:
                 member.session_deadline_ms = deadline_ms
-                return Outcome((), ((context.waiter, ALIVE),))
+                return Outcome((), ((context.waiter, ALIVE),), NO_TIMERS, ())
     turn = Turn(now, groups.durable.replay)
     error = _check(group, request, turn)
     turn.reply(context.waiter, ALIVE if error is ErrorCode.NONE else REFUSALS[error])
