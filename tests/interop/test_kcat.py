@@ -19,7 +19,12 @@ def _kcat(broker: Broker, *arguments: str, stdin: str = "") -> str:
         lacking(str(reason))
         raise AssertionError("unreachable") from reason
     done = subprocess.run(
-        [program, "-b", broker.bootstrap, *arguments], input=stdin, capture_output=True, text=True, timeout=30
+        [program, "-b", broker.bootstrap, *arguments],
+        input=stdin,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",  # the keys of internal records are binary
+        timeout=30,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
