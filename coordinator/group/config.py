@@ -9,6 +9,9 @@ NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 """How long a member that never held an assignment may wait for its first join to complete. Fixed, as in
 Kafka's GroupCoordinatorConfig."""
 
+MESSAGE_MAX_BYTES: Final = 1_048_588
+"""Kafka's default of message.max.bytes, which bounds the records of one request."""
+
 
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
@@ -22,6 +25,7 @@ class GroupConfig:
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_minutes: int = 10_080
     offsets_retention_check_interval_ms: int = 600_000
+    message_max_bytes: int = MESSAGE_MAX_BYTES
 
     def __post_init__(self) -> None:
         assert 0 < self.group_min_session_timeout_ms <= self.group_max_session_timeout_ms, self
@@ -30,6 +34,7 @@ class GroupConfig:
         assert self.offset_metadata_max_bytes >= 0, self
         assert self.offsets_retention_minutes >= 1, self
         assert self.offsets_retention_check_interval_ms >= 1, self
+        assert self.message_max_bytes >= 0, self
 
     @property
     def offsets_retention_ms(self) -> int:

@@ -29,6 +29,7 @@ class RebalanceCause(StrEnum):
     SESSION_EXPIRED = "session expired"
     SYNC_EXPIRED = "sync expired"
     OVER_CAPACITY = "over capacity"
+    ASSIGNMENT_TOO_LARGE = "assignment too large"
 
 
 @slotted

@@ -21,7 +21,7 @@ from typing import Final
 from coordinator.config.errors import ConfigError
 from coordinator.config.listeners import Address, Listener
 from coordinator.config.properties import Config
-from coordinator.group.config import GroupConfig
+from coordinator.group.config import MESSAGE_MAX_BYTES, GroupConfig
 from coordinator.group.events import Event
 from coordinator.server import clock
 from coordinator.server.acceptor import Acceptor, ConnectionLimits, Connections
@@ -159,6 +159,7 @@ class Server:
             offset_metadata_max_bytes=config.offset_metadata_max_bytes,
             offsets_retention_minutes=config.offsets_retention_minutes,
             offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+            message_max_bytes=int(settings.properties.get("message.max.bytes", MESSAGE_MAX_BYTES)),
         )
         self._open_groups(flush or LogFlush.ALWAYS)
         self.dispatcher = Dispatcher(self._handlers())

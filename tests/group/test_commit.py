@@ -2,6 +2,7 @@ import pytest
 
 from coordinator.group.config import GroupConfig
 from coordinator.group.events import CommitRefused, OffsetsCommitted, SimpleGroupCreated
+from coordinator.group.record_size import batch_size
 from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -9,7 +10,9 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from protocol.records import OffsetCommitKey, OffsetCommitValue
+from protocol.records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
+from storage import record as storage_record
+from storage.batch import encode_batch
 from tests.group.coordinator import GROUP, START, Coordinator
 from tests.group.stories import new_generation, stable_group
 
@@ -166,3 +169,26 @@ def test_without_partitions_there_is_nothing_to_answer() -> None:
     request = OffsetCommitRequest(group_id=GROUP, topics=[])
     assert coordinator.send(request, 9).answer(OffsetCommitResponse).topics == []
     assert coordinator.records == []
+
+
+def test_offsets_too_large_for_a_batch_of_the_log_are_all_refused() -> None:
+    coordinator = Coordinator(GroupConfig(message_max_bytes=500))
+    assert coordinator.commit(metadata="x" * 500) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert coordinator.records == []
+    assert coordinator.fetch() == {}
+    assert coordinator.commit(metadata="x" * 300) is ErrorCode.NONE
+
+
+def test_the_bound_is_the_size_of_the_batch_in_the_log() -> None:
+    coordinator = Coordinator()
+    coordinator.commit(metadata="é" * 40, topic_id=TOPIC_ID)
+    record = coordinator.records[-1]
+    assert record.value is not None
+    stored = storage_record.Record(
+        0, 0, encode_key(record.key), encode_value(record.value, record.value_version)
+    )
+    size = len(encode_batch([stored]))
+    assert batch_size([record]) == size
+    for limit, error in ((size, ErrorCode.NONE), (size - 1, ErrorCode.UNKNOWN_SERVER_ERROR)):
+        bounded = Coordinator(GroupConfig(message_max_bytes=limit))
+        assert bounded.commit(metadata="é" * 40, topic_id=TOPIC_ID) is error

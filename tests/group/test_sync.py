@@ -1,4 +1,5 @@
-from coordinator.group.events import AssignmentApplied, AssignmentReceived
+from coordinator.group.config import GroupConfig
+from coordinator.group.events import AssignmentApplied, AssignmentReceived, RebalanceCause, RebalanceStarted
 from protocol.errors import ErrorCode
 from protocol.messages.sync_group import SyncGroupResponse
 from protocol.records import GroupMetadataKey, GroupMetadataValue
@@ -111,3 +112,16 @@ def test_being_answered_starts_the_session_anew() -> None:
     coordinator.sync(follower, 1)
     coordinator.advance(9_000)
     assert coordinator.state() == "Stable"
+
+
+def test_a_group_too_large_for_a_record_of_the_log_starts_over() -> None:
+    coordinator = Coordinator(GroupConfig(message_max_bytes=2_000))
+    leader, follower = new_generation(coordinator)
+    waiting = coordinator.sync(follower, 1)
+    records = list(coordinator.records)
+    ask = coordinator.sync(leader, 1, {leader: b"L" * 1_000, follower: b"F" * 1_000})
+    assert (waiting.error, ask.error) == (ErrorCode.UNKNOWN_SERVER_ERROR,) * 2
+    assert coordinator.records == records
+    assert coordinator.describe().group_state == "PreparingRebalance"
+    assert coordinator.told(RebalanceStarted)[-1].cause is RebalanceCause.ASSIGNMENT_TOO_LARGE
+    assert {member.member_assignment for member in coordinator.describe().members} == {b""}

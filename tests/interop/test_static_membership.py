@@ -2,8 +2,10 @@
 
 import pytest
 
+from tests.interop.broker import eventually
 from tests.interop.driver import DRIVERS
 from tests.interop.group import Group, partitions_of, records_of
+from tests.interop.member import Member
 
 PARTITIONS = 12
 STATIC = [driver for driver in DRIVERS if driver.static_membership]
@@ -24,6 +26,7 @@ def test_static_member_gets_its_partitions_back_without_a_rebalance(group: Group
     group.converge([one], everything)
     two = group.join(topic, instance_id="two")
     group.converge([one, two], everything)
+    _settle(group, [one, two], topic)
     owned = set(two.owned)
     heard = [event for event in one.events if event["event"] in ("assigned", "revoked", "lost")]
 
@@ -32,10 +35,20 @@ def test_static_member_gets_its_partitions_back_without_a_rebalance(group: Group
     group.converge([one, again], everything)
     assert again.owned == owned
     group.broker.produce(topic, PARTITIONS, 1)
-    group.consumed([one, again], records_of(topic, PARTITIONS, 0, 1))
+    group.consumed([one, again], records_of(topic, PARTITIONS, 1, 2))
     assert [event for event in one.events if event["event"] in ("assigned", "revoked", "lost")] == heard
     members = group.broker.describe(group.name)["members"]
     assert {member["group_instance_id"] for member in members} == {"one", "two"}
+
+
+def _settle(group: Group, members: list[Member], topic: str) -> None:
+    """Wait until every member knows that it is in the current generation, the last of those that the members'
+    coming brought about: then its commits are accepted."""
+    eventually("the group to be Stable", lambda: group.broker.describe(group.name)["group_state"] == "Stable")
+    group.broker.produce(topic, PARTITIONS, 1)
+    group.consumed(members, records_of(topic, PARTITIONS, 0, 1))
+    if not group.driver.commits_by_itself:
+        group.commit_in_the_end(members, dict.fromkeys(partitions_of(topic, PARTITIONS), 1))
 
 
 @pytest.mark.parametrize("driver", ABSENT, ids=str)

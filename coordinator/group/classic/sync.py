@@ -7,14 +7,15 @@ from typing import Final
 
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import Member
-from coordinator.group.classic.rebalance import synced
+from coordinator.group.classic.rebalance import prepare_rebalance, synced
 from coordinator.group.classic.record import group_metadata_record
 from coordinator.group.classic.responses import sync_error, sync_success
 from coordinator.group.classic.session_timer import restart_session
 from coordinator.group.classic.validation import validate_member
-from coordinator.group.events import AssignmentApplied, AssignmentReceived
+from coordinator.group.events import AssignmentApplied, AssignmentReceived, RebalanceCause
 from coordinator.group.groups import Groups
 from coordinator.group.outcome import Context
+from coordinator.group.record_size import batch_size
 from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
 from coordinator.group.turn import Turn
 from protocol.errors import ErrorCode
@@ -48,7 +49,7 @@ def sync_group(groups: Groups, request: SyncGroupRequest, context: Context, turn
         turn.reply(member.sync_waiter, sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
     member.sync_waiter = context.waiter
     if member.member_id == group.leader_id:
-        _apply_assignment(group, member, request, turn)
+        _apply_assignment(groups, group, member, request, turn)
 
 
 def _refusal_before_group(request: SyncGroupRequest, api_version: int) -> ErrorCode:
@@ -80,9 +81,12 @@ def _differs(requested: str | None, actual: str | None) -> bool:
     return requested is not None and actual is not None and requested != actual
 
 
-def _apply_assignment(group: ClassicGroup, leader: Member, request: SyncGroupRequest, turn: Turn) -> None:
+def _apply_assignment(
+    groups: Groups, group: ClassicGroup, leader: Member, request: SyncGroupRequest, turn: Turn
+) -> None:
     """The leader's assignment: recorded, and then told to everyone who waits for it. Ids that are no
-    members are ignored; members that it left out get an empty assignment."""
+    members are ignored; members that it left out get an empty assignment. A group too large for one record
+    gets none at all."""
     assignments = {assignment.member_id: assignment.assignment for assignment in request.assignments}
     missing = tuple(member_id for member_id in group.members if member_id not in assignments)
     turn.tell(
@@ -98,7 +102,11 @@ def _apply_assignment(group: ClassicGroup, leader: Member, request: SyncGroupReq
     for member in group.members.values():
         member.assignment = assignments.get(member.member_id, b"")
     # The timestamp of the record is that of the state in which the leader found the group, as in Kafka.
-    turn.write(group_metadata_record(group))
+    record = group_metadata_record(group)
+    if batch_size([record]) > groups.config.message_max_bytes:
+        _refuse_assignment(groups, group, leader, turn)
+        return
+    turn.write(record)
     group.transition_to(STABLE, turn.now.wall_ms)
     turn.tell(AssignmentApplied(group.group_id, group.generation_id, len(group.members)))
     for member in group.members.values():
@@ -106,3 +114,17 @@ def _apply_assignment(group: ClassicGroup, leader: Member, request: SyncGroupReq
             turn.reply(member.sync_waiter, sync_success(group, member))
             member.sync_waiter = None
             restart_session(group, member, turn)
+
+
+def _refuse_assignment(groups: Groups, group: ClassicGroup, leader: Member, turn: Turn) -> None:
+    """The log would refuse the record: nobody is assigned anything, and the group starts over."""
+    error = ErrorCode.UNKNOWN_SERVER_ERROR
+    for member in group.members.values():
+        if member.sync_waiter is not None:
+            turn.reply(member.sync_waiter, sync_error(error))
+            member.sync_waiter = None
+            restart_session(group, member, turn)
+    reason = (
+        f"Error {error.name} when storing group assignment during SyncGroup (member: {leader.member_id})."
+    )
+    prepare_rebalance(groups, group, RebalanceCause.ASSIGNMENT_TOO_LARGE, reason, turn)

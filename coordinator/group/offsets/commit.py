@@ -22,6 +22,7 @@ from coordinator.group.outcome import (
     Context,
     Record,
 )
+from coordinator.group.record_size import batch_size
 from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
 from coordinator.group.turn import Turn
 from protocol.errors import ErrorCode
@@ -40,6 +41,9 @@ NOT_GIVEN: Final = -1
 NONE: Final = ErrorCode.NONE
 NO_LEADER_EPOCH: Final = -1
 BASIC_PLANE_LAST: Final = "\uffff"
+RECORD_BYTES_MAX: Final = 200
+"""More than a record has besides its texts, the batch's header included."""
+UTF_8_BYTES_MAX: Final = 4
 
 
 def offset_commit(groups: Groups, request: OffsetCommitRequest, context: Context, turn: Turn) -> None:
@@ -52,12 +56,20 @@ def offset_commit(groups: Groups, request: OffsetCommitRequest, context: Context
         _tell_refusal(group, request, error, count, turn)
         turn.reply(context.waiter, _refuse_all(request, error))
         return
+    if group is not None and group.state in (STABLE, PREPARING_REBALANCE):
+        restart_session(group, group.members[request.member_id], turn)
+    records, response = _read(groups, intern(request.group_id), request, turn)
+    if _is_too_large(records, groups.config.message_max_bytes):
+        _tell_refusal(group, request, ErrorCode.UNKNOWN_SERVER_ERROR, len(records), turn)
+        turn.reply(context.waiter, _refuse_all(request, ErrorCode.UNKNOWN_SERVER_ERROR))
+        return
     if group is None:
         group = groups.create_classic(intern(request.group_id), turn.now.wall_ms)
         turn.tell(SimpleGroupCreated(group.group_id))
-    elif group.state in (STABLE, PREPARING_REBALANCE):
-        restart_session(group, group.members[request.member_id], turn)
-    turn.reply(context.waiter, _commit(groups, group, request, turn))
+    for record in records:
+        turn.write(record)
+    _tell(group, request, len(records), turn)
+    turn.reply(context.waiter, response)
 
 
 def _refusal(
@@ -86,11 +98,12 @@ def _refusal(
     return NONE
 
 
-def _commit(
-    groups: Groups, group: ClassicGroup, request: OffsetCommitRequest, turn: Turn
-) -> OffsetCommitResponse:
-    """Store what fits; a partition with too long a text is refused by itself."""
-    committed, too_large, topics = 0, 0, []
+def _read(
+    groups: Groups, group_id: str, request: OffsetCommitRequest, turn: Turn
+) -> tuple[list[Record], OffsetCommitResponse]:
+    """What is to be stored, and the answer to it; a partition with too long a text is refused by itself."""
+    records: list[Record] = []
+    topics = []
     metadata_max = groups.config.offset_metadata_max_bytes
     for topic in request.topics:
         name, partitions = intern(topic.name), []
@@ -98,21 +111,34 @@ def _commit(
             error = NONE
             if partition.committed_metadata and _is_longer_than(metadata_max, partition.committed_metadata):
                 error = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                too_large += 1
             else:
-                key = OffsetCommitKey(group=group.group_id, topic=name, partition=partition.partition_index)
-                turn.write(_record(key, topic.topic_id, partition, request.retention_time_ms, turn))
-                committed += 1
+                key = OffsetCommitKey(group=group_id, topic=name, partition=partition.partition_index)
+                records.append(_record(key, topic.topic_id, partition, request.retention_time_ms, turn))
             partitions.append(
                 OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error)
             )
         topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic.topic_id, partitions=partitions))
-    assert committed == len(turn.records), (committed, len(turn.records))
+    return records, OffsetCommitResponse(topics=topics)
+
+
+def _is_too_large(records: list[Record], limit: int) -> bool:
+    """Whether the log would refuse the batch of these records. Commits are many and large ones rare, so
+    that a bound which is cheap to find comes first."""
+    bound = 0
+    for record in records:
+        key, value = record.key, record.value
+        assert isinstance(key, OffsetCommitKey)
+        assert isinstance(value, OffsetCommitValue)
+        bound += RECORD_BYTES_MAX + UTF_8_BYTES_MAX * (len(key.group) + len(key.topic) + len(value.metadata))
+    return bound > limit and batch_size(records) > limit
+
+
+def _tell(group: ClassicGroup, request: OffsetCommitRequest, committed: int, turn: Turn) -> None:
     if committed:
         turn.tell(OffsetsCommitted(group.group_id, request.member_id, committed))
-    if too_large:
-        _tell_refusal(group, request, ErrorCode.OFFSET_METADATA_TOO_LARGE, too_large, turn)
-    return OffsetCommitResponse(topics=topics)
+    too_long = sum(len(topic.partitions) for topic in request.topics) - committed
+    if too_long:
+        _tell_refusal(group, request, ErrorCode.OFFSET_METADATA_TOO_LARGE, too_long, turn)
 
 
 def _is_longer_than(limit: int, metadata: str) -> bool:
