@@ -103,6 +103,13 @@ class BatchHeader(NamedTuple):
         """Written by a broker for brokers and consumers, never shown to applications."""
         return bool(self.attributes & CONTROL)
 
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When compaction may drop the batch's tombstones and markers; None before it has set that time. The
+        base timestamp then holds it, and the records' own times count from there.
+        """
+        return self.base_timestamp_ms if self.attributes & DELETE_HORIZON else None
+
 
 def encode_batch(
     records: Sequence[Record],
@@ -153,23 +160,33 @@ def encode_batch(
     )
 
 
-def rewrite_batch(header: BatchHeader, kept: Sequence[Record]) -> bytes:
+def rewrite_batch(header: BatchHeader, kept: Sequence[Record], delete_horizon_ms: int | None = None) -> bytes:
     """The batch of `header` with only the records in `kept`, at their offsets; its offset range is unchanged.
 
-    `kept` may be empty. Codec, producer fields and leader epoch stay. Source: Kafka's
-    `MemoryRecords.filterTo`.
+    In: `kept`, which may be empty; the time after which tombstones may go, where the batch holds any (its own
+    horizon, if it has one, is `header.delete_horizon_ms`). Codec, producer fields and leader epoch stay; a
+    batch without records is not packed and carries no horizon. Source: Kafka's `MemoryRecords.filterTo` and
+    `DefaultRecordBatch.writeEmptyHeader`.
     """
-    base_timestamp_ms = kept[0].timestamp_ms if kept else NO_TIMESTAMP
-    if header.is_log_append_time:
-        max_timestamp_ms = header.max_timestamp_ms
+    attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON)
+    if not kept:
+        base_timestamp_ms = max_timestamp_ms = header.max_timestamp_ms
+        section = b""
     else:
-        max_timestamp_ms = max((record.timestamp_ms for record in kept), default=NO_TIMESTAMP)
-    section = encode_records_at(kept, base_timestamp_ms, header.base_offset)
-    if header.codec != NONE and kept:
-        section = compress(header.codec, section)
+        base_timestamp_ms = kept[0].timestamp_ms
+        if delete_horizon_ms is not None:
+            attributes |= DELETE_HORIZON
+            base_timestamp_ms = delete_horizon_ms
+        max_timestamp_ms = header.max_timestamp_ms
+        if not header.is_log_append_time:
+            max_timestamp_ms = max(record.timestamp_ms for record in kept)
+        section = encode_records_at(kept, base_timestamp_ms, header.base_offset)
+        if header.codec != NONE:
+            attributes |= header.codec
+            section = compress(header.codec, section)
     signed = (
         _SIGNED.pack(
-            header.attributes,
+            attributes,
             header.last_offset_delta,
             base_timestamp_ms,
             max_timestamp_ms,

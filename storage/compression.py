@@ -28,6 +28,11 @@ DEFAULT_LIMIT_BYTES: Final = 256 * 1024 * 1024
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES: Final = 16
 _FIRST_BUFFER_BYTES: Final = 64 * 1024
+# Version 1, independent blocks without checksums, of 64 KiB at most; the last byte is the header's own checksum.
+_LZ4_FRAME_HEADER: Final = b"\x04\x22\x4d\x18\x60\x40\x82"
+_LZ4_BLOCK_BYTES: Final = 64 * 1024
+_LZ4_STORED: Final = 1 << 31  # in a block's length: its bytes are not packed
+_LZ4_END: Final = bytes(4)
 
 
 def decompress(codec: int, data: bytes | memoryview, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> bytes:
@@ -58,10 +63,26 @@ def compress(codec: int, data: bytes) -> bytes:
         block = bytes(cramjam.snappy.compress_raw(data))
         return _XERIAL_MAGIC + struct.pack(">iii", 1, 1, len(block)) + block
     if codec == LZ4:
-        return bytes(cramjam.lz4.compress(data))
+        return _lz4_frame(data)
     if codec == ZSTD:
         return bytes(cramjam.zstd.compress(data))
     raise ValueError(f"unknown compression codec {codec}")
+
+
+def _lz4_frame(data: bytes) -> bytes:
+    """The frame that Kafka's `Lz4BlockOutputStream` writes; its reader refuses blocks that depend on each other."""
+    import cramjam
+
+    parts = [_LZ4_FRAME_HEADER]
+    for start in range(0, len(data), _LZ4_BLOCK_BYTES):
+        plain = data[start : start + _LZ4_BLOCK_BYTES]
+        packed = bytes(cramjam.lz4.compress_block(plain, store_size=False))
+        if len(packed) < len(plain):
+            parts += (struct.pack("<I", len(packed)), packed)
+        else:
+            parts += (struct.pack("<I", len(plain) | _LZ4_STORED), plain)
+    parts.append(_LZ4_END)
+    return b"".join(parts)
 
 
 def _gunzip(data: bytes, limit_bytes: int) -> bytes:

@@ -26,6 +26,8 @@ from storage.checkpoint import TopicPartition
 from storage.log import PartitionLog
 from storage.record import Record
 
+BASE_SEQUENCE: Final = 0
+"""What Kafka's coordinator writes, although its batches have no producer."""
 MAX_BATCH_BYTES: Final = 1024 * 1024
 """A turn's records are split in batches of about this size, never within the records of one outcome."""
 
@@ -110,12 +112,12 @@ class OffsetsPartition:
         for unit in units:
             unit_size = sum(len(record.key or b"") + len(record.value or b"") for record in unit)
             if batch and size + unit_size > MAX_BATCH_BYTES:
-                log.append(encode_batch(batch, codec=self._codec))
+                log.append(encode_batch(batch, base_sequence=BASE_SEQUENCE, codec=self._codec))
                 batch, size = [], 0
             batch += unit
             size += unit_size
         if batch:
-            log.append(encode_batch(batch, codec=self._codec))
+            log.append(encode_batch(batch, base_sequence=BASE_SEQUENCE, codec=self._codec))
 
     def release(self) -> None:
         """Gives the answers that the log has caught up with."""

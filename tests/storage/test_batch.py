@@ -197,6 +197,30 @@ def test_a_rewritten_batch_keeps_its_range_and_the_chosen_records(
     assert (rewritten.producer_id, rewritten.last_sequence) == (header.producer_id, header.last_sequence)
 
 
+def test_a_delete_horizon_stays_beside_the_times_of_the_records() -> None:
+    original = encode_batch([record(1), record(2)], 7, producer_id=5, producer_epoch=1, base_sequence=2)
+    records = decode_records(original)
+    batch = rewrite_batch(read_header(original), records, 999_999_999)
+    header = read_header(batch)
+    check_crc(batch, 0, header)
+    assert header.delete_horizon_ms == 999_999_999
+    assert decode_records(batch) == records
+    assert header.max_timestamp_ms == read_header(original).max_timestamp_ms
+    assert DefaultRecordBatch(bytearray(batch)).max_timestamp == header.max_timestamp_ms
+    assert read_header(rewrite_batch(header, records[:1])).delete_horizon_ms is None
+
+
+@pytest.mark.parametrize("codec", [NONE, GZIP, ZSTD])
+def test_a_batch_without_records_keeps_its_latest_time_and_no_codec(codec: int) -> None:
+    original = encode_batch([record(1), record(2)], 7, is_transactional=True, codec=codec)
+    header = read_header(original)
+    empty = read_header(rewrite_batch(header, [], 5))
+    assert (empty.records_count, empty.codec, empty.delete_horizon_ms) == (0, NONE, None)
+    assert (empty.base_timestamp_ms, empty.max_timestamp_ms) == (header.max_timestamp_ms,) * 2
+    assert empty.is_transactional
+    assert empty.next_offset == header.next_offset
+
+
 def test_assigned_offsets_leave_the_checksum_alone() -> None:
     batch = assign_offsets(encode_batch([record(1), record(2)]), 900, 4)
     header = read_header(batch)

@@ -61,6 +61,19 @@ def test_snappy_in_several_framed_blocks_unpacks() -> None:
         decompress(SNAPPY, framed, 299)
 
 
+@given(data=st.binary(max_size=500), repeat=st.integers(1, 400))
+def test_lz4_frames_are_such_as_the_java_client_reads(data: bytes, repeat: int) -> None:
+    frame = compress(LZ4, data * repeat)
+    flags, block_size = frame[4], frame[5]
+    assert (flags >> 6, flags >> 5 & 1) == (1, 1)  # version 1, blocks that do not depend on each other
+    assert bytes(cramjam.lz4.decompress(frame)) == data * repeat
+    position, limit_bytes = 7, 1 << (8 + 2 * (block_size >> 4))
+    while (length := int.from_bytes(frame[position : position + 4], "little") & 0x7FFFFFFF) != 0:
+        assert length <= limit_bytes
+        position += 4 + length
+    assert position + 4 == len(frame)
+
+
 def test_gzip_in_several_members_unpacks() -> None:
     assert decompress(GZIP, gzip.compress(b"one") + gzip.compress(b"two")) == b"onetwo"
 
