@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from coordinator.group.admin.delete_groups import delete_groups
 from coordinator.group.admin.describe_groups import describe_groups
 from coordinator.group.admin.list_groups import list_groups
-from coordinator.group.classic.heartbeat import heartbeat
+from coordinator.group.classic.heartbeat import beat, heartbeat
 from coordinator.group.classic.join import join_group
 from coordinator.group.classic.leave import leave_group
 from coordinator.group.classic.rebalance import fire_join, fire_sync
@@ -50,6 +50,7 @@ Handler: TypeAlias = Callable[[Groups, Any, Context, Turn], None]
 HANDLERS: Final[dict[type[object], Handler]] = {
     JoinGroupRequest: join_group,
     SyncGroupRequest: sync_group,
+    HeartbeatRequest: heartbeat,
     LeaveGroupRequest: leave_group,
     OffsetCommitRequest: offset_commit,
     FetchOffsets: fetch_offsets,
@@ -78,14 +79,17 @@ class Shard:
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
         """Act on a request. It is answered among the outcome's replies, or parked: then a later outcome
         answers its waiter. Every waiter is answered exactly once; TopicsDeleted has no reply."""
-        if type(request) is HeartbeatRequest:
-            return heartbeat(self._groups, request, context, now)
         turn = Turn(now, self._groups.durable.replay)
         if type(request) is TopicsDeleted:
             topics_deleted(self._groups, request, turn)
         else:
             HANDLERS[type(request)](self._groups, request, context, turn)
         return turn.outcome()
+
+    def beat(self, request: HeartbeatRequest, monotonic_ms: int) -> bool:
+        """Take a heartbeat from which nothing follows but the answer NONE. False: nothing was done, and
+        `handle` has to be asked."""
+        return beat(self._groups, request, monotonic_ms)
 
     def fire(self, key: TimerKey, now: Now) -> Outcome:
         """Act on a timer whose deadline has passed. One that was cancelled or moved may fire all the same:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from coordinator.server import clock
 from coordinator.server.peer import peer_address, peer_name
-from coordinator.server.route import HeartbeatRoute, Route
+from coordinator.server.route import Route
 from coordinator.server.slot import GOODBYE, NO_ANSWER, Slot
 from protocol.apis import ApiKey
 from protocol.malformed import Malformed
@@ -26,6 +26,7 @@ from protocol.primitives import read_uvarint, skip_tagged_fields
 
 if TYPE_CHECKING:
     from coordinator.server.acceptor import Acceptor
+    from coordinator.server.beat import Beat
     from coordinator.topics.answer import Node
 
 MAX_OPEN_SLOTS: Final = 512
@@ -55,10 +56,6 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_acceptor",
         "_beat",
-        "_beat_head",
-        "_beat_key_version",
-        "_beat_route",
-        "_beat_tail",
         "_client_id_bytes",
         "_held_output",
         "_is_closing",
@@ -93,11 +90,8 @@ class Connection(asyncio.Protocol):
         self._is_reading = True
         self._is_working = False
         self._is_write_paused = False
+        self._beat: Beat | None = None
         self._client_id_bytes = b""
-        self._beat_key_version = -1
-        self._beat_head = self._beat_tail = b""
-        self._beat: object = None
-        self._beat_route: HeartbeatRoute | None = None
         self.client_id = ""
         self.client_host = "/"
         self.peer = "an unknown peer"
@@ -158,23 +152,22 @@ class Connection(asyncio.Protocol):
                 self._work()
         elif self._is_held:
             self._pending += data
-        elif data[12:] == self._beat_tail and data[:8] == self._beat_head and not self._slots:
-            self._answer_beat(data[8:12], started_ns)
-        else:
+        elif self._beat is None or self._slots or not self._answer_beat(self._beat, data, started_ns):
             self._process(bytes(data), started_ns)
 
-    def _answer_beat(self, correlation_id: bytes, started_ns: int) -> None:
-        """The same heartbeat as before, alone: what a member sends for most of its life."""
-        acceptor, route = self._acceptor, self._beat_route
-        assert route is not None
-        acceptor.turn.advance(started_ns)
+    def _answer_beat(self, beat: "Beat", data: bytes, started_ns: int) -> bool:
+        """Answers the same heartbeat as before; whether it was that, and all is well."""
         try:
-            answer = route.frame(route.handle(self._beat, self, route, 0), correlation_id)
+            answer = beat.answer(data, started_ns // 1_000_000)
         except Exception as problem:  # noqa: BLE001 - whatever a request causes costs this connection only
             self._give_up(problem, bytearray(), was_decoded=True)
-            return
-        self._write(answer)
-        route.counts.add(clock.monotonic_ns() - started_ns)
+            return True
+        if answer is None:
+            return False
+        assert self._transport is not None
+        self._transport.write(answer)
+        beat.route.counts.add(clock.monotonic_ns() - started_ns, len(data) // beat.frame_bytes)
+        return True
 
     # Processing
 
@@ -220,30 +213,20 @@ class Connection(asyncio.Protocol):
         position, end = 0, len(data)
         try:
             while end - position >= 14:
-                route: Route | None
                 size, key_version, correlation_id, length = _HEADER.unpack_from(data, position)
                 frame_end = position + 4 + size
                 if frame_end > end or not _MIN_REQUEST_BYTES <= size <= acceptor.max_request_bytes:
                     break
-                if (
-                    key_version == self._beat_key_version
-                    and data[position + 12 : frame_end] == self._beat_tail
-                ):
-                    message, route = self._beat, self._beat_route
-                    assert route is not None
-                    position = frame_end
-                else:
-                    frame, base = (data, position) if frame_end == end else (data[position:frame_end], 0)
-                    position = frame_end
-                    route = routes.get(key_version) or acceptor.route(key_version)
-                    if route is None:
-                        self._answer_bytes(acceptor.refuse_version(key_version, correlation_id), out)
-                        continue
-                    body = self._body(frame, base + 14, length, is_flexible=route.is_flexible)
-                    message = route.decode(frame, body)
-                    if isinstance(route, HeartbeatRoute):
-                        self._beat, self._beat_route, self._beat_key_version = message, route, key_version
-                        self._beat_head, self._beat_tail = frame[base : base + 8], frame[base + 12 :]
+                frame, base = (data, position) if frame_end == end else (data[position:frame_end], 0)
+                position = frame_end
+                route = routes.get(key_version) or acceptor.route(key_version)
+                if route is None:
+                    self._answer_bytes(acceptor.refuse_version(key_version, correlation_id), out)
+                    continue
+                body = self._body(frame, base + 14, length, is_flexible=route.is_flexible)
+                message = route.decode(frame, body)
+                if route.repeat is not None:
+                    self._beat = route.repeat(frame[base:], message, route)
                 response = route.handle(message, self, route, correlation_id)
                 message = None
                 if response is None:

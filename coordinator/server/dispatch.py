@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from coordinator.server.handlers.api_versions import refuse_api_versions
-from coordinator.server.route import ApiCounts, Handler, HeartbeatRoute, Route
+from coordinator.server.route import ApiCounts, Handler, Repeat, Route
 from protocol.apis import APIS, ApiKey
 from protocol.malformed import Malformed
 
@@ -18,11 +18,12 @@ _SIGN: Final = 0x8000
 class Dispatcher:
     """Handlers by api key, and the routes made of them."""
 
-    def __init__(self, handlers: Mapping[int, Handler]) -> None:
-        """In: one handler for each API of the table, no more and no less."""
+    def __init__(self, handlers: Mapping[int, Handler], repeat: Mapping[int, Repeat]) -> None:
+        """In: one handler for each API of the table, no more and no less; who remembers requests of an API."""
         missing = set(APIS) ^ set(handlers)
         assert not missing, f"served and advertised differ: {sorted(missing)}"
         self._handlers = handlers
+        self._repeat = repeat
         self.routes: dict[int, Route] = {}
         """By api key << 16 | version."""
         self.counts = {key: ApiCounts() for key in handlers}
@@ -33,8 +34,7 @@ class Dispatcher:
         api = APIS.get(key)
         if api is None or version not in api.versions:
             return None
-        made = HeartbeatRoute if key == ApiKey.HEARTBEAT else Route
-        route = made(api, version, self._handlers[key], self.counts[key])
+        route = Route(api, version, self._handlers[key], self.counts[key], self._repeat.get(key))
         self.routes[key_version] = route
         return route
 

@@ -10,6 +10,7 @@ from protocol.codec import prefix_decoder, writer
 from protocol.framing import has_flexible_response_header
 
 if TYPE_CHECKING:
+    from coordinator.server.beat import Beat
     from coordinator.server.connection import Connection
 
 Handler = Callable[[Any, "Connection", "Route", int], object]
@@ -17,8 +18,10 @@ Handler = Callable[[Any, "Connection", "Route", int], object]
 NO_ANSWER.
 """
 
+Repeat = Callable[[bytes, Any, "Route"], "Beat"]
+"""Takes (frame, request, route) of a request that is likely to come again just so."""
+
 SIZE_AND_CORRELATION: Final = Struct(">ii")
-CORRELATION: Final = Struct(">i")
 
 LATENCY_BOUNDS_NS: Final = tuple(
     int(seconds * 1e9)
@@ -58,14 +61,18 @@ class Route:
         "decode",
         "handle",
         "is_flexible",
+        "repeat",
         "version",
     )
 
-    def __init__(self, api: Api, version: int, handle: Handler, counts: ApiCounts) -> None:
+    def __init__(
+        self, api: Api, version: int, handle: Handler, counts: ApiCounts, repeat: Repeat | None = None
+    ) -> None:
         self.api = api
         self.version = version
         self.handle = handle
         self.counts = counts
+        self.repeat = repeat
         self.is_flexible = version in api.flexible
         """Whether a tagged section ends the request header."""
         self.decode = prefix_decoder(api.request, version)
@@ -81,27 +88,3 @@ class Route:
         out += self._header
         write(response, out)
         SIZE_AND_CORRELATION.pack_into(out, start, len(out) - start - 4, correlation_id)
-
-
-class HeartbeatRoute(Route):
-    """Heartbeats have few different answers: the bytes of each are kept."""
-
-    __slots__ = ("_answers",)
-
-    def __init__(self, api: Api, version: int, handle: Handler, counts: ApiCounts) -> None:
-        super().__init__(api, version, handle, counts)
-        self._answers: dict[int, tuple[bytes, bytes]] = {}
-
-    def frame(self, response: Any, correlation_id: bytes) -> bytes:
-        """The frame of a response, size included; the correlation id as it came."""
-        answer = self._answers.get(response.error_code)
-        if answer is None:
-            frame = bytearray()
-            super().write(response, 0, frame)
-            answer = self._answers[response.error_code] = (bytes(frame[:4]), bytes(frame[8:]))
-        size, body = answer
-        return size + correlation_id + body
-
-    def write(self, response: Any, correlation_id: int, out: bytearray) -> None:
-        """Appends the frame of a response, size included."""
-        out += self.frame(response, CORRELATION.pack(correlation_id))

@@ -162,7 +162,7 @@ class Server:
             message_max_bytes=int(settings.properties.get("message.max.bytes", MESSAGE_MAX_BYTES)),
         )
         self._open_groups(flush or LogFlush.ALWAYS)
-        self.dispatcher = Dispatcher(self._handlers())
+        self.dispatcher = self._dispatcher()
 
     def _declare_topics(self) -> None:
         for name, partitions in self.settings.topics:
@@ -213,7 +213,7 @@ class Server:
             lambda number: runtime.partitions[number].readable_offset,
         )
 
-    def _handlers(self) -> dict[int, Handler]:
+    def _dispatcher(self) -> Dispatcher:
         cluster_id = self.directory.meta.cluster_id
         router = GroupRouter(self.runtime, self.group_config, self.turn)
         admin = GroupAdmin(router)
@@ -245,7 +245,7 @@ class Server:
             ApiKey.DESCRIBE_GROUPS: admin.describe_groups,
             ApiKey.DELETE_GROUPS: admin.delete_groups,
         }
-        return handlers
+        return Dispatcher(handlers, {ApiKey.HEARTBEAT: router.remember})
 
     async def listen(self) -> None:
         """Opens the listeners and begins to read the groups. Raises StartFailed."""

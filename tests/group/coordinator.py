@@ -17,7 +17,7 @@ from coordinator.group.shard import Shard
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
-from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from protocol.messages.list_groups import ListGroupsRequest
@@ -112,7 +112,13 @@ class Coordinator:
         ask = Ask(len(self._asked) + 1)
         self._asked[ask.waiter] = ask
         context = Context(ask.waiter, version, client_id, host, str(UUID(int=self._uuids)))
-        self._take(self.shard.handle(request, context, self.now))
+        had_nothing_to_hear = type(request) is HeartbeatRequest and self.shard.beat(
+            request, self.now.monotonic_ms
+        )
+        outcome = self.shard.handle(request, context, self.now)
+        if had_nothing_to_hear:
+            assert outcome == Outcome([], [(context.waiter, HeartbeatResponse(error_code=0))], {}, []), outcome
+        self._take(outcome)
         return ask
 
     def fire(self, key: TimerKey) -> None:

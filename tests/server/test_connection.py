@@ -241,6 +241,22 @@ async def test_a_repeated_heartbeat_is_judged_anew_each_time(server: Server) -> 
         assert (await client.call(synced, 3)).error_code == ErrorCode.NONE
 
 
+async def test_repeated_heartbeats_in_one_write_are_each_answered_in_order(server: Server) -> None:
+    async with Client(server) as client:
+        member_id, generation_id = await join_alone(client, "g")
+        heartbeat = heartbeat_request("g", member_id, generation_id)
+        await client.call(heartbeat, 4)
+        for count in (1, 2, 50):
+            client.writer.write(b"".join(client.frame(heartbeat, 4) for _ in range(count)))
+            for _ in range(count):
+                assert (await client.receive()).error_code == ErrorCode.NONE
+        stale = heartbeat_request("g", member_id, generation_id - 1)
+        mixed = [heartbeat, heartbeat, stale, heartbeat]
+        client.writer.write(b"".join(client.frame(request, 4) for request in mixed))
+        errors = [(await client.receive()).error_code for _ in mixed]
+        assert errors == [0, 0, ErrorCode.ILLEGAL_GENERATION, 0]
+
+
 async def test_a_parked_fetch_is_answered_after_its_wait(server: Server) -> None:
     async with Client(server) as client:
         answer = await client.call(FetchRequest(max_wait_ms=30, min_bytes=1, topics=[]), 11)

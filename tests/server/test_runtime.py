@@ -226,7 +226,7 @@ async def test_groups_that_contradict_themselves_are_read_anew(
 
         with monkeypatch.context() as patched:
             patched.setattr(type(shard), "handle", contradict)
-            answer = await client.call(heartbeat_request("g", member_id, generation_id), 3)
+            answer = await client.call(sync_request("g", member_id, generation_id), 3)
         assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
         await active(server)
         assert (await client.call(heartbeat_request("g", member_id, generation_id), 3)).error_code == 0

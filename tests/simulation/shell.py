@@ -167,7 +167,10 @@ class Shell:
         uuid = str(UUID(int=waiter)) if needs_id else ""
         context = Context(waiter, request.version, request.client_id, "/127.0.0.1", uuid)
         self.checks.asked(waiter, message)
-        outcome = self.shard.handle(message, context, self.now())
+        if type(message) is HeartbeatRequest and self.shard.beat(message, self.now().monotonic_ms):
+            outcome = Outcome(replies=[(waiter, HeartbeatResponse(error_code=0))])
+        else:
+            outcome = self.shard.handle(message, context, self.now())
         if all(to != waiter for to, _ in outcome.replies):
             self._parked[connection] = waiter
         self._follow(message, waiter, outcome)

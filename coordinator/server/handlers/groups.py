@@ -5,9 +5,11 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
+from coordinator.group.classic.heartbeat import RESPONSES
 from coordinator.group.config import GroupConfig
 from coordinator.group.outcome import Context
 from coordinator.server import clock
+from coordinator.server.beat import Beat
 from coordinator.server.connection import Connection
 from coordinator.server.error_responses import error_before_lookup, error_response, loading_error
 from coordinator.server.offsets_partition import OffsetsPartition, PartitionState
@@ -26,33 +28,30 @@ class GroupRouter:
         self.runtime = runtime
         self._config = config
         self.turn = turn
-        self._by_group = runtime.by_group
-        # The core keeps nothing of it, so that heartbeats can share one.
-        self._beat_context = Context(0, 0, "", "")
 
     # One group, one partition
 
     def heartbeat(
         self, request: HeartbeatRequest, connection: Connection, route: Route, correlation_id: int
     ) -> object:
-        """The hot path: nothing is made that the answer does not need."""
-        group_id = request.group_id
-        partition = self._by_group.get(group_id) or self.runtime.partition_of(group_id)
+        """Heartbeat: never waits, neither for the group nor for the disk."""
+        partition = self.runtime.partition_of(request.group_id)
         shard = partition.shard
         if shard is None:
             return self.refusal(partition, request, route.version)
-        context = self._beat_context
-        context.api_version = route.version
-        context.client_id = connection.client_id
-        context.client_host = connection.client_host
+        now = self.turn.now
+        context = Context(0, route.version, connection.client_id, connection.client_host)
         try:
-            outcome = shard.handle(request, context, self.turn.now)
+            if shard.beat(request, now.monotonic_ms):
+                return RESPONSES[ErrorCode.NONE]
+            outcome = shard.handle(request, context, now)
         except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's groups
             return self.runtime.contradicted(partition, problem, request, context)
-        replies = outcome.replies
-        if outcome.timers or outcome.events or outcome.records or len(replies) != 1:
-            return self.runtime.follow_heartbeat(partition, outcome, request, context, self.turn.now)
-        return replies[0][1]
+        return self.runtime.follow_heartbeat(partition, outcome, request, context, now)
+
+    def remember(self, frame: bytes, request: HeartbeatRequest, route: Route) -> Beat:
+        """A heartbeat, for when it comes again."""
+        return Beat(frame, request, self.runtime.partition_of(request.group_id), route)
 
     def handle(
         self, request: Any, connection: Connection, route: Route, correlation_id: int
