@@ -47,6 +47,7 @@ from coordinator.topics.answer import TopicChange
 from coordinator.topics.catalogue import random_topic_id
 from coordinator.topics.config import LogFlush, TopicsConfig
 from coordinator.topics.config_key import InvalidConfig
+from coordinator.topics.config_keys import INTERNAL_SEGMENT_BYTES, SEGMENT_BYTES_MIN
 from coordinator.topics.data_plane import DataPlane, TopicsDeclaredSmaller
 from coordinator.topics.topic_name import CONSUMER_OFFSETS
 from protocol.apis import APIS, ApiKey
@@ -185,6 +186,10 @@ class Server:
             sync_on_roll=flush is LogFlush.ALWAYS,
         )
 
+        # The public property takes no value as small as tests want it; Kafka has another one for them.
+        is_small = config.offsets_topic_segment_bytes < SEGMENT_BYTES_MIN
+        segment_bytes_name = INTERNAL_SEGMENT_BYTES.name if is_small else "segment.bytes"
+
         def open_log(number: int) -> PartitionLog:
             return self.directory.open_log(TopicPartition(CONSUMER_OFFSETS, number), log_config, topic_id)
 
@@ -206,7 +211,7 @@ class Server:
             {
                 "cleanup.policy": "compact",
                 "compression.type": "producer",
-                "segment.bytes": str(config.offsets_topic_segment_bytes),
+                segment_bytes_name: str(config.offsets_topic_segment_bytes),
             },
             count,
             lambda number: runtime.partitions[number].log,

@@ -22,6 +22,8 @@ from coordinator.topics.config_key import (
 BOOLEAN, STRING, INT, LONG = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.LONG
 DOUBLE, LIST = ConfigType.DOUBLE, ConfigType.LIST
 
+SEGMENT_BYTES_MIN: Final = 1024 * 1024
+
 MAX_LONG: Final = 2**63 - 1
 HOUR_MS: Final = 60 * 60 * 1000
 DAY_MS: Final = 24 * HOUR_MS
@@ -120,7 +122,7 @@ _SEGMENTS: Final = (
         INT,
         1024 * 1024 * 1024,
         "Size at which a segment is closed and the next one begun.",
-        at_least(1024 * 1024),
+        at_least(SEGMENT_BYTES_MIN),
         "log.segment.bytes",
     ),
     _key(

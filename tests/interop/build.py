@@ -16,6 +16,11 @@ CHECKOUT = os.path.dirname(os.path.dirname(HERE))
 CLIENTS = os.path.join(HERE, "clients")
 CACHE = os.path.join(CHECKOUT, ".cache", "interop")
 BUILD_TIMEOUT_S = 900
+COPY_JARS = (
+    *("-q", "-B", "dependency:copy-dependencies"),
+    *("-DincludeScope=runtime", "-DoutputDirectory=jars"),
+)
+"""What Maven is to do with a pom that only lists jars."""
 MORE_PLACES = ("/usr/local/go/bin", "/usr/local/bin")
 
 
@@ -31,7 +36,8 @@ def tool(name: str) -> str:
     return found
 
 
-def _run(command: list[str], directory: str) -> None:
+def run(command: list[str], directory: str) -> None:
+    """Run a step of a build; raise CannotBuild with the end of what it said when it fails."""
     try:
         done = subprocess.run(
             command,
@@ -58,7 +64,7 @@ def _digest(sources: Iterable[str]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _once(name: str, sources: list[str], build: Callable[[str], None]) -> str:
+def once(name: str, sources: list[str], build: Callable[[str], None]) -> str:
     """Return the directory that holds the build of these sources, building it at most once."""
     target = os.path.join(CACHE, f"{name}-{_digest(sources)}")
     os.makedirs(CACHE, exist_ok=True)
@@ -83,7 +89,7 @@ def kafkajs() -> list[str]:
         os.path.join(folder, name) for name in ("driver.js", "package.json", "package-lock.json", ".npmrc")
     ]
     install = [npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
-    target = _once("kafkajs", sources, lambda fresh: _run(install, fresh))
+    target = once("kafkajs", sources, lambda fresh: run(install, fresh))
     return [node, os.path.join(target, "driver.js")]
 
 
@@ -91,20 +97,12 @@ def java() -> list[str]:
     """Fetch the Java client's jars and compile the driver; return the command that runs it."""
     virtual_machine, compiler, maven = tool("java"), tool("javac"), tool("mvn")
     folder = os.path.join(CLIENTS, "java")
-    copy = [
-        maven,
-        "-q",
-        "-B",
-        "dependency:copy-dependencies",
-        "-DincludeScope=runtime",
-        "-DoutputDirectory=jars",
-    ]
 
     def build(fresh: str) -> None:
-        _run(copy, fresh)
-        _run([compiler, "-cp", "jars/*", "-d", "classes", "Driver.java"], fresh)
+        run([maven, *COPY_JARS], fresh)
+        run([compiler, "-cp", "jars/*", "-d", "classes", "Driver.java"], fresh)
 
-    target = _once("java", [os.path.join(folder, name) for name in ("Driver.java", "pom.xml")], build)
+    target = once("java", [os.path.join(folder, name) for name in ("Driver.java", "pom.xml")], build)
     class_path = os.pathsep.join((os.path.join(target, "classes"), os.path.join(target, "jars", "*")))
     quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx128m"]
     return [
@@ -122,8 +120,30 @@ def franz_go() -> list[str]:
     go = tool("go")
     folder = os.path.join(CLIENTS, "franz_go")
     sources = [os.path.join(folder, name) for name in ("main.go", "go.mod", "go.sum")]
-    target = _once("franz_go", sources, lambda fresh: _run([go, "build", "-o", "driver", "."], fresh))
+    target = once("franz_go", sources, lambda fresh: run([go, "build", "-o", "driver", "."], fresh))
     return [os.path.join(target, "driver")]
+
+
+def kafka(name: str, folder: str, programs: tuple[str, ...] = ()) -> list[str]:
+    """Fetch the jars of Kafka that a pom lists and compile Java programs with them.
+
+    In: a name for the cache; the directory that holds pom.xml and the programs (files NAME.java). Return the
+    command that runs a class by its name.
+    """
+    virtual_machine, maven = tool("java"), tool("mvn")
+    compiler = tool("javac") if programs else ""
+
+    def build(fresh: str) -> None:
+        run([maven, *COPY_JARS], fresh)
+        if programs:
+            run([compiler, "-cp", "jars/*", "-d", "classes", *programs], fresh)
+
+    target = once(name, [os.path.join(folder, source) for source in ("pom.xml", *programs)], build)
+    class_path = os.pathsep.join((os.path.join(target, "classes"), os.path.join(target, "jars", "*")))
+    return [
+        *(virtual_machine, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx384m"),
+        *("-cp", class_path),
+    ]
 
 
 def main() -> None:

@@ -1,0 +1,104 @@
+"""A real broker on a data directory: one node, controller included."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from protocol.messages.metadata import MetadataRequest
+from tests.kafka_log.artifacts import broker
+from tests.kafka_log.connection import Connection
+
+CLUSTER_ID: Final = "4L6g3nShT-eMCtK--X86sw"
+START_TIMEOUT_S: Final = 60
+STOP_TIMEOUT_S: Final = 60
+_QUIET: Final = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Xms64m")
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listened on a moment ago."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [int(bound.getsockname()[1]) for bound in sockets]
+
+
+class KafkaBroker:
+    """One broker process. It is formatted on first start; later starts keep the data."""
+
+    def __init__(self, directory: str, properties: Mapping[str, str]) -> None:
+        """In: a directory for the data and the files beside it; properties besides the necessary ones."""
+        self.data_directory = os.path.join(directory, "data")
+        self._directory = directory
+        self._properties = dict(properties)
+        self._ports = free_ports(2)
+        self.bootstrap = f"127.0.0.1:{self._ports[0]}"
+
+    def start(self, **properties: str) -> None:
+        """Starts it and waits until it serves. In: properties that change, underscores for dots."""
+        self._properties |= {name.replace("_", "."): value for name, value in properties.items()}
+        config = os.path.join(self._directory, "server.properties")
+        with open(config, "w", encoding="utf-8") as file:
+            file.writelines(
+                f"{name}={value}\n" for name, value in (self._necessary() | self._properties).items()
+            )
+        command = [*broker(), *_QUIET]
+        if not os.path.exists(os.path.join(self.data_directory, "meta.properties")):
+            format_storage = [*command, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", config]
+            subprocess.run(format_storage, check=True, stdout=subprocess.DEVNULL, timeout=60)
+        self._log = open(os.path.join(self._directory, "broker.log"), "ab")  # noqa: SIM115 - as long as the process
+        self._process = subprocess.Popen(
+            [*command, "kafka.Kafka", config], stdout=self._log, stderr=self._log, start_new_session=True
+        )
+        self._wait()
+
+    def _necessary(self) -> dict[str, str]:
+        port, controller_port = self._ports
+        return {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "log.dirs": self.data_directory,
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            "group.min.session.timeout.ms": "100",
+        }
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while True:
+            try:
+                with Connection(self.bootstrap) as connection:
+                    connection.call(MetadataRequest(topics=[]), 12)
+                return
+            except (OSError, AssertionError):
+                if time.monotonic() > deadline or self._process.poll() is not None:
+                    self.kill()
+                    raise
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        """A controlled shutdown."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """kill -9."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process.poll() is None:
+            self._process.send_signal(how)
+        self._process.wait(STOP_TIMEOUT_S)
+        self._log.close()

@@ -1,0 +1,95 @@
+"""What a broker serves of its groups, as data that JSON can keep: asked of Kafka and of groupd in the same words.
+
+The generation of a group is not in any description. A member's heartbeat tells it, as every other generation is
+refused.
+"""
+
+from typing import Any, Final
+
+from protocol.errors import ErrorCode
+from protocol.messages.describe_groups import DescribedGroupMember, DescribeGroupsRequest
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.list_groups import ListedGroup, ListGroupsRequest
+from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from tests.kafka_log.connection import Connection
+
+CLASSIC: Final = "classic"
+OFFSETS_KEPT_BY: Final = (CLASSIC, "consumer")
+"""Types of groups that keep committed offsets."""
+MAX_GENERATION: Final = 60
+
+View = dict[str, Any]
+
+
+def view(connection: Connection) -> View:
+    """Every group: its type, committed offsets and, of a classic one, state, protocol, generation and members."""
+    listed = connection.call(ListGroupsRequest(), 5)
+    assert listed.error_code == 0, listed
+    return {group.group_id: _group(connection, group) for group in sorted(listed.groups, key=_group_id)}
+
+
+def _group_id(group: ListedGroup) -> str:
+    return group.group_id
+
+
+def _group(connection: Connection, listed: ListedGroup) -> View:
+    kind = listed.group_type.lower()
+    seen: View = {"type": kind}
+    if kind in OFFSETS_KEPT_BY:
+        seen["offsets"] = offsets(connection, listed.group_id)
+    if kind == CLASSIC:
+        seen |= _describe(connection, listed.group_id)
+    return seen
+
+
+def offsets(connection: Connection, group_id: str) -> dict[str, list[int | str]]:
+    """Committed offset, leader epoch and metadata by `topic-partition`, as far as they are final."""
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group_id, topics=None)])
+    (group,) = connection.call(request, 9).groups
+    assert group.error_code == 0, group
+    return {
+        f"{topic.name}-{part.partition_index}": [
+            part.committed_offset,
+            part.committed_leader_epoch,
+            part.metadata or "",
+        ]
+        for topic in sorted(group.topics, key=lambda topic: str(topic.name))
+        for part in sorted(topic.partitions, key=lambda part: int(part.partition_index))
+    }
+
+
+def _describe(connection: Connection, group_id: str) -> View:
+    (group,) = connection.call(DescribeGroupsRequest(groups=[group_id]), 5).groups
+    assert group.error_code == 0, group
+    return {
+        "state": group.group_state,
+        "protocol_type": group.protocol_type,
+        "protocol": group.protocol_data,
+        "members": {
+            member.member_id: {
+                "group_instance_id": member.group_instance_id,
+                "client_id": member.client_id,
+                "client_host": member.client_host,
+                "subscription": member.member_metadata.hex(),
+                "assignment": member.member_assignment.hex(),
+                "generation": generation(connection, group_id, member),
+            }
+            for member in sorted(group.members, key=lambda member: str(member.member_id))
+        },
+    }
+
+
+def generation(connection: Connection, group_id: str, member: DescribedGroupMember) -> int:
+    """The one generation in which a heartbeat of this member is accepted."""
+    for number in range(MAX_GENERATION):
+        request = HeartbeatRequest(
+            group_id=group_id,
+            generation_id=number,
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+        )
+        code = connection.call(request, 3).error_code
+        if code == 0:
+            return number
+        assert code == ErrorCode.ILLEGAL_GENERATION, (group_id, number, code)
+    raise AssertionError(f"{group_id} is in no generation below {MAX_GENERATION}")
