@@ -38,11 +38,16 @@ def write_offsets(files: Files, path: str, offsets: Mapping[TopicPartition, int]
 
 
 def read_offsets(files: Files, path: str) -> dict[TopicPartition, int]:
-    """The entries of a checkpoint file, none where there is no file. Raises DamagedFile, OSError."""
-    if not files.exists(path):
+    """The entries of a checkpoint file. Raises DamagedFile, OSError.
+
+    None where there is no file, or an empty one: a broker makes it at its first start, and is killed before it
+    has anything to write there.
+    """
+    data = files.read(path) if files.exists(path) else b""
+    if not data:
         return {}
     try:
-        lines = files.read(path).decode().split("\n")
+        lines = data.decode().split("\n")
         if lines[0] != _VERSION:
             raise DamagedFile(path, f"version {lines[0]!r} is not {_VERSION}")
         offsets = {}

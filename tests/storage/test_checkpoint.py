@@ -24,12 +24,16 @@ def test_offsets_come_back_and_survive_a_crash(offsets: dict[TopicPartition, int
     assert read_offsets(files.crash(), "/points") == offsets
 
 
-def test_a_missing_file_has_no_entries() -> None:
-    assert read_offsets(FaultyFiles(), "/points") == {}
+def test_a_file_that_is_missing_or_was_never_filled_has_no_entries() -> None:
+    files = FaultyFiles()
+    assert read_offsets(files, "/points") == {}
+    files.write("/points", b"")
+    assert read_offsets(files, "/points") == {}
 
 
 @pytest.mark.parametrize(
-    "text", ["", "1\n0\n", "0\n", "0\nx\n", "0\n1\n", "0\n2\na 0 1\n", "0\n1\na 0\n", "0\n1\na x 1\n", "\xff"]
+    "text",
+    ["\n", "1\n0\n", "0\n", "0\nx\n", "0\n1\n", "0\n2\na 0 1\n", "0\n1\na 0\n", "0\n1\na x 1\n", "\xff"],
 )
 def test_what_is_no_checkpoint_is_refused(text: str) -> None:
     files = FaultyFiles()
