@@ -9,6 +9,7 @@ To follow a request: `handle` finds the handler by the request's class; the file
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from coordinator.group.admin.delete_groups import delete_groups
@@ -71,10 +72,13 @@ FIRES: Final[dict[TimerKind, Callable[[Groups, TimerKey, Turn], None]]] = {
 class Shard:
     """All groups of one partition. Not for several threads; every call returns without waiting."""
 
-    __slots__ = ("_groups",)
+    __slots__ = ("_groups", "beat")
 
     def __init__(self, config: GroupConfig) -> None:
         self._groups = Groups(config)
+        self.beat: Callable[[HeartbeatRequest, int], bool] = partial(beat, self._groups)
+        """Take a heartbeat, at a monotonic time in milliseconds, from which nothing follows but the answer NONE.
+        False: nothing was done, and `handle` has to be asked."""
 
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
         """Act on a request. It is answered among the outcome's replies, or parked: then a later outcome
@@ -85,11 +89,6 @@ class Shard:
         else:
             HANDLERS[type(request)](self._groups, request, context, turn)
         return turn.outcome()
-
-    def beat(self, request: HeartbeatRequest, monotonic_ms: int) -> bool:
-        """Take a heartbeat from which nothing follows but the answer NONE. False: nothing was done, and
-        `handle` has to be asked."""
-        return beat(self._groups, request, monotonic_ms)
 
     def fire(self, key: TimerKey, now: Now) -> Outcome:
         """Act on a timer whose deadline has passed. One that was cancelled or moved may fire all the same:

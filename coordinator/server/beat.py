@@ -28,15 +28,15 @@ class Beat:
         "_between",
         "_partition",
         "_request",
+        "counts",
         "frame_bytes",
-        "route",
     )
 
     def __init__(
         self, frame: bytes, request: HeartbeatRequest, partition: OffsetsPartition, route: Route
     ) -> None:
         """In: the whole frame, size included, and what it says."""
-        self.route = route
+        self.counts = route.counts
         self.frame_bytes = len(frame)
         self._request = request
         self._partition = partition
