@@ -170,7 +170,7 @@ def rewrite_batch(header: BatchHeader, kept: Sequence[Record], delete_horizon_ms
     """
     attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON)
     if not kept:
-        base_timestamp_ms = max_timestamp_ms = header.max_timestamp_ms
+        base_timestamp_ms, max_timestamp_ms = NO_TIMESTAMP, header.max_timestamp_ms
         section = b""
     else:
         base_timestamp_ms = kept[0].timestamp_ms

@@ -35,6 +35,7 @@ class KafkaBroker:
         self._directory = directory
         self._properties = dict(properties)
         self._ports = free_ports(2)
+        self._process: subprocess.Popen[bytes] | None = None
         self.bootstrap = f"127.0.0.1:{self._ports[0]}"
 
     def start(self, **properties: str) -> None:
@@ -49,11 +50,11 @@ class KafkaBroker:
         if not os.path.exists(os.path.join(self.data_directory, "meta.properties")):
             format_storage = [*command, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", config]
             subprocess.run(format_storage, check=True, stdout=subprocess.DEVNULL, timeout=60)
-        self._log = open(os.path.join(self._directory, "broker.log"), "ab")  # noqa: SIM115 - as long as the process
-        self._process = subprocess.Popen(
-            [*command, "kafka.Kafka", config], stdout=self._log, stderr=self._log, start_new_session=True
-        )
-        self._wait()
+        with open(os.path.join(self._directory, "broker.log"), "ab") as log:
+            self._process = subprocess.Popen(
+                [*command, "kafka.Kafka", config], stdout=log, stderr=log, start_new_session=True
+            )
+        self._wait(self._process)
 
     def _necessary(self) -> dict[str, str]:
         port, controller_port = self._ports
@@ -76,7 +77,7 @@ class KafkaBroker:
             "group.min.session.timeout.ms": "100",
         }
 
-    def _wait(self) -> None:
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
         while True:
             try:
@@ -84,7 +85,7 @@ class KafkaBroker:
                     connection.call(MetadataRequest(topics=[]), 12)
                 return
             except (OSError, AssertionError):
-                if time.monotonic() > deadline or self._process.poll() is not None:
+                if time.monotonic() > deadline or process.poll() is not None:
                     self.kill()
                     raise
             time.sleep(0.1)
@@ -94,11 +95,11 @@ class KafkaBroker:
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """kill -9."""
+        """kill -9; nothing where it does not run."""
         self._end(signal.SIGKILL)
 
     def _end(self, how: signal.Signals) -> None:
-        if self._process.poll() is None:
-            self._process.send_signal(how)
-        self._process.wait(STOP_TIMEOUT_S)
-        self._log.close()
+        process, self._process = self._process, None
+        if process is not None:
+            process.send_signal(how)
+            process.wait(STOP_TIMEOUT_S)

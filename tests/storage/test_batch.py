@@ -216,7 +216,7 @@ def test_a_batch_without_records_keeps_its_latest_time_and_no_codec(codec: int) 
     header = read_header(original)
     empty = read_header(rewrite_batch(header, [], 5))
     assert (empty.records_count, empty.codec, empty.delete_horizon_ms) == (0, NONE, None)
-    assert (empty.base_timestamp_ms, empty.max_timestamp_ms) == (header.max_timestamp_ms,) * 2
+    assert (empty.base_timestamp_ms, empty.max_timestamp_ms) == (-1, header.max_timestamp_ms)
     assert empty.is_transactional
     assert empty.next_offset == header.next_offset
 

@@ -1,0 +1,210 @@
+"""groupd on the data directory of a real broker: the same offsets, groups and members, and nothing of it lost."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from protocol.messages.metadata import MetadataRequest
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from storage.batch import LENGTH_END, read_header
+from storage.compression import CODEC_NAMES
+from storage.uuid_text import uuid_to_text
+from tests.interop.daemon import Daemon
+from tests.kafka_log.broker import CLUSTER_ID
+from tests.kafka_log.connection import Connection
+from tests.kafka_log.fixture import NAMES, OFFSETS_PARTITION, expected, unpack
+from tests.kafka_log.view import CLASSIC, View, view
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture(params=NAMES)
+def name(request: pytest.FixtureRequest) -> str:
+    """Which scenario of the real broker."""
+    captured: str = request.param
+    return captured
+
+
+@pytest.fixture
+def data(name: str, tmp_path: Path) -> Path:
+    """A copy of the broker's data directory."""
+    directory = tmp_path / "data"
+    directory.mkdir()
+    unpack(name, str(directory))
+    return directory
+
+
+@pytest.fixture
+def daemon(data: Path) -> Iterator[Daemon]:
+    """groupd on that directory."""
+    daemon = Daemon(str(data))
+    try:
+        yield daemon
+    except BaseException:
+        daemon.kill()
+        raise
+    daemon.stop()
+
+
+def ask(daemon: Daemon) -> View:
+    """What groupd serves now."""
+    with Connection(daemon.bootstrap) as connection:
+        return view(connection)
+
+
+def of_groupd(served: View) -> View:
+    """What of a broker's groups groupd serves: classic groups whole, of the newer consumer groups their offsets."""
+    groups: View = {}
+    for name, group in served.items():
+        if group["type"] == CLASSIC:
+            groups[name] = group
+        elif group.get("offsets"):
+            groups[name] = {"offsets": group["offsets"]}
+    return groups
+
+
+def comparable(groups: View, wanted: View) -> View:
+    """What groupd says, as far as something of each group is wanted."""
+    chosen: View = {}
+    for name, group in groups.items():
+        keys = wanted[name] if name in wanted else group
+        chosen[name] = {key: group[key] for key in keys}
+    return chosen
+
+
+def batches(data: Path) -> Iterator[tuple[str, int, bytes]]:
+    """Every batch of the offsets logs, read here without the log engine: partition, base offset, bytes."""
+    for directory in sorted(data.iterdir()):
+        if OFFSETS_PARTITION.fullmatch(directory.name):
+            for segment in sorted(directory.glob("*.log")):
+                content = segment.read_bytes()
+                while content:
+                    header = read_header(content)
+                    size = header.batch_length + LENGTH_END
+                    yield directory.name, header.base_offset, content[:size]
+                    content = content[size:]
+
+
+def commit(connection: Connection, group: str, topic: str, partition: int, offset: int) -> None:
+    """A commit of a client that is no member."""
+    request = OffsetCommitRequest(
+        group_id=group,
+        topics=[
+            OffsetCommitRequestTopic(
+                name=topic,
+                partitions=[
+                    OffsetCommitRequestPartition(
+                        partition_index=partition, committed_offset=offset, committed_metadata="by groupd"
+                    )
+                ],
+            )
+        ],
+    )
+    (answer,) = connection.call(request, 9).topics
+    assert [part.error_code for part in answer.partitions] == [0], answer
+
+
+def test_offsets_groups_members_and_generations_are_those_of_the_broker(name: str, daemon: Daemon) -> None:
+    wanted = of_groupd(expected(name)["served"])
+    assert comparable(ask(daemon), wanted) == wanted
+
+
+def test_every_group_goes_on_in_its_generation(name: str, daemon: Daemon) -> None:
+    """A group without members shows its generation when one joins."""
+    generations = expected(name)["log"]["generations"]
+    served = ask(daemon)
+    assert generations
+    with Connection(daemon.bootstrap) as connection:
+        for group, generation in generations.items():
+            members = served[group]["members"].values()
+            assert {member["generation"] for member in members} <= {generation}
+            if not members:
+                assert join(connection, group) == generation + 1
+
+
+def join(connection: Connection, group: str) -> int:
+    """Becomes the only member; the generation."""
+    protocol = JoinGroupRequestProtocol(name="range", metadata=b"\0\0\0\0\0\0\xff\xff\xff\xff")
+    request = JoinGroupRequest(
+        group_id=group,
+        session_timeout_ms=60_000,
+        rebalance_timeout_ms=60_000,
+        member_id="",
+        protocol_type="consumer",
+        protocols=[protocol],
+    )
+    joined = connection.call(request, 3)
+    assert joined.error_code == 0, joined
+    generation: int = joined.generation_id
+    return generation
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_what_the_broker_wrote_stays_beside_what_groupd_adds(
+    name: str, data: Path, daemon: Daemon, how: signal.Signals
+) -> None:
+    before = list(batches(data))
+    wanted = of_groupd(expected(name)["served"])
+    with Connection(daemon.bootstrap) as connection:
+        for group in wanted:
+            if not wanted[group].get("members"):  # others commit nothing without a member's id
+                commit(connection, group, "orders", 0, 4711)
+        commit(connection, "new-group", "orders", 1, 12)
+    daemon.restart(how)
+    served = ask(daemon)
+    assert served["new-group"]["offsets"] == {"orders-1": [12, -1, "by groupd"]}
+    for group, seen in wanted.items():
+        if not seen.get("members"):
+            seen["offsets"]["orders-0"] = [4711, -1, "by groupd"]
+        assert comparable({group: served[group]}, wanted) == {group: seen}
+    after = list(batches(data))
+    assert set(before) <= set(after)
+    assert len(after) > len(before)
+
+
+def test_the_cluster_and_its_topics_keep_their_identity(data: Path, daemon: Daemon) -> None:
+    ids = {
+        directory.name.rpartition("-")[0]: (directory / "partition.metadata").read_text().split()[-1]
+        for directory in data.iterdir()
+        if (directory / "partition.metadata").exists() and not directory.name.endswith("-delete")
+    }
+    with Connection(daemon.bootstrap) as connection:
+        answer = connection.call(MetadataRequest(topics=None), 12)
+    assert answer.cluster_id == CLUSTER_ID
+    assert {topic.name: uuid_to_text(topic.topic_id) for topic in answer.topics} == {
+        name: topic_id for name, topic_id in ids.items() if name != "__cluster_metadata"
+    }
+
+
+def test_files_that_groupd_does_not_know_are_left_alone(data: Path, daemon: Daemon) -> None:
+    unknown = {
+        path: path.read_bytes()
+        for path in data.rglob("*")
+        if path.is_file()
+        and (path.suffix in (".snapshot", ".txnindex", ".checkpoint") or "__cluster_metadata" in str(path))
+    }
+    foreign = data / "lost+found" / "something"
+    foreign.parent.mkdir()
+    foreign.write_bytes(b"of somebody else")
+    daemon.restart(signal.SIGTERM)
+    assert unknown
+    assert {path: path.read_bytes() for path in unknown} == unknown
+    assert foreign.read_bytes() == b"of somebody else"
+
+
+def test_the_captures_hold_what_they_are_kept_for() -> None:
+    """Each scenario is worth its bytes only while these are in it."""
+    clean, killed, compacted = (expected(name)["log"] for name in NAMES)
+    assert {"5", "8", "11", "12"} <= clean["live_records"].keys()
+    assert len(clean["leader_epochs"]) > 1
+    assert killed["generations"].keys() == {"committing", "open-transaction", "static"}
+    assert compacted["codecs"].keys() == set(CODEC_NAMES.values())
+    assert compacted["delete_horizons"] > 0
+    assert compacted["batches_without_records"] > 0
