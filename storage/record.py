@@ -17,7 +17,8 @@ unchanged.
 """
 
 _NULL: Final = encode_varint(-1)
-_IN_TABLE: Final = SMALL_LIMIT - 16
+_LENGTHS_BYTES: Final = 16
+"""More than a record of small numbers takes for all of them."""
 
 
 class Record(NamedTuple):
@@ -41,17 +42,28 @@ def encode_records(records: Iterable[Record], base_timestamp_ms: int) -> bytes:
     offset_delta = 0
     for record in records:
         _, timestamp_ms, key, value, headers = record
-        if timestamp_ms == base_timestamp_ms and key is not None and value is not None and not headers:
+        if key is not None and value is not None and not headers:
             key_length = len(key)
             value_length = len(value)
-            # Leaves room for the lengths themselves: all of them are then in the table.
-            if offset_delta + key_length + value_length < _IN_TABLE:
-                delta_part = small[offset_delta]
-                key_part = small[key_length]
-                value_part = small[value_length]
-                length = 3 + len(delta_part) + len(key_part) + len(value_part) + key_length + value_length
-                # Attributes and timestamp delta are the two zeros, the header count is the last.
-                parts += (small[length], b"\0\0", delta_part, key_part, key, value_part, value, b"\0")
+            since_base_ms = timestamp_ms - base_timestamp_ms
+            # Then every number of the record is in the table, that of its length included.
+            if (
+                0 <= since_base_ms < SMALL_LIMIT
+                and offset_delta < SMALL_LIMIT
+                and key_length + value_length + _LENGTHS_BYTES < SMALL_LIMIT
+            ):
+                fields = (
+                    b"\0",  # attributes
+                    small[since_base_ms],
+                    small[offset_delta],
+                    small[key_length],
+                    key,
+                    small[value_length],
+                    value,
+                    b"\0",  # no headers
+                )
+                body = b"".join(fields)
+                parts += (small[len(body)], body)
                 offset_delta += 1
                 continue
         parts.append(_encode_record(record, base_timestamp_ms, offset_delta))

@@ -136,7 +136,8 @@ def _is_too_large(records: list[Record], limit: int) -> bool:
 def _tell(group: ClassicGroup, request: OffsetCommitRequest, committed: int, turn: Turn) -> None:
     if committed:
         turn.tell(OffsetsCommitted(group.group_id, request.member_id, committed))
-    too_long = sum(len(topic.partitions) for topic in request.topics) - committed
+    asked = sum([len(topic.partitions) for topic in request.topics])
+    too_long = asked - committed
     if too_long:
         _tell_refusal(group, request, ErrorCode.OFFSET_METADATA_TOO_LARGE, too_long, turn)
 
