@@ -46,6 +46,7 @@ from storage.errors import (
     SyncFailed,
 )
 from storage.files import Files, delete_directory
+from storage.leader_epochs import LeaderEpochs
 from storage.log_config import LogConfig
 from storage.lookup import TimestampOffset, first_at_or_after, latest
 from storage.record import Record
@@ -53,9 +54,6 @@ from storage.recovery import RecoveryReport, recover, rewrite_segment
 from storage.retention import count_deletable
 from storage.segment import Segment, StoredBatch
 from storage.sync_plan import SyncPlan
-
-EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
-LEADER_EPOCH: Final = 0
 
 _APPENDED: Final = Struct(">i4xb6xi8xq")  # batch length, magic, last offset delta, max timestamp: from byte 8
 _base_offset = attrgetter("base_offset")
@@ -81,6 +79,7 @@ class PartitionLog:
         config: LogConfig,
         segments: list[Segment],
         report: RecoveryReport,
+        leader_epochs: LeaderEpochs,
     ) -> None:
         self._files = files
         self._segments = segments
@@ -90,6 +89,7 @@ class PartitionLog:
         self.directory = directory
         self.config = config
         """May be replaced at any time; the next append, read or retention obeys it."""
+        self.leader_epochs = leader_epochs
         self.recovery_report = report
         self.log_start_offset = report.log_start_offset
         self.log_end_offset = report.log_end_offset
@@ -120,12 +120,10 @@ class PartitionLog:
         is_new = not files.is_directory(directory)
         if is_new:
             files.mkdir(directory)
+        epochs = LeaderEpochs.read(files, directory)
         segments, report = recover(files, directory, config, recovery_point, log_start_offset, was_clean)
-        log = cls(files, directory, config, segments, report)
-        if not files.exists(f"{directory}/{EPOCH_CHECKPOINT}"):
-            files.write(
-                f"{directory}/{EPOCH_CHECKPOINT}", f"0\n1\n{LEADER_EPOCH} {log.log_start_offset}\n".encode()
-            )
+        epochs = epochs or LeaderEpochs.create(files, directory, report.log_start_offset)
+        log = cls(files, directory, config, segments, report, epochs)
         if not report.was_clean:
             log._unsynced_directories = [directory, os.path.dirname(directory)] if is_new else [directory]
             log.durable_offset = min(max(recovery_point, report.log_start_offset), report.log_end_offset)
@@ -180,7 +178,9 @@ class PartitionLog:
             latest_ms = max_timestamp_ms
         base_offset = self.log_end_offset
         last_offset = base_offset + last_offset_delta
-        data = assign_offsets(batch, base_offset, LEADER_EPOCH, log_append_time_ms, max_timestamp_ms)
+        data = assign_offsets(
+            batch, base_offset, self.leader_epochs.current, log_append_time_ms, max_timestamp_ms
+        )
         config = self.config
         is_rolled = self._active.is_full(len(data), last_offset, latest_ms, config)
         if is_rolled:

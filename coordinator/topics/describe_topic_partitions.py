@@ -9,7 +9,8 @@ from coordinator.topics.answer import TopicsContext
 from coordinator.topics.authorized_operations import NOT_ASKED, ON_TOPIC
 from coordinator.topics.catalogue import Catalogue, Topic
 from coordinator.topics.config import TopicsConfig
-from coordinator.topics.partition import LEADER_EPOCH, Partition
+from coordinator.topics.leader_epoch import current_epoch
+from coordinator.topics.partition import Partition
 from coordinator.topics.topic_name import why_illegal
 from protocol.errors import ErrorCode
 from protocol.kinds import ZERO_UUID
@@ -94,7 +95,7 @@ def _partition(partition: Partition, node_id: int) -> DescribeTopicPartitionsRes
         error_code=ErrorCode.NONE if is_online else ErrorCode.LEADER_NOT_AVAILABLE,
         partition_index=partition.name.partition,
         leader_id=node_id if is_online else -1,
-        leader_epoch=LEADER_EPOCH,
+        leader_epoch=current_epoch(partition),
         replica_nodes=[node_id],
         isr_nodes=[node_id],
         eligible_leader_replicas=[],

@@ -26,12 +26,7 @@ from coordinator.topics.fetch_session import (
     news,
     next_epoch,
 )
-from coordinator.topics.leader_epoch import (
-    UNKNOWN_EPOCH,
-    UNKNOWN_OFFSET,
-    check_current_leader_epoch,
-    end_offset_for_epoch,
-)
+from coordinator.topics.leader_epoch import check_current_leader_epoch
 from coordinator.topics.parked_fetches import Awaited, ParkedFetch, ParkedFetches
 from coordinator.topics.partition import Partition
 from protocol.errors import ErrorCode
@@ -44,6 +39,7 @@ from protocol.messages.fetch import (
 )
 from storage.checkpoint import TopicPartition
 from storage.errors import OffsetOutOfRange, StorageError
+from storage.leader_epochs import UNKNOWN_EPOCH, UNKNOWN_OFFSET
 
 READ_COMMITTED: Final = 1
 STORAGE_ERROR_SINCE: Final = 6
@@ -143,7 +139,7 @@ class Fetcher:
         log = partition.log
         if log is None:
             return _refused(target.partition, ErrorCode.KAFKA_STORAGE_ERROR)
-        error = check_current_leader_epoch(max(UNKNOWN_EPOCH, target.current_leader_epoch))
+        error = check_current_leader_epoch(max(UNKNOWN_EPOCH, target.current_leader_epoch), log)
         if error is not ErrorCode.NONE:
             return _refused(target.partition, error)
         high_watermark = partition.high_watermark
@@ -156,7 +152,7 @@ class Fetcher:
             records=b"",
         )
         if target.last_fetched_epoch > UNKNOWN_EPOCH:
-            epoch, end_offset = end_offset_for_epoch(target.last_fetched_epoch, log)
+            epoch, end_offset = log.leader_epochs.end_offset(target.last_fetched_epoch, log.log_end_offset)
             if epoch == UNKNOWN_EPOCH:
                 return _refused(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
             if epoch < target.last_fetched_epoch or end_offset < target.fetch_offset:

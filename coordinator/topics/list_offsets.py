@@ -10,7 +10,7 @@ from typing import Final
 from coordinator.topics.answer import TopicsContext
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.leader_epoch import check_current_leader_epoch
-from coordinator.topics.partition import LEADER_EPOCH, Partition
+from coordinator.topics.partition import Partition
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -79,7 +79,7 @@ def _answer(
     log = partition.log
     if log is None:
         return _refused(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
-    error = check_current_leader_epoch(wanted.current_leader_epoch)
+    error = check_current_leader_epoch(wanted.current_leader_epoch, log)
     if error is not ErrorCode.NONE:
         return _refused(wanted, error)
     answer = _refused(wanted, ErrorCode.NONE)
@@ -108,7 +108,7 @@ def _look_up(
         if found is None or found.offset >= partition.high_watermark:
             return
         answer.timestamp, answer.offset = found
-    answer.leader_epoch = LEADER_EPOCH
+    answer.leader_epoch = log.leader_epochs.at(answer.offset)
 
 
 def _old_style(

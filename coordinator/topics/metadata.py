@@ -12,7 +12,8 @@ from coordinator.topics.answer import Answer, PartitionFailed, TopicChange, Topi
 from coordinator.topics.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
 from coordinator.topics.catalogue import ZERO_ID, Catalogue, Topic
 from coordinator.topics.config import TopicsConfig
-from coordinator.topics.partition import LEADER_EPOCH, Partition
+from coordinator.topics.leader_epoch import current_epoch
+from coordinator.topics.partition import Partition
 from coordinator.topics.topic_name import is_internal, why_illegal
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import (
@@ -132,7 +133,7 @@ def _partition(partition: Partition, node_id: int) -> MetadataResponsePartition:
             error_code=ErrorCode.LEADER_NOT_AVAILABLE,
             partition_index=partition.name.partition,
             leader_id=-1,
-            leader_epoch=LEADER_EPOCH,
+            leader_epoch=current_epoch(partition),
             replica_nodes=[node_id],
             isr_nodes=[node_id],
             offline_replicas=[node_id],
@@ -141,7 +142,7 @@ def _partition(partition: Partition, node_id: int) -> MetadataResponsePartition:
         error_code=ErrorCode.NONE,
         partition_index=partition.name.partition,
         leader_id=node_id,
-        leader_epoch=LEADER_EPOCH,
+        leader_epoch=current_epoch(partition),
         replica_nodes=[node_id],
         isr_nodes=[node_id],
     )

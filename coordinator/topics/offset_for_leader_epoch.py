@@ -1,12 +1,7 @@
 """OffsetForLeaderEpoch: where an epoch of leadership ended. Source: KIP-101, KIP-320."""
 
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.leader_epoch import (
-    UNKNOWN_EPOCH,
-    UNKNOWN_OFFSET,
-    check_current_leader_epoch,
-    end_offset_for_epoch,
-)
+from coordinator.topics.leader_epoch import check_current_leader_epoch
 from protocol.errors import ErrorCode
 from protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -15,6 +10,7 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
+from storage.leader_epochs import UNKNOWN_EPOCH, UNKNOWN_OFFSET
 
 
 def answer_offset_for_leader_epoch(
@@ -34,15 +30,16 @@ def answer_offset_for_leader_epoch(
 
 def _answer(catalogue: Catalogue, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
     partition = catalogue.partition(topic, wanted.partition)
+    log = None if partition is None else partition.log
     epoch, end_offset = UNKNOWN_EPOCH, UNKNOWN_OFFSET
     if partition is None:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    elif partition.log is None:
+    elif log is None:
         error = ErrorCode.KAFKA_STORAGE_ERROR
     else:
-        error = check_current_leader_epoch(wanted.current_leader_epoch)
+        error = check_current_leader_epoch(wanted.current_leader_epoch, log)
         if error is ErrorCode.NONE:
-            epoch, end_offset = end_offset_for_epoch(wanted.leader_epoch, partition.log)
+            epoch, end_offset = log.leader_epochs.end_offset(wanted.leader_epoch, log.log_end_offset)
     return EpochEndOffset(
         error_code=error, partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset
     )

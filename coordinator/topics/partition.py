@@ -19,7 +19,6 @@ from storage.segment import Segment
 
 RETRY_MS: Final = 1000
 PRODUCER_SCAN_BYTES: Final = 64 * 1024 * 1024
-LEADER_EPOCH: Final = 0
 
 
 class Partition(Protocol):

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, Producer
 
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.metadata import MetadataRequest
@@ -74,8 +75,7 @@ def comparable(groups: View, wanted: View) -> View:
     """What groupd says, as far as something of each group is wanted."""
     chosen: View = {}
     for name, group in groups.items():
-        keys = wanted[name] if name in wanted else group
-        chosen[name] = {key: group[key] for key in keys}
+        chosen[name] = {key: group[key] for key in (wanted.get(name) or group)}
     return chosen
 
 
@@ -208,3 +208,50 @@ def test_the_captures_hold_what_they_are_kept_for() -> None:
     assert compacted["codecs"].keys() == set(CODEC_NAMES.values())
     assert compacted["delete_horizons"] > 0
     assert compacted["batches_without_records"] > 0
+
+
+def test_clients_are_told_the_epoch_that_the_broker_led_in(data: Path, daemon: Daemon) -> None:
+    """A client that has seen an epoch takes no leader of an earlier one."""
+    with Connection(daemon.bootstrap) as connection:
+        answer = connection.call(MetadataRequest(topics=None), 12)
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            epochs = (data / f"{topic.name}-{partition.partition_index}/leader-epoch-checkpoint").read_text()
+            assert partition.leader_epoch == int(epochs.splitlines()[-1].split()[0])
+
+
+@pytest.mark.interop
+def test_a_real_client_reads_the_topics_and_goes_on_after_a_restart(daemon: Daemon) -> None:
+    def read(count: int) -> list[tuple[int, int]]:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": daemon.bootstrap,
+                "group.id": "reads-on",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "isolation.level": "read_uncommitted",
+            }
+        )
+        consumer.subscribe(["orders"])
+        found: list[tuple[int, int]] = []
+        while len(found) < count:
+            message = consumer.poll(20)
+            assert message is not None
+            assert message.error() is None, message.error()
+            found.append((message.partition(), message.offset()))
+        consumer.commit(asynchronous=False)
+        consumer.close()
+        return found
+
+    def write() -> None:
+        producer = Producer({"bootstrap.servers": daemon.bootstrap})
+        for partition in range(4):
+            producer.produce("orders", b"by groupd", partition=partition)
+        assert producer.flush(20) == 0
+
+    write()
+    before = read(8)  # at least one of the broker and one of ours in each partition
+    daemon.restart(signal.SIGTERM)
+    write()
+    after = read(4)
+    assert not set(before) & set(after)

@@ -1,0 +1,103 @@
+"""The leader epochs of a log: who led the partition from which offset on, in Kafka's checkpoint file.
+
+    0              version
+    2              number of entries
+    0 0            epoch, start offset
+    3 1042
+
+Every batch carries the epoch in which it was appended. A log that was made here has one epoch, 0, for good. One
+that a broker made has those of its elections; the latest goes on here, because clients refuse to go back to an
+older one (KIP-320).
+
+Source: Kafka's `LeaderEpochFileCache`, `LeaderEpochCheckpointFile`.
+"""
+
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from storage.errors import DamagedFile
+from storage.files import Files
+
+LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
+UNKNOWN_EPOCH: Final = -1
+UNKNOWN_OFFSET: Final = -1
+
+_VERSION: Final = "0"
+
+
+class EpochStart(NamedTuple):
+    """An epoch and the first offset of its batches."""
+
+    epoch: int
+    start_offset: int
+
+
+class LeaderEpochs:
+    """The epochs of one log, oldest first."""
+
+    __slots__ = ("_entries", "current")
+
+    def __init__(self, entries: list[EpochStart]) -> None:
+        """In: at least one entry; epochs increase, start offsets do not decrease."""
+        assert entries
+        self._entries = entries
+        self.current = entries[-1].epoch
+        """What batches are appended with."""
+
+    @classmethod
+    def read(cls, files: Files, directory: str) -> "LeaderEpochs | None":
+        """From the checkpoint of a log; None where there is none, or one that is empty or torn.
+
+        A killed broker leaves empty ones; torn can only be one that was made here, for it is written without a
+        sync. Raises DamagedFile, OSError.
+        """
+        path = f"{directory}/{LEADER_EPOCHS}"
+        data = files.read(path) if files.exists(path) else b""
+        if not data.endswith(b"\n") or (_VERSION + "\n1\n").encode().startswith(data):
+            return None
+        entries = _parse(path, data)
+        return cls(entries) if entries else None
+
+    @classmethod
+    def create(cls, files: Files, directory: str, log_start_offset: int) -> "LeaderEpochs":
+        """Those of a new log, written to its checkpoint. Raises OSError."""
+        files.write(f"{directory}/{LEADER_EPOCHS}", f"{_VERSION}\n1\n0 {log_start_offset}\n".encode())
+        return cls([EpochStart(0, log_start_offset)])
+
+    def at(self, offset: int) -> int:
+        """The epoch of the batch that holds an offset, of the first epoch before all of them."""
+        epochs = [entry.epoch for entry in self._entries if entry.start_offset <= offset]
+        return epochs[-1] if epochs else self._entries[0].epoch
+
+    def end_offset(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """The greatest epoch not above `epoch` that the log has, and where it ends.
+
+        (-1, -1) where that is not known: for -1, and for an epoch that has not begun. An epoch before the first
+        is answered with itself and the start of the first.
+        """
+        if epoch == self.current:
+            return epoch, log_end_offset
+        if epoch == UNKNOWN_EPOCH or epoch > self.current:
+            return UNKNOWN_EPOCH, UNKNOWN_OFFSET
+        floor = epoch
+        for entry in self._entries:
+            if entry.epoch > epoch:
+                return floor, min(entry.start_offset, log_end_offset)
+            floor = entry.epoch
+        raise AssertionError("the current epoch is above")
+
+
+def _parse(path: str, data: bytes) -> list[EpochStart]:
+    try:
+        version, count, *lines = data.decode().splitlines()
+        if version != _VERSION:
+            raise DamagedFile(path, f"version {version!r} is not {_VERSION}")
+        entries = [EpochStart(*map(int, line.split(" "))) for line in lines[: int(count)]]
+    except (ValueError, TypeError) as error:
+        raise DamagedFile(path, f"is not a checkpoint of leader epochs: {error}") from error
+    if len(entries) != int(count):
+        raise DamagedFile(path, f"announces {count} entries and has {len(entries)}")
+    for before, after in pairwise(entries):
+        if after.epoch <= before.epoch or after.start_offset < before.start_offset:
+            raise DamagedFile(path, f"epoch {after.epoch} does not follow epoch {before.epoch}")
+    return entries
