@@ -2,14 +2,17 @@
 
 Every connection is the only member of a group of its own and commits one partition. With one offsets
 partition all commits of an event-loop turn share a write and a flush; with 50 (the default) they spread
-over as many files, each with its own flush.
+over as many files, each with its own flush. Apache Kafka, where it can be had, is asked the same; it answers
+when the record is in the page cache, as `log.flush=os` does.
 """
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Final
 
 from benchmarks.connection import Connection, encode_frame
-from benchmarks.flood import Measured, Repeated, flood
+from benchmarks.flood import Load, Measured, Repeated, Side, in_turn
+from benchmarks.kafka import kafka
 from benchmarks.member import TOPIC, Member
 from benchmarks.process import Server, groupd, peer
 from benchmarks.report import Report, spread
@@ -19,18 +22,22 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 
-CONNECTIONS: Final = 50
-DEPTHS: Final = (1, 32)
+LOADS: Final = (Load(1, 1), Load(50, 1), Load(1000, 1), Load(50, 32))
 ROUNDS: Final = 5
 SECONDS: Final = 2.0
+WARM_UP_SECONDS: Final = 5.0
+"""Of load before anything counts: a Java program has to compile itself first."""
 COMMIT_VERSION: Final = 8
 OPTIONS: Final = ("-o", "group.initial.rebalance.delay.ms=0", "--topic", f"{TOPIC}:6")
-TARGETS: Final = {1: 0.22, 32: 0.06}
+TARGETS: Final = {Load(50, 1): 0.22, Load(50, 32): 0.06}
+TARGETED: Final = "always, 1 partition"
 # What is measured: flush policy of the offsets log, number of its partitions.
 SETTINGS: Final = {
-    "always, 1 partition": ("always", 1),
+    TARGETED: ("always", 1),
     "always, 50 partitions": ("always", 50),
+    "interval, 50 partitions": ("interval", 50),
     "os, 1 partition": ("os", 1),
+    "os, 50 partitions": ("os", 50),
 }
 
 
@@ -49,44 +56,47 @@ def _commit(member: Member) -> bytes:
     )
 
 
-async def _committing(server: Server) -> list[Repeated]:
+async def _committing(server: Server, count: int) -> Side:
     connections = []
-    for number in range(CONNECTIONS):
+    for number in range(count):
         member = Member(await Connection.open(server), f"group-{number}")
         await member.join()
         connections.append(await Repeated.prepare(member.connection, _commit(member)))
         assert connections[-1].answer.endswith(b"\0\0\0\0\0"), "the commit was refused"
-    return connections
+    return Side(server, connections)
 
 
 async def measure(rounds: int = ROUNDS, seconds: float = SECONDS) -> Report:
-    """Rounds of all settings and the echo in turn, at each depth."""
-    seen: dict[tuple[str, int], list[Measured]] = {}
+    """Rounds of all settings, the echo and Kafka in turn, with each load."""
+    count = max(load.connections for load in LOADS)
     with ExitStack() as stack:
         sides = {}
         for name, (flush, partitions) in SETTINGS.items():
             log = ("-o", f"log.flush={flush}", "-o", f"offsets.topic.num.partitions={partitions}")
-            server = stack.enter_context(groupd(*OPTIONS, *log))
-            sides[name] = (server, await _committing(server))
+            sides[name] = await _committing(stack.enter_context(groupd(*OPTIONS, *log)), count)
         echo = stack.enter_context(peer("echo_server"))
-        frames = [connection.request for connection in sides["always, 1 partition"][1]]
-        connections = [await Repeated.prepare(await Connection.open(echo), frame) for frame in frames]
-        sides["echo"] = (echo, connections)
-        for _ in range(rounds):
-            for depth in DEPTHS:
-                for name, (server, connections) in sides.items():
-                    measured = await flood(server, connections, depth, seconds)
-                    seen.setdefault((name, depth), []).append(measured)
-    return _report(seen, rounds, seconds)
+        frames = [connection.request for connection in sides[TARGETED].connections]
+        echoed = [await Repeated.prepare(await Connection.open(echo), frame) for frame in frames]
+        sides["echo"] = Side(echo, echoed)
+        groups = [f"group-{number}" for number in range(count)]
+        broker, missing = await kafka(stack, TOPIC, 6, groups)
+        if broker is not None:
+            sides["Kafka"] = await _committing(broker, count)
+            await in_turn({"Kafka": sides["Kafka"]}, LOADS, 1, WARM_UP_SECONDS)
+        seen = await in_turn(sides, LOADS, rounds, seconds)
+    return _report(seen, rounds, seconds, missing)
 
 
-def _report(seen: dict[tuple[str, int], list[Measured]], rounds: int, seconds: float) -> Report:
+def _report(
+    seen: dict[tuple[str, Load], list[Measured]], rounds: int, seconds: float, missing: str
+) -> Report:
     report = Report(
         "Offset commits per server CPU-second",
-        f"{CONNECTIONS} connections with 1 or 32 OffsetCommit v{COMMIT_VERSION} of one topic partition in flight "
-        f"each, {rounds} rounds of {seconds:g} s, in turn with a bare uvloop echo of the same frames. `always`: "
-        "the answer waits for fdatasync; `os`: it waits for the write. Latency is seen by the client, with one "
-        "commit in flight. Busy: the server's share of one core.",
+        f"Connections that each commit one topic partition (OffsetCommit v{COMMIT_VERSION}) with 1 or 32 commits "
+        f"in flight, {rounds} rounds of {seconds:g} s, in turn with a bare uvloop echo of the same frames and a "
+        f"real Apache Kafka broker{missing}. `always`: the answer waits for fdatasync; `interval` and `os`: it "
+        "waits for the write, as Kafka's does. Latency is seen by the client, with one commit in flight. Busy: the "
+        "server's share of one core.",
         [
             "in flight",
             "log.flush",
@@ -94,23 +104,31 @@ def _report(seen: dict[tuple[str, int], list[Measured]], rounds: int, seconds: f
             "busy",
             "ratio to echo",
             "target",
+            "ratio to Kafka",
             "p50 ms",
             "p99 ms",
         ],
     )
-    for depth in DEPTHS:
-        floor = [run.per_cpu_second for run in seen["echo", depth]]
-        for name in (*SETTINGS, "echo"):
-            runs = seen[name, depth]
-            per_second = [run.per_cpu_second for run in runs]
-            ratio = target = ""
-            if name != "echo":
-                ratio = spread([its / bare for its, bare in zip(per_second, floor, strict=True)], ".3f")
-                target = f"{TARGETS[depth]:.2f}" if name == "always, 1 partition" else ""
+    for load in LOADS:
+        for name in dict.fromkeys(side for side, _ in seen):
+            runs = seen[name, load]
+            target = f"{TARGETS[load]:.2f}" if name == TARGETED and load in TARGETS else ""
             busy = f"{max(run.cpu_share for run in runs):.0%}"
             latencies = sorted(latency for run in runs for latency in run.latencies)
             waits = [
                 f"{latencies[int(len(latencies) * q)] * 1000:.2f}" if latencies else "" for q in (0.5, 0.99)
             ]
-            report.rows.append([f"50 x {depth}", name, spread(per_second, "k"), busy, ratio, target, *waits])
+            rate = spread([run.per_cpu_second for run in runs], "k")
+            to_echo, to_kafka = (_ratio(runs, seen.get((other, load), [])) for other in ("echo", "Kafka"))
+            if name in ("echo", "Kafka"):
+                to_kafka = ""
+            report.rows.append(
+                [str(load), name, rate, busy, "" if name == "echo" else to_echo, target, to_kafka, *waits]
+            )
     return report
+
+
+def _ratio(runs: Sequence[Measured], others: Sequence[Measured]) -> str:
+    """Of commits per CPU-second, round by round; nothing where there is nobody to compare with."""
+    ratios = [mine.per_cpu_second / its.per_cpu_second for mine, its in zip(runs, others, strict=False)]
+    return spread(ratios, ".3f") if ratios else ""

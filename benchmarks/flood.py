@@ -6,9 +6,10 @@ read brings, as many requests go out with one write.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
+from typing import NamedTuple
 
 from benchmarks.connection import Connection
 from benchmarks.process import Server
@@ -121,3 +122,33 @@ async def flood(server: Server, connections: Sequence[Repeated], depth: int, sec
         cpu_seconds=cpu_seconds,
         latencies=sorted(latency for p in protocols for latency in p.latencies),
     )
+
+
+class Load(NamedTuple):
+    """How many connections flood, with how many requests in flight on each."""
+
+    connections: int
+    in_flight: int
+
+    def __str__(self) -> str:
+        return f"{self.connections} x {self.in_flight}"
+
+
+class Side(NamedTuple):
+    """One of those that are compared: a server and connections that are ready to flood it."""
+
+    server: Server
+    connections: Sequence[Repeated]
+
+
+async def in_turn(
+    sides: Mapping[str, Side], loads: Sequence[Load], rounds: int, seconds: float
+) -> dict[tuple[str, Load], list[Measured]]:
+    """Floods all sides in turn with each load, `rounds` times, `seconds` each; what was seen, by side and load."""
+    seen: dict[tuple[str, Load], list[Measured]] = {}
+    for _ in range(rounds):
+        for load in loads:
+            for name, (server, connections) in sides.items():
+                measured = await flood(server, connections[: load.connections], load.in_flight, seconds)
+                seen.setdefault((name, load), []).append(measured)
+    return seen

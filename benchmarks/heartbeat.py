@@ -9,13 +9,13 @@ from contextlib import ExitStack
 from typing import Final
 
 from benchmarks.connection import Connection, encode_frame
-from benchmarks.flood import Measured, Repeated, flood
+from benchmarks.flood import Load, Measured, Repeated, Side, in_turn
 from benchmarks.member import Member
 from benchmarks.process import Server, groupd, peer
 from benchmarks.report import Report, spread
 
 CONNECTIONS: Final = 50
-DEPTHS: Final = (1, 32)
+LOADS: Final = (Load(CONNECTIONS, 1), Load(CONNECTIONS, 32))
 ROUNDS: Final = 5
 SECONDS: Final = 2.0
 OPTIONS: Final = ("-o", "group.initial.rebalance.delay.ms=0")
@@ -34,7 +34,7 @@ async def _repeated(server: Server, frames: list[bytes]) -> list[Repeated]:
 
 
 async def measure(rounds: int = ROUNDS, seconds: float = SECONDS) -> Report:
-    """Rounds of all servers in turn, at each depth."""
+    """Rounds of all servers in turn, with each load."""
     with ExitStack() as stack:
         daemon = stack.enter_context(groupd(*OPTIONS))
         echo = stack.enter_context(peer("echo_server"))
@@ -45,21 +45,16 @@ async def measure(rounds: int = ROUNDS, seconds: float = SECONDS) -> Report:
         version_3 = [encode_frame(member.heartbeat_request(), 3) for member in members]
         mocked = [encode_frame(member.heartbeat_request(), 3) for member in of_mock]
         sides = {
-            "groupd v4": (daemon, await _repeated(daemon, newest)),
-            "groupd v3": (daemon, await _repeated(daemon, version_3)),
-            "echo": (echo, await _repeated(echo, newest)),
-            "mock": (mock, await _repeated(mock, mocked)),
+            "groupd v4": Side(daemon, await _repeated(daemon, newest)),
+            "groupd v3": Side(daemon, await _repeated(daemon, version_3)),
+            "echo": Side(echo, await _repeated(echo, newest)),
+            "mock": Side(mock, await _repeated(mock, mocked)),
         }
-        seen: dict[tuple[str, int], list[Measured]] = {}
-        for _ in range(rounds):
-            for depth in DEPTHS:
-                for name, (server, connections) in sides.items():
-                    measured = await flood(server, connections, depth, seconds)
-                    seen.setdefault((name, depth), []).append(measured)
+        seen = await in_turn(sides, LOADS, rounds, seconds)
     return _report(seen, rounds, seconds)
 
 
-def _report(seen: dict[tuple[str, int], list[Measured]], rounds: int, seconds: float) -> Report:
+def _report(seen: dict[tuple[str, Load], list[Measured]], rounds: int, seconds: float) -> Report:
     report = Report(
         "Heartbeats per server CPU-second",
         f"{CONNECTIONS} connections with 1 or 32 heartbeats in flight each, {rounds} rounds of {seconds:g} s, the "
@@ -68,15 +63,15 @@ def _report(seen: dict[tuple[str, int], list[Measured]], rounds: int, seconds: f
         "below 100 % the load generator or the machine, not the server, set the pace.",
         ["in flight", "server", "heartbeats per CPU-second", "busy", "ratio to it: groupd", "target"],
     )
-    for depth in DEPTHS:
+    for load in LOADS:
         for name in ("groupd v4", "groupd v3", "echo", "mock"):
-            runs = seen[name, depth]
+            runs = seen[name, load]
             per_second = [run.per_cpu_second for run in runs]
             busy = f"{max(run.cpu_share for run in runs):.0%}"
             ratio = target = ""
             if not name.startswith("groupd"):
-                ours = seen["groupd v4" if name == "echo" else "groupd v3", depth]
+                ours = seen["groupd v4" if name == "echo" else "groupd v3", load]
                 ratios = [mine.per_cpu_second / its for mine, its in zip(ours, per_second, strict=True)]
-                ratio, target = spread(ratios, ".2f"), f"{TARGETS[name, depth]:.2f}"
-            report.rows.append([f"50 x {depth}", name, spread(per_second, "k"), busy, ratio, target])
+                ratio, target = spread(ratios, ".2f"), f"{TARGETS[name, load.in_flight]:.2f}"
+            report.rows.append([str(load), name, spread(per_second, "k"), busy, ratio, target])
     return report

@@ -38,6 +38,12 @@ class KafkaBroker:
         self._process: subprocess.Popen[bytes] | None = None
         self.bootstrap = f"127.0.0.1:{self._ports[0]}"
 
+    @property
+    def pid(self) -> int:
+        """Of the process that runs."""
+        assert self._process is not None
+        return self._process.pid
+
     def start(self, **properties: str) -> None:
         """Starts it and waits until it serves. In: properties that change, underscores for dots."""
         self._properties |= {name.replace("_", "."): value for name, value in properties.items()}
