@@ -7,34 +7,25 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from protocol.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from storage.compression import CODEC_NAMES
 from tests.interop.build import CannotBuild
 from tests.interop.daemon import Daemon
 from tests.interop.requirement import lacking
 from tests.kafka_log.connection import Connection
 from tests.kafka_log.dump import Batch, Dumped, check_indexes, dump, records
+from tests.kafka_log.history import (
+    COMMITS,
+    GROUP_METADATA,
+    OFFSET_COMMIT,
+    PARTITIONS,
+    REBALANCE_TIMEOUT_MS,
+    SESSION_TIMEOUT_MS,
+    Deleted,
+    fill,
+)
 from tests.kafka_log.view import View, view
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
-
-OFFSET_COMMIT, GROUP_METADATA = 1, 2
-SUBSCRIPTION = b"\0\1\0\0\0\1\0\6orders\xff\xff\xff\xff\0\0\0\0"
-COMMITS = 60
-PARTITIONS = 4
 
 
 class Written(NamedTuple):
@@ -43,94 +34,7 @@ class Written(NamedTuple):
     codec: int
     served: View
     batches: list[Batch]
-    deleted: set[tuple[Any, ...]]
-
-
-def commit(
-    connection: Connection, group: str, offset: int, member_id: str = "", generation: int = -1
-) -> None:
-    """Commits every partition of `orders`; the metadata says which it was."""
-    request = OffsetCommitRequest(
-        group_id=group,
-        member_id=member_id,
-        generation_id_or_member_epoch=generation,
-        topics=[
-            OffsetCommitRequestTopic(
-                name="orders",
-                partitions=[
-                    OffsetCommitRequestPartition(
-                        partition_index=number,
-                        committed_offset=offset + number,
-                        committed_leader_epoch=-1 if number % 2 else 3,
-                        committed_metadata="größer als nichts " * number if offset % 3 else None,
-                    )
-                    for number in range(PARTITIONS)
-                ],
-            )
-        ],
-    )
-    (topic,) = connection.call(request, 9).topics
-    assert {part.error_code for part in topic.partitions} == {0}, topic
-
-
-def join(connection: Connection, group: str, instance: str | None = None) -> tuple[str, int]:
-    """Becomes the only member of a Stable group: its id and generation."""
-    request = JoinGroupRequest(
-        group_id=group,
-        session_timeout_ms=60_000,
-        rebalance_timeout_ms=70_000,
-        member_id="",
-        group_instance_id=instance,
-        protocol_type="consumer",
-        protocols=[JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION)],
-    )
-    joined = connection.call(request, 5)
-    if joined.error_code == 79:  # MEMBER_ID_REQUIRED
-        request.member_id = joined.member_id
-        joined = connection.call(request, 5)
-    assert joined.error_code == 0, joined
-    assignment = SyncGroupRequestAssignment(member_id=joined.member_id, assignment=bytes(range(40)))
-    synced = connection.call(
-        SyncGroupRequest(
-            group_id=group,
-            generation_id=joined.generation_id,
-            member_id=joined.member_id,
-            group_instance_id=instance,
-            assignments=[assignment],
-        ),
-        3,
-    )
-    assert synced.error_code == 0, synced
-    return joined.member_id, joined.generation_id
-
-
-def leave(connection: Connection, group: str, member_id: str) -> None:
-    """Ends a membership."""
-    request = LeaveGroupRequest(group_id=group, members=[MemberIdentity(member_id=member_id)])
-    assert connection.call(request, 3).error_code == 0
-
-
-def fill(connection: Connection) -> set[tuple[Any, ...]]:
-    """A history of groups of every kind; the keys of what was deleted in it."""
-    dynamic, generation = join(connection, "dynamic")
-    join(connection, "static", "instance-1")
-    emptied, emptied_generation = join(connection, "emptied")
-    gone, gone_generation = join(connection, "gone")
-    commit(connection, "gone", 1, gone, gone_generation)
-    commit(connection, "emptied", 1, emptied, emptied_generation)
-    for number in range(COMMITS):
-        commit(connection, "simple", 1000 + number)
-        commit(connection, "dynamic", 100 + number, dynamic, generation)
-    leave(connection, "emptied", emptied)
-    leave(connection, "gone", gone)
-    (answer,) = connection.call(DeleteGroupsRequest(groups_names=["gone"]), 2).results
-    assert answer.error_code == 0
-    forget = OffsetDeleteRequestTopic(
-        name="orders", partitions=[OffsetDeleteRequestPartition(partition_index=1)]
-    )
-    assert connection.call(OffsetDeleteRequest(group_id="simple", topics=[forget]), 0).error_code == 0
-    deleted: set[tuple[Any, ...]] = {(OFFSET_COMMIT, "gone", "orders", n) for n in range(PARTITIONS)}
-    return deleted | {(GROUP_METADATA, "gone"), (OFFSET_COMMIT, "simple", "orders", 1)}
+    deleted: Deleted
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +46,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def written(directory: Path) -> dict[int, Written]:
     """One daemon for each codec, of which one start of Kafka's tool then reads all segments."""
-    served: dict[int, tuple[View, set[tuple[Any, ...]]]] = {}
+    served: dict[int, tuple[View, Deleted]] = {}
     for codec in CODEC_NAMES:
         data = directory / str(codec)
         daemon = Daemon(
@@ -217,10 +121,10 @@ def test_it_shows_every_commit_that_was_made(log: Written) -> None:
         for record in records(log.batches)
         if record.type == OFFSET_COMMIT and record.value is not None
     )
-    for group, first in (("simple", 1000), ("dynamic", 100)):
+    for group in ("by-hand-simple", "by-hand-dynamic"):
         for number in range(COMMITS):
             for partition in range(PARTITIONS):
-                assert made[group, partition, first + number + partition] == 1
+                assert made[group, partition, 1000 + number + partition] == 1
 
 
 def test_it_shows_every_group_that_is_served(log: Written) -> None:
@@ -230,7 +134,7 @@ def test_it_shows_every_group_that_is_served(log: Written) -> None:
         if record.type == GROUP_METADATA and record.value is not None
     }
     # A simple group has offsets and no metadata.
-    assert groups.keys() == log.served.keys() - {"simple"}
+    assert groups.keys() == log.served.keys() - {"by-hand-simple"}
     for name, value in groups.items():
         served = log.served[name]
         assert served["state"] == ("Stable" if value["members"] else "Empty")
@@ -242,7 +146,10 @@ def test_it_shows_every_group_that_is_served(log: Written) -> None:
             seen = served["members"][member["memberId"]]
             assert member["groupInstanceId"] == seen["group_instance_id"]
             assert (member["clientId"], member["clientHost"]) == (seen["client_id"], seen["client_host"])
-            assert (member["sessionTimeout"], member["rebalanceTimeout"]) == (60_000, 70_000)
+            assert (member["sessionTimeout"], member["rebalanceTimeout"]) == (
+                SESSION_TIMEOUT_MS,
+                REBALANCE_TIMEOUT_MS,
+            )
             assert value["generation"] == seen["generation"]
             assert value["leader"] == member["memberId"]
         assert len(value["members"]) == len(served["members"])
@@ -266,7 +173,8 @@ def test_offsets_are_gapless_over_rolled_segments(log: Written) -> None:
 def test_kafka_accepts_the_indexes_and_their_entries_match_the_segments(
     directory: Path, written: dict[int, Written]
 ) -> None:
+    assert written
     paths = sorted(map(str, directory.rglob("__consumer_offsets-*/*.*index")))
     assert any(Path(path).stat().st_size > 0 for path in paths if path.endswith(".index"))
-    assert len(paths) == 2 * len({batch.path for log in written.values() for batch in log.batches})
+    assert len(paths) == 2 * len(list(directory.rglob("__consumer_offsets-*/*.log")))
     check_indexes(paths)

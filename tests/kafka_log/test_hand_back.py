@@ -1,0 +1,82 @@
+"""The way back: a real broker starts on the directory that it left to groupd, and serves what groupd served."""
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interop.build import CannotBuild
+from tests.interop.daemon import Daemon
+from tests.interop.requirement import lacking
+from tests.kafka_log.broker import KafkaBroker
+from tests.kafka_log.connection import Connection
+from tests.kafka_log.fixture import NAMES, expected, unpack
+from tests.kafka_log.history import fill
+from tests.kafka_log.view import CLASSIC, View, view
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+
+LOAD_TIMEOUT_S = 60
+
+
+@contextlib.contextmanager
+def running(directory: Path) -> Iterator[KafkaBroker]:
+    """A broker on the data below a directory."""
+    broker = KafkaBroker(str(directory), {"log.index.size.max.bytes": "65536"})
+    try:
+        broker.start()
+    except CannotBuild as reason:
+        lacking(f"a broker: {reason}")
+    try:
+        yield broker
+    finally:
+        broker.kill()
+
+
+def ask_when_loaded(broker: KafkaBroker, groups: set[str]) -> View:
+    """What the broker serves once it has these groups; while it loads, it answers with errors."""
+    deadline = time.monotonic() + LOAD_TIMEOUT_S
+    while True:
+        try:
+            with Connection(broker.bootstrap) as connection:
+                served = view(connection)
+            if groups <= served.keys():
+                return served
+        except AssertionError:
+            if time.monotonic() > deadline:
+                raise
+        assert time.monotonic() < deadline, groups - served.keys()
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_broker_serves_what_groupd_served(name: str, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    unpack(name, str(data))
+    daemon = Daemon(str(data))
+    try:
+        with Connection(daemon.bootstrap) as connection:
+            fill(connection)
+            ours = view(connection)
+    finally:
+        daemon.kill() if name == "killed" else daemon.stop()
+    with running(tmp_path) as broker:
+        kafkas = ask_when_loaded(broker, set(ours))
+    assert {group: kafkas[group]["offsets"] for group in ours} == {
+        group: seen["offsets"] for group, seen in ours.items()
+    }
+    before = expected(name)["served"]
+    for group, seen in before.items():
+        assert kafkas[group]["type"] == seen["type"]
+    for group, seen in ours.items():
+        if kafkas[group]["type"] == CLASSIC:
+            assert kafkas[group] == seen
+    assert len(ours) >= len([seen for seen in before.values() if seen["type"] == CLASSIC]) + 4
+    # It says so when it does not like what it finds.
+    log = (tmp_path / "broker.log").read_text()
+    assert not [line for line in log.splitlines() if "orrupt" in line or "ERROR" in line]
+    assert os.path.getsize(tmp_path / "broker.log") > 0
