@@ -1,16 +1,16 @@
 """Reading a partition of `__consumer_offsets` back into its groups, a slice at a time.
 
-Source: Kafka's `CoordinatorLoaderImpl`. Offsets that were committed in a transaction count when its commit marker
-is read, and not at all after an abort marker.
+Source: Kafka's `CoordinatorLoaderImpl`.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from struct import Struct
 from typing import Final
 
 from coordinator.group.outcome import Record as Fact
 from coordinator.group.shard import Shard
+from coordinator.server.open_transactions import OpenTransactions
 from protocol.malformed import Malformed
 from protocol.records import UnknownKey, decode_key, decode_value
 from storage.errors import CorruptBatch, LogDamaged
@@ -36,7 +36,7 @@ def load(log: PartitionLog, shard: Shard) -> Iterator[int]:
     """
     records = 0
     since_step = 0
-    in_transaction: dict[int, list[Fact]] = {}
+    transactions = OpenTransactions()
     unknown: set[int] = set()
     for batch in log.batches():
         header = batch.header
@@ -45,16 +45,19 @@ def load(log: PartitionLog, shard: Shard) -> Iterator[int]:
         except CorruptBatch as error:
             raise LogDamaged(batch.path, error.reason, batch.position) from error
         if header.is_control:
-            _end_transaction(header.producer_id, decoded, in_transaction, shard.replay)
+            _end_transaction(header.producer_id, decoded, transactions, shard)
             continue
         for record in decoded:
             fact = _decode(log, record, unknown)
             if fact is None:
                 continue
+            assert record.key is not None
             if header.is_transactional:
-                in_transaction.setdefault(header.producer_id, []).append(fact)
-            else:
-                shard.replay(fact)
+                transactions.add(header.producer_id, record.offset, record.key, fact)
+                continue
+            shard.replay(fact)
+            if transactions:
+                transactions.passed(record.offset, record.key)
         records += len(decoded)
         since_step += len(decoded)
         if since_step >= RECORDS_IN_A_STEP:
@@ -87,10 +90,7 @@ def _decode(log: PartitionLog, record: Record, unknown: set[int]) -> Fact | None
 
 
 def _end_transaction(
-    producer_id: int,
-    records: list[Record],
-    in_transaction: dict[int, list[Fact]],
-    replay: Callable[[Fact], None],
+    producer_id: int, records: list[Record], transactions: OpenTransactions, shard: Shard
 ) -> None:
     for record in records:
         if record.key is None or len(record.key) < _CONTROL_KEY.size:
@@ -98,6 +98,5 @@ def _end_transaction(
         _, kind = _CONTROL_KEY.unpack_from(record.key)
         if kind not in (_ABORT, _COMMIT):
             continue
-        for fact in in_transaction.pop(producer_id, []):
-            if kind == _COMMIT:
-                replay(fact)
+        for fact in transactions.end(producer_id, is_committed=kind == _COMMIT):
+            shard.replay(fact)

@@ -1,0 +1,47 @@
+"""Offsets of transactions whose end has not been read yet.
+
+Such an offset counts once the transaction's commit marker is read, and not at all after an abort marker. What was
+written for the same key between the offset and the marker is newer and stays: a plain commit, the offset of
+another transaction that ended first, or a tombstone. An offset whose transaction has no end in the log never
+counts: there is no transaction coordinator here that could still commit it.
+
+Source: KIP-98, Kafka's `OffsetMetadataManager`.
+"""
+
+from collections.abc import Iterator
+
+from coordinator.group.outcome import Record as Fact
+
+
+class OpenTransactions:
+    """Those of one partition of `__consumer_offsets`, by producer, while it is read."""
+
+    __slots__ = ("_newest", "_pending")
+
+    def __init__(self) -> None:
+        self._pending: dict[int, list[tuple[int, bytes, Fact]]] = {}
+        self._newest: dict[bytes, int] = {}
+        """Offset of the record that stands for a key, as far as one of these transactions could be older."""
+
+    def __bool__(self) -> bool:
+        """Whether any transaction is open."""
+        return bool(self._pending)
+
+    def add(self, producer_id: int, offset: int, key: bytes, fact: Fact) -> None:
+        """A record of a transaction: its offset in the log, its key there, and what it says."""
+        self._pending.setdefault(producer_id, []).append((offset, key, fact))
+
+    def passed(self, offset: int, key: bytes) -> None:
+        """A record outside of transactions, read while any is open."""
+        self._newest[key] = offset
+
+    def end(self, producer_id: int, *, is_committed: bool) -> Iterator[Fact]:
+        """Ends a producer's transaction: the records that count from now on, in order."""
+        pending = self._pending.pop(producer_id, [])
+        if is_committed:
+            for offset, key, fact in pending:
+                if self._newest.get(key, -1) < offset:
+                    self._newest[key] = offset
+                    yield fact
+        if not self._pending:
+            self._newest.clear()
