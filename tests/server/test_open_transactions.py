@@ -105,7 +105,7 @@ def model(steps: list[Write | End]) -> dict[int, int]:
 
 PARTITIONS, PRODUCERS = st.integers(0, 2), st.integers(1, 3)
 STEPS = st.one_of(
-    st.builds(Write, PARTITIONS, st.one_of(st.none(), st.integers(0, 1000))),
+    st.builds(Write, PARTITIONS, st.one_of(st.none(), st.integers(0, 1000)), st.just(-1)),
     st.builds(Write, PARTITIONS, st.integers(0, 1000), PRODUCERS),
     st.builds(End, PRODUCERS, st.sampled_from([ABORT, COMMIT])),
 )
