@@ -67,5 +67,5 @@ $(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python
-	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[test,check]' --config-settings editable_mode=compat
+	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[test,check,pipeline]' --config-settings editable_mode=compat
 	@touch $(VENV)/.run $@
