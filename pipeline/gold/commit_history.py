@@ -1,0 +1,96 @@
+"""Every commit with what came before it and who is likely to have written it.
+
+A commit in the log names a group, a partition and an offset, but no member and no generation. While a group
+has members, though, the coordinator takes commits only from them, and only at the current generation: a commit
+belongs to the group record that precedes it in the log. The member to which that record assigns the partition
+is the *presumed writer*. It is unknown (NULL) when
+
+- the group had no members (an administrator's reset, a consumer that assigns partitions to itself), or no
+  group record precedes the commit in what was ingested;
+- nobody owned the partition in that generation, or its assignment cannot be read;
+- two members owned it.
+
+A member that commits what another one owns cannot be told from that owner.
+
+This table is not stored: other gold tables are made from it in the same build.
+"""
+
+from typing import Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as sf
+
+from pipeline.gold.group_records import GROUP, identity
+
+PARTITION_OF_GROUP: Final = ("log_partition", "group", "topic", "partition")
+_COMMIT: Final = (
+    "topic", "partition", "record_ts", "commit_ts", "offset", "tombstone", "topic_id", "producer_id",
+)  # fmt: skip
+
+
+def writers(members: DataFrame, assignments: DataFrame) -> DataFrame:
+    """For each group record and partition: `member` (instance id, else member id), `client_id`; both NULL
+    where two members were given the partition."""
+    who = members.select("log_partition", "log_offset", "member_id", "group_instance_id", "client_id")
+    owners = assignments.join(who, ["log_partition", "log_offset", "member_id"]).groupBy(
+        *GROUP, sf.col("log_offset").alias("group_log_offset"), "topic", "partition"
+    )
+    counted = owners.agg(
+        sf.min(identity()).alias("member"), sf.min("client_id").alias("client_id"), sf.count("*").alias("n")
+    )
+    is_single = sf.col("n") == 1
+    return counted.select(
+        *GROUP,
+        "group_log_offset",
+        "topic",
+        "partition",
+        sf.when(is_single, sf.col("member")).alias("member"),
+        sf.when(is_single, sf.col("client_id")).alias("client_id"),
+        sf.col("n").alias("n_owners"),
+    )
+
+
+def commit_history(
+    commits: DataFrame, group_generations: DataFrame, members: DataFrame, assignments: DataFrame
+) -> DataFrame:
+    """Silver `commits`, tombstones included, each with
+
+    - `group_log_offset`: the group record that it follows, NULL for none;
+    - `member`, `client_id`: the presumed writer; `n_owners`: how many own the partition there (NULL for none);
+    - `number`: which commit of the group to the partition it is, from 1;
+    - `previous_…` (offset, log_offset, ts, member): of the commit before, NULL after a tombstone;
+    - `is_unmoved`, `is_rewind`: against that one. A topic of another id is another topic.
+    """
+    after_record = Window.partitionBy(*GROUP).orderBy("log_offset").rowsBetween(Window.unboundedPreceding, 0)
+    records = group_generations.select(*GROUP, "log_offset", sf.col("log_offset").alias("mark"))
+    placed = (
+        commits.select(*GROUP, "log_offset", *_COMMIT)
+        .unionByName(records, allowMissingColumns=True)
+        .withColumn("group_log_offset", sf.max("mark").over(after_record))
+        .where(sf.col("topic").isNotNull())
+        .drop("mark")
+    )
+    key = ["log_partition", "group", "group_log_offset", "topic", "partition"]
+    written = placed.join(writers(members, assignments), key, "left")
+
+    before = Window.partitionBy(*PARTITION_OF_GROUP).orderBy("log_offset")
+    topic_before = sf.lag("topic_id").over(before)
+    is_same_topic = sf.coalesce(topic_before == sf.col("topic_id"), sf.lit(True))
+    is_continued = ~sf.lag("tombstone", 1, True).over(before) & ~sf.col("tombstone") & is_same_topic
+    return (
+        written.withColumn("number", sf.row_number().over(before))
+        .withColumn("is_continued", is_continued)
+        .withColumn("previous_offset", sf.lag("offset").over(before))
+        .withColumn("previous_log_offset", sf.lag("log_offset").over(before))
+        .withColumn("previous_ts", sf.lag("commit_ts").over(before))
+        .withColumn("previous_member", sf.lag("member").over(before))
+        .withColumns(
+            {
+                name: sf.when(sf.col("is_continued"), sf.col(name))
+                for name in ("previous_offset", "previous_log_offset", "previous_ts", "previous_member")
+            }
+        )
+        .withColumn("is_unmoved", sf.coalesce(sf.col("offset") == sf.col("previous_offset"), sf.lit(False)))
+        .withColumn("is_rewind", sf.coalesce(sf.col("offset") < sf.col("previous_offset"), sf.lit(False)))
+        .drop("is_continued")
+    )

@@ -1,0 +1,17 @@
+"""Where the logs of the consumed topics ended, as far as somebody measured it."""
+
+from typing import Final
+
+from pipeline.gold.table import Table
+
+LOG_END_OFFSETS: Final = Table.declare(
+    "log_end_offsets",
+    """
+    topic string
+    partition int
+    at_ts timestamp
+    log_start_offset bigint
+    log_end_offset bigint
+    source string
+    """,
+)

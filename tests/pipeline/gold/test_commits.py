@@ -1,0 +1,155 @@
+"""Tables of commits: history, latest offsets, velocity, statistics."""
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from pipeline.gold.commit_stats import commit_stats
+from pipeline.gold.velocity import velocity
+from tests.pipeline.gold.silver import history, latest_offsets
+from tests.pipeline.hand_made import HandMade, at
+from tests.pipeline.rows import one, rows
+
+
+def test_the_last_commit_of_the_log_counts_not_that_of_the_clock(spark: SparkSession) -> None:
+    made = HandMade(spark)
+    made.commit("g", "t", 0, 10, 100)
+    made.commit("g", "t", 0, 20, 50)
+    assert rows(latest_offsets(made), "group", "topic", "partition", "offset", "log_offset") == [
+        ("g", "t", 0, 20, 1)
+    ]
+
+
+def test_a_removed_offset_is_no_latest_offset_until_it_is_committed_anew(spark: SparkSession) -> None:
+    made = HandMade(spark)
+    for partition in (0, 1):
+        made.commit("g", "t", partition, 10, 1)
+        made.commit("g", "t", partition, None, 2)
+    made.commit("g", "t", 1, 3, 3)
+    assert rows(latest_offsets(made), "partition", "offset") == [(1, 3)]
+    assert rows(history(made).where("is_rewind"), "log_offset") == []
+
+
+def test_groups_of_the_same_offsets_in_other_log_partitions_stay_apart(spark: SparkSession) -> None:
+    first, second = HandMade(spark, 1), HandMade(spark, 2)
+    first.commit("g", "t", 0, 10, 1)
+    second.commit("h", "t", 0, 5, 1)
+    both = first.table("commits").unionByName(second.table("commits"))
+    from pipeline.gold.latest_offsets import latest_offsets as of_commits
+
+    assert rows(of_commits(both), "log_partition", "group", "offset") == [(1, "g", 10), (2, "h", 5)]
+
+
+def test_a_commit_is_ascribed_to_the_owner_of_the_generation_before_it(spark: SparkSession) -> None:
+    made = HandMade(spark)
+    made.commit("g", "t", 0, 1, 0)
+    made.generation("g", 1, {"a1": [("t", 0)], "b1@static": [("t", 1)]}, 1)
+    made.commit("g", "t", 0, 2, 2)
+    made.commit("g", "t", 1, 2, 2)
+    made.commit("g", "other", 0, 2, 2)
+    made.generation("g", 2, {"b1@static": [("t", 0), ("t", 1)]}, 3)
+    made.commit("g", "t", 0, 3, 4)
+    made.emptied("g", 3, 5)
+    made.commit("g", "t", 0, 4, 6)
+    assert rows(history(made), "log_offset", "member", "client_id", "previous_member") == [
+        (0, None, None, None),
+        (2, "a1", "a", None),
+        (3, "static", "b", None),
+        (4, None, None, None),
+        (6, "static", "b", "a1"),
+        (8, None, None, "static"),
+    ]
+
+
+def test_a_partition_with_two_owners_names_neither(spark: SparkSession) -> None:
+    made = HandMade(spark)
+    made.generation("g", 1, {"a1": [("t", 0)], "b1": [("t", 0)]}, 1)
+    made.commit("g", "t", 0, 2, 2)
+    assert rows(history(made), "member", "client_id", "n_owners") == [(None, None, 2)]
+
+
+def test_a_topic_made_anew_does_not_go_backwards(spark: SparkSession) -> None:
+    made = HandMade(spark)
+    made.commit("g", "t", 0, 100, 1, topic_id="AAAAAAAAAAAAAAAAAAAAAQ")
+    made.commit("g", "t", 0, 3, 2, topic_id="AAAAAAAAAAAAAAAAAAAAAg")
+    made.commit("g", "t", 0, 2, 3)
+    assert rows(history(made), "log_offset", "is_rewind") == [(0, False), (1, False), (2, True)]
+
+
+def test_velocity_counts_a_rewind_inside_a_minute(spark: SparkSession) -> None:
+    made = HandMade(spark)
+    for offset, seconds in ((100, 0), (160, 30), (140, 50), (140, 55), (200, 90)):
+        made.commit("g", "t", 0, offset, seconds)
+    table = velocity(history(made))
+    columns = ("minute", "commits", "unmoved_commits", "rewinds", "last_offset", "advance", "elapsed_s")
+    assert rows(table, *columns) == [(at(0), 4, 1, 1, 140, 40, 55.0), (at(60), 1, 0, 0, 200, 60, 35.0)]
+    assert rows(table, "first_log_offset", "last_log_offset", "offsets_per_s") == [
+        (0, 3, 40 / 55),
+        (4, 4, 60 / 35),
+    ]
+
+
+def test_a_single_commit_has_no_velocity(spark: SparkSession) -> None:
+    made = HandMade(spark)
+    made.commit("g", "t", 0, 7, 1)
+    row = one(velocity(history(made)))
+    assert (row["commits"], row["advance"], row["elapsed_s"], row["offsets_per_s"]) == (1, 0, None, None)
+    row = one(commit_stats(history(made)))
+    assert (row["commits"], row["unmoved_share"], row["commits_per_minute"]) == (1, 0.0, None)
+
+
+def test_commits_are_counted_by_client_and_those_that_moved_nothing_among_them(spark: SparkSession) -> None:
+    made = HandMade(spark)
+    made.generation("g", 1, {"a1": [("t", 0)], "a2": [("t", 1)], "b1": [("u", 0)]}, 1)
+    for seconds, offset in ((0, 5), (30, 5), (60, 6)):
+        made.commit("g", "t", 0, offset, seconds)
+    made.commit("g", "t", 1, 6, 60)
+    made.commit("g", "u", 0, 1, 60)
+    made.commit("g", "u", 0, None, 61)
+    made.commit("g", "v", 0, 1, 62)
+    columns = ("client_id", "commits", "unmoved_commits", "unmoved_share", "partitions", "commits_per_minute")
+    assert rows(commit_stats(history(made)), *columns) == [
+        (None, 1, 0, 0.0, 1, None),
+        ("a", 4, 1, 0.25, 2, 4.0),
+        ("b", 1, 0, 0.0, 1, None),
+    ]
+
+
+COMMITS = st.lists(
+    st.tuples(st.sampled_from("gh"), st.integers(0, 2), st.integers(0, 50) | st.none(), st.integers(0, 300)),
+    max_size=80,
+)
+
+
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(COMMITS)
+def test_tables_agree_with_a_plain_walk(
+    spark: SparkSession, commits: list[tuple[str, int, int | None, int]]
+) -> None:
+    made = HandMade(spark)
+    standing: dict[tuple[str, int], int] = {}
+    advanced: dict[tuple[str, int], int] = {}
+    counts = {"commits": 0, "unmoved_commits": 0, "rewinds": 0}
+    for group, partition, offset, seconds in commits:
+        made.commit(group, "t", partition, offset, seconds)
+        key = group, partition
+        before = standing.pop(key, None)
+        if offset is None:
+            continue
+        standing[key] = offset
+        advanced[key] = advanced.get(key, 0) + (0 if before is None else offset - before)
+        counts["commits"] += 1
+        counts["unmoved_commits"] += offset == before
+        counts["rewinds"] += before is not None and offset < before
+    found = history(made)
+    assert {
+        (group, partition): offset
+        for group, partition, offset in rows(latest_offsets(made), "group", "partition", "offset")
+    } == standing
+    sums: dict[tuple[str, int], int] = {}
+    for group, partition, advance in rows(velocity(found), "group", "partition", "advance"):
+        sums[group, partition] = sums.get((group, partition), 0) + advance
+    assert sums == advanced
+    for table in (velocity(found), commit_stats(found)):
+        totals = [sum(column) for column in zip(*rows(table, *counts), strict=True)]
+        assert totals == (list(counts.values()) if counts["commits"] else [])

@@ -1,0 +1,128 @@
+"""Silver tables written by hand, a line of history at a time."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+SCHEMAS = {
+    "commits": (
+        "log_partition int, log_offset long, record_ts timestamp, group string, topic string, partition int, "
+        "offset long, leader_epoch int, metadata string, commit_ts timestamp, expire_ts timestamp, "
+        "topic_id string, tombstone boolean, value_version int, producer_id long, ingest_batch long"
+    ),
+    "group_generations": (
+        "log_partition int, log_offset long, record_ts timestamp, group string, generation int, "
+        "protocol_type string, protocol string, leader string, state_ts timestamp, n_members int, "
+        "tombstone boolean, value_version int, ingest_batch long"
+    ),
+    "members": (
+        "log_partition int, log_offset long, record_ts timestamp, group string, generation int, "
+        "member_id string, group_instance_id string, client_id string, client_host string, "
+        "rebalance_timeout_ms int, session_timeout_ms int, is_leader boolean, subscribed_topics array<string>, "
+        "n_partitions int, ingest_batch long"
+    ),
+    "assignments": (
+        "log_partition int, log_offset long, record_ts timestamp, group string, generation int, "
+        "member_id string, topic string, partition int, ingest_batch long"
+    ),
+}
+Partitions = Sequence[tuple[str, int]]
+
+
+def at(seconds: float) -> datetime:
+    """So many seconds after the start of all hand-made histories."""
+    return START + timedelta(seconds=seconds)
+
+
+class HandMade:
+    """A log of one partition; every call appends a record, and `seconds` is its time. Member `a@i` has the
+    member id `a` and the instance id `i`; the client id is the member id without digits."""
+
+    def __init__(self, spark: SparkSession, log_partition: int = 7) -> None:
+        self._spark = spark
+        self._log_partition = log_partition
+        self._rows: dict[str, list[dict[str, Any]]] = {name: [] for name in SCHEMAS}
+        self.next_offset = 0
+
+    def _append(self, table: str, seconds: float, group: str, **values: Any) -> int:
+        row = {
+            "log_partition": self._log_partition,
+            "log_offset": self.next_offset,
+            "record_ts": at(seconds),
+            "group": group,
+            "ingest_batch": 0,
+        }
+        self._rows[table].append(row | values)
+        return self.next_offset
+
+    def commit(
+        self, group: str, topic: str, partition: int, offset: int | None, seconds: float, **more: Any
+    ) -> int:
+        """A commit, or a tombstone for offset None. Out: its log offset."""
+        values = {
+            "topic": topic, "partition": partition, "offset": offset, "tombstone": offset is None,
+            "metadata": None if offset is None else "", "commit_ts": None if offset is None else at(seconds),
+        } | more  # fmt: skip
+        log_offset = self._append("commits", seconds, group, **values)
+        self.next_offset += 1
+        return log_offset
+
+    def generation(
+        self,
+        group: str,
+        generation: int,
+        members: Mapping[str, Partitions],
+        seconds: float,
+        *,
+        sync_s: float = 0.25,
+        protocol_type: str = "consumer",
+        is_readable: bool = True,
+    ) -> int:
+        """A record with members, synced for `sync_s`. Out: its log offset."""
+        leader = next(iter(members), "").split("@")[0]
+        place = self._append(
+            "group_generations", seconds, group, generation=generation, protocol_type=protocol_type,
+            protocol="range" if members else None, leader=leader or None, state_ts=at(seconds - sync_s),
+            n_members=len(members), tombstone=False,
+        )  # fmt: skip
+        for name, partitions in members.items():
+            member_id, _, instance_id = name.partition("@")
+            self._append(
+                "members", seconds, group, generation=generation, member_id=member_id,
+                group_instance_id=instance_id or None, client_id=member_id.rstrip("0123456789"),
+                client_host="/10.0.0.1", rebalance_timeout_ms=300000, session_timeout_ms=45000,
+                is_leader=member_id == leader,
+                subscribed_topics=sorted({topic for topic, _ in partitions}) if is_readable else None,
+                n_partitions=len(partitions) if is_readable else None,
+            )  # fmt: skip
+            for topic, partition in partitions:
+                self._append(
+                    "assignments", seconds, group, generation=generation, member_id=member_id, topic=topic,
+                    partition=partition,
+                )  # fmt: skip
+        self.next_offset += 1
+        return place
+
+    def emptied(self, group: str, generation: int, seconds: float) -> int:
+        """The last member has gone."""
+        return self.generation(group, generation, {}, seconds, sync_s=0)
+
+    def created(self, group: str, seconds: float) -> int:
+        """What is written when a group comes into being."""
+        return self.generation(group, 0, {}, seconds, sync_s=0, protocol_type="")
+
+    def deleted(self, group: str, seconds: float) -> int:
+        """A group's tombstone."""
+        place = self._append("group_generations", seconds, group, tombstone=True)
+        self.next_offset += 1
+        return place
+
+    def table(self, name: str) -> DataFrame:
+        """A silver table."""
+        schema = SCHEMAS[name]
+        columns = [column.split()[0] for column in schema.split(", ")]
+        rows = [tuple(row.get(column) for column in columns) for row in self._rows[name]]
+        return self._spark.createDataFrame(rows, schema)

@@ -1,0 +1,25 @@
+"""Reading small tables in tests."""
+
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+Row = dict[str, Any]
+
+
+def rows(frame: DataFrame, *columns: str) -> list[Any]:
+    """All rows in the order of these columns: tuples of their values, or the values of a single column.
+
+    Times come with their zone, whatever that of this process is.
+    """
+    wanted = frame.select(*columns).toArrow().to_pylist()
+    values = [tuple(row[name] for name in columns) for row in wanted]
+    values.sort(key=lambda row: tuple((value is not None, value) for value in row))
+    return [row[0] for row in values] if len(columns) == 1 else values
+
+
+def one(frame: DataFrame) -> Row:
+    """The only row."""
+    found: list[Row] = frame.toArrow().to_pylist()
+    assert len(found) == 1, found
+    return found[0]
