@@ -82,9 +82,12 @@ class Client:
     """One connection. Requests may be pipelined with `send` and `receive`."""
 
     def __init__(
-        self, server: Server, client_id: str | None = "test-client", *, port: int | None = None
+        self, server: Server | None = None, client_id: str | None = "test-client", *, port: int | None = None
     ) -> None:
-        self._port = port or server.acceptors[0].port
+        if port is None:
+            assert server is not None, "where to?"
+            port = server.acceptors[0].port
+        self._port = port
         self._client_id = client_id
         self._correlation_id = 0
         self._sent: list[tuple[int, int, int, type[Any]]] = []

@@ -1,0 +1,99 @@
+"""kill -9 at random instants, again and again, in one data directory: nothing that was acknowledged goes.
+
+Three rounds in four end while clients are served, the others while the daemon starts or while it stops. Every
+round ends with the next daemon being asked for all that the clients were promised. The operating system keeps
+what a killed process wrote, so that every flush policy has to hold this.
+"""
+
+import asyncio
+import contextlib
+import os
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.crash.load import Actor, actors
+from tests.crash.process import Process
+from tests.server.harness import Client
+
+ROUNDS = int(os.environ.get("CRASH_ROUNDS", "18"))
+SEED = int(os.environ.get("CRASH_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
+TOPIC = ("--topic", "orders:2", "--profile", "test")
+FEW_PARTITIONS = ("-o", "offsets.topic.num.partitions=3", "-o", "offsets.topic.segment.bytes=20000")
+
+
+class Answers:
+    """Counts answers, and tells when there were enough."""
+
+    def __init__(self, wanted: int) -> None:
+        self._missing = wanted
+        self.enough = asyncio.Event()
+
+    def one(self) -> None:
+        self._missing -= 1
+        if self._missing <= 0:
+            self.enough.set()
+
+
+async def work(actor: Actor, port: int, answers: Answers) -> None:
+    """Runs one client until its daemon is gone."""
+    with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+        async with Client(port=port) as client:
+            await actor.run(client, answers.one)
+
+
+async def verify(everybody: list[Actor], port: int) -> None:
+    async with Client(port=port) as client:
+        for actor in everybody:
+            await actor.verify(client)
+
+
+async def serve_and_kill(process: Process, everybody: list[Actor], random: Random) -> None:
+    """Ends a daemon that is ready: while it serves, or, one time in five, while it stops."""
+    answers = Answers(random.randrange(1, 400))
+    tasks = [asyncio.create_task(work(actor, process.port, answers)) for actor in everybody]
+    done, _ = await asyncio.wait(
+        [asyncio.create_task(answers.enough.wait()), *tasks], return_when=asyncio.FIRST_COMPLETED
+    )
+    for task in done:
+        task.result()
+    if random.random() < 0.2:
+        process.terminate()
+        await asyncio.sleep(random.uniform(0, 0.05))
+    await process.kill()
+    await asyncio.gather(*tasks)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("flush", ["always", "interval", "os"])
+async def test_every_acknowledged_commit_outlives_kill_9(tmp_path: Path, flush: str) -> None:
+    print(f"reproduce with CRASH_SEED={SEED} CRASH_ROUNDS={ROUNDS}")
+    random = Random(f"{SEED} {flush}")
+    everybody = actors(random)
+    options = [*TOPIC, *FEW_PARTITIONS, "-o", f"log.flush={flush}", "-o", "log.flush.interval.ms=20"]
+    log = tmp_path / "log"
+    for number in range(ROUNDS):
+        if random.random() < 0.15:
+            process = await Process.start(tmp_path / "data", log, options)
+            await asyncio.sleep(random.uniform(0, 0.4))
+            await process.kill()
+        process = await Process.start(tmp_path / "data", log, options)
+        try:
+            await process.ready()
+            if number:
+                await verify(everybody, process.port)
+            await serve_and_kill(process, everybody, random)
+        except BaseException:
+            print(f"round {number}\n{process.log()}")
+            raise
+        finally:
+            await process.kill()
+    process = await Process.start(tmp_path / "data", log, options)
+    await process.ready()
+    await verify(everybody, process.port)
+    process.terminate()
+    assert await process.ended() == 0
+    assert "Traceback" not in process.log()
+    assert all(actor.acknowledged for actor in everybody)
+    assert sum(actor.acknowledged for actor in everybody) > 10 * ROUNDS
