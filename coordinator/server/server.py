@@ -149,6 +149,8 @@ class Server:
         except (StorageError, InvalidConfig, OSError) as error:
             raise StartFailed(str(error)) from error
         self.data_plane.broker_configs = broker_configs(settings.properties)
+        for line in self.data_plane.catalogue.adopted:
+            _LOG.warning("Taken over from another broker: %s", line)
         for name, reason in self.data_plane.failed().items():
             _LOG.error("Partition %s is offline: %s", name, reason)
         self.flusher = Flusher(self.loop, Syncer())
@@ -179,6 +181,7 @@ class Server:
         found = [part for part in self.directory.partitions() if part.topic == CONSUMER_OFFSETS]
         # The groups of a data directory stay where their names hash to, whatever the config says by now.
         count = max((part.partition + 1 for part in found), default=config.offsets_topic_num_partitions)
+        count = max(count, self.data_plane.catalogue.offsets_partitions)
         topic_id = next(filter(None, map(self.directory.topic_id, found)), None) or random_topic_id()
         log_config = LogConfig(
             segment_bytes=config.offsets_topic_segment_bytes,

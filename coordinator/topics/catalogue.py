@@ -3,14 +3,19 @@
 The file is the truth and changes first. A topic is created by writing it there and then making its
 directories, so that a crash in between leaves a whole topic with empty partitions. It is deleted by taking
 it out, leaving its id behind, and then removing the directories; a start finishes what a crash interrupted.
-A directory that the file does not know (one of a real broker's) becomes a topic.
+A directory that the file does not know (one of a real broker's) becomes a topic, with the partitions and
+properties that the broker's copy of the cluster metadata gives it. Where that says nothing of it, the topic keeps
+every record, since nobody knows how long it was meant to.
 """
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from coordinator.topics.cluster_metadata import ClusterTopic, read_cluster_topics
 from coordinator.topics.config import LogFlush, TopicsConfig
+from coordinator.topics.config_key import InvalidConfig
+from coordinator.topics.config_keys import TOPIC_CONFIG_KEYS
 from coordinator.topics.partition import HostedPartition, InternalPartition, Partition
 from coordinator.topics.topic_configs import TopicDefaults, TopicValues
 from coordinator.topics.topic_name import CLUSTER_METADATA, CONSUMER_OFFSETS, is_internal, metric_name
@@ -22,6 +27,7 @@ from storage.uuid_text import uuid_from_text, uuid_to_text
 
 VERSION: Final = 1
 ZERO_ID: Final = bytes(16)
+KEEP_ALL: Final = {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"}
 # 00…01 names the cluster metadata log; ids whose text begins with '-' are awkward on a command line. Kafka
 # skips both.
 _RESERVED_IDS: Final = frozenset({ZERO_ID, bytes(15) + b"\x01"})
@@ -76,6 +82,8 @@ class Catalogue:
     def __init__(self, directory: DataDirectory, config: TopicsConfig, new_id: Callable[[], bytes]) -> None:
         """In: an open data directory; where ids of new topics come from. `load` comes next."""
         self.defaults = TopicDefaults(config.broker_properties)
+        self.offsets_partitions = 0
+        """How many partitions the cluster of a directory that is taken over has for the groups; 0 for none."""
         self.producer_ids_reserved = 0
         """Ids of producers below this one may have been given out."""
         self._directory = directory
@@ -86,6 +94,8 @@ class Catalogue:
         self._metric_names: dict[str, set[str]] = {}
         self._deleted: dict[bytes, str] = {}
         """Topics, name by id, of which directories may still lie there."""
+        self.adopted: list[str] = []
+        """What `load` made of directories that the file did not know, a line for each topic."""
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -141,10 +151,41 @@ class Catalogue:
                 ids[name] = topic_id or self.new_id()
             counts[name] = max(counts.get(name, 0), number + 1)
         self._deleted.clear()
+        strangers = [name for name in counts if name not in configs]
+        cluster = self._cluster_topics() if strangers or document is None else {}
+        for name in strangers:
+            topic = cluster.get(name)
+            known = topic is not None and topic.topic_id == ids[name]
+            configs[name], partitions = self._adopt(name, topic if known else None)
+            counts[name] = max(counts[name], partitions)
+        if CONSUMER_OFFSETS in cluster:
+            self.offsets_partitions = cluster[CONSUMER_OFFSETS].partitions
         for name, count in counts.items():
-            overrides = configs.get(name, {})
-            self._put(name, ids[name], overrides, count)
+            self._put(name, ids[name], configs[name], count)
         self.save()
+
+    def _cluster_topics(self) -> dict[str, ClusterTopic]:
+        try:
+            return read_cluster_topics(self._directory.files, self._directory.path)
+        except DamagedFile as error:
+            self.adopted.append(str(error))
+            return {}
+
+    def _adopt(self, name: str, topic: ClusterTopic | None) -> tuple[dict[str, str], int]:
+        """Properties and least number of partitions of a topic that the file does not know."""
+        if topic is None:
+            self.adopted.append(f"{name}: its properties are not known, every record is kept: {KEEP_ALL}")
+            return dict(KEEP_ALL), 0
+        configs = {key: value for key, value in topic.configs.items() if key in TOPIC_CONFIG_KEYS}
+        try:
+            self.defaults.parse(configs)
+        except InvalidConfig as error:
+            self.adopted.append(
+                f"{name}: every record is kept, {KEEP_ALL}, because of its properties: {error}"
+            )
+            return dict(KEEP_ALL), topic.partitions
+        self.adopted.append(f"{name}: {topic.partitions} partitions, properties {configs}")
+        return configs, topic.partitions
 
     def _read(
         self,

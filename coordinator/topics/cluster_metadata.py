@@ -1,0 +1,137 @@
+"""The topics of a broker whose directory is taken over: what its copy of the cluster's log says of them.
+
+A broker keeps partition counts and properties nowhere else. Without them a compacted topic, or one that keeps its
+records for good, would be taken for one of default retention, and lose records.
+
+`__cluster_metadata-0` holds a log, and snapshots that stand for everything before their offset
+(`<offset>-<epoch>.checkpoint`, record batches as in a segment). The last bytes may be torn or not yet agreed on by
+the cluster: neither matters for topics that have directories here.
+
+Source: KIP-500, KIP-630, Kafka's `MetadataImage`.
+"""
+
+import re
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Final
+
+from coordinator.topics.topic_name import CLUSTER_METADATA
+from protocol.malformed import Malformed
+from protocol.records.cluster_metadata import (
+    TOPIC_RESOURCE,
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    MetadataRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    decode_metadata_record,
+)
+from storage.batch import check_crc, decode_records, walk_batches
+from storage.errors import CorruptBatch, DamagedFile
+from storage.files import Files
+from storage.segment import LOG_SUFFIX
+
+_SNAPSHOT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+_SEGMENT: Final = re.compile(r"\d{20}" + re.escape(LOG_SUFFIX))
+
+
+@dataclass(slots=True)
+class ClusterTopic:
+    """A topic of the cluster: its id, how many partitions it has in all, its own properties."""
+
+    topic_id: bytes
+    partitions: int = 0
+    configs: dict[str, str] = field(default_factory=dict)
+
+
+def read_cluster_topics(files: Files, data_directory: str) -> dict[str, ClusterTopic]:
+    """The cluster's topics by name, none where there is no such log. Raises DamagedFile, OSError."""
+    directory = f"{data_directory}/{CLUSTER_METADATA}-0"
+    if not files.is_directory(directory):
+        return {}
+    topics = _Topics()
+    names = sorted(files.listdir(directory))
+    offset = 0
+    snapshots = [match for match in map(_SNAPSHOT.fullmatch, names) if match]
+    if snapshots:
+        latest = snapshots[-1]
+        offset = int(latest[1])
+        _replay(files, f"{directory}/{latest[0]}", topics, 0)
+    for name in filter(_SEGMENT.fullmatch, names):
+        _replay(files, f"{directory}/{name}", topics, offset)
+    topics.abort()  # what the log ends in the middle of
+    return topics.by_name()
+
+
+def _replay(files: Files, path: str, topics: "_Topics", first_offset: int) -> None:
+    try:
+        for offset, record in _records(files.read(path)):
+            if offset >= first_offset:
+                topics.replay(record)
+    except (CorruptBatch, Malformed) as error:
+        raise DamagedFile(path, f"is not a log of cluster metadata: {error}") from error
+
+
+def _records(content: bytes) -> Iterator[tuple[int, MetadataRecord]]:
+    for position, header in walk_batches(content):
+        check_crc(content, position, header)
+        if header.is_control:
+            continue
+        for record in decode_records(content[position : position + header.size_bytes], header):
+            decoded = decode_metadata_record(record.value or b"")
+            if decoded is not None:
+                yield record.offset, decoded
+
+
+class _Topics:
+    """The state that the records lead to."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[bytes, ClusterTopic] = {}
+        self._ids: dict[str, bytes] = {}
+        self._before: tuple[dict[bytes, ClusterTopic], dict[str, bytes]] | None = None
+
+    def by_name(self) -> dict[str, ClusterTopic]:
+        """The topics."""
+        return {name: self._by_id[topic_id] for name, topic_id in self._ids.items()}
+
+    def replay(self, record: MetadataRecord) -> None:
+        match record:
+            case TopicRecord():
+                self._by_id[record.topic_id] = ClusterTopic(record.topic_id)
+                self._ids[record.name] = record.topic_id
+            case PartitionRecord():
+                topic = self._by_id.get(record.topic_id)
+                if topic is not None:
+                    topic.partitions = max(topic.partitions, record.partition_id + 1)
+            case ConfigRecord():
+                self._configure(record)
+            case RemoveTopicRecord():
+                self._by_id.pop(record.topic_id, None)
+                self._ids = {name: known for name, known in self._ids.items() if known != record.topic_id}
+            case BeginTransactionRecord():
+                self._before = deepcopy(self._by_id), dict(self._ids)
+            case EndTransactionRecord():
+                self._before = None
+            case AbortTransactionRecord():
+                self.abort()
+
+    def abort(self) -> None:
+        """Takes back an open transaction, if there is one."""
+        if self._before is not None:
+            self._by_id, self._ids = self._before
+            self._before = None
+
+    def _configure(self, record: ConfigRecord) -> None:
+        topic_id = self._ids.get(record.resource_name)
+        if record.resource_type != TOPIC_RESOURCE or topic_id is None:
+            return
+        configs = self._by_id[topic_id].configs
+        if record.value is None:
+            configs.pop(record.name, None)
+        else:
+            configs[record.name] = record.value

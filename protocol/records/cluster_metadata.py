@@ -1,0 +1,105 @@
+"""What a KRaft cluster's own log (`__cluster_metadata`) says of topics, as far as it concerns who takes over their
+directories: names, ids, partitions, configs.
+
+A record's value is a frame version, a record type and that type's version, three unsigned varints, and the record.
+Source: KIP-500, KIP-631, KIP-868.
+"""
+
+from typing import Final, TypeAlias
+
+from protocol.codec import decode_prefix
+from protocol.kinds import Int8, Int32, NullableString, String, Uuid
+from protocol.malformed import Malformed
+from protocol.primitives import read_uvarint
+from protocol.schema import data, message_info
+
+FRAME_VERSION: Final = 1
+TOPIC_RESOURCE: Final = 2
+
+
+@data(versions="0+", flexible="0+")
+class TopicRecord:
+    """A topic was made."""
+
+    name: String
+    topic_id: Uuid
+
+
+@data(versions="0+")
+class PartitionRecord:
+    """One of its partitions was made. The other fields are not declared, nor the section of tags that ends them."""
+
+    partition_id: Int32
+    topic_id: Uuid
+
+
+@data(versions="0+", flexible="0+")
+class ConfigRecord:
+    """A property was set, or removed (None); resource type 2 is a topic."""
+
+    resource_type: Int8
+    resource_name: String
+    name: String
+    value: NullableString
+
+
+@data(versions="0+", flexible="0+")
+class RemoveTopicRecord:
+    """A topic is gone, with its partitions and properties."""
+
+    topic_id: Uuid
+
+
+@data(versions="0+", flexible="0+")
+class BeginTransactionRecord:
+    """What follows counts together, or not at all."""
+
+
+@data(versions="0+", flexible="0+")
+class EndTransactionRecord:
+    """It counts."""
+
+
+@data(versions="0+", flexible="0+")
+class AbortTransactionRecord:
+    """It does not."""
+
+
+MetadataRecord: TypeAlias = (
+    TopicRecord
+    | PartitionRecord
+    | ConfigRecord
+    | RemoveTopicRecord
+    | BeginTransactionRecord
+    | EndTransactionRecord
+    | AbortTransactionRecord
+)
+
+_CLASSES: Final[dict[int, type[MetadataRecord]]] = {
+    2: TopicRecord,
+    3: PartitionRecord,
+    4: ConfigRecord,
+    9: RemoveTopicRecord,
+    23: BeginTransactionRecord,
+    24: EndTransactionRecord,
+    25: AbortTransactionRecord,
+}
+
+
+def decode_metadata_record(value: bytes) -> MetadataRecord | None:
+    """A record from the bytes of its value; None for one of another type. Raises Malformed."""
+    try:
+        frame_version, position = read_uvarint(value, 0)
+        record_type, position = read_uvarint(value, position)
+        version, position = read_uvarint(value, position)
+    except IndexError:
+        raise Malformed(f"a metadata record of {len(value)} bytes") from None
+    if frame_version != FRAME_VERSION:
+        raise Malformed(f"frame version {frame_version} of a metadata record is not {FRAME_VERSION}")
+    cls = _CLASSES.get(record_type)
+    if cls is None:
+        return None
+    if version not in message_info(cls).versions:
+        raise Malformed(f"{cls.__name__} has no version {version}")
+    record: MetadataRecord = decode_prefix(cls, version, value, position)
+    return record
