@@ -1,0 +1,213 @@
+"""The few things that a warehouse asks of a file system besides reading and writing Parquet.
+
+A local path goes to the operating system. Anything else goes to Hadoop's file systems inside Spark's JVM, which
+know every URL that Spark itself can write to.
+"""
+
+import contextlib
+import os
+import shutil
+from typing import Any, Final, Protocol
+from urllib.parse import unquote, urlsplit
+from uuid import uuid4
+
+from pyspark.sql import SparkSession
+
+from pipeline.errors import BadInput
+
+_TEMPORARY_SUFFIX: Final = ".tmp"
+
+
+class Directory(Protocol):
+    """A place for files. Paths are relative to its root; errors are OSError or Spark's Py4JError."""
+
+    def path(self, relative: str) -> str:
+        """As Spark takes it."""
+
+    def exists(self, relative: str) -> bool:
+        """Whether a file or directory is there."""
+
+    def names(self, relative: str) -> list[str]:
+        """Names in a directory, sorted; none when it is not there."""
+
+    def create(self, relative: str) -> None:
+        """Creates a directory and its parents; one that exists is left alone."""
+
+    def read(self, relative: str) -> bytes:
+        """The whole of a small file."""
+
+    def write(self, relative: str, data: bytes) -> None:
+        """Replaces a small file at once."""
+
+    def replace_file(self, source: str, target: str) -> None:
+        """Renames a file over another one, at once."""
+
+    def rename(self, source: str, target: str) -> None:
+        """Renames a directory to a name that is free, at once."""
+
+    def delete(self, relative: str) -> None:
+        """Removes a file or a directory and all in it; nothing when it is not there."""
+
+
+class LocalDirectory:
+    """A `Directory` of the operating system. What is renamed was made durable before."""
+
+    def __init__(self, root: str) -> None:
+        self._root = os.path.abspath(root)
+
+    def path(self, relative: str) -> str:
+        return os.path.join(self._root, relative) if relative else self._root
+
+    def exists(self, relative: str) -> bool:
+        return os.path.exists(self.path(relative))
+
+    def names(self, relative: str) -> list[str]:
+        try:
+            return sorted(os.listdir(self.path(relative)))
+        except FileNotFoundError:
+            return []
+        except NotADirectoryError as error:
+            raise BadInput(f"{self.path(relative)}: is a file, not a directory") from error
+
+    def create(self, relative: str) -> None:
+        try:
+            os.makedirs(self.path(relative), exist_ok=True)
+        except FileExistsError as error:
+            raise BadInput(f"{self.path(relative)}: is a file, not a directory") from error
+
+    def read(self, relative: str) -> bytes:
+        with open(self.path(relative), "rb") as file:
+            return file.read()
+
+    def write(self, relative: str, data: bytes) -> None:
+        temporary = f"{relative}.{uuid4().hex}{_TEMPORARY_SUFFIX}"
+        with open(self.path(temporary), "wb") as file:
+            file.write(data)
+        self.replace_file(temporary, relative)
+
+    def replace_file(self, source: str, target: str) -> None:
+        _sync(self.path(source))
+        os.replace(self.path(source), self.path(target))
+        _sync(os.path.dirname(self.path(target)))
+
+    def rename(self, source: str, target: str) -> None:
+        for place, _, names in os.walk(self.path(source)):
+            for name in names:
+                _sync(os.path.join(place, name))
+            _sync(place)
+        os.rename(self.path(source), self.path(target))
+        _sync(os.path.dirname(self.path(target)))
+
+    def delete(self, relative: str) -> None:
+        path = self.path(relative)
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.isdir(path):
+                shutil.rmtree(path)
+            else:
+                os.unlink(path)
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class HadoopDirectory:
+    """A `Directory` at a URL. Needs a running Spark session; renames are as atomic as the file system makes
+    them (HDFS: fully; object stores: file by file).
+    """
+
+    def __init__(self, root: str) -> None:
+        self._root = root.rstrip("/")
+
+    def path(self, relative: str) -> str:
+        return f"{self._root}/{relative}" if relative else self._root
+
+    def _jvm(self) -> Any:
+        session = SparkSession.getActiveSession()
+        if session is None:
+            raise BadInput(f"{self._root}: a URL can only be used while Spark runs")
+        return session.sparkContext._jvm  # Spark has no public way to Hadoop's file systems
+
+    def _at(self, relative: str) -> tuple[Any, Any]:
+        jvm = self._jvm()
+        place = jvm.org.apache.hadoop.fs.Path(self.path(relative))
+        session = SparkSession.getActiveSession()
+        assert session is not None
+        files = place.getFileSystem(session.sparkContext._jsc.hadoopConfiguration())
+        # A local file system with checksums renames the file and its checksum one after the other.
+        return files.getRawFileSystem() if _has_method(files, "getRawFileSystem") else files, place
+
+    def exists(self, relative: str) -> bool:
+        files, place = self._at(relative)
+        return bool(files.exists(place))
+
+    def names(self, relative: str) -> list[str]:
+        files, place = self._at(relative)
+        if not files.exists(place):
+            return []
+        return sorted(str(status.getPath().getName()) for status in files.listStatus(place))
+
+    def create(self, relative: str) -> None:
+        files, place = self._at(relative)
+        files.mkdirs(place)
+
+    def read(self, relative: str) -> bytes:
+        files, place = self._at(relative)
+        stream = files.open(place)
+        try:
+            return bytes(self._jvm().org.apache.commons.io.IOUtils.toByteArray(stream))
+        finally:
+            stream.close()
+
+    def write(self, relative: str, data: bytes) -> None:
+        temporary = f"{relative}.{uuid4().hex}{_TEMPORARY_SUFFIX}"
+        files, place = self._at(temporary)
+        stream = files.create(place, True)
+        try:
+            stream.write(bytearray(data))
+        finally:
+            stream.close()
+        self.replace_file(temporary, relative)
+
+    def replace_file(self, source: str, target: str) -> None:
+        files, place = self._at(source)
+        jvm = self._jvm()
+        context = jvm.org.apache.hadoop.fs.FileContext.getFileContext(files.getUri(), files.getConf())
+        rename = jvm.org.apache.hadoop.fs.Options.Rename
+        options = jvm.java.lang.reflect.Array.newInstance(rename.OVERWRITE.getClass(), 1)
+        options[0] = rename.OVERWRITE
+        context.rename(place, jvm.org.apache.hadoop.fs.Path(self.path(target)), options)
+
+    def rename(self, source: str, target: str) -> None:
+        files, place = self._at(source)
+        self.create(os.path.dirname(target))
+        if not files.rename(place, self._jvm().org.apache.hadoop.fs.Path(self.path(target))):
+            raise OSError(f"{self.path(source)}: cannot be renamed to {self.path(target)}")
+
+    def delete(self, relative: str) -> None:
+        files, place = self._at(relative)
+        files.delete(place, True)
+
+
+def _has_method(instance: Any, method: str) -> bool:
+    """Whether a Java object has a public method of this name."""
+    return any(found.getName() == method for found in instance.getClass().getMethods())
+
+
+def local_path(location: str) -> str | None:
+    """The path of a local location, given as a path or as a `file:` URL; None for any other URL."""
+    parts = urlsplit(location)
+    if parts.scheme == "file" and parts.netloc in ("", "localhost"):
+        return unquote(parts.path)
+    # A single letter is a drive, not a scheme.
+    return location if len(parts.scheme) < 2 or "://" not in location else None
+
+
+def directory_at(location: str) -> Directory:
+    """The directory at a path or URL, whether or not it exists."""
+    path = local_path(location)
+    return HadoopDirectory(location) if path is None else LocalDirectory(path)

@@ -1,0 +1,84 @@
+"""Starting Spark, with what the pipeline needs of it.
+
+The master is set only when asked for, so that whatever spark-submit or a configuration file says wins. Workers
+run this very interpreter unless PYSPARK_PYTHON says otherwise: a `python3` from the search path would be one
+without Arrow. Drivers on a machine of their own address are reached on the loopback address, which needs no name
+service; a cluster gets Spark's own choice.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from pipeline.errors import BadInput
+
+MIN_JAVA: Final = 17
+LOCAL: Final = "local[*]"
+
+_RUNTIME: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    # Spark's own default is a legacy type without a time zone, which other readers take for nanoseconds.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.sources.default": "parquet",
+}
+_STATIC: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.streaming.ui.enabled": "false",
+}
+
+
+def check_java() -> None:
+    """Raises BadInput, saying what to install, unless a Java runtime that Spark accepts is there."""
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    wanted = f"Spark needs a Java runtime, version {MIN_JAVA} or newer"
+    advice = "install one (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
+    if java is None or not os.access(java, os.X_OK):
+        raise BadInput(f"{wanted}, and there is none: {advice}")
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    version = java_version(said)
+    if version is not None and version < MIN_JAVA:
+        raise BadInput(f"{wanted}, and {java} is version {version}: {advice}")
+
+
+def java_version(said: str) -> int | None:
+    """The feature release in what `java -version` prints; None when it is not in there."""
+    _, _, rest = said.partition('version "')
+    numbers = rest.partition('"')[0].split(".")
+    if not numbers[0].isdigit():
+        return None
+    return int(numbers[1]) if numbers[0] == "1" and len(numbers) > 1 else int(numbers[0])
+
+
+def start(master: str | None = None, settings: dict[str, str] | None = None) -> SparkSession:
+    """A session that runs the pipeline; the one that is active if there is one.
+
+    In: the master's URL, None for what spark-submit or `SPARK_MASTER` says, failing that all local cores; Spark
+    settings that win over the pipeline's own. Raises BadInput when Java is missing.
+    """
+    check_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("groupd-pipeline")
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit started this process
+    chosen = master or (None if submitted else os.environ.get("SPARK_MASTER", LOCAL))
+    if chosen is not None:
+        builder = builder.master(chosen)
+        if chosen.startswith("local"):
+            builder = builder.config("spark.driver.host", "127.0.0.1").config(
+                "spark.driver.bindAddress", "127.0.0.1"
+            )
+    if not submitted:
+        for key, value in _STATIC.items():
+            builder = builder.config(key, value)
+    for key, value in {**_RUNTIME, **(settings or {})}.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark

@@ -1,0 +1,175 @@
+"""The directory of tables: where they lie, which version wrote them, and how readers never see half of one.
+
+    _groupd_warehouse.json                     which format this is
+    _checkpoint/                               how far the log has been read
+    _staging/                                  what is being written
+    <silver table>/ingest_batch=<n>/*.parquet  rows of one batch; batch 0 has none, only the schema
+    <gold table>/<gold table>.parquet          one file
+
+Everything is written in `_staging` and renamed in. A silver table gains a batch by the rename of a directory; a
+gold table is one file, so that the rename of a file replaces it whole: who lists the directory before and opens
+the file after reads the new table, not half of two.
+
+The tables of a batch are renamed in one after the other, `ingest_batches` last: rows of a batch that it does not
+list belong to a batch that is not all there yet. `silver` leaves them out.
+
+Readers of Parquet ignore names that begin with an underscore.
+"""
+
+import json
+from typing import Any, Final
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from pipeline.directory import directory_at
+from pipeline.errors import BadInput
+from pipeline.silver import INGEST_BATCHES, SILVER
+
+VERSION: Final = 1
+FORMAT: Final = "groupd warehouse"
+MARKER: Final = "_groupd_warehouse.json"
+CHECKPOINT: Final = "_checkpoint"
+STAGING: Final = "_staging"
+EMPTY_BATCH: Final = 0
+"""The batch of every silver table that only says what its columns are."""
+
+_SUFFIX: Final = ".parquet"
+
+
+class Warehouse:
+    """The tables below one path or URL."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._directory = directory_at(root)
+
+    def path(self, relative: str) -> str:
+        """A place in the warehouse, as Spark takes it."""
+        return self._directory.path(relative)
+
+    # Its version
+
+    def check_version(self) -> None:
+        """Raises BadInput unless this is a warehouse that this version of the pipeline wrote."""
+        if not self._directory.exists(MARKER):
+            reason = "is no warehouse" if self._directory.exists("") else "does not exist"
+            raise BadInput(f"{self.path('')}: {reason}: ingest a log first")
+        self._properties()
+
+    def create(self) -> None:
+        """Makes an empty warehouse of a missing or empty directory; an existing one is checked.
+
+        Raises BadInput for a directory of other files or a warehouse of another version.
+        """
+        if self._directory.exists(MARKER):
+            self._properties()
+            return
+        others = [name for name in self._directory.names("") if not name.startswith((MARKER, ".", STAGING))]
+        if others:
+            raise BadInput(
+                f"{self.path('')}: is no warehouse, but holds {others[0]}: give an empty directory"
+            )
+        self._directory.create("")
+        self._write_properties({})
+
+    def _write_properties(self, properties: dict[str, Any]) -> None:
+        text = json.dumps({"format": FORMAT, "version": VERSION, **properties}, indent=1)
+        self._directory.write(MARKER, text.encode() + b"\n")
+
+    def _properties(self) -> dict[str, Any]:
+        path = self.path(MARKER)
+        try:
+            properties = json.loads(self._directory.read(MARKER))
+        except ValueError as error:
+            raise BadInput(f"{path}: is damaged: {error}") from error
+        if not isinstance(properties, dict) or properties.get("format") != FORMAT:
+            raise BadInput(f"{path}: is not the marker of a warehouse")
+        version = properties.get("version")
+        if version != VERSION:
+            raise BadInput(f"{path}: written as version {version}, only {VERSION} can be read: ingest anew")
+        return properties
+
+    def bind(self, log_identity: str) -> None:
+        """Remembers whose log is ingested; raises BadInput if it was another one before."""
+        properties = self._properties()
+        known = properties.get("log")
+        if known is None:
+            self._write_properties({"log": log_identity})
+        elif known != log_identity:
+            raise BadInput(f"{self.path('')}: holds the log of {known}, not of {log_identity}")
+
+    # Reading
+
+    def silver(self, spark: SparkSession, name: str) -> DataFrame:
+        """A silver table, of complete batches only; empty when nothing was ingested."""
+        table = SILVER[name]
+        batches = self.complete_batches()
+        if not batches:
+            return table.empty(spark)
+        frame = spark.read.schema(table.ddl).parquet(self.path(name)).select(*dict(table.columns))
+        return frame.where(sf.col("ingest_batch").between(1, batches[-1]))
+
+    def gold(self, spark: SparkSession, name: str) -> DataFrame:
+        """A gold table as it was last built; raises BadInput when it was not."""
+        if not self._directory.exists(name):
+            raise BadInput(f"{self.path(name)}: does not exist: build the tables first")
+        return spark.read.parquet(self.path(name))
+
+    # Replacing gold
+
+    def replace_gold(self, name: str, frame: DataFrame) -> None:
+        """Puts `frame` in the place of a gold table: readers see the old one or the new one."""
+        staging = f"{STAGING}/{name}-{uuid4().hex}"
+        try:
+            frame.repartition(1).write.parquet(self.path(staging))
+            (file,) = (file for file in self._directory.names(staging) if _is_data(file))
+            self._directory.create(name)
+            self._directory.replace_file(f"{staging}/{file}", f"{name}/{name}{_SUFFIX}")
+        finally:
+            self._directory.delete(staging)
+
+    # Adding silver
+
+    def prepare(self, spark: SparkSession) -> None:
+        """Before an ingest: clears what an interrupted one left, and gives each table its schema.
+
+        Raises BadInput when there are batches but no checkpoint, as they would all come again.
+        """
+        self._directory.delete(STAGING)
+        if self.complete_batches() and not self._directory.names(CHECKPOINT):
+            raise BadInput(f"{self.path(CHECKPOINT)}: is gone, so nobody knows what is ingested: ingest anew")
+        for name, table in SILVER.items():
+            if not self._directory.exists(self._batch(name, EMPTY_BATCH)):
+                self.add_batch(name, EMPTY_BATCH, table.empty(spark))
+
+    def complete_batches(self) -> list[int]:
+        """The numbers of the batches that are all there, in order."""
+        names = (name.partition("=")[2] for name in self._directory.names(INGEST_BATCHES.name))
+        return [
+            batch for batch in sorted(int(name) for name in names if name.isdigit()) if batch != EMPTY_BATCH
+        ]
+
+    def add_batch(self, name: str, ingest_batch: int, frame: DataFrame) -> None:
+        """Adds the rows of one batch to a silver table, unless they are there from an interrupted run.
+
+        In: a frame of the table's columns; `ingest_batch` of its rows is that of the call.
+        """
+        target = self._batch(name, ingest_batch)
+        if self._directory.exists(target):
+            return
+        staging = f"{STAGING}/{name}-{ingest_batch}-{uuid4().hex}"
+        frame.drop("ingest_batch").write.parquet(self.path(staging))
+        for file in self._directory.names(staging):
+            if not _is_data(file):
+                self._directory.delete(f"{staging}/{file}")
+        self._directory.create(name)
+        self._directory.rename(staging, target)
+
+    def _batch(self, name: str, ingest_batch: int) -> str:
+        return f"{name}/ingest_batch={ingest_batch}"
+
+
+def _is_data(file: str) -> bool:
+    return file.endswith(_SUFFIX) and not file.startswith((".", "_"))
