@@ -5,8 +5,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from pipeline.gold.table import Table
 from pipeline.gold.velocity import counters
+from pipeline.table import Table
 
 COMMIT_STATS: Final = Table.declare(
     "commit_stats",

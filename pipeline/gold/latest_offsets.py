@@ -5,7 +5,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from pipeline.gold.table import Table
+from pipeline.table import Table
 
 LATEST_OFFSETS: Final = Table.declare(
     "latest_offsets",

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from pipeline.gold.group_records import ASSIGNED, GROUP, group_records, identity
-from pipeline.gold.table import Table
+from pipeline.table import Table
 
 OWNERSHIP: Final = Table.declare(
     "ownership",

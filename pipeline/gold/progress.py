@@ -11,8 +11,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from pipeline.gold.commit_history import PARTITION_OF_GROUP
-from pipeline.gold.table import Table
 from pipeline.gold.velocity import counters
+from pipeline.table import Table
 
 PROGRESS: Final = Table.declare(
     "progress",

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from pipeline.gold.group_records import ASSIGNED, EMPTIED, GROUP, group_records, identity
-from pipeline.gold.table import Table
+from pipeline.table import Table
 
 REBALANCE_STATS: Final = Table.declare(
     "rebalance_stats",

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from pipeline.gold.commit_history import PARTITION_OF_GROUP
-from pipeline.gold.table import Table
+from pipeline.table import Table
 
 VELOCITY: Final = Table.declare(
     "velocity",

@@ -6,29 +6,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from pipeline.silver import SILVER
+from pipeline.warehouse import Warehouse
+
 START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
-SCHEMAS = {
-    "commits": (
-        "log_partition int, log_offset long, record_ts timestamp, group string, topic string, partition int, "
-        "offset long, leader_epoch int, metadata string, commit_ts timestamp, expire_ts timestamp, "
-        "topic_id string, tombstone boolean, value_version int, producer_id long, ingest_batch long"
-    ),
-    "group_generations": (
-        "log_partition int, log_offset long, record_ts timestamp, group string, generation int, "
-        "protocol_type string, protocol string, leader string, state_ts timestamp, n_members int, "
-        "tombstone boolean, value_version int, ingest_batch long"
-    ),
-    "members": (
-        "log_partition int, log_offset long, record_ts timestamp, group string, generation int, "
-        "member_id string, group_instance_id string, client_id string, client_host string, "
-        "rebalance_timeout_ms int, session_timeout_ms int, is_leader boolean, subscribed_topics array<string>, "
-        "n_partitions int, ingest_batch long"
-    ),
-    "assignments": (
-        "log_partition int, log_offset long, record_ts timestamp, group string, generation int, "
-        "member_id string, topic string, partition int, ingest_batch long"
-    ),
-}
 Partitions = Sequence[tuple[str, int]]
 
 
@@ -44,7 +25,7 @@ class HandMade:
     def __init__(self, spark: SparkSession, log_partition: int = 7) -> None:
         self._spark = spark
         self._log_partition = log_partition
-        self._rows: dict[str, list[dict[str, Any]]] = {name: [] for name in SCHEMAS}
+        self._rows: dict[str, list[dict[str, Any]]] = {name: [] for name in SILVER}
         self.next_offset = 0
 
     def _append(self, table: str, seconds: float, group: str, **values: Any) -> int:
@@ -120,9 +101,24 @@ class HandMade:
         self.next_offset += 1
         return place
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The silver tables that it has."""
+        return frozenset({"commits", "group_generations", "members", "assignments"})
+
     def table(self, name: str) -> DataFrame:
         """A silver table."""
-        schema = SCHEMAS[name]
-        columns = [column.split()[0] for column in schema.split(", ")]
-        rows = [tuple(row.get(column) for column in columns) for row in self._rows[name]]
-        return self._spark.createDataFrame(rows, schema)
+        table = SILVER[name]
+        rows = [tuple(row.get(column) for column, _ in table.columns) for row in self._rows[name]]
+        return self._spark.createDataFrame(rows, table.ddl)
+
+
+def fill(spark: SparkSession, warehouse: Warehouse, made: HandMade, ingest_batch: int = 1) -> None:
+    """Puts a history into a warehouse as one batch of an ingest."""
+    if ingest_batch == 1:
+        warehouse.create()
+        warehouse.prepare(spark)
+    for name, table in SILVER.items():
+        frame = made.table(name) if name in made.names else table.empty(spark)
+        warehouse.add_batch(name, ingest_batch, frame)
+    assert ingest_batch in warehouse.complete_batches()

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from pipeline.gold.table import Table
+from pipeline.table import Table
 
 ANOMALIES: Final = Table.declare(
     "anomalies",

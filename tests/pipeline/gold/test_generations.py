@@ -66,7 +66,15 @@ def test_a_static_member_that_comes_back_keeps_what_it_held(spark: SparkSession)
         (1, 1, ["one", "two"], [], 0, at(9)),
         (2, 0, [], ["two"], 2, None),
     ]
-    columns_held = ("partition", "member", "member_id", "from_ts", "to_ts", "from_generation", "to_generation")
+    columns_held = (
+        "partition",
+        "member",
+        "member_id",
+        "from_ts",
+        "to_ts",
+        "from_generation",
+        "to_generation",
+    )
     assert rows(ownership(made), *columns_held) == [
         (0, "one", "a1", at(1), None, 1, 2),
         (1, "one", "a2", at(9), None, 2, 2),

@@ -1,0 +1,205 @@
+"""Deriving every gold table from silver, anew each time.
+
+Gold is small beside the log and depends on all of it, so it is recomputed whole; each table replaces its
+predecessor when it is done. The commit history, which most tables need, is computed once and kept for the others.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from pipeline.gold.anomalies import ANOMALIES
+from pipeline.gold.anomalies.expiring_offsets import expiring_offsets
+from pipeline.gold.anomalies.flapping_group import flapping_group
+from pipeline.gold.anomalies.offset_rewind import offset_rewind
+from pipeline.gold.anomalies.outside_ownership import outside_ownership
+from pipeline.gold.anomalies.rebalance_storm import rebalance_storm
+from pipeline.gold.anomalies.stuck_partition import stuck_partition
+from pipeline.gold.build_info import BUILD_INFO, build_info
+from pipeline.gold.commit_history import commit_history
+from pipeline.gold.commit_stats import COMMIT_STATS, commit_stats
+from pipeline.gold.lag import LAG, lag
+from pipeline.gold.latest_offsets import LATEST_OFFSETS, latest_offsets
+from pipeline.gold.log_end_offsets import LOG_END_OFFSETS
+from pipeline.gold.ownership import OWNERSHIP, ownership
+from pipeline.gold.progress import PROGRESS, progress, step_length_s
+from pipeline.gold.rebalance_stats import REBALANCE_STATS, rebalance_stats
+from pipeline.gold.velocity import VELOCITY, velocity
+from pipeline.log_ends import LogEnd, Period, TopicPartition
+from pipeline.log_ends.cluster import SOURCE as LIVE
+from pipeline.table import Table
+from pipeline.warehouse import Warehouse
+
+GOLD: Final[dict[str, Table]] = {
+    table.name: table
+    for table in (
+        LATEST_OFFSETS,
+        LOG_END_OFFSETS,
+        LAG,
+        VELOCITY,
+        PROGRESS,
+        OWNERSHIP,
+        REBALANCE_STATS,
+        COMMIT_STATS,
+        ANOMALIES,
+        BUILD_INFO,
+    )
+}
+"""By name, in the order in which they are built; `build_info` is last and says that the others are there."""
+
+RETENTION_MINUTES: Final = 10080
+
+
+class Silver(NamedTuple):
+    """The silver tables that gold is made from."""
+
+    commits: DataFrame
+    group_generations: DataFrame
+    members: DataFrame
+    assignments: DataFrame
+
+
+Measure = Callable[[Collection[TopicPartition], Period], Iterable[LogEnd]]
+"""Finds log ends: of these partitions, over this period. May raise BadInput, before any table is replaced."""
+
+
+def measure_nothing(_partitions: Collection[TopicPartition], _period: Period) -> list[LogEnd]:
+    """No log ends are known: lag is not either."""
+    return []
+
+
+class Built(NamedTuple):
+    """One table as it was built."""
+
+    name: str
+    rows: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to build.
+
+    `measure`: where log ends come from. `retention_minutes`: `offsets.retention.minutes` of the cluster, which
+    says when offsets expire. `on_table` is called after each table.
+    """
+
+    measure: Measure = measure_nothing
+    retention_minutes: int = RETENTION_MINUTES
+    on_table: Callable[[Built], None] = lambda _: None
+
+
+def build(spark: SparkSession, warehouse: Warehouse, settings: Settings = Settings()) -> None:
+    """Replaces all gold tables of a warehouse. Raises BadInput, also from `measure` and then before any table
+    is replaced."""
+    warehouse.check_version()
+    silver = Silver(*(warehouse.silver(spark, name) for name in Silver._fields))
+    latest = latest_offsets(silver.commits).persist(StorageLevel.MEMORY_AND_DISK)
+    history = commit_history(*silver).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        period = _period(silver)
+        measured = _measure(latest, period, settings.measure)
+        now_ms = max([period.end_ms, *(end.at_ms for end in measured if end.source == LIVE)])
+
+        def put(table: Table, frame: DataFrame) -> DataFrame:
+            began = time.monotonic()
+            warehouse.replace_gold(table.name, frame)
+            written = warehouse.gold(spark, table.name)
+            settings.on_table(Built(table.name, written.count(), time.monotonic() - began))
+            return written
+
+        ends = put(LOG_END_OFFSETS, _ends_frame(spark, measured))
+        put(LATEST_OFFSETS, latest)
+        _build_rest(silver, latest, history, ends, _Now(period, now_ms, settings.retention_minutes), put)
+    finally:
+        history.unpersist()
+        latest.unpersist()
+
+
+class _Now(NamedTuple):
+    """When this is."""
+
+    period: Period
+    now_ms: int
+    retention_minutes: int
+
+    @property
+    def ts(self) -> Column:
+        return sf.timestamp_millis(sf.lit(self.now_ms))
+
+
+def _build_rest(
+    silver: Silver,
+    latest: DataFrame,
+    history: DataFrame,
+    ends: DataFrame,
+    now: _Now,
+    put: Callable[[Table, DataFrame], DataFrame],
+) -> None:
+    records, members = silver.group_generations, silver.members
+    behind = put(LAG, lag(latest, ends))
+    put(VELOCITY, velocity(history))
+    put(PROGRESS, progress(history, ends, now.period.step_s))
+    owners = put(OWNERSHIP, ownership(records, members, silver.assignments))
+    rebalances = put(REBALANCE_STATS, rebalance_stats(records, members, history))
+    put(COMMIT_STATS, commit_stats(history))
+    kinds = [
+        offset_rewind(history),
+        outside_ownership(history, records, members),
+        stuck_partition(history, behind, owners, now.ts),
+        rebalance_storm(rebalances),
+        flapping_group(rebalances),
+        expiring_offsets(latest, records, members, now.retention_minutes, now.ts),
+    ]
+    put(ANOMALIES, reduce(DataFrame.unionByName, kinds))
+    info = build_info(
+        silver.commits,
+        records,
+        ends,
+        built_ts=sf.timestamp_millis(sf.lit(int(time.time() * 1000))),
+        as_of_ts=now.ts,
+        step_s=now.period.step_s,
+        retention_minutes=now.retention_minutes,
+    )
+    put(BUILD_INFO, info)
+
+
+def _measure(latest: DataFrame, period: Period, measure: Measure) -> list[LogEnd]:
+    found = latest.select("topic", "partition").distinct().collect()
+    partitions = [TopicPartition(row["topic"], row["partition"]) for row in found]
+    return list(measure(partitions, period)) if partitions else []
+
+
+def _period(silver: Silver) -> Period:
+    """From the first to the last record; a single instant when there is none."""
+    times = silver.commits.select("record_ts").unionByName(silver.group_generations.select("record_ts"))
+    row = times.agg(
+        sf.min(sf.unix_millis("record_ts")).alias("start"), sf.max(sf.unix_millis("record_ts")).alias("end")
+    ).collect()[0]
+    start_ms, end_ms = row["start"] or 0, row["end"] or 0
+    return Period(start_ms, end_ms, step_length_s((end_ms - start_ms) / 1000))
+
+
+def _ends_frame(spark: SparkSession, measured: list[LogEnd]) -> DataFrame:
+    table = pa.Table.from_pylist(
+        [end._asdict() for end in measured],
+        pa.schema(
+            [
+                ("topic", pa.string()),
+                ("partition", pa.int32()),
+                ("at_ms", pa.int64()),
+                ("log_start_offset", pa.int64()),
+                ("log_end_offset", pa.int64()),
+                ("source", pa.string()),
+            ]
+        ),
+    )
+    frame = spark.createDataFrame(table)
+    return LOG_END_OFFSETS.shape(frame.withColumn("at_ts", sf.timestamp_millis("at_ms")))

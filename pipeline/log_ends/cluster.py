@@ -1,0 +1,119 @@
+"""Log ends from a live cluster, by ListOffsets.
+
+The end of a log at an earlier time is the offset of the first message that is not older than that. Brokers
+since 0.11 answer the versions used here. Source: KIP-79, KIP-107.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from pipeline.errors import BadInput
+from pipeline.log_ends.connection import Connection
+from pipeline.log_ends.log_end import LogEnd, Period, TopicPartition
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+
+SOURCE: Final = "bootstrap"
+LATEST: Final = -1
+EARLIEST: Final = -2
+
+_METADATA_VERSION: Final = 4
+_LIST_OFFSETS_VERSION: Final = 2
+_CONSUMER: Final = -1
+
+Address = tuple[str, int]
+
+
+def parse_address(text: str) -> Address:
+    """HOST:PORT, the first of a list; an IPv6 host may stand in brackets. Raises BadInput."""
+    host, colon, port = text.split(",")[0].strip().rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise BadInput(f"--bootstrap: {text} is not HOST:PORT")
+    return host, int(port)
+
+
+def ends_of_cluster(
+    bootstrap: str, partitions: Collection[TopicPartition], period: Period
+) -> Iterator[LogEnd]:
+    """For each of the partitions that the cluster has: its end at each step of the period, and now.
+
+    Raises BadInput when a broker cannot be reached or does not answer.
+    """
+    for address, led in _leaders(parse_address(bootstrap), partitions).items():
+        connection = Connection(*address)
+        try:
+            yield from _ends(connection, led, period)
+        finally:
+            connection.close()
+
+
+def _leaders(
+    bootstrap: Address, partitions: Collection[TopicPartition]
+) -> Mapping[Address, list[TopicPartition]]:
+    """Which broker to ask for which partitions; topics that are gone, and partitions without leader, are not
+    in it."""
+    wanted = set(partitions)
+    topics = [MetadataRequestTopic(name=name) for name in sorted({topic for topic, _ in wanted})]
+    connection = Connection(*bootstrap)
+    try:
+        answer = connection.ask(
+            ApiKey.METADATA,
+            _METADATA_VERSION,
+            MetadataRequest(topics=topics, allow_auto_topic_creation=False),
+            MetadataResponse,
+        )
+    finally:
+        connection.close()
+    brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+    leaders: dict[Address, list[TopicPartition]] = defaultdict(list)
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            found = TopicPartition(topic.name or "", partition.partition_index)
+            if found in wanted and partition.leader_id in brokers:
+                leaders[brokers[partition.leader_id]].append(found)
+    return leaders
+
+
+def _offsets(
+    connection: Connection, partitions: list[TopicPartition], time_ms: int
+) -> dict[TopicPartition, int]:
+    by_topic: dict[str, list[ListOffsetsPartition]] = defaultdict(list)
+    for topic, partition in partitions:
+        by_topic[topic].append(ListOffsetsPartition(partition_index=partition, timestamp=time_ms))
+    request = ListOffsetsRequest(
+        replica_id=_CONSUMER,
+        topics=[ListOffsetsTopic(name=topic, partitions=asked) for topic, asked in by_topic.items()],
+    )
+    answer = connection.ask(ApiKey.LIST_OFFSETS, _LIST_OFFSETS_VERSION, request, ListOffsetsResponse)
+    return {
+        TopicPartition(topic.name, partition.partition_index): partition.offset
+        for topic in answer.topics
+        for partition in topic.partitions
+        if partition.error_code == ErrorCode.NONE
+    }
+
+
+def _ends(connection: Connection, partitions: list[TopicPartition], period: Period) -> Iterator[LogEnd]:
+    starts = _offsets(connection, partitions, EARLIEST)
+    latest = _offsets(connection, partitions, LATEST)
+    now_ms = int(time.time() * 1000)
+    before: dict[TopicPartition, int] = {}
+    for time_ms in period.ends_ms():
+        for partition, found in _offsets(connection, partitions, time_ms).items():
+            # Without a message so late, the log ended then where it ends now.
+            offset = found if found >= 0 else latest.get(partition, -1)
+            if offset >= 0 and before.get(partition) != offset:
+                before[partition] = offset
+                yield LogEnd(*partition, time_ms - 1, starts.get(partition), offset, SOURCE)
+    for partition, offset in latest.items():
+        yield LogEnd(*partition, now_ms, starts.get(partition), offset, SOURCE)
