@@ -280,13 +280,18 @@ def decode_records(
     """
     if header is None:
         header = read_header(batch)
-    if len(batch) < header.size_bytes:
-        raise CorruptBatch(f"a batch of {header.size_bytes} bytes ends after {len(batch)} bytes")
-    section = bytes(batch[HEADER_BYTES : header.size_bytes])
-    codec = header.attributes & CODEC_MASK
-    if codec != NONE and section:
-        section = decompress(codec, section, limit_bytes)
-    append_time_ms = header.max_timestamp_ms if header.attributes & LOG_APPEND_TIME else None
+    end = header.batch_length + LENGTH_END
+    if len(batch) < end:
+        raise CorruptBatch(f"a batch of {end} bytes ends after {len(batch)} bytes")
+    section = bytes(batch[HEADER_BYTES:end])
+    attributes = header.attributes
+    append_time_ms = None
+    if attributes:
+        codec = attributes & CODEC_MASK
+        if codec != NONE and section:
+            section = decompress(codec, section, limit_bytes)
+        if attributes & LOG_APPEND_TIME:
+            append_time_ms = header.max_timestamp_ms
     return decode_record_section(
         section, header.records_count, header.base_offset, header.base_timestamp_ms, append_time_ms
     )

@@ -133,11 +133,15 @@ def decode_record_section(
 
 
 def _decode_record(data: bytes, start: int, base_offset: int, base_timestamp_ms: int) -> tuple[Record, int]:
-    # The short form of each integer (zigzag: odd means negative) is inlined: this runs for every record.
+    # The short form of each integer (zigzag: odd means negative) is inlined, and for the length of the record the
+    # form of two bytes: this runs for every record.
     byte = data[start]
     position = start + 1
     if byte < 0x80:
         length = byte >> 1
+    elif (more := data[position]) < 0x80:
+        length = (byte & 0x7F | more << 7) >> 1
+        position += 1
     else:
         length, position = decode_varint(data, start)
     end = position + length

@@ -10,7 +10,7 @@ Source: KIP-98, Kafka's `OffsetMetadataManager`.
 
 from collections.abc import Iterator
 
-from coordinator.group.outcome import Record as Fact
+from storage.record import Record
 
 
 class OpenTransactions:
@@ -19,29 +19,30 @@ class OpenTransactions:
     __slots__ = ("_newest", "_pending")
 
     def __init__(self) -> None:
-        self._pending: dict[int, list[tuple[int, bytes, Fact]]] = {}
-        self._newest: dict[bytes, int] = {}
+        self._pending: dict[int, list[Record]] = {}
+        self._newest: dict[bytes | None, int] = {}
         """Offset of the record that stands for a key, as far as one of these transactions could be older."""
 
     def __bool__(self) -> bool:
         """Whether any transaction is open."""
         return bool(self._pending)
 
-    def add(self, producer_id: int, offset: int, key: bytes, fact: Fact) -> None:
-        """A record of a transaction: its offset in the log, its key there, and what it says."""
-        self._pending.setdefault(producer_id, []).append((offset, key, fact))
+    def add(self, producer_id: int, records: list[Record]) -> None:
+        """Records of a transaction, as they stand in the log."""
+        self._pending.setdefault(producer_id, []).extend(records)
 
-    def passed(self, offset: int, key: bytes) -> None:
-        """A record outside of transactions, read while any is open."""
-        self._newest[key] = offset
+    def passed(self, records: list[Record]) -> None:
+        """Records outside of transactions, read while any is open."""
+        for record in records:
+            self._newest[record.key] = record.offset
 
-    def end(self, producer_id: int, *, is_committed: bool) -> Iterator[Fact]:
+    def end(self, producer_id: int, *, is_committed: bool) -> Iterator[Record]:
         """Ends a producer's transaction: the records that count from now on, in order."""
         pending = self._pending.pop(producer_id, [])
         if is_committed:
-            for offset, key, fact in pending:
-                if self._newest.get(key, -1) < offset:
-                    self._newest[key] = offset
-                    yield fact
+            for record in pending:
+                if self._newest.get(record.key, -1) < record.offset:
+                    self._newest[record.key] = record.offset
+                    yield record
         if not self._pending:
             self._newest.clear()
