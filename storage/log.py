@@ -29,7 +29,7 @@ order a crash in between leaves harmless.
 import os
 import threading
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from struct import Struct
 from typing import Final, NamedTuple
@@ -54,6 +54,7 @@ from storage.recovery import RecoveryReport, recover, rewrite_segment
 from storage.retention import count_deletable
 from storage.segment import Segment, StoredBatch
 from storage.sync_plan import SyncPlan
+from storage.transaction_index import AbortedTransactions, read_aborted
 
 _APPENDED: Final = Struct(">i4xb6xi8xq")  # batch length, magic, last offset delta, max timestamp: from byte 8
 _base_offset = attrgetter("base_offset")
@@ -332,6 +333,10 @@ class PartitionLog:
             if data or not self._ends_before(segment, offset):
                 return data
         return b""
+
+    def aborted_transactions(self, still_open: Mapping[int, int]) -> AbortedTransactions:
+        """Those of its indexes, and `still_open` (first offset by producer id). Raises DamagedFile, OSError."""
+        return read_aborted(self._files, self.directory, still_open)
 
     def _segment_number(self, offset: int) -> int:
         if offset >= self._active.base_offset:

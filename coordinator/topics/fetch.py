@@ -31,12 +31,14 @@ from coordinator.topics.parked_fetches import Awaited, ParkedFetch, ParkedFetche
 from coordinator.topics.partition import Partition
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
     PartitionData,
 )
+from storage.batch import walk_batches
 from storage.checkpoint import TopicPartition
 from storage.errors import OffsetOutOfRange, StorageError
 from storage.leader_epochs import UNKNOWN_EPOCH, UNKNOWN_OFFSET
@@ -125,7 +127,7 @@ class Fetcher:
             if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR and version < STORAGE_ERROR_SINCE:
                 data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
             if data.error_code == ErrorCode.NONE and is_committed:
-                data.aborted_transactions = []
+                data.aborted_transactions = _aborted(partition, target, data.records or b"")
             read = len(data.records or b"")
             size += read
             left = max(0, left - read)
@@ -217,6 +219,17 @@ def _by_topic(
             responses.append(FetchableTopicResponse(topic=name, topic_id=target.topic_id, partitions=[]))
         responses[-1].partitions.append(data)
     return responses
+
+
+def _aborted(partition: Partition, target: FetchTarget, records: bytes) -> list[AbortedTransaction]:
+    """The aborted transactions that the records are of."""
+    if not partition.aborted or not records:
+        return []
+    *_, (_, last) = walk_batches(records)
+    return [
+        AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+        for aborted in partition.aborted.within(target.fetch_offset, last.next_offset)
+    ]
 
 
 def _refused(partition: int, error: ErrorCode) -> PartitionData:

@@ -16,6 +16,7 @@ from storage.checkpoint import TopicPartition
 from storage.errors import CorruptBatch, LogDamaged, StorageError
 from storage.log import PartitionLog
 from storage.segment import Segment
+from storage.transaction_index import AbortedTransactions
 
 RETRY_MS: Final = 1000
 PRODUCER_SCAN_BYTES: Final = 64 * 1024 * 1024
@@ -36,11 +37,15 @@ class Partition(Protocol):
     def high_watermark(self) -> int:
         """Where reading ends; 0 while offline."""
 
+    @property
+    def aborted(self) -> AbortedTransactions:
+        """Transactions whose records a consumer of committed ones leaves out."""
+
 
 class InternalPartition:
     """A partition whose log belongs to another part of the server; it is only read here."""
 
-    __slots__ = ("_high_watermark", "_log", "name")
+    __slots__ = ("_high_watermark", "_log", "aborted", "name")
 
     def __init__(
         self,
@@ -49,6 +54,7 @@ class InternalPartition:
         high_watermark: Callable[[int], int],
     ) -> None:
         self.name = name
+        self.aborted = AbortedTransactions()
         self._log = log
         self._high_watermark = high_watermark
 
@@ -69,6 +75,7 @@ class HostedPartition:
     __slots__ = (
         "_expiration_ms",
         "_tried_ms",
+        "aborted",
         "failure",
         "is_flushed_always",
         "log",
@@ -89,6 +96,7 @@ class HostedPartition:
         self.open_log = open_log
         self.is_flushed_always = is_flushed_always
         self.producers = ProducerState(expiration_ms)
+        self.aborted = AbortedTransactions()
         self.log: PartitionLog | None = None
         self.failure: Exception | None = None
         self._expiration_ms = expiration_ms
@@ -115,11 +123,11 @@ class HostedPartition:
         try:
             if self.is_flushed_always:
                 log.sync()
-            _load_producers(log, producers)
+            aborted = log.aborted_transactions(_load_producers(log, producers))
         except BaseException:
             log.close(clean=False)
             raise
-        self.log, self.producers, self.failure = log, producers, None
+        self.log, self.producers, self.aborted, self.failure = log, producers, aborted, None
 
     def usable_log(self, monotonic_ms: int) -> PartitionLog | None:
         """The log, reopened from what the disk holds if it had failed; None while that does not work."""
@@ -137,11 +145,13 @@ class HostedPartition:
         return self.log
 
 
-def _load_producers(log: PartitionLog, producers: ProducerState) -> None:
+def _load_producers(log: PartitionLog, producers: ProducerState) -> dict[int, int]:
     """Reads the batch headers at the end of a log, oldest first, as far back as a bound.
 
-    What lies further back is forgotten: such a producer may begin anywhere, as one that expired.
+    What lies further back is forgotten: such a producer may begin anywhere, as one that expired. Out: the
+    transactions without an end, first offset by producer id.
     """
+    still_open: dict[int, int] = {}
     segments: list[Segment] = []
     scanned_bytes = 0
     for segment in reversed(log.segments):
@@ -152,7 +162,14 @@ def _load_producers(log: PartitionLog, producers: ProducerState) -> None:
     for segment in reversed(segments):
         try:
             for batch in segment.walk():
-                if batch.header.producer_id >= 0 and batch.header.last_offset >= log.log_start_offset:
-                    producers.record(batch.header, batch.header.base_offset, batch.header.max_timestamp_ms)
+                header = batch.header
+                if header.producer_id < 0 or header.last_offset < log.log_start_offset:
+                    continue
+                producers.record(header, header.base_offset, header.max_timestamp_ms)
+                if header.is_control:
+                    still_open.pop(header.producer_id, None)
+                elif header.is_transactional:
+                    still_open.setdefault(header.producer_id, header.base_offset)
         except CorruptBatch as error:
             raise LogDamaged(segment.path, error.reason, error.position) from error
+    return still_open

@@ -22,6 +22,8 @@ def unpack(name: str, directory: str) -> None:
 
 
 def expected(name: str) -> Any:
-    """What the broker said before it stopped (`served`), and Kafka's log tool of the directory (`log`)."""
+    """What the broker said before it ended (groups: `served`, `topics`, offsets of committed `records`), and what
+    Kafka's tool says of the directory (`log`).
+    """
     with open(os.path.join(FIXTURES, f"{name}.json"), encoding="utf-8") as file:
         return json.load(file)

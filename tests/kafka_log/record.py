@@ -24,10 +24,11 @@ from typing import Any, Final, NamedTuple
 from storage.compression import CODEC_NAMES
 from tests.kafka_log.artifacts import broker
 from tests.kafka_log.broker import KafkaBroker
+from tests.kafka_log.committed import read_committed
 from tests.kafka_log.connection import Connection
 from tests.kafka_log.dump import Dumped, dump, records
 from tests.kafka_log.fixture import FIXTURES, OFFSETS_PARTITION
-from tests.kafka_log.view import View, view
+from tests.kafka_log.view import View, topics, view
 from tests.kafka_log.workload import Workload
 
 SMALL_INDEXES: Final = {"log.index.size.max.bytes": "65536"}
@@ -36,17 +37,29 @@ CLEANER_CHECKPOINT: Final = "cleaner-offset-checkpoint"
 CLEANER_TIMEOUT_S: Final = 60
 
 
-def ask(kafka: KafkaBroker) -> View:
+class Served(NamedTuple):
+    """What a broker serves: its groups, its topics, and offsets of committed records by partition."""
+
+    groups: View
+    topics: View
+    records: dict[str, list[int]]
+
+
+def ask(kafka: KafkaBroker) -> Served:
     """What the broker serves now."""
     with Connection(kafka.bootstrap) as connection:
-        return view(connection)
+        groups, found = view(connection), topics(connection)
+    counts = {name: topic["partitions"] for name, topic in found.items() if not name.startswith("__")}
+    return Served(groups, found, read_committed(kafka.bootstrap, counts))
 
 
-def clean(kafka: KafkaBroker) -> View:
+def clean(kafka: KafkaBroker) -> Served:
     """Groups of every kind, over a restart, some with members at the end; a clean stop."""
     kafka.start()
     clients = Workload(kafka.bootstrap)
-    clients.create_topics(orders=4, payments=2, shortlived=1)
+    latest = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1", "segment.ms": "3600000"}
+    clients.create_topics({"latest": latest}, orders=4, payments=2, shortlived=1, latest=1)
+    clients.reconfigure("payments", retention_ms="-1", max_message_bytes="2000000")
     orders = [("orders", number, 10 + number) for number in range(4)]
     clients.visit("emptied", orders, "how far it came, größer 日本 😀")
     clients.visit("deleted", orders)
@@ -62,12 +75,17 @@ def clean(kafka: KafkaBroker) -> View:
     kafka.stop()
     kafka.start()
     clients.delete_topic("shortlived")
+    clients.reconfigure("payments", max_message_bytes=None, cleanup_policy="compact,delete")
+    clients.grow_topic("payments", 3)
     transactional = clients.producer("clean")
     (member,) = clients.join("transactional", ["orders"], [{}])
     clients.send_offsets(transactional, member, [("orders", 0, 7), ("orders", 1, 8)])
     transactional.commit_transaction(30)
     clients.send_offsets(transactional, member, [("orders", 0, 100), ("orders", 2, 200)])
     transactional.abort_transaction(30)
+    clients.send_offsets(transactional, member, [("orders", 3, 300), ("payments", 0, 300)])
+    clients.commit(member, [("orders", 3, 50)], "before the transaction ended")
+    transactional.commit_transaction(30)
     range_members = clients.join(
         "three-members", ["orders"], [{"client_id": f"member-{n}"} for n in range(3)]
     )
@@ -91,7 +109,7 @@ def clean(kafka: KafkaBroker) -> View:
     return served
 
 
-def killed(kafka: KafkaBroker) -> View:
+def killed(kafka: KafkaBroker) -> Served:
     """Commits of several members and an open transaction, then kill -9."""
     kafka.start()
     clients = Workload(kafka.bootstrap)
@@ -112,9 +130,9 @@ def killed(kafka: KafkaBroker) -> View:
     return served
 
 
-def compacted(kafka: KafkaBroker) -> View:
+def compacted(kafka: KafkaBroker) -> Served:
     """A log in every codec, compacted again and again; killed once, then stopped cleanly."""
-    served: View = {}
+    served = Served({}, {}, {})
     for codec, name in CODEC_NAMES.items():
         kafka.start(offsets_topic_compression_codec=str(codec))
         clients = Workload(kafka.bootstrap)
@@ -150,6 +168,10 @@ def _compact_in(clients: Workload, name: str, victim: str) -> None:
         (transactional.commit_transaction if burst % 2 else transactional.abort_transaction)(30)
         clients.visit("comes-and-goes", orders, group_protocol="consumer" if burst % 2 else "classic")
         time.sleep(0.4)  # until the segment is old enough to be rolled
+    # Leaves the producer's last batch without records; the cleaner keeps it for the producer's sequence.
+    for _ in range(2):
+        clients.commit(members[1], [("orders", 3, 77)], "in place of a transaction's")
+        time.sleep(0.4)
     for member in static:
         clients.leave(member)
 
@@ -184,7 +206,7 @@ class Scenario(NamedTuple):
     """What a broker goes through, from its first start to its end, and what it served before that."""
 
     properties: dict[str, str]
-    run: Callable[[KafkaBroker], View]
+    run: Callable[[KafkaBroker], Served]
 
 
 SCENARIOS: Final = {
@@ -266,14 +288,19 @@ def capture(name: str) -> None:
             kafka.kill()
         seen = {
             "origin": f"Apache Kafka 4.4.0, scenario {name!r} of tests/kafka_log/record.py",
-            "served": served,
+            "served": served.groups,
+            "topics": served.topics,
+            "records": served.records,
             "log": read_by_kafka(kafka.data_directory),
         }
         archive = os.path.join(FIXTURES, f"{name}.tar.xz")
         _pack(kafka.data_directory, archive)
         with open(os.path.join(FIXTURES, f"{name}.json"), "w", encoding="utf-8") as file:
             file.write(json.dumps(seen, indent=1, ensure_ascii=False) + "\n")
-        print(f"{name}: {os.path.getsize(archive)} bytes, {len(served)} groups, {seen['log']}", flush=True)
+        print(
+            f"{name}: {os.path.getsize(archive)} bytes, {len(served.groups)} groups, {seen['log']}",
+            flush=True,
+        )
 
 
 def capture_values() -> None:

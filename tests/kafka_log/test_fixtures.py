@@ -1,5 +1,6 @@
 """groupd on the data directory of a real broker: the same offsets, groups and members, and nothing of it lost."""
 
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from coordinator.server.partitioner import partition_for
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.metadata import MetadataRequest
 from protocol.messages.offset_commit import (
@@ -19,9 +21,10 @@ from storage.compression import CODEC_NAMES
 from storage.uuid_text import uuid_to_text
 from tests.interop.daemon import Daemon
 from tests.kafka_log.broker import CLUSTER_ID
+from tests.kafka_log.committed import read_committed
 from tests.kafka_log.connection import Connection
 from tests.kafka_log.fixture import NAMES, OFFSETS_PARTITION, expected, unpack
-from tests.kafka_log.view import CLASSIC, View, view
+from tests.kafka_log.view import CLASSIC, View, topics, view
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -183,6 +186,15 @@ def test_the_cluster_and_its_topics_keep_their_identity(data: Path, daemon: Daem
     }
 
 
+def test_topics_keep_their_partitions_and_properties(name: str, daemon: Daemon) -> None:
+    wanted = expected(name)["topics"]
+    for how in (None, signal.SIGTERM):
+        if how is not None:
+            daemon.restart(how)
+        with Connection(daemon.bootstrap) as connection:
+            assert topics(connection) == wanted
+
+
 def test_files_that_groupd_does_not_know_are_left_alone(data: Path, daemon: Daemon) -> None:
     unknown = {
         path: path.read_bytes()
@@ -204,6 +216,7 @@ def test_the_captures_hold_what_they_are_kept_for() -> None:
     clean, killed, compacted = (expected(name)["log"] for name in NAMES)
     assert {"5", "8", "11", "12"} <= clean["live_records"].keys()
     assert len(clean["leader_epochs"]) > 1
+    assert expected("clean")["topics"]["latest"]["configs"]["cleanup.policy"] == "compact"
     assert killed["generations"].keys() == {"committing", "open-transaction", "static"}
     assert compacted["codecs"].keys() == set(CODEC_NAMES.values())
     assert compacted["delete_horizons"] > 0
@@ -218,6 +231,13 @@ def test_clients_are_told_the_epoch_that_the_broker_led_in(data: Path, daemon: D
         for partition in topic.partitions:
             epochs = (data / f"{topic.name}-{partition.partition_index}/leader-epoch-checkpoint").read_text()
             assert partition.leader_epoch == int(epochs.splitlines()[-1].split()[0])
+
+
+@pytest.mark.interop
+def test_consumers_of_committed_records_read_what_they_read_before(name: str, daemon: Daemon) -> None:
+    wanted = expected(name)
+    counts = {topic: seen["partitions"] for topic, seen in wanted["topics"].items() if topic[:2] != "__"}
+    assert read_committed(daemon.bootstrap, counts) == wanted["records"]
 
 
 @pytest.mark.interop
@@ -255,3 +275,22 @@ def test_a_real_client_reads_the_topics_and_goes_on_after_a_restart(daemon: Daem
     write()
     after = read(4)
     assert not set(before) & set(after)
+
+
+def test_partitions_that_were_on_other_brokers_do_not_move_the_groups(tmp_path: Path) -> None:
+    """The number of partitions comes from the cluster, so that a group's name leads to where it always was."""
+    unpack("clean", str(tmp_path))
+    wanted = of_groupd(expected("clean")["served"])
+    for number in (0, *range(43, 50)):  # partition_for("transactional") is 45
+        shutil.rmtree(tmp_path / f"__consumer_offsets-{number}")
+    daemon = Daemon(str(tmp_path))
+    try:
+        served = ask(daemon)
+        with Connection(daemon.bootstrap) as connection:
+            assert topics(connection)["__consumer_offsets"]["partitions"] == 50
+    finally:
+        daemon.stop()
+    lost = [group for group in wanted if partition_for(group, 50) >= 43]
+    assert lost
+    kept = {group: seen for group, seen in wanted.items() if group not in lost}
+    assert comparable(served, kept) == kept

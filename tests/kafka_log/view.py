@@ -7,9 +7,11 @@ refused.
 from typing import Any, Final
 
 from protocol.errors import ErrorCode
+from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from protocol.messages.describe_groups import DescribedGroupMember, DescribeGroupsRequest
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.list_groups import ListedGroup, ListGroupsRequest
+from protocol.messages.metadata import MetadataRequest
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tests.kafka_log.connection import Connection
 
@@ -17,6 +19,10 @@ CLASSIC: Final = "classic"
 OFFSETS_KEPT_BY: Final = (CLASSIC, "consumer")
 """Types of groups that keep committed offsets."""
 MAX_GENERATION: Final = 60
+TOPIC: Final = 2
+"""Type of a resource that has properties."""
+TOPIC_CONFIG: Final = 1
+"""Source of a property: set on the topic."""
 
 View = dict[str, Any]
 
@@ -55,6 +61,24 @@ def offsets(connection: Connection, group_id: str) -> dict[str, list[int | str]]
         ]
         for topic in sorted(group.topics, key=lambda topic: str(topic.name))
         for part in sorted(topic.partitions, key=lambda part: int(part.partition_index))
+    }
+
+
+def topics(connection: Connection) -> View:
+    """Every topic: how many partitions, and its own properties."""
+    metadata = connection.call(MetadataRequest(topics=None), 12)
+    names = sorted(topic.name for topic in metadata.topics)
+    resources = [DescribeConfigsResource(resource_type=TOPIC, resource_name=name) for name in names]
+    described = connection.call(DescribeConfigsRequest(resources=resources), 4)
+    counts = {topic.name: len(topic.partitions) for topic in metadata.topics}
+    return {
+        result.resource_name: {
+            "partitions": counts[result.resource_name],
+            "configs": {
+                entry.name: entry.value for entry in result.configs if entry.config_source == TOPIC_CONFIG
+            },
+        }
+        for result in described.results
     }
 
 

@@ -6,7 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+)
 
 from protocol.errors import ErrorCode
 from protocol.messages.offset_delete import (
@@ -31,16 +38,36 @@ class Workload:
         self._members: list[Consumer] = []
         self._admin = AdminClient({"bootstrap.servers": bootstrap})
 
-    def create_topics(self, **partitions: int) -> None:
+    def create_topics(self, configs: dict[str, dict[str, str]] | None = None, **partitions: int) -> None:
         """Creates topics, and waits until they can be written to: each partition gets a record."""
-        wanted = [NewTopic(name, count, 1) for name, count in partitions.items()]
+        wanted = [
+            NewTopic(name, count, 1, config=(configs or {}).get(name, {}))
+            for name, count in partitions.items()
+        ]
         for created in self._admin.create_topics(wanted).values():
             created.result(TIMEOUT_S)
         producer = Producer({"bootstrap.servers": self.bootstrap})
         for name, count in partitions.items():
             for number in range(count):
-                producer.produce(name, f"{name}-{number}", partition=number)
+                producer.produce(name, f"{name}-{number}", key=f"{number}", partition=number)
         assert producer.flush(TIMEOUT_S) == 0
+
+    def reconfigure(self, topic: str, **values: str | None) -> None:
+        """Sets properties of a topic (underscores for dots); None removes one."""
+        entries = [
+            ConfigEntry(
+                name.replace("_", "."),
+                value,
+                incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
+            )
+            for name, value in values.items()
+        ]
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
+        self._admin.incremental_alter_configs([resource])[resource].result(TIMEOUT_S)
+
+    def grow_topic(self, topic: str, partitions: int) -> None:
+        """Adds partitions."""
+        self._admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(TIMEOUT_S)
 
     def delete_topic(self, name: str) -> None:
         """Deletes a topic; the broker then forgets its offsets."""
