@@ -1,0 +1,122 @@
+"""The rows of the source: one per record, of every kind, in one schema.
+
+`kind` says what a row is, and so which of the columns it uses:
+
+    commit   an offset commit or its tombstone
+    group    a classic group's record or its tombstone
+    unknown  any other record: a key of another type, or one whose bytes make no sense; nothing is dropped
+    finding  no record but something that was found in the log; `log_offset` is the first offset concerned
+
+Times are microseconds since 1970, NULL where Kafka has -1 or where no calendar reaches (after the year 9999).
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+COMMIT: Final = "commit"
+GROUP: Final = "group"
+UNKNOWN: Final = "unknown"
+FINDING: Final = "finding"
+KINDS: Final = (COMMIT, GROUP, UNKNOWN, FINDING)
+
+MAX_TIME_MS: Final = 253_402_300_799_999
+TIME: Final = pa.timestamp("us", tz="UTC")
+
+
+def _list(element: pa.DataType) -> pa.DataType:
+    return pa.list_(pa.field("element", element))
+
+
+ASSIGNED: Final = pa.struct([("topic", pa.string()), ("partition", pa.int32())])
+MEMBER: Final = pa.struct(
+    [
+        ("member_id", pa.string()),
+        ("group_instance_id", pa.string()),
+        ("client_id", pa.string()),
+        ("client_host", pa.string()),
+        ("rebalance_timeout_ms", pa.int32()),
+        ("session_timeout_ms", pa.int32()),
+        ("subscribed_topics", _list(pa.string())),
+        ("assigned", _list(ASSIGNED)),
+    ]
+)
+SCHEMA: Final = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("log_partition", pa.int32()),
+        ("log_offset", pa.int64()),
+        ("record_ts", TIME),
+        ("producer_id", pa.int64()),
+        ("group", pa.string()),
+        ("tombstone", pa.bool_()),
+        ("value_version", pa.int32()),
+        # commit
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("leader_epoch", pa.int32()),
+        ("metadata", pa.string()),
+        ("commit_ts", TIME),
+        ("expire_ts", TIME),
+        ("topic_id", pa.string()),
+        # group
+        ("generation", pa.int32()),
+        ("protocol_type", pa.string()),
+        ("protocol", pa.string()),
+        ("leader", pa.string()),
+        ("state_ts", TIME),
+        ("members", _list(MEMBER)),
+        # unknown
+        ("key_type", pa.int32()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        # finding
+        ("finding", pa.string()),
+        ("last_offset", pa.int64()),
+        ("path", pa.string()),
+        ("position", pa.int64()),
+        ("detail", pa.string()),
+    ]
+)
+
+Row = dict[str, Any]
+
+
+class Finding(NamedTuple):
+    """Something in the log that a reader of the tables should know."""
+
+    log_partition: int
+    kind: str
+    """torn_tail, damage, gap, lost_history, open_transaction or aborted_transaction."""
+    first_offset: int
+    last_offset: int | None
+    path: str
+    position: int | None
+    detail: str
+
+    def row(self) -> Row:
+        """As a row of the source."""
+        return {
+            "kind": FINDING,
+            "log_partition": self.log_partition,
+            "log_offset": self.first_offset,
+            "finding": self.kind,
+            "last_offset": self.last_offset,
+            "path": self.path,
+            "position": self.position,
+            "detail": self.detail,
+        }
+
+
+def time_us(time_ms: int) -> int | None:
+    """Milliseconds of Kafka's to microseconds, None for none."""
+    return time_ms * 1000 if 0 <= time_ms <= MAX_TIME_MS else None
+
+
+def record_batch(rows: Sequence[Row]) -> pa.RecordBatch:
+    """Rows as Arrow. In: dictionaries by column, of the columns that are not NULL; times as microseconds."""
+    return pa.RecordBatch.from_arrays(
+        [pa.array([row.get(field.name) for row in rows], field.type) for field in SCHEMA], schema=SCHEMA
+    )

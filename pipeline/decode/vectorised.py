@@ -1,0 +1,318 @@
+"""The decoder of choice: offset commits column by column, everything else by the plain decoder.
+
+Nearly every record of an offsets log is an offset commit in one of few versions, so only these are decoded with
+NumPy: first the keys, then the values version by version, then strings are copied out by one indexing each. What
+does not fit is handed to the plain decoder: batches whose section is odd, and single records.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.decode.frames import Flags, Frames, Numbers
+from pipeline.decode.numbers import Bytes, fixed
+from pipeline.decode.plain import batch_rows, record_row
+from pipeline.decode.rows import COMMIT, KINDS, MAX_TIME_MS, SCHEMA, TIME, Finding, Row, record_batch
+from pipeline.decode.sections import Records, Sections, find_records, find_sections
+from pipeline.decode.structs import Strings, Structs, read_structs
+from protocol.kinds import ZERO_UUID
+from protocol.records import OffsetCommitKey, OffsetCommitValue
+from protocol.schema import message_info
+from storage.errors import CorruptBatch
+from storage.record import Record
+from storage.uuid_text import uuid_to_text
+
+_TYPE_BYTES: Final = 2
+_KEY_TYPES: Final = message_info(OffsetCommitKey).versions
+_VALUE_VERSIONS: Final = message_info(OffsetCommitValue).versions
+_OTHER: Final = -2  # a value version that is not decoded here; -1: a tombstone
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which rows a reader needs. Nobody is given a row that is not wanted, but findings."""
+
+    kinds: frozenset[str] = frozenset(KINDS)
+    groups: frozenset[str] | None = None
+    """None: all of them. Rows that have no group are wanted only then."""
+    first_offset: int = 0
+    next_offset: int = 2**63 - 1
+
+    def takes(self, row: Row) -> bool:
+        """Whether a row is one of them."""
+        return (
+            row["kind"] in self.kinds
+            and (self.groups is None or row.get("group") in self.groups)
+            and self.first_offset <= row["log_offset"] < self.next_offset
+        )
+
+
+class Decoded:
+    """What a buffer of batches came to."""
+
+    def __init__(self) -> None:
+        self.batches: list[pa.RecordBatch] = []
+        self.findings: list[Finding] = []
+
+
+def decode_frames(
+    buffer: bytes | memoryview,
+    frames: Frames,
+    log_partition: int,
+    wanted: Wanted,
+    path: str = "",
+    position: int = 0,
+) -> Decoded:
+    """The wanted rows of batches in a buffer. In: none of the batches is a control batch or was aborted; where
+    the buffer begins in which file, for findings. Order is the log's within each Arrow batch, not across.
+    """
+    decoded = Decoded()
+    sections = find_sections(buffer, frames)
+    records, is_odd = find_records(sections, frames.field("records_count"))
+    offsets = frames.base_offsets[records.batch] + records.offset_deltas
+    if wanted.first_offset > 0 or (len(offsets) and int(offsets.max()) >= wanted.next_offset):
+        inside = (offsets >= wanted.first_offset) & (offsets < wanted.next_offset)
+        records, offsets = Records(*(column[inside] for column in records)), offsets[inside]
+    rows: list[Row] = []
+    for index in np.flatnonzero(is_odd):
+        header = frames.header(int(index))
+        begin = int(frames.positions[index])
+        try:
+            rows += batch_rows(memoryview(buffer)[begin:], header, log_partition)
+        except CorruptBatch as error:
+            detail = f"the batch is whole but its records do not decode: {error.reason}"
+            found = (header.base_offset, header.last_offset, path, position + begin, detail)
+            decoded.findings.append(Finding(log_partition, "damage", *found))
+    commits, others = _commits(sections, frames, records, offsets, log_partition, wanted)
+    if commits is not None:
+        decoded.batches.append(commits)
+    rows += _plain_rows(sections, frames, records, offsets, others, log_partition)
+    rows = [row for row in rows if wanted.takes(row)]
+    if rows:
+        decoded.batches.append(record_batch(rows))
+    return decoded
+
+
+def _times_ms(frames: Frames, records: Records) -> Numbers:
+    own = frames.field("base_timestamp_ms")[records.batch] + records.time_deltas_ms
+    if not frames.is_log_append_time.any():
+        return own
+    return np.where(
+        frames.is_log_append_time[records.batch], frames.field("max_timestamp_ms")[records.batch], own
+    )
+
+
+def _plain_rows(
+    sections: Sections,
+    frames: Frames,
+    records: Records,
+    offsets: Numbers,
+    chosen: Numbers,
+    log_partition: int,
+) -> Iterator[Row]:
+    """The rows of records that are no plain offset commits, one by one."""
+    times_ms = _times_ms(frames, records)
+    transactional, producer_ids = frames.is_transactional, frames.field("producer_id")
+    raw = sections.data.data
+
+    def part(start: int, length: int) -> bytes | None:
+        return None if length < 0 else bytes(raw[start : start + length])
+
+    for index in chosen:
+        batch = records.batch[index]
+        record = Record(
+            int(offsets[index]),
+            int(times_ms[index]),
+            part(int(records.key_starts[index]), int(records.key_lengths[index])),
+            part(int(records.value_starts[index]), int(records.value_lengths[index])),
+        )
+        yield record_row(record, log_partition, int(producer_ids[batch]) if transactional[batch] else None)
+
+
+def _commits(
+    sections: Sections,
+    frames: Frames,
+    records: Records,
+    offsets: Numbers,
+    log_partition: int,
+    wanted: Wanted,
+) -> tuple[pa.RecordBatch | None, Numbers]:
+    """Plain offset commits that are wanted, and the indices of the records that are no plain offset commits."""
+    data = sections.data
+    # Of a key shorter than its type the two bytes are those after it: only equal lengths below make a commit.
+    types = fixed(data, records.key_starts, _TYPE_BYTES)
+    is_commit = (
+        (types >= _KEY_TYPES.first) & (types <= _KEY_TYPES.last) & (records.key_lengths >= _TYPE_BYTES)
+    )
+    versions = np.where(records.value_lengths < 0, -1, _OTHER)
+    is_versioned = records.value_lengths >= _TYPE_BYTES
+    versions[is_versioned] = fixed(data, records.value_starts[is_versioned], _TYPE_BYTES)
+    versions[is_versioned & (versions == -1)] = _OTHER
+    is_commit &= (versions == -1) | ((versions >= _VALUE_VERSIONS.first) & (versions <= _VALUE_VERSIONS.last))
+    candidates = np.flatnonzero(is_commit)
+    keys = _keys(data, records, candidates)
+    values = _Values(data, records, candidates, versions[candidates])
+    strings = {**keys.strings, "metadata": values.metadata}
+    is_plain = keys.is_plain & values.is_plain
+    texts = {name: _Texts(data, column.take(is_plain)) for name, column in strings.items()}
+    unsound = np.unique(np.concatenate([column.not_utf8() for column in texts.values()]))
+    is_plain[np.flatnonzero(is_plain)[unsound]] = False
+    is_commit[candidates[~is_plain]] = False
+    others = np.flatnonzero(~is_commit)
+    if COMMIT not in wanted.kinds:
+        return None, others
+    if wanted.groups is not None:
+        is_plain &= _is_one_of(data, keys.strings["group"], wanted.groups)
+    rows = candidates[is_plain]
+    if not len(rows):
+        return None, others
+    if len(rows) < len(texts["group"]):
+        texts = {name: _Texts(data, column.take(is_plain)) for name, column in strings.items()}
+    columns = {
+        "kind": _constant(COMMIT, pa.string(), len(rows)),
+        "log_partition": _constant(log_partition, pa.int32(), len(rows)),
+        "log_offset": pa.array(offsets[rows]),
+        "record_ts": _times(_times_ms(frames, records)[rows]),
+        "producer_id": _producer_ids(frames, records.batch[rows]),
+        "group": texts["group"].array(),
+        "topic": texts["topic"].array(),
+        "partition": pa.array(keys.numbers["partition"][is_plain].astype(np.int32)),
+        "metadata": texts["metadata"].array(versions[rows] < 0),
+        **values.columns(is_plain),
+    }
+    arrays = [columns.get(field.name) for field in SCHEMA]
+    full = [
+        pa.nulls(len(rows), field.type) if array is None else array
+        for field, array in zip(SCHEMA, arrays, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(full, schema=SCHEMA), others
+
+
+def _keys(data: Bytes, records: Records, chosen: Numbers) -> Structs:
+    """The keys of offset commits; both types have the same fields."""
+    starts = records.key_starts[chosen]
+    ends = starts + records.key_lengths[chosen]
+    return read_structs(data, starts + _TYPE_BYTES, ends, OffsetCommitKey, _KEY_TYPES.last)
+
+
+class _Values:
+    """The values of offset commits by column, whatever their versions; a tombstone has none."""
+
+    def __init__(self, data: Bytes, records: Records, chosen: Numbers, versions: Numbers) -> None:
+        count = len(chosen)
+        self._data = data
+        self._versions = versions
+        self.is_plain: Flags = np.ones(count, bool)
+        self._numbers = {
+            name: np.full(count, -1, np.int64)
+            for name in ("offset", "leader_epoch", "commit_timestamp", "expire_timestamp")
+        }
+        self.metadata = Strings(np.zeros(count, np.int64), np.zeros(count, np.int64))
+        self._topic_ids = np.full(count, -1, np.int64)
+        for version in np.flatnonzero(np.bincount(versions[versions >= 0])):
+            rows = np.flatnonzero(versions == version)
+            starts = records.value_starts[chosen[rows]]
+            ends = starts + records.value_lengths[chosen[rows]]
+            read = read_structs(data, starts + _TYPE_BYTES, ends, OffsetCommitValue, int(version))
+            self.is_plain[rows] = read.is_plain
+            for name, numbers in read.numbers.items():
+                self._numbers[name][rows] = numbers
+            self.metadata.starts[rows], self.metadata.lengths[rows] = read.strings["metadata"]
+            for places in read.uuids.values():
+                self._topic_ids[rows] = places
+
+    def columns(self, chosen: Flags) -> dict[str, pa.Array]:
+        """The columns of the chosen ones."""
+        versions = self._versions[chosen]
+        is_tombstone = versions < 0
+        numbers = {name: column[chosen] for name, column in self._numbers.items()}
+        epochs = numbers["leader_epoch"].astype(np.int32)
+        return {
+            "tombstone": pa.array(is_tombstone),
+            "value_version": pa.array(versions.astype(np.int32), mask=is_tombstone),
+            "offset": pa.array(numbers["offset"], mask=is_tombstone),
+            "leader_epoch": pa.array(epochs, mask=epochs < 0),
+            "commit_ts": _times(numbers["commit_timestamp"]),
+            "expire_ts": _times(numbers["expire_timestamp"]),
+            "topic_id": self._topic_id_texts(self._topic_ids[chosen]),
+        }
+
+    def _topic_id_texts(self, places: Numbers) -> pa.Array:
+        if (places < 0).all():
+            return pa.nulls(len(places), pa.string())
+        rows = self._data[np.maximum(places, 0)[:, None] + np.arange(len(ZERO_UUID))]
+        known: dict[bytes, str | None] = {ZERO_UUID: None}
+        texts: list[str | None] = []
+        for place, row in zip(places, rows, strict=True):
+            raw = row.tobytes() if place >= 0 else ZERO_UUID
+            if raw not in known:
+                known[raw] = uuid_to_text(raw)
+            texts.append(known[raw])
+        return pa.array(texts, pa.string())
+
+
+def _constant(value: str | int, kind: pa.DataType, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value, kind), count)
+
+
+def _times(times_ms: Numbers) -> pa.Array:
+    is_none = (times_ms < 0) | (times_ms > MAX_TIME_MS)
+    return pa.array(np.where(is_none, 0, times_ms) * 1000, mask=is_none).view(TIME)
+
+
+def _producer_ids(frames: Frames, batch: Numbers) -> pa.Array:
+    if not frames.is_transactional.any():
+        return pa.nulls(len(batch), pa.int64())
+    return pa.array(frames.field("producer_id")[batch], mask=~frames.is_transactional[batch])
+
+
+class _Texts:
+    """Strings copied out of the buffer, one after the other."""
+
+    def __init__(self, data: Bytes, strings: Strings) -> None:
+        self._bounds = np.zeros(len(strings.lengths) + 1, np.int64)
+        np.cumsum(strings.lengths, out=self._bounds[1:])
+        places = np.repeat(strings.starts - self._bounds[:-1], strings.lengths)
+        places += np.arange(self._bounds[-1])
+        self._bytes = data[places]
+
+    def __len__(self) -> int:
+        return len(self._bounds) - 1
+
+    def array(self, is_null: Flags | None = None) -> pa.Array:
+        """As Arrow, NULL where asked for."""
+        valid = pa.array(~is_null).buffers()[1] if is_null is not None and is_null.any() else None
+        assert self._bounds[-1] < 2**31, "a buffer of batches is far smaller"
+        buffers = [valid, pa.py_buffer(self._bounds.astype(np.int32)), pa.py_buffer(self._bytes)]
+        return pa.Array.from_buffers(pa.string(), len(self), buffers)
+
+    def not_utf8(self) -> Numbers:
+        """Which of them are no sound UTF-8."""
+        none = np.empty(0, np.int64)
+        if not len(self._bytes) or self._bytes.max() < 0x80:
+            return none
+        try:
+            self.array().validate(full=True)
+        except pa.ArrowInvalid:
+            return np.array([index for index in range(len(self)) if not self._is_utf8(index)], np.int64)
+        return none
+
+    def _is_utf8(self, index: int) -> bool:
+        try:
+            str(self._bytes[self._bounds[index] : self._bounds[index + 1]].tobytes(), "utf-8")
+        except UnicodeDecodeError:
+            return False
+        return True
+
+
+def _is_one_of(data: Bytes, texts: Strings, names: frozenset[str]) -> Flags:
+    found = np.zeros(len(texts.lengths), bool)
+    for name in names:
+        raw = np.frombuffer(name.encode("utf-8", "surrogatepass"), np.uint8)
+        rows = np.flatnonzero(texts.lengths == len(raw))
+        places = texts.starts[rows][:, None] + np.arange(len(raw))
+        found[rows] |= (data[places] == raw).all(axis=1)
+    return found
