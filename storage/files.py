@@ -167,24 +167,43 @@ class OsFile:
             os.close(descriptor)
 
 
-class OsLock:
-    """A `Lock` by flock(2) on a file."""
+_held: Final[set[tuple[int, int]]] = set()
+"""Device and inode of every file that this process has locked."""
 
-    __slots__ = ("_descriptor",)
+
+class OsLock:
+    """A `Lock` by fcntl(2) on a file: the kind that Java takes, so that it excludes a broker as well.
+
+    Such a lock belongs to the process and is lost when any descriptor of the file is closed. A file that is locked
+    here is therefore never opened a second time.
+    """
+
+    __slots__ = ("_descriptor", "_identity")
 
     def __init__(self, path: str) -> None:
+        if os.path.exists(path) and _identity(os.stat(path)) in _held:
+            raise BlockingIOError(errno.EAGAIN, "is locked by this process", path)
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._identity = _identity(os.fstat(self._descriptor))
+        except OSError as error:
             os.close(self._descriptor)
             self._descriptor = -1
+            if error.errno == errno.EACCES:  # what POSIX allows in place of EAGAIN
+                raise BlockingIOError(error.errno, error.strerror, path) from error
             raise
+        _held.add(self._identity)
 
     def release(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
+            _held.discard(self._identity)
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 class OsFiles:

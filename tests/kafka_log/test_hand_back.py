@@ -66,6 +66,8 @@ def test_a_broker_serves_what_groupd_served(name: str, tmp_path: Path) -> None:
         daemon.kill() if name == "killed" else daemon.stop()
     with running(tmp_path) as broker:
         kafkas = ask_when_loaded(broker, set(ours))
+        with pytest.raises(AssertionError, match="in use by another process"):
+            Daemon(str(data))
     assert {group: kafkas[group]["offsets"] for group in ours} == {
         group: seen["offsets"] for group, seen in ours.items()
     }

@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -133,3 +135,32 @@ def test_short_reads_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(os, "pread", lambda fd, length, position: whole_read(fd, min(3, length), position))
     assert file.pread(100, 5) == b"than three bytes"
     file.close()
+
+
+LOCK_AS_JAVA_DOES = """
+import fcntl, sys
+file = open(sys.argv[1], "r+")
+try:
+    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    print("locked", flush=True)
+except OSError:
+    print("refused", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_lock_excludes_a_broker_and_is_refused_while_a_broker_runs(tmp_path: Path) -> None:
+    path = str(tmp_path / ".lock")
+    command = [sys.executable, "-c", LOCK_AS_JAVA_DOES, path]
+    lock = OsFiles().lock(path)
+    with pytest.raises(BlockingIOError):
+        OsFiles().lock(path)  # and this does not give the first one up
+    assert subprocess.run(command, input="", capture_output=True, text=True).stdout == "refused\n"
+    lock.release()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as broker:
+        assert broker.stdout is not None
+        assert broker.stdout.readline() == "locked\n"
+        with pytest.raises(BlockingIOError):
+            OsFiles().lock(path)
+        broker.communicate("")
+    OsFiles().lock(path).release()
