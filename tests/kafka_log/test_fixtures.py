@@ -294,3 +294,16 @@ def test_partitions_that_were_on_other_brokers_do_not_move_the_groups(tmp_path: 
     assert lost
     kept = {group: seen for group, seen in wanted.items() if group not in lost}
     assert comparable(served, kept) == kept
+
+
+def test_nothing_but_the_segments_is_needed(name: str, data: Path) -> None:
+    """After the worst of crashes: no mark of a clean stop, no checkpoints, no indexes."""
+    wanted = of_groupd(expected(name)["served"])
+    for path in data.rglob("*"):
+        if path.name == ".kafka_cleanshutdown" or path.name.endswith(("-checkpoint", "index", ".snapshot")):
+            path.unlink()
+    daemon = Daemon(str(data))
+    try:
+        assert comparable(ask(daemon), wanted) == wanted
+    finally:
+        daemon.stop()
