@@ -4,14 +4,19 @@
 load, so for every prefix of the log a load of it gives the state that the live shard had there.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from coordinator.group.outcome import Record
+from coordinator.group.outcome import EXPIRING_OFFSET_VALUE_VERSION, Record
 from protocol.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 
 PartitionOffsets: TypeAlias = dict[int, OffsetCommitValue]
 GroupOffsets: TypeAlias = dict[str, PartitionOffsets]
+
+WIDEST_VERSION: Final = 4
+"""Of both values: it has every field but the expire timestamp of an offset."""
+NO_EXPIRE_TIMESTAMP: Final = -1
 
 
 @dataclass(slots=True)
@@ -58,6 +63,32 @@ class DurableState:
     def group_ids(self) -> list[str]:
         """Every group that the log knows, those with metadata first, each in the log's order."""
         return list(dict.fromkeys([*self.metadata, *self.offsets]))
+
+    def copy(self) -> "DurableState":
+        """The state as it is now, which later records do not change. Fast: values are shared, and never change."""
+        copied = DurableState()
+        copied.metadata = dict(self.metadata)
+        copied.offsets = {
+            group_id: {topic: dict(partitions) for topic, partitions in topics.items()}
+            for group_id, topics in self.offsets.items()
+        }
+        return copied
+
+    def __len__(self) -> int:
+        """The number of keys."""
+        offsets = sum(len(partitions) for topics in self.offsets.values() for partitions in topics.values())
+        return len(self.metadata) + offsets
+
+    def facts(self) -> Iterator[Record]:
+        """Records that make this state of an empty one, each in a version that has all that its value says."""
+        for group_id, metadata in self.metadata.items():
+            yield Record(GroupMetadataKey(group=group_id), metadata, WIDEST_VERSION)
+        for group_id, topics in self.offsets.items():
+            for topic, partitions in topics.items():
+                for partition, value in partitions.items():
+                    key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
+                    expires = value.expire_timestamp != NO_EXPIRE_TIMESTAMP
+                    yield Record(key, value, EXPIRING_OFFSET_VALUE_VERSION if expires else WIDEST_VERSION)
 
     def snapshot(self) -> dict[str, DurableGroup]:
         """All of it, for comparison with another one."""

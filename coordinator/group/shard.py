@@ -23,7 +23,7 @@ from coordinator.group.classic.removal import answer_parked
 from coordinator.group.classic.session import fire_heartbeat
 from coordinator.group.classic.sync import sync_group
 from coordinator.group.config import GroupConfig
-from coordinator.group.durable import DurableGroup
+from coordinator.group.durable import DurableGroup, DurableState
 from coordinator.group.groups import Groups
 from coordinator.group.invariants import check_invariants
 from coordinator.group.load import load_groups
@@ -122,6 +122,15 @@ class Shard:
             group.transition_to(DEAD, group.state_timestamp_ms or 0)
         assert not turn.records, turn.records
         return turn.replies
+
+    @property
+    def durable_keys(self) -> int:
+        """How many keys have a value in the log."""
+        return len(self._groups.durable)
+
+    def copy_durable(self) -> DurableState:
+        """What the log says, as it is now: to be written down while the shard goes on."""
+        return self._groups.durable.copy()
 
     def durable_state(self) -> dict[str, DurableGroup]:
         """What the log says, by group: for comparison with what another shard made of the same records."""

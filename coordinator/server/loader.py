@@ -1,5 +1,8 @@
 """Reading a partition of `__consumer_offsets` back into its groups, a slice at a time.
 
+What is read comes together as bytes, from a state file and the log after it, or from the whole log. Only what is
+left of it then is decoded and replayed.
+
 Source: Kafka's `CoordinatorLoaderImpl`.
 """
 
@@ -10,15 +13,18 @@ from typing import Final
 
 from coordinator.group.outcome import Record as Fact
 from coordinator.group.shard import Shard
+from coordinator.server.group_state import CONTENTS
 from coordinator.server.newest_values import MissingKey, NewestValues
 from coordinator.server.open_transactions import OpenTransactions
 from protocol.malformed import Malformed
 from protocol.records import UnknownKey, decode_key, decode_value
 from storage.batch import CONTROL, TRANSACTIONAL
-from storage.errors import CorruptBatch, LogDamaged
+from storage.errors import CorruptBatch, DamagedFile, LogDamaged
+from storage.files import Files
 from storage.log import PartitionLog
 from storage.record import Record
 from storage.segment import StoredBatch
+from storage.state_file import find_state
 
 _LOG = logging.getLogger("GroupCoordinator")
 
@@ -33,41 +39,78 @@ class LoadFailed(Exception):
     """A record that is of a known kind and makes no sense."""
 
 
-def load(log: PartitionLog, shard: Shard) -> Iterator[int]:
-    """Replays a log into a shard; gives the number of records so far from time to time.
+class Load:
+    """One reading of one log into one shard, from the newest state beside it, or from the start."""
 
-    Raises LogDamaged, LoadFailed, OSError.
-    """
-    records = 0
-    next_step = RECORDS_IN_A_STEP
-    newest = NewestValues()
-    transactions = OpenTransactions()
-    for batch in log.batches():
-        try:
-            decoded = batch.records()
-        except CorruptBatch as error:
-            raise LogDamaged(batch.path, error.reason, batch.position) from error
-        try:
-            if transactions or batch.header.attributes & _SPECIAL:
-                decoded = _in_transactions(batch, decoded, transactions)
-            newest.put(decoded)
-        except (Malformed, MissingKey) as error:
-            raise LoadFailed(f"{batch.path}: byte {batch.position}: {error}") from error
-        records += batch.header.records_count
-        if records >= next_step:
-            next_step = records + RECORDS_IN_A_STEP
-            yield records
-    for kind in newest.unknown_types:
-        _LOG.warning(
-            "Unknown record type %d while loading offsets and group metadata from %s: ignored",
-            kind,
-            log.directory,
-        )
-    for number, (key, value) in enumerate(newest.items()):
-        shard.replay(_fact(log, key, value))
-        if number % RECORDS_IN_A_STEP == 0:
-            yield records
-    yield records
+    def __init__(self, log: PartitionLog, shard: Shard, files: Files) -> None:
+        self._log = log
+        self._shard = shard
+        self._files = files
+        self._newest = NewestValues()
+        self._transactions = OpenTransactions()
+        self._next_step = RECORDS_IN_A_STEP
+        self.records = 0
+        """Read so far, those of the state included."""
+        self.state_end_offset = 0
+        """Up to where the log did not have to be read."""
+
+    @property
+    def has_open_transactions(self) -> bool:
+        """Whether the end of a transaction is missing at the end of the log."""
+        return bool(self._transactions)
+
+    def steps(self) -> Iterator[int]:
+        """Reads all of it; gives the number of records so far from time to time.
+
+        Raises LogDamaged, LoadFailed, OSError.
+        """
+        yield from self._read_state()
+        yield from self._read_log()
+        for kind in self._newest.unknown_types:
+            _LOG.warning(
+                "Unknown record type %d while loading offsets and group metadata from %s: ignored",
+                kind,
+                self._log.directory,
+            )
+        for number, (key, value) in enumerate(self._newest.items(), 1):
+            self._shard.replay(_fact(self._log, key, value))
+            if number % RECORDS_IN_A_STEP == 0:
+                yield self.records
+        yield self.records
+
+    def _read_state(self) -> Iterator[int]:
+        state, ignored = find_state(self._files, self._log, CONTENTS)
+        if state is not None:
+            try:
+                for records in state.batches():
+                    self._newest.put(records)
+                    self.records += len(records)
+                    yield self.records
+                self.state_end_offset = state.end_offset
+            except (DamagedFile, Malformed, MissingKey) as error:
+                ignored.append(str(error))
+                self._newest = NewestValues()
+                self.records = 0
+        for line in ignored:
+            _LOG.warning("The log is read without a state that is of no use: %s", line)
+
+    def _read_log(self) -> Iterator[int]:
+        newest, transactions = self._newest, self._transactions
+        for batch in self._log.batches(self.state_end_offset or None):
+            try:
+                decoded = batch.records()
+            except CorruptBatch as error:
+                raise LogDamaged(batch.path, error.reason, batch.position) from error
+            try:
+                if transactions or batch.header.attributes & _SPECIAL:
+                    decoded = _in_transactions(batch, decoded, transactions)
+                newest.put(decoded)
+            except (Malformed, MissingKey) as error:
+                raise LoadFailed(f"{batch.path}: byte {batch.position}: {error}") from error
+            self.records += batch.header.records_count
+            if self.records >= self._next_step:
+                self._next_step = self.records + RECORDS_IN_A_STEP
+                yield self.records
 
 
 def _in_transactions(

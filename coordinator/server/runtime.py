@@ -24,15 +24,17 @@ from coordinator.group.shard import Shard
 from coordinator.server import clock
 from coordinator.server.error_responses import error_response
 from coordinator.server.flusher import Flusher
-from coordinator.server.loader import LoadFailed, load
+from coordinator.server.loader import Load, LoadFailed
 from coordinator.server.offsets_partition import OffsetsPartition, PartitionState
 from coordinator.server.partitioner import partition_for
+from coordinator.server.state_keeper import StateKeeper
 from coordinator.server.timers import Timers
 from coordinator.topics.config import LogFlush
 from coordinator.topics.topic_name import CONSUMER_OFFSETS
 from protocol.errors import ErrorCode
 from storage.checkpoint import TopicPartition
 from storage.errors import LogDamaged, StorageError
+from storage.files import Files
 from storage.log import PartitionLog
 
 _LOG = logging.getLogger("GroupCoordinator")
@@ -56,9 +58,11 @@ class GroupRuntime:
         partitions: int,
         open_log: Callable[[int], PartitionLog],
         observe: Observer,
+        files: Files,
         codec: int = 0,
     ) -> None:
-        """In: how many partitions, how to open the log of one, who is told what happened in groups."""
+        """In: how many partitions, how to open the log of one, who is told what happened in groups, the file system
+        that the logs are in."""
         self.partitions = [
             OffsetsPartition(TopicPartition(CONSUMER_OFFSETS, number), flush, codec)
             for number in range(partitions)
@@ -79,6 +83,8 @@ class GroupRuntime:
         self._flusher = flusher
         self._open_log = open_log
         self._observe = observe
+        self._files = files
+        self.states = StateKeeper(files, self.partitions)
         self._by_log: dict[PartitionLog, OffsetsPartition] = {}
         self.by_group: dict[str, OffsetsPartition] = {}
         """The partitions of groups that were asked for; `partition_of` adds what is missing."""
@@ -326,9 +332,9 @@ class GroupRuntime:
             partition.log = log
             self._report_recovery(log)
             shard = Shard(self._config)
-            records = 0
-            for records in load(log, shard):
-                yield records
+            reading = Load(log, shard, self._files)
+            yield from reading.steps()
+            self.states.loaded(partition, reading.state_end_offset, reading.has_open_transactions)
             self._activate(partition, log, shard)
         except (LogDamaged, LoadFailed) as error:
             partition.state = PartitionState.FAILED
@@ -342,7 +348,7 @@ class GroupRuntime:
             partition.state = PartitionState.FAILED
             _LOG.error("Failed to load metadata from %s", partition.name, exc_info=problem)
             return
-        partition.loaded_records = records
+        records = partition.loaded_records = reading.records
         duration_ns = clock.monotonic_ns() - started_ns
         self.loads = [*self.loads[-99:], (records, duration_ns)]
         if records:

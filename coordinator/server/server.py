@@ -177,7 +177,7 @@ class Server:
                 self._changed([change])
 
     def _open_groups(self, flush: LogFlush) -> None:
-        config = self.settings.config
+        settings, config = self.settings, self.settings.config
         found = [part for part in self.directory.partitions() if part.topic == CONSUMER_OFFSETS]
         # The groups of a data directory stay where their names hash to, whatever the config says by now.
         count = max((part.partition + 1 for part in found), default=config.offsets_topic_num_partitions)
@@ -205,6 +205,7 @@ class Server:
             count,
             open_log,
             self._happened,
+            settings.files,
             config.offsets_topic_compression_codec,
         )
         runtime.on_loaded = self._loaded
@@ -330,6 +331,7 @@ class Server:
 
     def _write_checkpoints(self) -> None:
         self.directory.write_checkpoints(self.logs())
+        self.runtime.states.write_due()
 
     def _sync_all(self) -> None:
         for log in self.logs().values():
@@ -352,8 +354,11 @@ class Server:
         self.topics.complete_all()
         self._sync_all()
         await self.flusher.drain()
+        await self.runtime.states.stop()
+        states = self.runtime.states.take_last()
         self.runtime.give_up_waiters()
         await self._close_connections()
+        self.runtime.states.write_last(states)
         self.flusher.close()
         failed = [*self.data_plane.failed(), *self.runtime.failed()]
         self.directory.close(self.logs(), failed)

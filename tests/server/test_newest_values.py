@@ -8,7 +8,7 @@ from coordinator.group.config import GroupConfig
 from coordinator.group.durable import DurableState
 from coordinator.group.outcome import Record as Fact
 from coordinator.group.shard import Shard
-from coordinator.server.loader import LoadFailed, load
+from coordinator.server.loader import Load, LoadFailed
 from coordinator.server.newest_values import MissingKey, NewestValues
 from protocol.records import (
     GroupMetadataKey,
@@ -48,10 +48,11 @@ def record(key: Key, number: int | None, is_old: bool) -> Record:
 HISTORY = st.lists(st.tuples(KEYS, st.none() | st.integers(0, 99), st.booleans()), max_size=40)
 
 
-def opened() -> PartitionLog:
+def opened() -> tuple[FaultyFiles, PartitionLog]:
     files = FaultyFiles()
     files.mkdir("/data")
-    return PartitionLog.open(files, "/data/__consumer_offsets-0", LogConfig(cleanup_policy="compact"))
+    config = LogConfig(cleanup_policy="compact")
+    return files, PartitionLog.open(files, "/data/__consumer_offsets-0", config)
 
 
 @given(HISTORY, st.integers(1, 7))
@@ -59,13 +60,13 @@ def test_a_load_gives_what_replaying_every_record_gives(
     history: list[tuple[Key, int | None, bool]], batch_size: int
 ) -> None:
     state = DurableState()
-    log = opened()
+    files, log = opened()
     for key, number, _ in history:
         state.replay(Fact(key, None if number is None else value_of(key, number), 3))
     for start in range(0, len(history), batch_size):
         log.append_records([record(*entry) for entry in history[start : start + batch_size]])
     shard = Shard(GroupConfig())
-    *_, records = load(log, shard)
+    *_, records = Load(log, shard, files).steps()
     assert shard.durable_state() == state.snapshot()
     assert records == len(history)
 
@@ -92,11 +93,11 @@ def test_a_record_without_a_key_is_no_record_of_a_group() -> None:
     ids=["no key", "torn key", "torn value", "value of the future"],
 )
 def test_what_cannot_be_a_group_stops_the_load(bad: Record) -> None:
-    log = opened()
+    files, log = opened()
     log.append_records([bad])
     with pytest.raises(LoadFailed):
-        list(load(log, Shard(GroupConfig())))
+        list(Load(log, Shard(GroupConfig()), files).steps())
     if bad.key is not None and bad.value is not None and bad.key.startswith(b"\0\2"):
         # A compaction would have removed it.
         log.append_records([bad._replace(value=None)])
-        list(load(log, Shard(GroupConfig())))
+        list(Load(log, Shard(GroupConfig()), files).steps())

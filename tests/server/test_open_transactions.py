@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from coordinator.group.config import GroupConfig
 from coordinator.group.shard import Shard
-from coordinator.server.loader import load
+from coordinator.server.loader import Load
 from protocol.records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
 from storage.batch import encode_batch
 from storage.log import PartitionLog
@@ -63,7 +63,7 @@ def loaded(steps: list[Write | End]) -> dict[int, int]:
     for step in steps:
         log.append(batch_of(step))
     shard = Shard(GroupConfig())
-    for _ in load(log, shard):
+    for _ in Load(log, shard, files).steps():
         pass
     log.close()
     groups = shard.durable_state()

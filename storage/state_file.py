@@ -1,0 +1,171 @@
+"""What a log comes to up to some offset, kept beside it, so that a load need not read what lies before.
+
+    00000000000000123456.state         named for that offset: the first that the state does not know
+
+A state file is a sequence of record batches, checksums and all, and says nothing that the log does not say: it may
+be deleted at any time, at the price of a longer load. The first batch holds one record with what the rest is worth:
+
+    contents             what the records mean, in words of whoever wrote them; any other word: not for us
+    end_offset           that of the name
+    log_start_offset     of the log when the state was taken
+    last_crc             checksum of the batch that ends where the state ends
+    records              how many follow
+
+A state is believed only while the log still has that very batch in that very place. A log that was cut back and
+grew again, restored from elsewhere, repaired, or that begins somewhere else, has none, whatever its offsets; one
+whose batch was rewritten by a compaction has none either, and is read from the start. The file is written whole,
+synced, and then renamed into place; what it replaces goes after that.
+
+The name ends in none of the ways that Kafka reads meaning into (`.log`, `.index`, `.snapshot`, …): a broker that
+is given the directory lets the file lie.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from storage.batch import check_crc, decode_records, encode_batch, read_header
+from storage.errors import CorruptBatch, DamagedFile, StorageError
+from storage.files import TEMPORARY_SUFFIX, Files
+from storage.log import PartitionLog
+from storage.record import UNASSIGNED_OFFSET, Record
+from storage.segment import segment_name
+
+STATE_SUFFIX: Final = ".state"
+
+_HEADER_KEY: Final = b"state"
+_FORMAT: Final = 1
+_NO_TIMESTAMP: Final = -1
+
+
+class StatePoint(NamedTuple):
+    """A place in a log, and what proves that a log found later is the same up to there."""
+
+    end_offset: int
+    log_start_offset: int
+    last_crc: int
+
+    @classmethod
+    def of(cls, log: PartitionLog, end_offset: int) -> "StatePoint | None":
+        """The place `end_offset`; None where no batch ends there. Raises LogDamaged, OSError."""
+        if not log.log_start_offset < end_offset <= log.log_end_offset:
+            return None
+        for batch in log.batches(end_offset - 1):
+            if batch.header.next_offset != end_offset:
+                return None
+            return cls(end_offset, log.log_start_offset, batch.header.crc)
+        return None
+
+
+class State(NamedTuple):
+    """A state that belongs to its log, its records not yet read."""
+
+    path: str
+    end_offset: int
+    records_count: int
+    data: bytes
+
+    def batches(self) -> Iterator[list[Record]]:
+        """Its records. Raises DamagedFile, at the latest at the end; then none of them counts."""
+        position, found = _first_batch(self.path, self.data)[1], 0
+        while position < len(self.data):
+            records, position = _batch(self.path, self.data, position)
+            found += len(records)
+            yield records
+        if found != self.records_count:
+            raise DamagedFile(self.path, f"has {found} of {self.records_count} records")
+
+
+def write_state(
+    files: Files,
+    log: PartitionLog,
+    point: StatePoint,
+    contents: str,
+    records_count: int,
+    batches: Sequence[bytes],
+) -> str:
+    """Writes what `log` comes to at `point`, and removes the states that it replaces; the path. Blocks.
+
+    In: what the records mean, how many there are, and the batches that hold them. Touches no more of the log than
+    the name of its directory: may run in any thread. Raises OSError; the log then has the state it had, or both.
+    """
+    header = {
+        "format": _FORMAT,
+        "contents": contents,
+        **point._asdict(),
+        "records": records_count,
+    }
+    first = Record(UNASSIGNED_OFFSET, _NO_TIMESTAMP, _HEADER_KEY, json.dumps(header).encode())
+    path = f"{log.directory}/{segment_name(point.end_offset)}{STATE_SUFFIX}"
+    files.write_atomically(path, b"".join([encode_batch([first]), *batches]))
+    for other in _paths(files, log.directory):
+        if other != path:
+            files.unlink(other)
+    return path
+
+
+def find_state(files: Files, log: PartitionLog, contents: str) -> tuple[State | None, list[str]]:
+    """The state of a log that spares most reading, if there is one.
+
+    In: the word for what the records have to mean. Out: the state, and a line on each file that is none; these
+    are removed, where the file system allows it. Raises OSError, LogDamaged.
+    """
+    ignored: list[str] = []
+    found: State | None = None
+    for path in sorted(_paths(files, log.directory), reverse=True):
+        if found is None and not path.endswith(TEMPORARY_SUFFIX):
+            try:
+                found = _read(files, log, path, contents)
+                continue
+            except StorageError as error:
+                ignored.append(str(error))
+        try:
+            files.unlink(path)
+        except OSError as error:
+            ignored.append(f"{path}: cannot be removed: {error}")
+    return found, ignored
+
+
+def _paths(files: Files, directory: str) -> list[str]:
+    endings = (STATE_SUFFIX, STATE_SUFFIX + TEMPORARY_SUFFIX)
+    return [f"{directory}/{name}" for name in files.listdir(directory) if name.endswith(endings)]
+
+
+def _read(files: Files, log: PartitionLog, path: str, contents: str) -> State:
+    data = files.read(path)
+    header, _ = _first_batch(path, data)
+    if header.get("format") != _FORMAT or header.get("contents") != contents:
+        raise DamagedFile(path, f"is a state of {header.get('contents')!r}, not of {contents!r}")
+    try:
+        point = StatePoint(*(int(header[name]) for name in StatePoint._fields))
+        state = State(path, point.end_offset, int(header["records"]), data)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedFile(path, f"has a header that makes no sense: {error!r}") from error
+    if StatePoint.of(log, point.end_offset) != point:
+        extent = f"offsets {log.log_start_offset} to {log.log_end_offset}"
+        raise DamagedFile(path, f"is not a state of the log as it is now, {extent}")
+    return state
+
+
+def _first_batch(path: str, data: bytes) -> tuple[dict[str, Any], int]:
+    records, position = _batch(path, data, 0)
+    if len(records) != 1 or records[0].key != _HEADER_KEY:
+        raise DamagedFile(path, "does not begin as a state does")
+    try:
+        header = json.loads(records[0].value or b"")
+    except ValueError as error:
+        raise DamagedFile(path, f"has a header that is not JSON: {error}") from error
+    if not isinstance(header, dict):
+        raise DamagedFile(path, "has a header without fields")
+    return header, position
+
+
+def _batch(path: str, data: bytes, position: int) -> tuple[list[Record], int]:
+    """The records of the batch at `position`, and where the next one begins."""
+    try:
+        header = read_header(data, position)
+        check_crc(data, position, header)
+        end = position + header.size_bytes
+        return decode_records(data[position:end], header), end
+    except CorruptBatch as error:
+        raise DamagedFile(path, f"byte {position}: {error.reason}") from error

@@ -1,0 +1,234 @@
+"""The law of states: the newest one with the log after it makes the same groups as the whole log."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.group.config import GroupConfig
+from coordinator.group.durable import DurableGroup, DurableState
+from coordinator.group.outcome import Record as Fact
+from coordinator.group.shard import Shard
+from coordinator.server import state_keeper
+from coordinator.server.group_state import CONTENTS, batches_of
+from coordinator.server.loader import Load
+from protocol.errors import ErrorCode
+from protocol.records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    encode_key,
+    encode_value,
+)
+from storage.log import PartitionLog
+from storage.log_config import LogConfig
+from storage.record import Record
+from storage.state_file import STATE_SUFFIX, StatePoint, write_state
+from tests.server.harness import Client, heartbeat_request, join_alone, serving
+from tests.server.test_runtime import ONE_PARTITION, code, commit, committed
+from tests.storage.faulty_files import FaultyFiles
+
+DIRECTORY = "/data/__consumer_offsets-0"
+CONFIG = LogConfig(segment_bytes=2000, index_interval_bytes=200, cleanup_policy="compact")
+
+
+class Write(NamedTuple):
+    """A record of the log: a fact in one of its versions; of no known type where there is none."""
+
+    fact: Fact | None
+
+
+class TakeState(NamedTuple):
+    """A state is written."""
+
+
+class CutBack(NamedTuple):
+    """The log loses its last records, as it may when the power goes."""
+
+    records: int
+
+
+Step = Write | TakeState | CutBack
+
+NAMES = st.sampled_from(["a", "b", "ü" * 70])
+TEXTS = st.text(max_size=130)
+INT64 = st.integers(0, 2**63 - 1)
+OFFSET_KEYS = st.builds(OffsetCommitKey, group=NAMES, topic=NAMES, partition=st.integers(0, 2))
+GROUP_KEYS = st.builds(GroupMetadataKey, group=NAMES)
+EXPIRING = st.builds(
+    OffsetCommitValue, offset=INT64, metadata=TEXTS, commit_timestamp=INT64, expire_timestamp=INT64
+)
+PLAIN = st.builds(
+    OffsetCommitValue,
+    offset=INT64,
+    leader_epoch=st.integers(-1, 9),
+    metadata=TEXTS,
+    commit_timestamp=INT64,
+    topic_id=st.sampled_from([bytes(16), bytes(range(16))]),
+)
+MEMBERS = st.builds(
+    MemberMetadata,
+    member_id=TEXTS,
+    group_instance_id=st.none() | TEXTS,
+    client_id=TEXTS,
+    client_host=TEXTS,
+    rebalance_timeout=st.integers(-1, 9),
+    session_timeout=st.integers(0, 9),
+    subscription=st.binary(max_size=9),
+    assignment=st.binary(max_size=9),
+)
+GROUPS = st.builds(
+    GroupMetadataValue,
+    protocol_type=TEXTS,
+    generation=st.integers(0, 9),
+    protocol=st.none() | TEXTS,
+    leader=st.none() | TEXTS,
+    current_state_timestamp=st.integers(-1, 9),
+    members=st.lists(MEMBERS, max_size=2),
+)
+FACTS = st.one_of(
+    st.builds(Fact, OFFSET_KEYS, EXPIRING, st.just(1)),
+    st.builds(Fact, OFFSET_KEYS, PLAIN, st.just(4)),
+    st.builds(Fact, GROUP_KEYS, GROUPS, st.sampled_from([3, 4])),
+    st.builds(Fact, OFFSET_KEYS | GROUP_KEYS, st.none()),
+)
+STEPS = st.lists(
+    st.one_of(
+        st.builds(Write, FACTS),
+        st.builds(Write, st.none() | FACTS),
+        st.builds(TakeState),
+        st.builds(CutBack, st.integers(1, 5)),
+    ),
+    max_size=25,
+)
+
+
+def loaded(log: PartitionLog, files: FaultyFiles) -> tuple[dict[str, DurableGroup], Load]:
+    shard = Shard(GroupConfig())
+    reading = Load(log, shard, files)
+    list(reading.steps())
+    return shard.durable_state(), reading
+
+
+def take_state(log: PartitionLog, files: FaultyFiles) -> None:
+    shard = Shard(GroupConfig())
+    list(Load(log, shard, files).steps())
+    point = StatePoint.of(log, log.log_end_offset)
+    if point is not None:
+        state = shard.copy_durable()
+        write_state(files, log, point, CONTENTS, len(state), list(batches_of(state)))
+
+
+def raw(fact: Fact | None) -> Record:
+    if fact is None:
+        return Record(-1, 0, b"\0\x0bshare", b"\0\0state")
+    value = None if fact.value is None else encode_value(fact.value, fact.value_version)
+    return Record(-1, 0, encode_key(fact.key), value)
+
+
+@given(STEPS)
+def test_a_state_and_what_follows_make_what_the_whole_log_makes(steps: list[Step]) -> None:
+    files = FaultyFiles()
+    files.mkdir("/data")
+    log = PartitionLog.open(files, DIRECTORY, CONFIG)
+    for step in steps:
+        if isinstance(step, Write):
+            log.append_records([raw(step.fact)])
+        elif isinstance(step, TakeState):
+            take_state(log, files)
+        else:
+            log.truncate_to(max(0, log.log_end_offset - step.records))
+        without = FaultyFiles()
+        without.names = {path: inode for path, inode in files.names.items() if STATE_SUFFIX not in path}
+        assert loaded(log, files)[0] == loaded(log, without)[0]
+
+
+@given(st.lists(FACTS, max_size=20))
+def test_the_facts_of_a_state_make_it_again(facts: list[Fact]) -> None:
+    state, again = DurableState(), DurableState()
+    for fact in facts:
+        state.replay(fact)
+    copied = state.copy()
+    for fact in state.facts():
+        again.replay(fact)
+    assert again.snapshot() == state.snapshot() == copied.snapshot()
+    assert len(list(state.facts())) == len(state) == len(again)
+    state.replay(Fact(OffsetCommitKey(group="new", topic="t", partition=0), None))
+    state.replay(Fact(GroupMetadataKey(group="a"), None))
+    assert copied.snapshot() == again.snapshot()
+
+
+def test_only_what_follows_the_state_is_read() -> None:
+    files = FaultyFiles()
+    files.mkdir("/data")
+    log = PartitionLog.open(files, DIRECTORY, CONFIG)
+    key = OffsetCommitKey(group="g", topic="t", partition=0)
+    for number in range(300):
+        value = OffsetCommitValue(offset=number, metadata="", commit_timestamp=0)
+        log.append_records([raw(Fact(key, value, 3))])
+        if number == 289:
+            take_state(log, files)
+    state, reading = loaded(log, files)
+    assert state["g"].offsets["t", 0].offset == 299
+    assert (reading.state_end_offset, reading.records) == (290, 1 + 10)
+
+
+# Through the daemon
+
+
+def state_files(data_dir: Path) -> list[Path]:
+    return sorted(data_dir.glob(f"__consumer_offsets-*/*{STATE_SUFFIX}"))
+
+
+async def commit_many(client: Client, count: int, first: int = 0) -> None:
+    for number in range(first, first + count):
+        client.send(commit(number, group=f"g{number % 7}"), 2)
+    for _ in range(count):
+        assert code(await client.receive()) == ErrorCode.NONE
+
+
+async def test_a_clean_stop_leaves_a_state_and_the_next_start_uses_it(tmp_path: Path) -> None:
+    async with serving(tmp_path, ONE_PARTITION) as server, Client(server) as client:
+        member_id, generation_id = await join_alone(client, "members")
+        await commit_many(client, 700)
+    (first,) = state_files(tmp_path)
+    async with serving(tmp_path, ONE_PARTITION) as server, Client(server) as client:
+        assert server.runtime.partitions[0].loaded_records < 20
+        assert [await committed(client, f"g{number}") for number in range(7)] == list(range(693, 700))
+        assert (await client.call(heartbeat_request("members", member_id, generation_id), 3)).error_code == 0
+        await commit_many(client, 700, 700)
+    (second,) = state_files(tmp_path)
+    assert second.name > first.name
+    async with serving(tmp_path, ONE_PARTITION) as server, Client(server) as client:
+        assert [await committed(client, f"g{number}") for number in range(7)] == list(range(1393, 1400))
+
+
+@pytest.mark.parametrize("damage", [b"", b"\0" * 200], ids=["empty", "zeros"])
+async def test_a_damaged_state_is_ignored_and_goes(tmp_path: Path, damage: bytes) -> None:
+    async with serving(tmp_path, ONE_PARTITION) as server, Client(server) as client:
+        await commit_many(client, 600)
+    (path,) = state_files(tmp_path)
+    path.write_bytes(damage)
+    async with serving(tmp_path, ONE_PARTITION) as server, Client(server) as client:
+        assert not path.exists()
+        assert server.runtime.partitions[0].loaded_records >= 600
+        assert await committed(client, "g0") == 595
+    assert state_files(tmp_path) == [path]
+
+
+async def test_states_are_written_while_the_daemon_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_keeper, "RECORDS_MEANWHILE", 100)
+    properties = {**ONE_PARTITION, "log.flush.offset.checkpoint.interval.ms": "10"}
+    async with serving(tmp_path, properties) as server, Client(server) as client:
+        number = 0
+        while not server.runtime.states.written:
+            await commit_many(client, 20, number)
+            number += 20
+        (path,) = state_files(tmp_path)
+        assert int(path.stem) <= server.runtime.partitions[0].position
