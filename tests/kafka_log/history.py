@@ -95,6 +95,12 @@ def leave(connection: Connection, group: str, member_id: str) -> None:
     assert connection.call(request, 3).error_code == 0
 
 
+def delete_group(connection: Connection, group: str) -> None:
+    """Deletes an empty group."""
+    (answer,) = connection.call(DeleteGroupsRequest(groups_names=[group]), 2).results
+    assert answer.error_code == 0, answer
+
+
 def fill(connection: Connection) -> Deleted:
     """Makes groups with a dynamic, a static and no member, one without membership and one that is deleted.
 
@@ -113,8 +119,7 @@ def fill(connection: Connection) -> Deleted:
         commit(connection, "by-hand-dynamic", offsets, dynamic, generation)
     leave(connection, "by-hand-emptied", emptied)
     leave(connection, "by-hand-gone", gone)
-    (answer,) = connection.call(DeleteGroupsRequest(groups_names=["by-hand-gone"]), 2).results
-    assert answer.error_code == 0
+    delete_group(connection, "by-hand-gone")
     forgotten = OffsetDeleteRequestTopic(
         name="orders", partitions=[OffsetDeleteRequestPartition(partition_index=1)]
     )

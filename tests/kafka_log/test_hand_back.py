@@ -1,7 +1,8 @@
-"""The way back: a real broker starts on the directory that it left to groupd, and serves what groupd served."""
+"""The way back: a real broker starts on the directory that it left to groupd, serves what groupd served, and leaves
+it to groupd once more.
+"""
 
 import contextlib
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from tests.interop.requirement import lacking
 from tests.kafka_log.broker import KafkaBroker
 from tests.kafka_log.connection import Connection
 from tests.kafka_log.fixture import NAMES, expected, unpack
-from tests.kafka_log.history import fill
+from tests.kafka_log.history import commit, delete_group, fill
 from tests.kafka_log.view import CLASSIC, View, view
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
@@ -53,7 +54,7 @@ def ask_when_loaded(broker: KafkaBroker, groups: set[str]) -> View:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_broker_serves_what_groupd_served(name: str, tmp_path: Path) -> None:
+def test_a_broker_serves_what_groupd_served_and_the_other_way_round(name: str, tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     unpack(name, str(data))
@@ -68,17 +69,36 @@ def test_a_broker_serves_what_groupd_served(name: str, tmp_path: Path) -> None:
         kafkas = ask_when_loaded(broker, set(ours))
         with pytest.raises(AssertionError, match="in use by another process"):
             Daemon(str(data))
+        with Connection(broker.bootstrap) as connection:
+            commit(connection, "by-hand-simple", {0: 77, 1: 78})
+            delete_group(connection, "by-hand-emptied")
+            changed = view(connection)
+        broker.stop()
+    assert_same(kafkas, ours, expected(name)["served"])
+    # It says so when it does not like what it finds.
+    log = (tmp_path / "broker.log").read_text()
+    assert log
+    assert not [line for line in log.splitlines() if "orrupt" in line or "ERROR" in line]
+    daemon = Daemon(str(data))
+    try:
+        with Connection(daemon.bootstrap) as connection:
+            again = view(connection)
+    finally:
+        daemon.stop()
+    assert changed["by-hand-simple"] != kafkas["by-hand-simple"]
+    for group in ours.keys() - {"by-hand-emptied"}:
+        assert again[group] == (changed[group] if changed[group]["type"] == CLASSIC else ours[group])
+    assert "by-hand-emptied" not in again
+
+
+def assert_same(kafkas: View, ours: View, before: View) -> None:
+    """The broker serves what groupd did, and its own kinds of groups as it did before."""
     assert {group: kafkas[group]["offsets"] for group in ours} == {
         group: seen["offsets"] for group, seen in ours.items()
     }
-    before = expected(name)["served"]
     for group, seen in before.items():
         assert kafkas[group]["type"] == seen["type"]
     for group, seen in ours.items():
         if kafkas[group]["type"] == CLASSIC:
             assert kafkas[group] == seen
     assert len(ours) >= len([seen for seen in before.values() if seen["type"] == CLASSIC]) + 4
-    # It says so when it does not like what it finds.
-    log = (tmp_path / "broker.log").read_text()
-    assert not [line for line in log.splitlines() if "orrupt" in line or "ERROR" in line]
-    assert os.path.getsize(tmp_path / "broker.log") > 0
