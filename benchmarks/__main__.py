@@ -8,7 +8,7 @@ from typing import Final
 
 import uvloop
 
-from benchmarks import commit, heartbeat, memory, rebalance, startup
+from benchmarks import commit, heartbeat, load, memory, rebalance, startup
 from benchmarks.report import Report, write_result
 
 FULL: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
@@ -17,6 +17,7 @@ FULL: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "commit": commit.measure,
     "rebalance": rebalance.measure,
     "memory": memory.measure,
+    "load": load.measure,
 }
 QUICK: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "startup": lambda: startup.measure(runs=3),
@@ -24,6 +25,7 @@ QUICK: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "commit": lambda: commit.measure(rounds=1, seconds=0.5),
     "rebalance": lambda: rebalance.measure(rounds=1),
     "memory": lambda: memory.measure(groups=20),
+    "load": lambda: load.measure(sizes=(20_000,), rounds=1),
 }
 
 

@@ -1,0 +1,75 @@
+"""A data directory with a long past: millions of commits, as a daemon would have left them at a clean stop."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from coordinator.group.outcome import Record as Fact
+from coordinator.server.offsets_partition import BASE_SEQUENCE
+from coordinator.server.partitioner import partition_for
+from coordinator.server.record_bytes import RecordBytes
+from protocol.records import OffsetCommitKey, OffsetCommitValue
+from storage.batch import encode_batch
+from storage.checkpoint import TopicPartition
+from storage.data_directory import DataDirectory, MetaProperties
+from storage.files import OsFiles
+from storage.log import PartitionLog
+from storage.log_config import LogConfig
+
+GROUPS: Final = 200
+PARTITIONS_OF_A_GROUP: Final = 10
+OFFSETS_PARTITIONS: Final = 50
+KEYS: Final = GROUPS * PARTITIONS_OF_A_GROUP
+TOPIC: Final = "orders"
+_TOPIC_ID: Final = bytes(range(16))
+_BEGAN_MS: Final = 1_750_000_000_000
+_OFFSETS: Final = "__consumer_offsets"
+_CONFIG: Final = LogConfig(segment_bytes=100 * 1024 * 1024, cleanup_policy="compact")
+
+
+def _open(data_dir: str) -> DataDirectory:
+    return DataDirectory.open(
+        OsFiles(), data_dir, MetaProperties("AAAAAAAAAAAAAAAAAAAAAA", 1, "AAAAAAAAAAAAAAAAAAAAAQ")
+    )
+
+
+def write_history(data_dir: str, commits: int, commits_in_a_batch: int) -> int:
+    """Fills a new data directory; the number of bytes of its logs.
+
+    200 groups commit 10 partitions each, in turn; `commits_in_a_batch` of a group (10 at most) go in one batch.
+    """
+    directory = _open(data_dir)
+    logs = {
+        number: directory.open_log(TopicPartition(_OFFSETS, number), _CONFIG, _TOPIC_ID)
+        for number in range(OFFSETS_PARTITIONS)
+    }
+    groups = [f"consumer-of-orders-{number:03d}" for number in range(GROUPS)]
+    log_of = {group: logs[partition_for(group, OFFSETS_PARTITIONS)] for group in groups}
+    encode = RecordBytes().encode
+    written = 0
+    while written < commits:
+        group = groups[written // commits_in_a_batch % GROUPS]
+        now_ms = _BEGAN_MS + written
+        first = written // (commits_in_a_batch * GROUPS) * commits_in_a_batch
+        batch = []
+        for number in range(first, first + commits_in_a_batch):
+            key = OffsetCommitKey(group=group, topic=TOPIC, partition=number % PARTITIONS_OF_A_GROUP)
+            value = OffsetCommitValue(
+                offset=number, leader_epoch=0, metadata="", commit_timestamp=now_ms, topic_id=_TOPIC_ID
+            )
+            batch.append(encode(Fact(key, value, 4), now_ms))
+        log_of[group].append(encode_batch(batch, base_sequence=BASE_SEQUENCE))
+        written += len(batch)
+    size_bytes = sum(log.size_bytes for log in logs.values())
+    directory.close({TopicPartition(_OFFSETS, number): log for number, log in logs.items()})
+    return size_bytes
+
+
+def open_logs(data_dir: str) -> Iterator[PartitionLog]:
+    """Each log of a history, open until all were read; the directory then counts as cleanly stopped."""
+    directory = _open(data_dir)
+    logs = {}
+    for number in range(OFFSETS_PARTITIONS):
+        name = TopicPartition(_OFFSETS, number)
+        logs[name] = directory.open_log(name, _CONFIG)
+        yield logs[name]
+    directory.close(logs)

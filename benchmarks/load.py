@@ -1,0 +1,102 @@
+"""How fast are the groups read back, and how long does a start take after a long history?"""
+
+import asyncio
+import gc
+import subprocess
+import tempfile
+from pathlib import Path
+from statistics import median
+from time import perf_counter, process_time
+from typing import Final
+
+from benchmarks.history import KEYS, OFFSETS_PARTITIONS, open_logs, write_history
+from benchmarks.process import groupd_command
+from benchmarks.report import Report, spread
+from coordinator.group.config import GroupConfig
+from coordinator.group.shard import Shard
+from coordinator.server.loader import Load
+from storage.files import OsFiles
+
+MILLION: Final = 1_000_000
+TARGET_RECORDS_PER_SECOND: Final = 250_000
+TARGET_START_SECONDS: Final = 0.5
+STARTS: Final = 5
+STOP_SECONDS: Final = 120
+
+
+def _load_all(data_dir: str) -> float:
+    """Reads all logs of a data directory; CPU seconds, without what opening and closing them takes."""
+    files = OsFiles()
+    seconds = 0.0
+    shards = []
+    gc.disable()  # as in a daemon that starts
+    for log in open_logs(data_dir):
+        shard = Shard(GroupConfig())
+        began = process_time()
+        for _ in Load(log, shard, files).steps():
+            pass
+        seconds += process_time() - began
+        shards.append(shard)
+    gc.enable()
+    assert sum(shard.durable_keys for shard in shards) == KEYS
+    return seconds
+
+
+def _start_and_stop(directory: str, *options: str) -> float:
+    """One life of a daemon that is asked nothing; seconds until it was ready."""
+    with (Path(directory) / "log").open("ab") as log:
+        began = perf_counter()
+        process = subprocess.Popen(
+            groupd_command(directory, *options), stdout=subprocess.PIPE, stderr=log, text=True
+        )
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        seconds = perf_counter() - began
+        process.terminate()
+        process.communicate(timeout=STOP_SECONDS)
+    if not line or process.returncode:
+        raise RuntimeError(f"it did not start and stop:\n{(Path(directory) / 'log').read_text()}")
+    return seconds
+
+
+def _measure(report: Report, commits: int, commits_in_a_batch: int, rounds: int) -> None:
+    with tempfile.TemporaryDirectory(prefix="groupd-bench-") as directory:
+        data_dir = str(Path(directory) / "data")
+        size_bytes = write_history(data_dir, commits, commits_in_a_batch)
+        rates = [commits / _load_all(data_dir) for _ in range(rounds)]
+        whole = _start_and_stop(directory)
+        starts = [_start_and_stop(directory) for _ in range(STARTS)]
+    report.rows.append(
+        [
+            f"{commits / MILLION:g} M",
+            str(commits_in_a_batch),
+            f"{size_bytes / commits:.0f}",
+            spread(rates, "k"),
+            f"{whole:.2f}",
+            spread(starts, ".2f"),
+        ]
+    )
+    print(f"load {commits}: {median(rates):.0f} records/s, start {median(starts):.2f} s", flush=True)
+
+
+async def measure(sizes: tuple[int, ...] = (MILLION, 5 * MILLION), rounds: int = 3) -> Report:
+    """Histories of each size, one commit in a batch and ten."""
+    report = Report(
+        "Loading",
+        f"{KEYS:,} partitions committed over and over by 200 groups, in {OFFSETS_PARTITIONS} partitions of "
+        "`__consumer_offsets` whose whole history is kept. Whole logs read in one process, CPU time; then a daemon "
+        "started on them, which reads all, stops cleanly, and is started again: seconds from the start of the "
+        'process to its ready line. An idle daemon with an empty data directory takes what "Start to ready" says.',
+        [
+            "commits",
+            "in a batch",
+            "bytes each",
+            f"records/CPU-second, target {TARGET_RECORDS_PER_SECOND // 1000}k",
+            "first start, s",
+            f"start after a clean stop, s, target {TARGET_START_SECONDS}",
+        ],
+    )
+    for commits in sizes:
+        for commits_in_a_batch in (1, 10):
+            await asyncio.to_thread(_measure, report, commits, commits_in_a_batch, rounds)
+    return report
