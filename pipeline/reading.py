@@ -1,0 +1,120 @@
+"""What one task of Spark reads: ranges of the log, as Arrow."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from pipeline.decode.frames import Flags, Frames
+from pipeline.decode.rows import FINDING, Finding, record_batch
+from pipeline.decode.vectorised import Wanted, decode_frames
+from pipeline.log_files import LogFiles
+from pipeline.segments import LogPartition
+from pipeline.survey import Aborted, Survey
+from pipeline.walk import CHUNK_BYTES, Place, Walk
+
+
+class LogChanged(Exception):
+    """The log no longer holds what was there when the task was planned."""
+
+
+class Range(NamedTuple):
+    """Offsets of a partition, and where they were seen."""
+
+    partition: LogPartition
+    path: str
+    position: int
+    length: int
+    first_offset: int
+    next_offset: int
+    aborted: tuple[Aborted, ...] = ()
+    """The aborted transactions that may have records in here."""
+
+
+class Task(NamedTuple):
+    """Some ranges, and findings that were made when planning."""
+
+    ranges: tuple[Range, ...]
+    findings: tuple[Finding, ...] = ()
+
+
+def ranges(survey: Survey, first_offset: int, next_offset: int) -> list[Range]:
+    """The pieces of a survey between two offsets."""
+    found = []
+    for piece in survey.pieces:
+        begin, end = max(piece.first_offset, first_offset), min(piece.next_offset, next_offset)
+        if begin < end:
+            aborted = tuple(
+                one for one in survey.aborted if one.first_offset < end and one.marker_offset >= begin
+            )
+            found.append(
+                Range(survey.partition, piece.path, piece.position, piece.length, begin, end, aborted)
+            )
+    return found
+
+
+def pack(wanted: Sequence[Range], tasks: int) -> list[Task]:
+    """Ranges, in order, in about `tasks` tasks of equal bytes; neighbours in a file are put together."""
+    share = max(1, -(-sum(item.length for item in wanted) // max(1, tasks)))
+    packed: list[list[Range]] = []
+    room = 0
+    for item in wanted:
+        if room <= 0:
+            packed.append([])
+            room = share
+        room -= item.length
+        last = packed[-1][-1] if packed[-1] else None
+        if last is not None and last.path == item.path and last.position + last.length == item.position:
+            aborted = tuple(dict.fromkeys((*last.aborted, *item.aborted)))
+            length = last.length + item.length
+            packed[-1][-1] = last._replace(length=length, next_offset=item.next_offset, aborted=aborted)
+        else:
+            packed[-1].append(item)
+    return [Task(tuple(some)) for some in packed]
+
+
+def read_task(files: LogFiles, task: Task, wanted: Wanted) -> Iterator[pa.RecordBatch]:
+    """The wanted rows of a task. Raises LogChanged, OSError."""
+    findings = list(task.findings)
+    for item in task.ranges:
+        yield from _read_range(files, item, wanted, findings)
+    if findings and FINDING in wanted.kinds:
+        yield record_batch([finding.row() for finding in findings])
+
+
+def _read_range(
+    files: LogFiles, item: Range, wanted: Wanted, findings: list[Finding]
+) -> Iterator[pa.RecordBatch]:
+    inside = Wanted(wanted.kinds, wanted.groups, item.first_offset, item.next_offset)
+    place = Place(item.path, item.position, item.first_offset)
+    walk = Walk(files, item.partition, place, min(CHUNK_BYTES, item.length))
+    for chunk in walk:
+        frames = chunk.frames.select(chunk.frames.base_offsets < item.next_offset)
+        counting = frames.select(~frames.is_control & ~_is_aborted(frames, item.aborted))
+        if len(counting):
+            data, number = chunk.data[: frames.end], item.partition.number
+            decoded = decode_frames(data, counting, number, inside, chunk.path, chunk.position)
+            findings += decoded.findings
+            yield from decoded.batches
+        if walk.next_offset >= item.next_offset:
+            return
+    where = walk.stop
+    reason = f"{where.path}: byte {where.position}: {where.reason}" if where else item.partition.directory
+    raise LogChanged(
+        f"{reason}: the log ended at {walk.next_offset}, not {item.next_offset}, as it did before"
+    )
+
+
+def _is_aborted(frames: Frames, aborted: Sequence[Aborted]) -> Flags:
+    found = np.zeros(len(frames), bool)
+    if aborted and frames.is_transactional.any():
+        producers, bases = frames.field("producer_id"), frames.base_offsets
+        for one in aborted:
+            found |= (
+                frames.is_transactional
+                & (producers == one.producer_id)
+                & (bases >= one.first_offset)
+                & (bases < one.marker_offset)
+            )
+    return found

@@ -1,0 +1,108 @@
+"""What of a directory is the offsets log: its partitions and their segments.
+
+Everything else that brokers leave lying about is passed over: other topics, `__cluster_metadata-0`, directories
+and files on their way out (`-delete`, `.deleted`) or not there yet (`-future`, `.cleaned`). One leftover matters:
+the cleaner puts a new segment in place by two renames, `.cleaned` to `.swap` and `.swap` to none, and takes away
+the old one in between. A `.swap` file whose segment is not there is the segment.
+"""
+
+import re
+from typing import Final, NamedTuple
+
+from pipeline.errors import BadInput
+from pipeline.log_files import LogFiles
+
+TOPIC: Final = "__consumer_offsets"
+
+_PARTITION: Final = re.compile(r"(.+)-([0-9]{1,10})")
+_SEGMENT: Final = re.compile(r"([0-9]{20})\.log(\.swap)?")
+
+
+class Segment(NamedTuple):
+    """A file of batches that starts at an offset."""
+
+    base_offset: int
+    path: str
+    size_bytes: int
+
+
+class LogPartition(NamedTuple):
+    """One partition of `__consumer_offsets`: a directory, or a single segment of it that was asked for."""
+
+    number: int
+    directory: str
+    only_segment: str | None = None
+    """Its file name."""
+
+
+def _partition_number(name: str) -> int | None:
+    found = _PARTITION.fullmatch(name)
+    return int(found[2]) if found is not None and found[1] == TOPIC else None
+
+
+def find_partitions(files: LogFiles) -> list[LogPartition]:
+    """The partitions at the location of `files`, by number.
+
+    It may be a broker's data directory, the directory of one partition, or one segment. Raises BadInput, one line
+    about what it is instead.
+    """
+    location, root = files.location, files.root
+    try:
+        entry = files.entry(root)
+        if entry is None:
+            raise BadInput(f"{location}: does not exist")
+        if not entry.is_directory:
+            return [_single_segment(location, root)]
+        return _in_directory(files, location, root)
+    except OSError as error:
+        raise BadInput(f"{location}: cannot be read: {error}") from error
+
+
+def _single_segment(location: str, path: str) -> LogPartition:
+    directory, _, name = path.rpartition("/")
+    found = _SEGMENT.fullmatch(name)
+    if found is None or found[2]:
+        raise BadInput(f"{location}: is no segment; those are named like 00000000000000000000.log")
+    number = _partition_number(directory.rpartition("/")[2])
+    if number is None:
+        raise BadInput(f"{location}: is in no directory of {TOPIC}, like {TOPIC}-0")
+    return LogPartition(number, directory, name)
+
+
+def _in_directory(files: LogFiles, location: str, root: str) -> list[LogPartition]:
+    entries = files.entries(root)
+    if not entries:
+        raise BadInput(f"{location}: is empty")
+    has_segments = any(_SEGMENT.fullmatch(entry.name) for entry in entries if not entry.is_directory)
+    name = root.rstrip("/").rpartition("/")[2]
+    number = _partition_number(name)
+    if number is not None:
+        if not has_segments:
+            raise BadInput(f"{location}: holds no segment, no file like 00000000000000000000.log")
+        return [LogPartition(number, root)]
+    numbers = [(_partition_number(entry.name), entry.name) for entry in entries if entry.is_directory]
+    found = sorted((number, name) for number, name in numbers if number is not None)
+    if found:
+        return [LogPartition(number, f"{root.rstrip('/')}/{name}") for number, name in found]
+    if has_segments:
+        topic = _PARTITION.fullmatch(name)
+        raise BadInput(
+            f"{location}: is a partition of {topic[1] if topic else 'another topic'}, not of {TOPIC}"
+        )
+    raise BadInput(f"{location}: holds no partition of {TOPIC}, no directory like {TOPIC}-0")
+
+
+def find_segments(files: LogFiles, partition: LogPartition) -> list[Segment]:
+    """The segments of a partition, by base offset. Raises OSError."""
+    segments: dict[int, Segment] = {}
+    for entry in files.entries(partition.directory):
+        found = _SEGMENT.fullmatch(entry.name)
+        if found is None or entry.is_directory:
+            continue
+        if partition.only_segment not in (None, entry.name):
+            continue
+        base_offset = int(found[1])
+        if found[2] is None or base_offset not in segments:  # sorted: `.log` comes before `.log.swap`
+            path = f"{partition.directory}/{entry.name}"
+            segments[base_offset] = Segment(base_offset, path, entry.size_bytes)
+    return [segments[base_offset] for base_offset in sorted(segments)]
