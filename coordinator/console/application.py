@@ -18,7 +18,11 @@ def make_application(server: Server) -> web.Application:
 
     async def ready(request: web.Request) -> web.Response:
         if server.ready.is_set() and not server.is_closing:
-            return web.Response(text="ready\n")
+            failed = [
+                f"{name} could not be read: its groups are out of service\n"
+                for name in server.runtime.failed()
+            ]
+            return web.Response(text="".join(["ready\n", *failed]))
         return web.Response(status=503, text="closing\n" if server.is_closing else "loading\n")
 
     async def metrics(request: web.Request) -> web.Response:

@@ -24,11 +24,13 @@ from coordinator.group.shard import Shard
 from coordinator.server import clock
 from coordinator.server.error_responses import error_response
 from coordinator.server.flusher import Flusher
+from coordinator.server.load_queue import LoadQueue, Opening
 from coordinator.server.loader import Load, LoadFailed
 from coordinator.server.offsets_partition import OffsetsPartition, PartitionState
 from coordinator.server.partitioner import partition_for
 from coordinator.server.state_keeper import StateKeeper
 from coordinator.server.timers import Timers
+from coordinator.server.trouble import Troubles
 from coordinator.topics.config import LogFlush
 from coordinator.topics.topic_name import CONSUMER_OFFSETS
 from protocol.errors import ErrorCode
@@ -39,8 +41,11 @@ from storage.log import PartitionLog
 
 _LOG = logging.getLogger("GroupCoordinator")
 
-LOAD_SLICE_NS: Final = 5_000_000
 RELOAD_RETRY_S: Final = 1.0
+REMEDY: Final = (
+    "Its groups are out of service until the log can be read. With groupd stopped, `groupd log verify` tells "
+    "what is wrong with it, and `groupd log repair` saves what is whole."
+)
 MAX_ROUTED_GROUPS: Final = 100_000
 
 Observer = Callable[[OffsetsPartition, Iterable[Event]], None]
@@ -90,7 +95,10 @@ class GroupRuntime:
         """The partitions of groups that were asked for; `partition_of` adds what is missing."""
         self._dirty: list[OffsetsPartition] = []
         self._timers = Timers(loop, self._fire)
-        self._loading: list[Iterator[object]] = []
+        self._queue = LoadQueue(loop, self._read_all)
+        self._troubles = Troubles()
+        self._unsound: dict[int, PartitionLog] = {}
+        """Logs that are closed and being opened anew, by partition."""
         self._waiter = 0
         flusher.on_synced.append(self._synced)
 
@@ -250,13 +258,21 @@ class GroupRuntime:
 
     def _moved(self, partition: OffsetsPartition) -> None:
         partition.release()
+        if self._troubles:
+            self._troubles.is_over(str(partition.name))
         if self.advanced is not None:
             self.advanced(partition.number)
 
     def _failed(self, partition: OffsetsPartition, error: Exception) -> None:
-        """The disk refused: out of service, and again from what it holds."""
-        _LOG.error("Unloading group metadata of %s: %s", partition.name, error)
-        self._reload(partition)
+        """The disk refused: out of service, and again from what it holds; not at once when it refuses again."""
+        is_first = str(partition.name) not in self._troubles
+        if self._troubles.failed(str(partition.name), error):
+            _LOG.error("Unloading group metadata of %s: %s", partition.name, error)
+        self._unload(partition)
+        if is_first:
+            self._open_again(partition)
+        else:
+            self._loop.call_later(RELOAD_RETRY_S, self._retry, partition)
 
     def contradicted(
         self,
@@ -270,12 +286,13 @@ class GroupRuntime:
         Out: what the caller is told, if there is one.
         """
         _LOG.error("Unloading group metadata of %s after an internal error", partition.name, exc_info=problem)
-        self._reload(partition)
+        self._unload(partition)
+        self._open_again(partition)
         if context is None:
             return None
         return error_response(request, context.api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
 
-    def _reload(self, partition: OffsetsPartition) -> None:
+    def _unload(self, partition: OffsetsPartition) -> None:
         shard_waits = partition.waiting
         partition.state = PartitionState.LOADING
         try:
@@ -285,52 +302,47 @@ class GroupRuntime:
             partition.waiting = shard_waits
             partition.shard = None
             partition.give_up(ErrorCode.NOT_COORDINATOR)
-        self._cancel_timers(partition)
-        self._start(self._open_again(partition))
-
-    def _cancel_timers(self, partition: OffsetsPartition) -> None:
         self._timers.cancel_where(lambda key: isinstance(key, tuple) and key[0] == partition.number)
 
     # Loading
 
     def start_loading(self) -> None:
-        """Opens and reads every partition, in slices between which the loop does other work."""
+        """Opens and reads every partition, while the loop does other work."""
         for partition in self.partitions:
-            self._start(self._load(partition, partial(self._open_log, partition.number)))
+            self._open(partition)
 
-    def _start(self, steps: Iterator[object]) -> None:
-        if not self._loading:
-            self._loop.call_soon(self._load_slice)
-        self._loading.append(steps)
+    def _open(self, partition: OffsetsPartition) -> None:
+        self._queue.add(partial(self._open_log, partition.number), partial(self._load, partition))
 
-    def _load_slice(self) -> None:
-        started_ns = clock.monotonic_ns()
-        while self._loading and clock.monotonic_ns() - started_ns < LOAD_SLICE_NS:
-            try:
-                next(self._loading[0])
-            except StopIteration:
-                del self._loading[0]
-        if self._loading:
-            self._loop.call_soon(self._load_slice)
-        elif not self.is_loaded:
+    def _open_again(self, partition: OffsetsPartition) -> None:
+        """Reads what the disk holds; the log itself is opened anew only where it is not sure what that is."""
+        log = partition.log or self._unsound.get(partition.number)
+        if log is None:
+            self._open(partition)
+            return
+        self._by_log.pop(log, None)
+        if log.failure is None and not log.is_closed:
+            self._queue.add(partial(_itself, log), partial(self._load, partition))
+            return
+        # Until it is open nobody looks at it.
+        partition.log = None
+        self._unsound[partition.number] = log
+        self._queue.add(log.reopen, partial(self._load, partition))
+
+    def _read_all(self) -> None:
+        if not self.is_loaded:
             self.is_loaded = True
             if self.on_loaded is not None:
                 self.on_loaded()
 
-    def _open_again(self, partition: OffsetsPartition) -> Iterator[object]:
-        log = partition.log
-        if log is None:
-            return self._load(partition, partial(self._open_log, partition.number))
-        self._by_log.pop(log, None)
-        return self._load(partition, log.reopen)
-
-    def _load(self, partition: OffsetsPartition, open_log: Callable[[], PartitionLog]) -> Iterator[object]:
+    def _load(self, partition: OffsetsPartition, opening: Opening) -> Iterator[object]:
         started_ns = clock.monotonic_ns()
-        log: PartitionLog | None = None
         try:
-            log = open_log()
-            partition.log = log
-            self._report_recovery(log)
+            log = opening.result()
+            self._unsound.pop(partition.number, None)
+            if log is not partition.log:
+                partition.log = log
+                self._report_recovery(log)
             shard = Shard(self._config)
             reading = Load(log, shard, self._files)
             yield from reading.steps()
@@ -338,16 +350,18 @@ class GroupRuntime:
             self._activate(partition, log, shard)
         except (LogDamaged, LoadFailed) as error:
             partition.state = PartitionState.FAILED
-            _LOG.error("Failed to load metadata from %s: %s", partition.name, error)
+            _LOG.error("Failed to load metadata from %s: %s. %s", partition.name, error, REMEDY)
             return
         except (StorageError, OSError) as error:
-            _LOG.error("Failed to load metadata from %s: %s; trying again", partition.name, error)
+            if self._troubles.failed(f"Loading {partition.name}", error):
+                _LOG.error("Failed to load metadata from %s: %s; trying again", partition.name, error)
             self._loop.call_later(RELOAD_RETRY_S, self._retry, partition)
             return
         except Exception as problem:  # noqa: BLE001 - one partition's records do not keep the daemon from starting
             partition.state = PartitionState.FAILED
             _LOG.error("Failed to load metadata from %s", partition.name, exc_info=problem)
             return
+        self._troubles.is_over(f"Loading {partition.name}")
         records = partition.loaded_records = reading.records
         duration_ns = clock.monotonic_ns() - started_ns
         self.loads = [*self.loads[-99:], (records, duration_ns)]
@@ -381,16 +395,22 @@ class GroupRuntime:
 
     def _retry(self, partition: OffsetsPartition) -> None:
         if not self.is_shut_down and partition.state is PartitionState.LOADING:
-            self._start(self._open_again(partition))
+            self._open_again(partition)
 
     # Ending
 
-    def shut_down(self) -> None:
+    async def shut_down(self) -> None:
         """Tells everybody who waits that there is no coordinator here any more, and writes what is kept."""
         self._end_turn()
         self.is_shut_down = True
         self._timers.close()
-        self._loading.clear()
+        await self._queue.stop()
+
+    def abandon(self) -> None:
+        """Lets go of everything at once, as a crash would."""
+        self.is_shut_down = True
+        self._timers.close()
+        self._queue.abandon()
 
     def give_up_waiters(self) -> None:
         """Answers those who are still parked, after the disk has what was acknowledged."""
@@ -407,3 +427,11 @@ class GroupRuntime:
     def failed(self) -> list[TopicPartition]:
         """The partitions that could not be read."""
         return [part.name for part in self.partitions if part.state is PartitionState.FAILED]
+
+    def not_open(self) -> list[TopicPartition]:
+        """The partitions whose logs are not open: not yet, or not any more."""
+        return [part.name for part in self.partitions if part.log is None or part.log.is_closed]
+
+
+def _itself(log: PartitionLog) -> PartitionLog:
+    return log

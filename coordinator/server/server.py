@@ -350,7 +350,7 @@ class Server:
             server.close()
         for handle in self._upkeep.values():
             handle.cancel()
-        self.runtime.shut_down()
+        await self.runtime.shut_down()
         self.topics.complete_all()
         self._sync_all()
         await self.flusher.drain()
@@ -360,7 +360,7 @@ class Server:
         await self._close_connections()
         self.runtime.states.write_last(states)
         self.flusher.close()
-        failed = [*self.data_plane.failed(), *self.runtime.failed()]
+        failed = [*self.data_plane.failed(), *self.runtime.failed(), *self.runtime.not_open()]
         self.directory.close(self.logs(), failed)
 
     async def _close_connections(self) -> None:
@@ -379,6 +379,8 @@ class Server:
         """Lets go of everything at once, as a crash would; for a start that fails half-way."""
         for server in self._servers:
             server.close()
+        if hasattr(self, "runtime"):
+            self.runtime.abandon()
         if hasattr(self, "flusher"):
             self.flusher.close()
         self.directory.abandon()
