@@ -1,0 +1,1 @@
+"""The plots of the report, each a function from gathered rows to HTML."""

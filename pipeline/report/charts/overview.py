@@ -1,0 +1,52 @@
+"""All groups together: how much was consumed, by whom."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from pipeline.report.charts.theme import OTHER, color, plot
+from pipeline.report.charts.time_axis import Values, amounts, days, rates, span, steps
+from pipeline.report.gather import Gathered
+from pipeline.report.words import cut
+
+SHOWN: Final = 7
+HEIGHT_INCHES: Final = 2.9
+
+
+def overview(gathered: Gathered) -> str:
+    """Stacked offsets per second, of the groups shown and of all others."""
+    step_s = gathered.info["step_s"]
+    grid = steps(gathered.start, gathered.end, step_s)
+    names = [details.summary["group"] for details in gathered.groups if details.progress][:SHOWN]
+    series = [(name, [row for row in gathered.overall if row["name"] == name]) for name in names]
+    rest = [row for row in gathered.overall if row["name"] not in names]
+
+    def draw(figure: Figure, is_narrow: bool) -> None:
+        axes = figure.subplots()
+        amounts(axes, f"Offsets per second, in steps of {step_s} s")
+        span(axes, gathered.start, gathered.end, is_narrow)
+        curves = [
+            (cut(name, 22 if is_narrow else 40), color(n), rows) for n, (name, rows) in enumerate(series)
+        ]
+        if rest:
+            curves.append(("all others", OTHER, rest))
+        _stack(axes, grid, [(label, tint, rates(rows, grid, step_s)) for label, tint, rows in curves])
+        if curves:
+            figure.legend(loc="outside lower left", ncols=1 if is_narrow else 4)
+
+    n_legend = len(series) + bool(rest)
+    return plot("overview", "Offsets consumed per second by group over time", HEIGHT_INCHES, draw, n_legend)
+
+
+def _stack(axes: Axes, grid: Sequence[datetime], curves: list[tuple[str, str, Values]]) -> None:
+    x = [days(time) for time in grid]
+    floor = np.zeros(len(grid))
+    for label, tint, values in curves:
+        top = floor + np.maximum(values, 0)
+        axes.fill_between(x, floor, top, step="post", color=tint, alpha=0.85, linewidth=0, label=label)
+        floor = top
+    axes.set_ylim(bottom=0)

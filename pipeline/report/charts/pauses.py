@@ -1,0 +1,38 @@
+"""What rebalances cost: the time around each in which nobody committed."""
+
+from typing import Final
+
+from matplotlib.figure import Figure
+
+from pipeline.report.charts.theme import OTHER, SERIES, plot
+from pipeline.report.charts.time_axis import amounts, days, span
+from pipeline.report.gather import Gathered, GroupDetails
+from pipeline.report.words import cut
+
+HEIGHT_INCHES: Final = 1.9
+
+
+def pauses(name: str, gathered: Gathered, details: GroupDetails) -> str:
+    """A stem for each generation with a pause, as high as the pause in seconds; empty string without any."""
+    known = [row for row in details.rebalances if row["consumption_pause_ms"] is not None]
+    if not known:
+        return ""
+
+    def draw(figure: Figure, is_narrow: bool) -> None:
+        axes = figure.subplots()
+        amounts(axes, "Consumption pause, in seconds")
+        for was_empty, tint, label in (
+            (False, SERIES[0], "between members"),
+            (True, OTHER, "after the group was empty"),
+        ):
+            rows = [row for row in known if row["was_empty"] == was_empty]
+            if rows:
+                x = [days(row["record_ts"]) for row in rows]
+                y = [row["consumption_pause_ms"] / 1000 for row in rows]
+                axes.vlines(x, 0, y, color=tint, linewidth=2)
+                axes.plot(x, y, "o", color=tint, markersize=5, label=label, clip_on=False)
+        axes.set_ylim(bottom=0)
+        span(axes, gathered.start, gathered.end, is_narrow)
+        figure.legend(loc="outside lower left", ncols=1 if is_narrow else 2)
+
+    return plot(name, f"Consumption pauses of {cut(details.summary['group'], 80)}", HEIGHT_INCHES, draw, 2)

@@ -1,0 +1,109 @@
+"""Plots that take their colours from the page.
+
+matplotlib draws with stand-ins for colours; in its SVG they become CSS variables, so that one drawing fits light
+and dark. Text stays text, in the font of the page. Each plot is drawn twice, for a desk and for a phone, and the
+page shows the one that fits: shrinking a wide drawing would make its letters unreadable.
+"""
+
+import re
+import warnings
+from collections.abc import Callable
+from html import escape
+from io import StringIO
+from typing import Any, Final
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+INK: Final = "#a0000a"
+MUTED: Final = "#a0000b"
+GRID: Final = "#a0000c"
+SURFACE: Final = "#a0000d"
+ALERT: Final = "#a0000e"
+OTHER: Final = "#a0000f"
+SERIES: Final = tuple(f"#a000{n:02x}" for n in range(0x20, 0x28))
+"""Eight colours to tell things apart; whatever comes after them is OTHER."""
+
+_VARIABLES: Final = {
+    INK: "ink", MUTED: "muted", GRID: "grid", SURFACE: "surface", ALERT: "alert", OTHER: "other",
+} | {color: f"series-{n}" for n, color in enumerate(SERIES, 1)}  # fmt: skip
+
+WIDE_INCHES: Final = 13.4
+NARROW_INCHES: Final = 4.9
+LEGEND_INCHES: Final = 0.26
+_STYLE: Final[Any] = {
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "font.family": "sans-serif",
+    "font.size": 12,
+    "text.color": INK,
+    "axes.labelcolor": MUTED,
+    "axes.edgecolor": GRID,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
+    "xtick.color": GRID,
+    "ytick.color": GRID,
+    "xtick.labelcolor": MUTED,
+    "ytick.labelcolor": MUTED,
+    "ytick.major.size": 0,
+    "axes.titlesize": 12,
+    "axes.titlelocation": "left",
+    "axes.titlecolor": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 11,
+}
+_NO_METADATA: Final = {"Date": None, "Creator": None, "Format": None, "Type": None}
+_HEAD: Final = re.compile(r"^.*?<svg[^>]*?(viewBox=\"[^\"]+\")[^>]*>", re.DOTALL)
+_METADATA: Final = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
+_COLOR: Final = re.compile("|".join(_VARIABLES))
+
+Draw = Callable[[Figure, bool], None]
+"""Draws into an empty figure; the flag says that it is narrow."""
+
+
+def color(place: int) -> str:
+    """The colour of the series at a place from 0."""
+    return SERIES[place] if place < len(SERIES) else OTHER
+
+
+def plot(name: str, title: str, height_inches: float, draw: Draw, n_legend: int = 0, columns: int = 4) -> str:
+    """The HTML of a plot in both widths.
+
+    In: a name that no other plot of the page has; what it shows, for those who do not see it; its height without
+    the legend; how many entries that has, and in how many columns on a wide plot (a narrow one has one).
+    """
+    lines = -(-n_legend // columns)
+    return _svg(
+        f"{name}-wide", "wide", title, WIDE_INCHES, height_inches + LEGEND_INCHES * lines, draw
+    ) + _svg(f"{name}-narrow", "narrow", title, NARROW_INCHES, height_inches + LEGEND_INCHES * n_legend, draw)
+
+
+def _svg(name: str, kind: str, title: str, width: float, height: float, draw: Draw) -> str:
+    with mpl.rc_context(_STYLE | {"svg.hashsalt": name, "svg.id": name}), warnings.catch_warnings():
+        # The browser has fonts for what the font used for measuring lacks.
+        warnings.filterwarnings("ignore", message="Glyph")
+        figure = Figure(figsize=(width, height), dpi=72, layout="constrained")
+        draw(figure, kind == "narrow")
+        out = StringIO()
+        # What savefig does besides is to lay everything out twice.
+        FigureCanvasSVG(figure).print_svg(out, metadata=_NO_METADATA)  # type: ignore[no-untyped-call]
+    text = _METADATA.sub("", out.getvalue())
+    head = f'<svg class="plot {kind}" role="img" aria-label="{escape(title, quote=True)}" '
+    text = _HEAD.sub(lambda match: f"{head}{match[1]}>", text, count=1)
+    return _COLOR.sub(lambda match: f"var(--{_VARIABLES[match[0]]})", text)
+
+
+def quiet(axes: Axes) -> None:
+    """An axis without ticks of its own kind of numbers: names on the left."""
+    axes.grid(visible=False)
+    axes.tick_params(axis="y", labelcolor=INK)

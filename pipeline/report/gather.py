@@ -1,0 +1,275 @@
+"""What the report shows, read from the warehouse: small, whatever the size of the tables.
+
+Sums are over all groups that were asked for; details only of those that are shown, the most remarkable ones. Groups
+are ranked by anomalies, by lag, by commits and by rebalances, and whoever stands high in any of these comes first.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as sf
+
+from pipeline.gold.group_records import ASSIGNED
+from pipeline.warehouse import Warehouse
+
+Row = dict[str, Any]
+
+MAX_GROUPS: Final = 12
+MAX_ANOMALIES: Final = 15
+MAX_CLIENTS: Final = 6
+MAX_PARTITIONS: Final = 8
+MAX_REBALANCES: Final = 10
+MAX_PLOTTED: Final = 2000
+"""Rows of a group that go into one plot."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_TABLES: Final = (
+    "build_info", "velocity", "progress", "lag", "rebalance_stats", "ownership", "commit_stats", "anomalies",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which part of the tables: from `since` on, before `until`, these groups only (None: all), details of at
+    most `n_groups`."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    groups: tuple[str, ...] | None = None
+    n_groups: int = MAX_GROUPS
+
+    def within(self, start: str, end: str | None = None) -> Column:
+        """Rows of which [start, end] (end NULL: open) overlaps the period."""
+        condition = sf.lit(True)
+        if self.since is not None:
+            last = sf.col(start) if end is None else sf.coalesce(end, sf.lit(self.since))
+            condition &= last >= sf.lit(self.since)
+        if self.until is not None:
+            condition &= sf.col(start) < sf.lit(self.until)
+        return condition
+
+    def of_groups(self, frame: DataFrame) -> DataFrame:
+        """The rows of the groups that were asked for."""
+        return frame if self.groups is None else frame.where(sf.col("group").isin(*self.groups))
+
+
+EVERYTHING: Final = Selection()
+
+
+@dataclass(slots=True)
+class GroupDetails:
+    """A group that is shown: `summary` as in `Gathered.summaries`, rows of the tables by their names."""
+
+    summary: Row
+    progress: list[Row] = field(default_factory=list)
+    rebalances: list[Row] = field(default_factory=list)
+    ownership: list[Row] = field(default_factory=list)
+    anomalies: list[Row] = field(default_factory=list)
+    clients: list[Row] = field(default_factory=list)
+    partitions: list[Row] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Gathered:
+    """All that the report says."""
+
+    warehouse: str
+    selection: Selection
+    info: Row
+    start: datetime
+    end: datetime
+    totals: Row
+    groups: list[GroupDetails]
+    worst_anomaly: Row | None
+    anomaly_kinds: dict[str, int]
+    overall: list[Row]
+    findings: list[Row]
+    unknown: list[Row]
+
+
+def gather(spark: SparkSession, warehouse: Warehouse, selection: Selection) -> Gathered:
+    """Raises BadInput when the gold tables are not there."""
+    warehouse.check_version()
+    tables = {
+        name: selection.of_groups(warehouse.gold(spark, name))
+        if name != "build_info"
+        else warehouse.gold(spark, name)
+        for name in _TABLES
+    }
+    info = _rows(tables["build_info"])[0]
+    first, last = info["first_record_ts"] or _EPOCH, info["last_record_ts"] or _EPOCH
+    start = max(first, selection.since) if selection.since else first
+    end = max(start, min(last, selection.until) if selection.until else last)
+    velocity = tables["velocity"].where(selection.within("minute"))
+    rebalances = tables["rebalance_stats"].where(selection.within("record_ts"))
+    anomalies = tables["anomalies"].where(selection.within("ts", "until_ts"))
+    summaries = _summaries(velocity, rebalances, anomalies, tables).persist()
+    try:
+        totals = _rows(_totals(summaries, rebalances))[0]
+        top = _rows(_ranked(summaries).limit(selection.n_groups))
+    finally:
+        summaries.unpersist()
+    details = {row["group"]: GroupDetails(row) for row in top}
+    shown = sf.col("group").isin(*details)
+    _fill(details, tables, selection, shown)
+    kinds = _rows(anomalies.groupBy("kind").agg(sf.count("*").alias("n")).orderBy(sf.desc("n"), "kind"))
+    back = (
+        anomalies.where(sf.col("kind") == "offset_rewind").orderBy(sf.desc("amount"), "log_offset").limit(1)
+    )
+    overall = (
+        tables["progress"]
+        .where(selection.within("step_ts"))
+        .withColumn("name", sf.when(shown, sf.col("group")))
+    )
+    findings = warehouse.silver(spark, "ingest_findings").orderBy("found_ts", "log_partition").limit(20)
+    unknown = warehouse.silver(spark, "unknown_records").groupBy("key_type").agg(sf.count("*").alias("n"))
+    return Gathered(
+        warehouse=warehouse.root,
+        selection=selection,
+        info=info,
+        start=start,
+        end=end,
+        totals=totals,
+        groups=list(details.values()),
+        worst_anomaly=next(iter(_rows(back)), None),
+        anomaly_kinds={row["kind"]: row["n"] for row in kinds},
+        overall=_rows(overall.groupBy("name", "step_ts").agg(sf.sum("advance").alias("advance"))),
+        findings=_rows(findings),
+        unknown=_rows(unknown.orderBy("key_type")),
+    )
+
+
+def _summaries(
+    velocity: DataFrame, rebalances: DataFrame, anomalies: DataFrame, tables: dict[str, DataFrame]
+) -> DataFrame:
+    """One row for each group."""
+    sums = ("commits", "unmoved_commits", "rewinds", "advance")
+    consumed = velocity.groupBy("group").agg(*(sf.sum(name).alias(name) for name in sums))
+    joined = rebalances.groupBy("group").agg(
+        sf.count_if(sf.col("kind") == "rebalance").alias("n_rebalances"),
+        sf.count_if(sf.col("kind") == "emptied").alias("n_emptied"),
+        sf.max(sf.when(~sf.col("was_empty"), sf.col("consumption_pause_ms"))).alias("longest_pause_ms"),
+    )
+    state = (
+        tables["rebalance_stats"]
+        .groupBy("group")
+        .agg(
+            sf.max_by("n_members", "log_offset").alias("n_members"),
+            sf.max_by(sf.coalesce("ended_by", sf.lit(ASSIGNED)), "log_offset").alias("ended_by"),
+            sf.max_by("protocol", "log_offset").alias("protocol"),
+        )
+    )
+    behind = (
+        tables["lag"]
+        .groupBy("group")
+        .agg(
+            sf.sum("lag").alias("lag"),
+            sf.sum("lost").alias("lost"),
+            sf.count("*").alias("n_partitions"),
+            sf.count("lag").alias("n_measured"),
+            sf.min("unread_since_ts").alias("unread_since_ts"),
+            sf.max("measured_ts").alias("measured_ts"),
+            sf.max("commit_ts").alias("last_commit_ts"),
+        )
+    )
+    odd = anomalies.groupBy("group").agg(
+        sf.count("*").alias("n_anomalies"),
+        sf.count_if(sf.col("kind") == "expiring_offsets").alias("n_expiring"),
+    )
+    all_of_them = consumed
+    for other in (joined, state, behind, odd):
+        all_of_them = all_of_them.join(other, "group", "full_outer")
+    zero = (*sums, "n_rebalances", "n_emptied", "n_anomalies", "n_expiring", "n_partitions", "n_measured")
+    return all_of_them.fillna(0, subset=list(zero))
+
+
+def _ranked(summaries: DataFrame) -> DataFrame:
+    """The most remarkable groups first."""
+    measures = ("n_anomalies", "lag", "commits", "n_rebalances")
+    places = [
+        sf.when(sf.col(name) > 0, sf.row_number().over(Window.orderBy(sf.desc_nulls_last(name), "group")))
+        for name in measures
+    ]
+    return summaries.withColumn("place", sf.least(*places)).orderBy(
+        sf.asc_nulls_last("place"), *(sf.desc_nulls_last(name) for name in measures), "group"
+    )
+
+
+def _totals(summaries: DataFrame, rebalances: DataFrame) -> DataFrame:
+    """One row for all groups together."""
+    sums = (
+        "commits", "unmoved_commits", "rewinds", "advance", "lag", "lost", "n_rebalances", "n_emptied",
+        "n_anomalies", "n_partitions", "n_measured",
+    )  # fmt: skip
+    quickest = rebalances.agg(
+        sf.median("sync_ms").alias("median_sync_ms"), sf.max("sync_ms").alias("longest_sync_ms")
+    )
+    return summaries.agg(
+        sf.count("*").alias("n_groups"),
+        *(sf.coalesce(sf.sum(name), sf.lit(0)).alias(name) for name in sums),
+        sf.count_if(sf.col("commits") > 0).alias("n_committing"),
+        sf.count_if(sf.col("n_rebalances") > 0).alias("n_rebalancing"),
+        sf.count_if(sf.col("n_members") > 0).alias("n_with_members"),
+        sf.count_if(sf.col("n_members") == 0).alias("n_empty"),
+        sf.count_if(sf.col("n_members").isNull()).alias("n_simple"),
+        sf.count_if(sf.col("n_anomalies") > 0).alias("n_odd"),
+        sf.count_if(sf.col("n_expiring") > 0).alias("n_expiring"),
+        sf.max("longest_pause_ms").alias("longest_pause_ms"),
+        sf.max_by("group", "longest_pause_ms").alias("longest_pause_group"),
+        sf.max_by("group", "commits").alias("busiest_group"),
+        sf.max("commits").alias("busiest_commits"),
+        sf.max_by("advance", "commits").alias("busiest_advance"),
+        sf.max_by("group", "unmoved_commits").alias("idlest_group"),
+        sf.max("unmoved_commits").alias("idlest_commits"),
+        sf.max_by("group", "lag").alias("laggard"),
+        sf.max("lag").alias("laggard_lag"),
+        sf.max_by("group", "n_rebalances").alias("restless_group"),
+        sf.max("n_rebalances").alias("restless_rebalances"),
+        sf.min("unread_since_ts").alias("unread_since_ts"),
+        sf.max("measured_ts").alias("measured_ts"),
+        sf.slice(
+            sf.array_sort(sf.collect_set(sf.when(sf.col("n_members") == 0, sf.col("group")))), 1, 100
+        ).alias("empty_groups"),
+    ).crossJoin(quickest)
+
+
+def _fill(
+    details: dict[str, GroupDetails], tables: dict[str, DataFrame], selection: Selection, shown: Column
+) -> None:
+    """Adds the rows of the groups that are shown."""
+    within = {
+        "progress": selection.within("step_ts"),
+        "rebalance_stats": selection.within("record_ts"),
+        "ownership": selection.within("from_ts", "to_ts"),
+        "anomalies": selection.within("ts", "until_ts"),
+    }
+    chosen: dict[str, tuple[str, list[Column | str], int]] = {
+        "progress": ("progress", ["step_ts"], 100 * MAX_PLOTTED),
+        "rebalance_stats": ("rebalances", [sf.desc("log_offset")], MAX_PLOTTED),
+        "ownership": ("ownership", [sf.desc("from_log_offset")], MAX_PLOTTED),
+        "anomalies": ("anomalies", [sf.desc("ts"), "log_offset"], MAX_ANOMALIES),
+        "commit_stats": ("clients", [sf.desc("commits")], MAX_CLIENTS),
+        "lag": ("partitions", [sf.desc("lag"), "topic", "partition"], MAX_PARTITIONS),
+    }
+    for table, (attribute, order, limit) in chosen.items():
+        frame = tables[table].where(shown & within.get(table, sf.lit(True)))
+        place = sf.row_number().over(Window.partitionBy("group").orderBy(*order))
+        ranked = frame.withColumn("place", place).where(sf.col("place") <= limit)
+        for group, rows in _by_group(_rows(ranked.orderBy("group", "place"))).items():
+            setattr(details[group], attribute, rows)
+
+
+def _by_group(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row["group"]].append(row)
+    return found
+
+
+def _rows(frame: DataFrame) -> list[Row]:
+    rows: list[Row] = frame.toArrow().to_pylist()
+    return rows

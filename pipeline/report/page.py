@@ -1,0 +1,114 @@
+"""The report as HTML."""
+
+import os
+import tempfile
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from pyspark.sql import SparkSession
+
+from pipeline.errors import BadInput
+from pipeline.report import words
+from pipeline.report.charts.course import course
+from pipeline.report.charts.overview import overview
+from pipeline.report.charts.pauses import pauses
+from pipeline.report.charts.timeline import timeline
+from pipeline.report.gather import (
+    EVERYTHING,
+    MAX_ANOMALIES,
+    MAX_REBALANCES,
+    Gathered,
+    GroupDetails,
+    Selection,
+    gather,
+)
+from pipeline.report.story import KINDS, story
+from pipeline.warehouse import Warehouse
+
+TEMPLATE: Final = "page.html.j2"
+
+
+def write_report(
+    spark: SparkSession, warehouse: Warehouse, out: str, selection: Selection = EVERYTHING
+) -> Gathered:
+    """Writes the report on a built warehouse to the file `out`, which is replaced at once or not at all.
+
+    Out: what it shows. Raises BadInput when there is nothing to report on or `out` cannot be written.
+    """
+    check_out(out)
+    gathered = gather(spark, warehouse, selection)
+    text = render(gathered)
+    directory = os.path.dirname(os.path.abspath(out))
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=directory, suffix=".tmp", delete=False
+        ) as file:
+            file.write(text)
+        os.chmod(file.name, 0o644)
+        os.replace(file.name, out)
+    except OSError as error:
+        raise BadInput(f"{out}: {error.strerror}") from error
+    return gathered
+
+
+def check_out(out: str) -> None:
+    """Raises BadInput when no file could be written there."""
+    directory = os.path.dirname(os.path.abspath(out))
+    if not os.path.isdir(directory):
+        raise BadInput(f"{out}: there is no directory {directory}")
+    if os.path.isdir(out):
+        raise BadInput(f"{out}: is a directory; give the name of the HTML file")
+    if not os.access(directory, os.W_OK):
+        raise BadInput(f"{out}: {directory} cannot be written to")
+
+
+def render(gathered: Gathered) -> str:
+    """The HTML. Everything from the log is escaped; nothing refers to anything outside the file."""
+    environment = Environment(
+        loader=PackageLoader("pipeline.report", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        name: getattr(words, name)
+        for name in ("number", "duration", "moment", "shown", "cut", "share", "count")
+    }
+    groups = [_group(place, gathered, details) for place, details in enumerate(gathered.groups)]
+    return environment.get_template(TEMPLATE).render(
+        gathered=gathered,
+        totals=gathered.totals,
+        info=gathered.info,
+        lines=story(gathered),
+        overview=Markup(overview(gathered)) if gathered.totals["commits"] else "",
+        groups=groups,
+        rest=_rest(gathered),
+        kinds=KINDS,
+        max_anomalies=MAX_ANOMALIES,
+        max_rebalances=MAX_REBALANCES,
+        length=words.length(gathered.start, gathered.end),
+    )
+
+
+def _group(place: int, gathered: Gathered, details: GroupDetails) -> dict[str, Any]:
+    """What the template needs of one group. The plots escape what they show by themselves."""
+    return {
+        "place": place,
+        "details": details,
+        "summary": details.summary,
+        "course": Markup(course(f"course-{place}", gathered, details)) if details.progress else "",
+        "timeline": Markup(timeline(f"timeline-{place}", gathered, details)) if details.ownership else "",
+        "pauses": Markup(pauses(f"pauses-{place}", gathered, details)),
+    }
+
+
+def _rest(gathered: Gathered) -> dict[str, int]:
+    """The sums over the groups that are not shown."""
+    names = ("commits", "advance", "lag", "n_rebalances", "n_anomalies")
+    rest = {
+        name: gathered.totals[name] - sum(details.summary[name] or 0 for details in gathered.groups)
+        for name in names
+    }
+    return rest | {"n_groups": gathered.totals["n_groups"] - len(gathered.groups)}

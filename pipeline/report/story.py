@@ -1,0 +1,201 @@
+"""What happened in the period, in ten lines of plain words. Each says which table its numbers are from."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from pipeline.report.gather import Gathered
+from pipeline.report.words import count, cut, duration, length, listed, moment, number, share, shown
+
+KINDS: Final = {
+    "offset_rewind": ("offset that went backwards", "offsets that went backwards"),
+    "outside_ownership": ("partition committed without an owner", "partitions committed without an owner"),
+    "stuck_partition": ("stuck partition", "stuck partitions"),
+    "rebalance_storm": ("rebalance storm", "rebalance storms"),
+    "flapping_group": ("flapping group", "flapping groups"),
+    "expiring_offsets": ("topic with offsets about to expire", "topics with offsets about to expire"),
+}
+"""Each kind of anomaly in words: one of it, many of it."""
+
+_NAME: Final = 60
+
+
+class Line(NamedTuple):
+    """A sentence or two, and where the numbers are from."""
+
+    text: str
+    source: str
+
+
+def story(gathered: Gathered) -> list[Line]:
+    """Ten lines, whatever happened."""
+    tellers: tuple[Callable[[Gathered], Line], ...] = (
+        _period, _groups, _busiest, _wasted, _lag, _laggard, _rebalances, _pauses, _anomalies, _log,
+    )  # fmt: skip
+    return [teller(gathered) for teller in tellers]
+
+
+def _name(group: str | None) -> str:
+    return cut(group, _NAME)
+
+
+def _period(gathered: Gathered) -> Line:
+    info = gathered.info
+    if info["first_record_ts"] is None:
+        return Line("The offsets log holds no records yet.", "build_info")
+    start, end = gathered.start, gathered.end
+    text = (
+        f"From {moment(start)} to {moment(end)} UTC, {length(start, end)}: the log "
+        f"holds {count(info['commits'], 'commit')}, {count(info['removed_offsets'], 'removed offset')} and "
+        f"{count(info['group_records'], 'group record')} in all."
+    )
+    return Line(text, "build_info")
+
+
+def _groups(gathered: Gathered) -> Line:
+    totals = gathered.totals
+    empty = [_name(group) for group in totals["empty_groups"]]
+    names = f": {listed(empty)}" if 0 < totals["n_empty"] <= len(empty) else ""
+    text = (
+        f"{count(totals['n_groups'], 'group').capitalize()}, of which {number(totals['n_committing'])} committed. "
+        f"At the end {number(totals['n_with_members'])} had members, {number(totals['n_empty'])} had lost "
+        f"all{names}; {number(totals['n_simple'])} never had any."
+    )
+    return Line(text, "velocity, rebalance_stats")
+
+
+def _busiest(gathered: Gathered) -> Line:
+    totals = gathered.totals
+    if not totals["commits"]:
+        return Line("Nobody committed anything in this period.", "velocity")
+    seconds = max((gathered.end - gathered.start) / timedelta(seconds=1), 1)
+    text = (
+        f"Groups advanced by {number(totals['advance'])} offsets, {number(totals['advance'] / seconds)} a second. "
+        f"The busiest was {_name(totals['busiest_group'])} with {count(totals['busiest_commits'], 'commit')} "
+        f"({share(totals['busiest_commits'], totals['commits'])} of all) for "
+        f"{count(totals['busiest_advance'], 'offset')}."
+    )
+    return Line(text, "velocity: commits, advance")
+
+
+def _wasted(gathered: Gathered) -> Line:
+    totals = gathered.totals
+    unmoved = totals["unmoved_commits"]
+    if not unmoved:
+        return Line("Every commit moved its offset: none was wasted.", "velocity: unmoved_commits")
+    text = (
+        f"{count(unmoved, 'commit')} of {number(totals['commits'])} ({share(unmoved, totals['commits'])}) repeated "
+        f"the offset before; {number(totals['idlest_commits'])} of them came from {_name(totals['idlest_group'])}."
+    )
+    return Line(text, "velocity: unmoved_commits")
+
+
+def _lag(gathered: Gathered) -> Line:
+    totals = gathered.totals
+    if not totals["n_measured"]:
+        return Line(
+            "Lag is not known, as nobody said where the topics end: --bootstrap or --log-end-offsets can.",
+            "lag",
+        )
+    rest = totals["n_partitions"] - totals["n_measured"]
+    unknown = f" Of {count(rest, 'more partition')} the end is not known." if rest else ""
+    lost = totals["lost"]
+    gone = (
+        f" {count(lost, 'message was', 'messages were').capitalize()} deleted before being read."
+        if lost
+        else ""
+    )
+    text = (
+        f"Groups were {count(totals['lag'], 'message')} behind in {count(totals['n_measured'], 'partition')} "
+        f"when last measured, {moment(totals['measured_ts'])} UTC.{gone}{unknown}"
+    )
+    return Line(text, "lag")
+
+
+def _laggard(gathered: Gathered) -> Line:
+    totals = gathered.totals
+    if not totals["lag"]:
+        text = "Nobody was behind." if totals["n_measured"] else "Who is furthest behind is not known either."
+        return Line(text, "lag")
+    since = ""
+    if totals["unread_since_ts"] is not None:
+        waited = (totals["measured_ts"] - totals["unread_since_ts"]) / timedelta(seconds=1)
+        since = (
+            f" The oldest unread message of all had waited for about {duration(waited)}."
+            if waited > 0
+            else ""
+        )
+    text = (
+        f"Furthest behind was {_name(totals['laggard'])} with {count(totals['laggard_lag'], 'message')} "
+        f"({share(totals['laggard_lag'], totals['lag'])} of all lag).{since}"
+    )
+    return Line(text, "lag: lag, unread_since_ts")
+
+
+def _rebalances(gathered: Gathered) -> Line:
+    totals = gathered.totals
+    if not totals["n_rebalances"]:
+        return Line("No group rebalanced.", "rebalance_stats")
+    sync = ""
+    if totals["median_sync_ms"] is not None:
+        sync = (
+            f" Leaders took {duration(totals['median_sync_ms'] / 1000)} to assign at the median and "
+            f"{duration(totals['longest_sync_ms'] / 1000)} at most."
+        )
+    text = (
+        f"{count(totals['n_rebalances'], 'rebalance').capitalize()} in {count(totals['n_rebalancing'], 'group')}, "
+        f"most in {_name(totals['restless_group'])} ({number(totals['restless_rebalances'])}).{sync}"
+    )
+    return Line(text, "rebalance_stats: kind = 'rebalance', sync_ms")
+
+
+def _pauses(gathered: Gathered) -> Line:
+    totals = gathered.totals
+    longest = totals["longest_pause_ms"]
+    emptied = totals["n_emptied"]
+    left = (
+        f" Groups lost their last member {count(emptied, 'time')}."
+        if emptied
+        else " No group lost its last member."
+    )
+    if longest is None:
+        return Line(
+            "No rebalance came between two commits of a group with members." + left, "rebalance_stats"
+        )
+    text = (
+        f"The longest time without a commit around a rebalance was {duration(longest / 1000)}, in "
+        f"{_name(totals['longest_pause_group'])}.{left}"
+    )
+    return Line(text, "rebalance_stats: consumption_pause_ms, kind")
+
+
+def _anomalies(gathered: Gathered) -> Line:
+    kinds = gathered.anomaly_kinds
+    if not kinds:
+        return Line("Nothing looks wrong: no anomalies.", "anomalies")
+    said = listed([count(n, *KINDS.get(kind, (kind, kind))) for kind, n in kinds.items()], len(KINDS))
+    text = f"What looks wrong, in {count(gathered.totals['n_odd'], 'group')}: {said}."
+    worst = gathered.worst_anomaly
+    if worst is not None:
+        text += (
+            f" The longest way back was {number(worst['amount'])} offsets, in {_name(worst['group'])} on "
+            f"{cut(worst['topic'], _NAME)} {worst['partition']}."
+        )
+    return Line(text, "anomalies")
+
+
+def _log(gathered: Gathered) -> Line:
+    parts = []
+    if gathered.findings:
+        kinds: dict[str, int] = {}
+        for finding in gathered.findings:
+            kinds[finding["kind"]] = kinds.get(finding["kind"], 0) + 1
+        found = listed([f"{shown(kind).replace('_', ' ')} ({number(n)})" for kind, n in kinds.items()], 6)
+        parts.append(f"Reading the log found: {found}; what is affected is listed at the end.")
+    else:
+        parts.append("The log was read without a finding.")
+    if gathered.unknown:
+        total = sum(row["n"] for row in gathered.unknown)
+        verb = "is" if total == 1 else "are"
+        parts.append(f"{count(total, 'record')} of newer group protocols {verb} kept but not told here.")
+    return Line(" ".join(parts), "ingest_findings, unknown_records")
