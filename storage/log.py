@@ -22,8 +22,8 @@ appends and syncs until `reopen`, which trusts only what was durable, checks wha
 A failed write that could be taken back (a full disk) raises and leaves the log as it was.
 
 Segments are immutable once sealed, and the list of them is the only thing that names them: deletion,
-truncation and (later) compaction change files first and the list after, or the other way round, whichever
-order a crash in between leaves harmless.
+truncation and compaction change files first and the list after, or the other way round, whichever order a
+crash in between leaves harmless. While compaction works the log is *pinned*: no segment goes by itself.
 """
 
 import os
@@ -32,8 +32,9 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
+from storage.append_result import AppendResult
 from storage.batch import LENGTH_END, MAGIC, assign_offsets, encode_batch
 from storage.errors import (
     AppendFailed,
@@ -51,23 +52,15 @@ from storage.log_config import LogConfig
 from storage.lookup import TimestampOffset, first_at_or_after, latest
 from storage.record import Record
 from storage.recovery import RecoveryReport, recover, rewrite_segment
-from storage.retention import count_deletable
+from storage.retention import count_below, count_deletable
 from storage.segment import Segment, StoredBatch
+from storage.swap import finish_swaps
 from storage.sync_plan import SyncPlan
 from storage.transaction_index import AbortedTransactions, read_aborted
+from storage.walk import walk_segments
 
 _APPENDED: Final = Struct(">i4xb6xi8xq")  # batch length, magic, last offset delta, max timestamp: from byte 8
 _base_offset = attrgetter("base_offset")
-
-
-class AppendResult(NamedTuple):
-    """Where a batch went. Its records are durable once the log's durable offset exceeds `last_offset`."""
-
-    base_offset: int
-    last_offset: int
-    size_bytes: int
-    is_rolled: bool
-    """The batch began a new segment: time to sync a log that is not synced otherwise, as Kafka does then."""
 
 
 class PartitionLog:
@@ -82,7 +75,7 @@ class PartitionLog:
         report: RecoveryReport,
         leader_epochs: LeaderEpochs,
     ) -> None:
-        self._files = files
+        self.files = files
         self._segments = segments
         self._active = segments[-1]
         self._unsynced_directories: list[str] = []
@@ -98,6 +91,7 @@ class PartitionLog:
         self.failure: StorageError | None = None
         """Why the log is poisoned, None while it is not."""
         self.is_closed = False
+        self._is_pinned = False
         self.cuts = 0
         """How often the end was moved back, so that a sync begun before does not count."""
 
@@ -121,6 +115,7 @@ class PartitionLog:
         is_new = not files.is_directory(directory)
         if is_new:
             files.mkdir(directory)
+        was_clean = not finish_swaps(files, directory) and was_clean
         epochs = LeaderEpochs.read(files, directory)
         segments, report = recover(files, directory, config, recovery_point, log_start_offset, was_clean)
         epochs = epochs or LeaderEpochs.create(files, directory, report.log_start_offset)
@@ -139,7 +134,7 @@ class PartitionLog:
         self._close_files()
         self.is_closed = True
         log = PartitionLog.open(
-            self._files,
+            self.files,
             self.directory,
             self.config,
             recovery_point=self.durable_offset,
@@ -148,9 +143,9 @@ class PartitionLog:
         try:
             for segment in log._segments:
                 if not segment.is_synced:
-                    rewrite_segment(self._files, segment)
+                    rewrite_segment(self.files, segment)
             for directory in [self.directory, os.path.dirname(self.directory)]:
-                self._files.fsync_directory(directory)
+                self.files.fsync_directory(directory)
         except BaseException:
             log._close_files()
             raise
@@ -168,8 +163,7 @@ class PartitionLog:
         In: a batch whose base offset is not read; the times as for `assign_offsets`.
         Raises LogPoisoned, LogClosed; AppendFailed, after which nothing of the batch is in the log.
         """
-        if self.failure is not None or self.is_closed:
-            self._refuse()
+        self.require_open()
         length, magic, last_offset_delta, latest_ms = _APPENDED.unpack_from(batch, 8)
         assert (magic, length + LENGTH_END) == (MAGIC, len(batch)), "not one whole batch"
         assert last_offset_delta >= 0
@@ -201,11 +195,6 @@ class PartitionLog:
             records = [record._replace(timestamp_ms=now_ms) for record in records]
         return self.append(encode_batch(records))
 
-    def _refuse(self) -> None:
-        if self.is_closed:
-            raise LogClosed(self.directory, "the log is closed")
-        raise LogPoisoned(self.directory, f"refuses appends until it is reopened, because {self.failure}")
-
     def _take_back(self, error: OSError) -> AppendFailed:
         """Removes what a failed write may have left, or poisons the log."""
         active = self._active
@@ -224,7 +213,7 @@ class PartitionLog:
             if self.config.sync_on_roll:
                 self.sync()
             sealed.write_indexes()
-            self._active = Segment.create(self._files, self.directory, self.log_end_offset)
+            self._active = Segment.create(self.files, self.directory, self.log_end_offset)
         except (OSError, SyncFailed) as error:
             raise AppendFailed(self.directory, f"cannot begin a segment: {error}") from error
         self._segments.append(self._active)
@@ -256,14 +245,13 @@ class PartitionLog:
         A plan must be run and completed, or the log's durable offset says nothing any more.
         Raises LogPoisoned, LogClosed, OSError.
         """
-        if self.failure is not None or self.is_closed:
-            self._refuse()
+        self.require_open()
         if self.log_end_offset == 0:
             return None  # nothing was ever written: a crash may as well forget the files
         unsynced = [(segment, segment.file) for segment in self._unsynced_segments()]
         if not unsynced and not self._unsynced_directories:
             return None
-        plan = SyncPlan(self._files, unsynced, self._unsynced_directories, self.log_end_offset, self.cuts)
+        plan = SyncPlan(self.files, unsynced, self._unsynced_directories, self.log_end_offset, self.cuts)
         for segment, _ in unsynced:
             segment.is_synced = True
         self._unsynced_directories = []
@@ -336,7 +324,7 @@ class PartitionLog:
 
     def aborted_transactions(self, still_open: Mapping[int, int]) -> AbortedTransactions:
         """Those of its indexes, and `still_open` (first offset by producer id). Raises DamagedFile, OSError."""
-        return read_aborted(self._files, self.directory, still_open)
+        return read_aborted(self.files, self.directory, still_open)
 
     def _segment_number(self, offset: int) -> int:
         if offset >= self._active.base_offset:
@@ -355,27 +343,10 @@ class PartitionLog:
         """
         if from_offset is None:
             from_offset = self.log_start_offset
-        end_offset = self.log_end_offset
-        if not self.log_start_offset <= from_offset <= end_offset:
-            raise OffsetOutOfRange(self.directory, from_offset, self.log_start_offset, end_offset)
-        expected_offset = 0
-        for segment in self._segments[self._segment_number(from_offset) :]:
-            try:
-                position = 0
-                if segment.base_offset < from_offset:
-                    position = segment.position_of(from_offset, self.config.index_interval_bytes)
-                expected_offset = max(expected_offset, segment.base_offset)
-                for batch in segment.walk(position, check=True):
-                    header = batch.header
-                    base_offset = header.base_offset
-                    if base_offset >= end_offset:
-                        return
-                    if base_offset < expected_offset:
-                        raise CorruptBatch(f"offset {base_offset} comes again", batch.position)
-                    expected_offset = base_offset + header.last_offset_delta + 1
-                    yield batch
-            except CorruptBatch as error:
-                raise LogDamaged(segment.path, error.reason, error.position) from error
+        if not self.log_start_offset <= from_offset <= self.log_end_offset:
+            raise OffsetOutOfRange(self.directory, from_offset, self.log_start_offset, self.log_end_offset)
+        segments = self._segments[self._segment_number(from_offset) :]
+        return walk_segments(segments, from_offset, self.log_end_offset, self.config.index_interval_bytes)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
         """The first record whose time is `timestamp_ms` or later, None when there is none. Raises
@@ -400,18 +371,14 @@ class PartitionLog:
     def delete_records_before(self, offset: int) -> int:
         """Raises the log start offset to `offset` and drops segments wholly below it; the new start offset.
 
-        A lower `offset` than today's start changes nothing. Durable once the data directory's checkpoint is
+        A lower `offset` than today's start changes nothing. A pinned log keeps its segments for now.
+        Durable once the data directory's checkpoint is
         written. Raises OffsetOutOfRange past the log end offset, OSError.
         """
         if offset > self.log_end_offset or offset < 0:
             raise OffsetOutOfRange(self.directory, offset, self.log_start_offset, self.log_end_offset)
         self.log_start_offset = max(self.log_start_offset, offset)
-        count = 0
-        while (
-            count + 1 < len(self._segments) and self._segments[count + 1].base_offset <= self.log_start_offset
-        ):
-            count += 1
-        self._delete_first(count)
+        self._delete_first(count_below(self._segments, self.log_start_offset))
         return self.log_start_offset
 
     def apply_retention(self, now_ms: int, *, up_to: int | None = None) -> int:
@@ -420,8 +387,9 @@ class PartitionLog:
         In: the wall clock; the offset that consumers can read up to (default: the log end offset).
         Raises LogDamaged, LogPoisoned, LogClosed, AppendFailed, OSError.
         """
-        if self.failure is not None or self.is_closed:
-            self._refuse()
+        self.require_open()
+        if self._is_pinned:
+            return 0
         limit = self.log_end_offset if up_to is None else up_to
         try:
             count = count_deletable(
@@ -437,11 +405,41 @@ class PartitionLog:
         return size_bytes
 
     def _delete_first(self, count: int) -> None:
+        if self._is_pinned:
+            return
         for segment in self._segments[:count]:
             segment.delete()
             self._segments.remove(segment)
         if count and self.directory not in self._unsynced_directories:
             self._unsynced_directories.append(self.directory)
+
+    # Compaction
+
+    def pin(self) -> None:
+        """Keeps all segments where they are until `unpin`. Raises LogPoisoned, LogClosed."""
+        self.require_open()
+        assert not self._is_pinned, self.directory
+        self._is_pinned = True
+
+    def unpin(self) -> None:
+        """Retention and DeleteRecords may remove segments again."""
+        self._is_pinned = False
+
+    def require_open(self) -> None:
+        """Raises LogPoisoned, LogClosed when the log cannot be written."""
+        if self.is_closed:
+            raise LogClosed(self.directory, "the log is closed")
+        if self.failure is not None:
+            raise LogPoisoned(self.directory, f"refuses appends until it is reopened, because {self.failure}")
+
+    def put_in_place(self, old: Sequence[Segment], new: Segment) -> None:
+        """Reads what `old`, sealed neighbours, held from `new`; the files are the caller's."""
+        first = self._segments.index(old[0])
+        assert self._is_pinned, self.directory
+        assert self._segments[first : first + len(old)] == list(old)
+        assert self._active not in old
+        assert new.base_offset == old[0].base_offset
+        self._segments[first : first + len(old)] = [new]
 
     def truncate_to(self, offset: int) -> None:
         """Removes every batch that ends at or after `offset`. Raises OffsetOutOfRange, LogDamaged,
@@ -449,6 +447,7 @@ class PartitionLog:
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(self.directory, offset, self.log_start_offset, self.log_end_offset)
+        assert not self._is_pinned, self.directory
         if offset == self.log_end_offset:
             return
         with self._durable_lock:
@@ -464,7 +463,7 @@ class PartitionLog:
         self.log_end_offset = end_offset
         with self._durable_lock:
             self.durable_offset = min(self.durable_offset, end_offset)
-        self._files.fsync_directory(self.directory)
+        self.files.fsync_directory(self.directory)
 
     # Ending
 
@@ -490,7 +489,7 @@ class PartitionLog:
         for segment in self._segments:
             segment.is_deleted = True
         self._close_files()
-        delete_directory(self._files, self.directory)
+        delete_directory(self.files, self.directory)
 
     def _close_files(self) -> None:
         for segment in self._segments:

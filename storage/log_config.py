@@ -25,6 +25,14 @@ class LogConfig:
     it.
     """
 
+    min_cleanable_dirty_ratio: float = 0.5
+    """Compaction waits until this share of the bytes was never compacted."""
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = 2**63 - 1
+    """Compaction leaves younger records alone; older ones do not wait for the ratio."""
+    delete_retention_ms: int = 24 * 60 * 60 * 1000
+    """How long a tombstone stays after compaction has met it first."""
+
     @property
     def compacts(self) -> bool:
         """Whether old values of a key go, so that offsets have gaps."""

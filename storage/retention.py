@@ -23,7 +23,7 @@ def count_deletable(
     In: the log's segments in order, the wall clock in milliseconds. The indexes of sealed segments are loaded
     as far as ages are compared. Raises CorruptBatch when an index has to be rebuilt from damaged bytes.
     """
-    first = _below_log_start(segments, log_start_offset)
+    first = count_below(segments, log_start_offset)
     if not config.deletes:
         return first
     ends = [segment.base_offset for segment in segments[1:]] + [log_end_offset]
@@ -41,7 +41,8 @@ def count_deletable(
     return first
 
 
-def _below_log_start(segments: Sequence[Segment], log_start_offset: int) -> int:
+def count_below(segments: Sequence[Segment], log_start_offset: int) -> int:
+    """How many segments, from the first, hold nothing at or after an offset; never the last."""
     count = 0
     while count + 1 < len(segments) and segments[count + 1].base_offset <= log_start_offset:
         count += 1

@@ -110,6 +110,11 @@ class Segment:
         segment.start_indexes()
         return segment
 
+    def adopt(self, file: File) -> None:
+        """Uses an open file as its log, whatever that is called on disk by now."""
+        assert self._file is None, self.path
+        self._file = file
+
     @property
     def path(self) -> str:
         """Of the `.log` file."""
@@ -385,11 +390,15 @@ class Segment:
         if file is not None:
             file.close()
 
-    def delete(self) -> None:
-        """Removes the three files, the log first: an index without its log means nothing."""
+    def delete(self, *, keeps_log: bool = False) -> None:
+        """Removes the three files, the log first: an index without its log means nothing.
+
+        `keeps_log`: only the indexes; another file is about to take the log's name.
+        """
         self.is_deleted = True
         self.close()
-        self._files.unlink(self.path)
+        if not keeps_log:
+            self._files.unlink(self.path)
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             if self._files.exists(self._stem + suffix):
                 self._files.unlink(self._stem + suffix)

@@ -28,7 +28,7 @@ def test_lookups_agree_with_reading_everything(
         log.close()
         end = log.log_end_offset
         log = PartitionLog.open(
-            log._files, log.directory, log.config, recovery_point=end, was_clean=data.draw(st.booleans())
+            log.files, log.directory, log.config, recovery_point=end, was_clean=data.draw(st.booleans())
         )
     start = log.delete_records_before(data.draw(st.integers(0, log.log_end_offset)))
     flat = list(enumerate(timestamp_ms for batch_times in times for timestamp_ms in batch_times))[start:]

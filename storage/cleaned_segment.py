@@ -1,0 +1,94 @@
+"""The segment that compaction writes, until it stands in the place of others. See `swap.py` for the names."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Final
+
+from storage.batch import read_header
+from storage.errors import AppendFailed
+from storage.log import PartitionLog
+from storage.segment import Segment
+from storage.swap import CLEANED_SUFFIX, SWAP_SUFFIX
+
+BUFFER_BYTES: Final = 256 * 1024
+
+
+class CleanedSegment:
+    """One new segment of a log. `add` batches, `sync`, then `take_the_place_of` the old ones, or `abandon`."""
+
+    def __init__(self, log: PartitionLog, base_offset: int) -> None:
+        self.size = 0
+        self._log = log
+        self._files = log.files
+        self._segment = Segment(log.files, log.directory, base_offset, 0)
+        self._segment.start_indexes()
+        self._cleaned_path = self._segment.path + CLEANED_SUFFIX
+        self._swap_path = self._segment.path + SWAP_SUFFIX
+        if self._files.exists(self._cleaned_path):
+            self._files.unlink(self._cleaned_path)
+        self._file = self._files.open_append(self._cleaned_path)
+        self._buffer = bytearray()
+        self._is_in_place = False
+
+    def add(self, data: bytes) -> None:
+        """Takes the next batch. Raises OSError."""
+        header = read_header(data)
+        interval_bytes = self._log.config.index_interval_bytes
+        self._segment.note(self.size, len(data), header.last_offset, header.max_timestamp_ms, interval_bytes)
+        self.size += len(data)
+        self._buffer += data
+        if len(self._buffer) >= BUFFER_BYTES:
+            self._write()
+
+    def _write(self) -> None:
+        self._file.write(bytes(self._buffer))
+        self._buffer.clear()
+
+    def sync(self) -> None:
+        """Makes all of it durable; blocks, safe in another thread if nothing else is done here. Raises OSError."""
+        self._write()
+        self._file.fdatasync()
+
+    def abandon(self) -> None:
+        """Removes the file, unless it has become part of the log. Never raises OSError."""
+        if self._is_in_place:
+            return
+        self._file.close()
+        for path in (self._cleaned_path, self._swap_path):
+            with suppress(OSError):
+                self._files.unlink(path)
+
+    def take_the_place_of(self, old: Sequence[Segment]) -> Iterator[Callable[[], None]]:
+        """Does so, in an order that a crash cannot spoil; each function is to be called in another thread.
+
+        Raises OSError before anything has changed; later failures poison the log and raise AppendFailed.
+        """
+        files, directory = self._files, self._log.directory
+        sync_directory = _directory_sync(self._log)
+        segment = self._segment
+        files.replace(self._cleaned_path, self._swap_path)
+        yield sync_directory
+        self._log.require_open()
+        segment.adopt(self._file)
+        segment.size = self.size
+        self._is_in_place = True
+        self._log.put_in_place(old, segment)
+        try:
+            for number, replaced in enumerate(old):
+                # The new file takes the name of the first one.
+                replaced.delete(keeps_log=number == 0)
+            yield sync_directory
+            self._log.require_open()
+            files.replace(self._swap_path, segment.path)
+            segment.write_indexes()
+            yield sync_directory
+        except OSError as error:
+            failure = AppendFailed(directory, f"cannot put a compacted segment in place: {error}")
+            raise self._log.poison(failure) from error
+
+
+def _directory_sync(log: PartitionLog) -> Callable[[], None]:
+    def sync() -> None:
+        log.files.fsync_directory(log.directory)
+
+    return sync

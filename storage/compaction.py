@@ -1,0 +1,171 @@
+"""Compaction: a log that keeps the latest record of every key, and loses nothing else.
+
+One pass has two halves. The first reads the dirty part and notes the latest offset of each key
+(`key_offsets.py`). The second writes every sealed segment anew with what survives (`survivors.py`), small
+neighbours together as long as they fit in one segment, and puts the new file in the place of the old ones
+(`swap.py`). Offsets never change: what is gone leaves gaps.
+
+The law, which the tests hold against it: whoever loads the log, or reads it from any offset on and knows each key's
+latest value, gets the same before a pass, in the middle of it, after it, and after a crash at any call.
+
+A pass is a generator, so that whoever runs it decides about the pace. Each step is a small piece of work on the
+owner's thread; a step that yields a function asks for it to be called in another thread, since it waits for the
+disk. In between the log may be appended to, read, and even be deleted; the segments under work stay where they are.
+
+Damage ends a pass where it stands, with file and position. What could not be read is never rewritten.
+
+Source: Kafka's `Cleaner`.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from storage.cleanable import Cleanable
+from storage.cleaned_segment import CleanedSegment
+from storage.errors import CorruptBatch, LogDamaged
+from storage.index import MAX_RELATIVE_OFFSET
+from storage.key_offsets import MAX_KEYS, KeyOffsets, map_keys
+from storage.log import PartitionLog
+from storage.segment import MAX_SEGMENT_BYTES, Segment, StoredBatch
+from storage.survivors import Survivors, Terms
+
+Step = Callable[[], None] | None
+"""None: that was a piece of work. A function: to be called in another thread before the pass goes on."""
+
+STEP_BATCHES: Final = 4
+
+
+class Compacted(NamedTuple):
+    """What a pass came to."""
+
+    from_offset: int
+    end_offset: int
+    """The log is clean up to here."""
+    bytes_before: int
+    bytes_after: int
+    records_before: int
+    records_after: int
+    keyless: int
+    """Records without a key, which went."""
+
+    def __str__(self) -> str:
+        return (
+            f"dirty section {self.from_offset} to {self.end_offset}; {self.bytes_before} bytes became "
+            f"{self.bytes_after}, {self.records_before} records {self.records_after}"
+        )
+
+
+class Compaction:
+    """One pass over one log. Run `steps` to its end; `result` is there then."""
+
+    def __init__(self, log: PartitionLog, todo: Cleanable, terms: Terms, max_keys: int = MAX_KEYS) -> None:
+        self.result: Compacted | None = None
+        self._log = log
+        self._todo = todo
+        self._terms = terms
+        self._max_keys = max_keys
+
+    def steps(self) -> Iterator[Step]:
+        """Does it. An OSError of a function that was asked for is to be thrown into the generator.
+
+        Raises LogDamaged; LogClosed or LogPoisoned when the log was closed or failed meanwhile; AppendFailed,
+        OSError where the disk refuses, after which the log is as it was, or poisoned where that is not certain.
+        """
+        log, todo = self._log, self._todo
+        log.pin()
+        try:
+            keys = KeyOffsets(todo.first_dirty_offset)
+            for _ in map_keys(self._sealed(), todo.first_dirty_offset, todo.end_offset, self._max_keys, keys):
+                yield None
+                log.require_open()
+            if keys.end_offset <= todo.first_dirty_offset:
+                self.result = Compacted(todo.first_dirty_offset, todo.first_dirty_offset, 0, 0, 0, 0, 0)
+                return
+            yield from self._rewrite(keys)
+        finally:
+            log.unpin()
+
+    def _sealed(self) -> Sequence[Segment]:
+        return self._log.segments[:-1]
+
+    def _rewrite(self, keys: KeyOffsets) -> Iterator[Step]:
+        survivors = Survivors(keys, self._terms)
+        below = [segment for segment in self._sealed() if segment.base_offset < keys.end_offset]
+        bytes_before = sum(segment.size for segment in below)
+        bytes_after = 0
+        for group in _groups(below, min(self._log.config.segment_bytes, MAX_SEGMENT_BYTES)):
+            cleaned = CleanedSegment(self._log, group[0].base_offset)
+            try:
+                changes = yield from self._fill(cleaned, group, survivors)
+                if changes or len(group) > 1:
+                    yield cleaned.sync
+                    self._log.require_open()
+                    yield from cleaned.take_the_place_of(group)
+                else:
+                    cleaned.abandon()
+            except BaseException:
+                cleaned.abandon()
+                raise
+            bytes_after += cleaned.size
+        self.result = Compacted(
+            self._todo.first_dirty_offset,
+            keys.end_offset,
+            bytes_before,
+            bytes_after,
+            survivors.records_before,
+            survivors.records_after,
+            survivors.keyless,
+        )
+
+    def _fill(
+        self, cleaned: CleanedSegment, group: Sequence[Segment], survivors: Survivors
+    ) -> Generator[Step, None, int]:
+        """Writes what survives of a group; gives the number of batches that do not stay as they are."""
+        changes = 0
+        for number, (batch, is_last) in enumerate(_with_last(_walk(group))):
+            try:
+                data = survivors.of(batch, keeps_range=is_last)
+            except CorruptBatch as error:
+                raise LogDamaged(batch.path, error.reason, batch.position) from error
+            if data is not batch.data:
+                changes += 1
+            if data is not None:
+                cleaned.add(data)
+            if number % STEP_BATCHES == 0:
+                yield None
+                self._log.require_open()
+        return changes
+
+
+def _groups(segments: Sequence[Segment], max_bytes: int) -> Iterator[list[Segment]]:
+    """Runs of neighbours that fit in one segment together, as they are today."""
+    group: list[Segment] = []
+    size = 0
+    for segment in segments:
+        is_too_far = group and segment.base_offset - group[0].base_offset > MAX_RELATIVE_OFFSET // 2
+        if group and (size + segment.size > max_bytes or is_too_far):
+            yield group
+            group, size = [], 0
+        group.append(segment)
+        size += segment.size
+    if group:
+        yield group
+
+
+def _walk(group: Sequence[Segment]) -> Iterator[StoredBatch]:
+    for segment in group:
+        try:
+            yield from segment.walk(check=True)
+        except CorruptBatch as error:
+            raise LogDamaged(segment.path, error.reason, error.position) from error
+
+
+def _with_last(batches: Iterator[StoredBatch]) -> Iterator[tuple[StoredBatch, bool]]:
+    """Each batch, and whether it is the last."""
+    held = next(batches, None)
+    if held is None:
+        return
+    for batch in batches:
+        yield held, False
+        held = batch
+    yield held, True

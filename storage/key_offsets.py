@@ -1,0 +1,109 @@
+"""Which record of each key is the latest one: the first half of compaction.
+
+Records of a transaction count when it was committed; those of an aborted one supersede nothing. So nothing at or
+past the beginning of an open transaction is judged.
+
+Source: Kafka's `Cleaner.buildOffsetMap`.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from storage.errors import CorruptBatch, LogDamaged
+from storage.record import Record
+from storage.segment import Segment, StoredBatch
+from storage.transaction_index import AbortedTransaction
+
+MAX_KEYS: Final = 1_000_000
+"""Of one pass, about 150 bytes each; what lies behind the last of them is the next pass's."""
+
+_CONTROL_KEY: Final = struct.Struct(">hh")
+_ABORT, _COMMIT = 0, 1
+
+
+class KeyOffsets:
+    """What a pass over the dirty part of a log has found."""
+
+    def __init__(self, from_offset: int) -> None:
+        self.latest: dict[bytes, int] = {}
+        """The offset of the latest record of each key."""
+        self.aborted: list[AbortedTransaction] = []
+        self.end_offset = from_offset
+        """Every record before it was seen, and of every transaction the end."""
+        self._open: dict[int, _Open] = {}
+
+    def __len__(self) -> int:
+        return len(self.latest) + sum(len(transaction.latest) for transaction in self._open.values())
+
+    def take(self, batch: StoredBatch) -> None:
+        """Takes the next batch. Raises CorruptBatch."""
+        header = batch.header
+        if header.is_control:
+            for record in batch.records():
+                self._end(header.producer_id, record)
+        elif header.is_transactional:
+            transaction = self._open.setdefault(header.producer_id, _Open(header.base_offset))
+            transaction.latest |= _latest(batch.records())
+        else:
+            self.latest |= _latest(batch.records())
+        self.end_offset = header.next_offset
+
+    def _end(self, producer_id: int, marker: Record) -> None:
+        kind = end_of_transaction(marker)
+        transaction = self._open.pop(producer_id, None) if kind is not None else None
+        if transaction is None:
+            return
+        if kind == _COMMIT:
+            for key, offset in transaction.latest.items():
+                self.latest[key] = max(offset, self.latest.get(key, offset))
+        else:
+            self.aborted.append(AbortedTransaction(producer_id, transaction.first_offset, marker.offset))
+
+    def finish(self) -> None:
+        """There is no more to take: what is in open transactions does not count."""
+        if self._open:
+            self.end_offset = min(transaction.first_offset for transaction in self._open.values())
+
+
+class _Open:
+    """A transaction whose end has not been met."""
+
+    def __init__(self, first_offset: int) -> None:
+        self.first_offset = first_offset
+        self.latest: dict[bytes, int] = {}
+
+
+def _latest(records: Sequence[Record]) -> dict[bytes, int]:
+    return {record.key: record.offset for record in records if record.key is not None}
+
+
+def end_of_transaction(marker: Record) -> int | None:
+    """What a control record ends a transaction with: 0 abort, 1 commit; None for a record of another kind."""
+    if marker.key is None or len(marker.key) < _CONTROL_KEY.size:
+        return None
+    _, kind = _CONTROL_KEY.unpack_from(marker.key)
+    return kind if kind in (_ABORT, _COMMIT) else None
+
+
+def map_keys(
+    segments: Sequence[Segment], from_offset: int, to_offset: int, max_keys: int, found: KeyOffsets
+) -> Iterator[None]:
+    """Fills `found` with what lies from one offset to another, a batch at a step.
+
+    In: the sealed segments of a log; how many keys are enough. Raises LogDamaged, OSError.
+    """
+    for segment in segments:
+        try:
+            for batch in segment.walk(check=True):
+                header = batch.header
+                if header.next_offset <= from_offset:
+                    continue
+                if header.base_offset >= to_offset or (found.latest and len(found) >= max_keys):
+                    found.finish()
+                    return
+                found.take(batch)
+                yield
+        except CorruptBatch as error:
+            raise LogDamaged(segment.path, error.reason, error.position) from error
+    found.finish()

@@ -1,0 +1,107 @@
+"""What of each batch survives compaction: the second half.
+
+A record goes when a later one has its key, when its transaction was aborted, and, being a tombstone, when its grace
+period is over. That period begins when compaction first meets the tombstone: the time of its end is then written
+into the batch (the *delete horizon*), so that every consumer who reads at least that often sees the tombstone. A
+marker goes in the same way, once nothing is left of its transaction.
+
+A batch of which nothing is left goes too, unless it is the last one of a producer that may still be there (its
+sequence number must not be forgotten) or the last one of its segment (its offsets must not).
+
+Source: Kafka's `Cleaner.cleanInto`, `MemoryRecords.filterTo`; KIP-534.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from storage.batch import rewrite_batch
+from storage.key_offsets import KeyOffsets
+from storage.record import Record
+from storage.segment import StoredBatch
+
+IsLastOfProducer = Callable[[int, int], bool]
+"""Takes (producer id, last offset of a batch): whether that batch is the last one of a producer still known."""
+
+
+class Terms(NamedTuple):
+    """Under which a pass is made."""
+
+    now_ms: int
+    delete_retention_ms: int
+    is_last_of_producer: IsLastOfProducer
+
+
+class Survivors:
+    """Judges the batches of a log, all of them from the first, in order."""
+
+    def __init__(self, keys: KeyOffsets, terms: Terms) -> None:
+        self._latest = keys.latest
+        self._end_offset = keys.end_offset
+        self._terms = terms
+        self._aborted_until: dict[int, int] = {}
+        self._aborted = sorted(keys.aborted, key=lambda aborted: aborted.first_offset, reverse=True)
+        self._has_data: set[int] = set()
+        self.records_before = 0
+        self.records_after = 0
+        self.keyless = 0
+        """Records without a key, which have no place in a compacted log."""
+
+    def of(self, batch: StoredBatch, *, keeps_range: bool) -> bytes | None:
+        """The batch as it stays; None when it goes. `keeps_range`: its offsets stay in any case.
+
+        Raises CorruptBatch.
+        """
+        header = batch.header
+        self.records_before += header.records_count
+        is_of_no_transaction = header.is_control and header.producer_id < 0
+        if header.base_offset >= self._end_offset or is_of_no_transaction:
+            self.records_after += header.records_count
+            return batch.data
+        self._begin_aborted(header.base_offset)
+        records = batch.records()
+        horizon_ms = header.delete_horizon_ms
+        is_past_horizon = horizon_ms is not None and self._terms.now_ms >= horizon_ms
+        if header.is_control:
+            had_data = header.producer_id in self._has_data
+            self._has_data.discard(header.producer_id)
+            kept = records if had_data or not is_past_horizon else []
+            needs_horizon = not had_data
+        else:
+            kept = self._kept(batch, records, is_past_horizon)
+            needs_horizon = any(record.value is None for record in kept)
+            if kept and header.is_transactional:
+                self._has_data.add(header.producer_id)
+        self.records_after += len(kept)
+        if not kept and not self._keeps_empty(batch, keeps_range):
+            return None
+        if kept and needs_horizon and horizon_ms is None:
+            return rewrite_batch(header, kept, self._terms.now_ms + self._terms.delete_retention_ms)
+        if len(kept) == header.records_count:
+            return batch.data
+        return rewrite_batch(header, kept, horizon_ms)
+
+    def _kept(self, batch: StoredBatch, records: list[Record], is_past_horizon: bool) -> list[Record]:
+        header = batch.header
+        if header.is_transactional and self._aborted_until.get(header.producer_id, -1) > header.last_offset:
+            return []
+        latest = self._latest
+        kept = []
+        for record in records:
+            key = record.key
+            if key is None:
+                self.keyless += 1
+            elif record.offset >= latest.get(key, -1) and not (is_past_horizon and record.value is None):
+                kept.append(record)
+        return kept
+
+    def _begin_aborted(self, base_offset: int) -> None:
+        while self._aborted and self._aborted[-1].first_offset <= base_offset:
+            aborted = self._aborted.pop()
+            self._aborted_until[aborted.producer_id] = aborted.last_offset
+
+    def _keeps_empty(self, batch: StoredBatch, keeps_range: bool) -> bool:
+        header = batch.header
+        is_of_producer = header.producer_id >= 0 and header.base_sequence >= 0
+        return keeps_range or (
+            is_of_producer and self._terms.is_last_of_producer(header.producer_id, header.last_offset)
+        )

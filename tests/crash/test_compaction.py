@@ -1,0 +1,85 @@
+"""A crash at every single call of a compaction, and what the next process finds."""
+
+import errno
+from contextlib import suppress
+from random import Random
+
+import pytest
+
+from storage.batch import encode_batch
+from storage.errors import StorageError
+from storage.log import PartitionLog
+from storage.log_config import LogConfig
+from storage.record import Record
+from tests.storage.compacting import committed, compact
+from tests.storage.faulty_files import CrashError, FaultyFiles
+
+CONFIG = LogConfig(
+    segment_bytes=400, index_interval_bytes=100, cleanup_policy="compact", delete_retention_ms=1000
+)
+END = 41
+
+
+def history(files: FaultyFiles) -> PartitionLog:
+    """A log with values, tombstones, and a first pass behind it, so that the next one removes tombstones."""
+    log = PartitionLog.open(files, "/data/log-0", CONFIG)
+    for number in range(END):
+        value = None if number % 7 == 3 else b"value-%d" % number
+        log.append(encode_batch([Record(-1, 1000, b"key-%d" % (number % 6), value)]))
+        if number == 20:
+            compact(log, 0, now_ms=0)
+    log.sync()
+    return log
+
+
+def check(files: FaultyFiles, state: dict[bytes, bytes]) -> None:
+    """Nothing is lost, nothing comes back, and the log goes on: now, and in the process after the next crash."""
+    log = PartitionLog.open(files, "/data/log-0", CONFIG, recovery_point=END)
+    assert committed(log) == state
+    assert log.log_end_offset == END
+    assert not [name for name in files.listdir("/data/log-0") if name.endswith((".cleaned", ".swap"))]
+    log.append(encode_batch([Record(-1, 1000, b"after", b"the crash")]))
+    compact(log, 0, now_ms=10**9)
+    log.sync()
+    after = PartitionLog.open(files.crash(), "/data/log-0", CONFIG, recovery_point=END + 1)
+    assert committed(after) == {**state, b"after": b"the crash"}
+
+
+@pytest.mark.parametrize("torn_bytes", [0, 30])
+def test_a_crash_at_every_call_of_a_compaction(torn_bytes: int) -> None:
+    whole = FaultyFiles()
+    log = history(whole)
+    state, before = committed(log), whole.calls.total()
+    compact(log, 0, now_ms=5000)
+    assert committed(log) == state
+    calls = whole.calls.total()
+    assert calls - before > 20
+    for nth in range(before + 1, calls + 1):
+        files = FaultyFiles()
+        log = history(files)
+        files.crash_at("any", nth, torn_bytes)
+        with suppress(CrashError):
+            compact(log, 0, now_ms=5000)
+        for after in (files.crash(), files.crash(Random(nth)), files.crash(Random(-nth)), files.kill()):
+            check(after, state)
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EROFS])
+def test_a_compaction_that_fails_at_any_call_costs_nothing(error: int) -> None:
+    whole = FaultyFiles()
+    log = history(whole)
+    state, before = committed(log), whole.calls.total()
+    compact(log, 0, now_ms=5000)
+    for nth in range(before + 1, whole.calls.total() + 1):
+        files = FaultyFiles()
+        log = history(files)
+        files.fail("any", nth, error, torn_bytes=nth % 40)
+        with suppress(StorageError, OSError):
+            compact(log, 0, now_ms=5000)
+        assert committed(log) == state
+        if log.failure is None:
+            compact(log, 0, now_ms=5000)
+            assert committed(log) == state
+        else:
+            assert committed(log.reopen()) == state
+        check(files.crash(), state)

@@ -1,0 +1,81 @@
+"""Running compaction in a test, and what a reader makes of a log."""
+
+import struct
+from collections.abc import Iterator, Mapping
+
+from storage.cleanable import cleanable
+from storage.compaction import Compacted, Compaction
+from storage.log import PartitionLog
+from storage.record import Record
+from storage.segment import StoredBatch
+from storage.survivors import IsLastOfProducer, Terms
+
+ABORT, COMMIT = 0, 1
+
+
+def marker(kind: int) -> Record:
+    """The control record that ends a transaction."""
+    return Record(-1, 0, struct.pack(">hh", 0, kind), struct.pack(">hi", 0, 0))
+
+
+def compact(
+    log: PartitionLog,
+    cleaned_to: int = 0,
+    now_ms: int = 0,
+    *,
+    max_keys: int = 1000,
+    is_last_of_producer: IsLastOfProducer = lambda producer_id, last_offset: False,
+) -> Compacted:
+    """One whole pass over what can be cleaned, durable and readable or not."""
+    log.sync()
+    todo = cleanable(log, cleaned_to, log.log_end_offset, now_ms)
+    terms = Terms(now_ms, log.config.delete_retention_ms, is_last_of_producer)
+    compaction = Compaction(log, todo, terms, max_keys)
+    for step in compaction.steps():
+        if step is not None:
+            step()
+    assert compaction.result is not None
+    return compaction.result
+
+
+def committed(log: PartitionLog) -> dict[bytes, bytes]:
+    """The latest value of each key, as whoever loads the log sees it: transactions at their commit, in the order of
+    their offsets, and none that has no end."""
+    latest: dict[bytes, tuple[int, bytes | None]] = {}
+    pending: dict[int, list[Record]] = {}
+    for batch in log.batches():
+        header = batch.header
+        if header.is_control:
+            for record in batch.records():
+                assert record.key is not None
+                ended = pending.pop(header.producer_id, [])
+                if struct.unpack(">hh", record.key)[1] == COMMIT:
+                    _apply(latest, ended)
+        elif header.is_transactional:
+            pending.setdefault(header.producer_id, []).extend(batch.records())
+        else:
+            _apply(latest, batch.records())
+    return {key: value for key, (_, value) in latest.items() if value is not None}
+
+
+def _apply(latest: dict[bytes, tuple[int, bytes | None]], records: list[Record]) -> None:
+    for record in records:
+        assert record.key is not None
+        if record.offset >= latest.get(record.key, (-1, None))[0]:
+            latest[record.key] = (record.offset, record.value)
+
+
+def records(log: PartitionLog) -> list[Record]:
+    """Every record that is there, markers left out."""
+    return [record for batch in log.batches() if not batch.header.is_control for record in batch.records()]
+
+
+def values(log: PartitionLog) -> Mapping[int, tuple[bytes | None, bytes | None]]:
+    """Key and value of every record that is there, by offset."""
+    return {record.offset: (record.key, record.value) for record in records(log)}
+
+
+def stored(log: PartitionLog) -> Iterator[StoredBatch]:
+    """Every batch of the sealed segments."""
+    for segment in log.segments[:-1]:
+        yield from segment.walk(check=True)
