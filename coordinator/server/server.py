@@ -119,8 +119,11 @@ class Server:
             raise StartFailed(str(error)) from error
         try:
             self._open_parts()
+        except (OSError, StorageError) as error:
+            self.abandon()
+            raise StartFailed(f"{settings.data_dir} cannot be used: {error}") from error
         except BaseException:
-            self.directory.abandon()
+            self.abandon()
             raise
 
     def _open_parts(self) -> None:

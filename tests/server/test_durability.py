@@ -1,0 +1,264 @@
+"""The running daemon on a disk that fails, fills up, or forgets at a power cut what was not synced."""
+
+import errno
+import logging
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from coordinator.server import runtime
+from coordinator.server.server import Server, StartFailed
+from protocol.errors import ErrorCode
+from tests.server.harness import Client, join_alone, serving, settings, start
+from tests.server.test_runtime import ONE_PARTITION, active, code, commit, committed
+from tests.storage.faulty_files import FaultyFiles
+
+DATA = "/data"
+SMALL_SEGMENTS = {"offsets.topic.segment.bytes": "1500"}
+TWO_PARTITIONS = {"offsets.topic.num.partitions": "2"}
+KAFKAS_ERRORS = {
+    ErrorCode.NONE,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}
+
+
+@pytest.fixture
+def files() -> FaultyFiles:
+    return FaultyFiles()
+
+
+@pytest.fixture(autouse=True)
+def _retry_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "RELOAD_RETRY_S", 0.01)
+
+
+@pytest.fixture
+async def server(files: FaultyFiles) -> AsyncIterator[Server]:
+    server = await start(settings(DATA, TWO_PARTITIONS, topics=[("orders", 1)], files=files))
+    yield server
+    files.faults.clear()
+    await active(server)
+    await server.close()
+
+
+def groups_of(server: Server) -> tuple[str, str]:
+    """A group of each of two partitions."""
+    names = [f"group-{number}" for number in range(20)]
+    by_partition = {server.runtime.partition_of(name).number: name for name in names}
+    return by_partition[0], by_partition[1]
+
+
+class Commits:
+    """One group's commits through whatever happens, and what they promise."""
+
+    def __init__(self) -> None:
+        self.sent = self.acknowledged = 0
+
+    async def one(self, client: Client) -> ErrorCode:
+        """Commits the next offset."""
+        self.sent += 1
+        error = ErrorCode(code(await client.call(commit(self.sent), 2)))
+        assert error in KAFKAS_ERRORS
+        if error is ErrorCode.NONE:
+            self.acknowledged = self.sent
+        return error
+
+    def check(self, found: int) -> None:
+        """Raises AssertionError when a promise was broken."""
+        assert self.acknowledged <= max(found, 0) <= self.sent, (self.acknowledged, found, self.sent)
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EROFS])
+@pytest.mark.parametrize("flush", ["always", "os"])
+async def test_a_failure_at_every_call_while_serving(error: int, flush: str) -> None:
+    """One call on the file system fails, the next ones do not: nothing promised is lost, and service goes on."""
+    properties = {**ONE_PARTITION, **SMALL_SEGMENTS, "log.flush": flush}
+    for nth in range(1, 1000):
+        files = FaultyFiles()
+        server = await start(settings(DATA, properties, topics=[("orders", 1)], files=files))
+        calls = files.calls.total()
+        files.fail("any", nth, error, torn_bytes=nth % 50)
+        commits = Commits()
+        async with Client(server) as client:
+            for _ in range(25):
+                if await commits.one(client) is not ErrorCode.NONE:
+                    await active(server)
+                    commits.check(await committed(client))
+            has_failed = files.calls.total() - calls >= nth
+            files.faults.clear()
+            assert await commits.one(client) is ErrorCode.NONE
+            commits.check(await committed(client))
+        await server.close()
+        for left in (files.kill(), files.crash() if flush == "always" else files.kill()):
+            async with serving(DATA, properties, topics=(), files=left) as after, Client(after) as client:
+                commits.check(await committed(client))
+        if not has_failed:
+            assert nth > 30
+            return
+    raise AssertionError("it never ends")
+
+
+@pytest.mark.parametrize("operation", ["any", "write", "fdatasync"])
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EROFS])
+async def test_a_disk_that_refuses_for_long(
+    server: Server, files: FaultyFiles, operation: str, error: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Every commit is refused, the daemon stays up and says so once, and all is well when the disk is."""
+    caplog.set_level(logging.INFO)
+    commits = Commits()
+    async with Client(server) as client:
+        assert await commits.one(client) is ErrorCode.NONE
+        files.fail(operation, error=error, times=10**9)
+        for _ in range(30):
+            assert await commits.one(client) is not ErrorCode.NONE
+        files.faults.clear()
+        await active(server)
+        commits.check(await committed(client))
+        assert await commits.one(client) is ErrorCode.NONE
+        assert await committed(client) == commits.sent
+    told = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert 1 <= len(told) <= 3, [record.getMessage() for record in told]
+    assert any("in order again" in record.getMessage() for record in caplog.records)
+
+
+async def test_the_groups_of_other_partitions_are_served_meanwhile(
+    server: Server, files: FaultyFiles
+) -> None:
+    """A sync fails for the partition that is being written; the other one only waits for its own."""
+    failing, healthy = groups_of(server)
+    async with Client(server) as client, Client(server) as other:
+        for group in (failing, healthy):
+            assert code(await client.call(commit(1, group=group), 2)) == ErrorCode.NONE
+        member_id, generation_id = await join_alone(other, healthy + "-members")
+        files.fail("fdatasync")
+        assert code(await client.call(commit(2, group=failing), 2)) == ErrorCode.NOT_COORDINATOR
+        assert code(await other.call(commit(2, group=healthy), 2)) == ErrorCode.NONE
+        assert await committed(other, healthy) == 2
+        request = commit(3, group=healthy + "-members", member_id=member_id, generation_id=generation_id)
+        assert code(await other.call(request, 5)) == ErrorCode.NONE
+
+
+async def test_a_failed_sync_is_not_made_good_by_a_second_one(server: Server, files: FaultyFiles) -> None:
+    """The kernel forgets the pages of a failed sync: what was acknowledged after it must be written anew."""
+    group, _ = groups_of(server)
+    async with Client(server) as client:
+        assert code(await client.call(commit(1, group=group), 2)) == ErrorCode.NONE
+        files.fail("fdatasync")
+        assert code(await client.call(commit(2, group=group), 2)) == ErrorCode.NOT_COORDINATOR
+        await active(server)
+        seen = await committed(client, group)
+        left = files.crash()
+        assert code(await client.call(commit(3, group=group), 2)) == ErrorCode.NONE
+        after_commit = files.crash()
+    for survivor, wanted in ((left, seen), (after_commit, 3)):
+        async with serving(DATA, files=survivor, topics=()) as after, Client(after) as client:
+            assert await committed(client, group) == wanted
+
+
+async def test_a_start_on_a_disk_that_fails_at_any_call() -> None:
+    """It ends naming what failed, or serves all that was acknowledged; the next start finds everything."""
+    before = FaultyFiles()
+    async with (
+        serving(DATA, ONE_PARTITION, files=before, topics=[("orders", 1)]) as server,
+        Client(server) as client,
+    ):
+        assert code(await client.call(commit(7), 2)) == ErrorCode.NONE
+    starts = refused = 0
+    for nth in range(1, 200):
+        files = before.crash()
+        files.fail("any", nth, errno.EIO)
+        try:
+            server = await start(settings(DATA, ONE_PARTITION, files=files))
+        except StartFailed:
+            refused += 1
+        else:
+            starts += 1
+            async with Client(server) as client:
+                await active(server)
+                assert await committed(client) == 7
+            files.faults.clear()
+            await server.close()
+        async with (
+            serving(DATA, ONE_PARTITION, files=files.crash(), topics=()) as after,
+            Client(after) as client,
+        ):
+            assert await committed(client) == 7
+        if files.calls.total() < nth:
+            assert starts
+            assert refused
+            return
+    raise AssertionError("it never ends")
+
+
+def torn_copies(files: FaultyFiles, path: str, start: int) -> Iterator[FaultyFiles]:
+    """The file system with the end of one file cut off, at every byte from `start`."""
+    whole = bytes(files.names[path].data)
+    for size in range(start, len(whole) + 1):
+        for tail in (b"", bytes(len(whole) - size)):  # the size may be on disk before the bytes are
+            copy = files.crash()
+            inode = copy.names[path]
+            inode.data[:] = inode.disk[:] = whole[:size] + tail
+            inode.dirty_from = len(inode.data)
+            yield copy
+
+
+async def test_a_batch_torn_at_every_byte_by_a_power_cut(files: FaultyFiles) -> None:
+    """What was acknowledged before it is there; the batch is there whole, or not at all."""
+    server = await start(settings(DATA, ONE_PARTITION, topics=[("orders", 1)], files=files))
+    path = f"{DATA}/__consumer_offsets-0/{0:020d}.log"
+    async with Client(server) as client:
+        assert code(await client.call(commit(1), 2)) == ErrorCode.NONE
+        size = files.size(path)
+        assert code(await client.call(commit(2), 2)) == ErrorCode.NONE
+    whole = files.read(path)
+    found_whole = []
+    for copy in torn_copies(files, path, size):
+        found_whole.append(copy.read(path) == whole)
+        async with serving(DATA, ONE_PARTITION, files=copy, topics=()) as after, Client(after) as client:
+            assert await committed(client) == (2 if found_whole[-1] else 1)
+            assert code(await client.call(commit(3), 2)) == ErrorCode.NONE
+            assert await committed(client) == 3
+    assert found_whole[-1]
+    assert found_whole.count(False) > 100
+    server.abandon()
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_power_cuts_at_random_instants(seed: int) -> None:
+    """Crash after crash of the machine, each keeping some of what was not synced: every promise is kept."""
+    random = Random(seed)
+    properties = {**ONE_PARTITION, **SMALL_SEGMENTS}
+    files, commits = FaultyFiles(), Commits()
+    for _ in range(8):
+        server = await start(settings(DATA, properties, topics=[("orders", 1)], files=files))
+        async with Client(server) as client:
+            if commits.sent:
+                found = await committed(client)
+                commits.check(found)
+                commits.acknowledged = max(found, 0)
+            cut = random.randrange(1, 20)
+            for number in range(20):
+                if number == cut:
+                    # Sent, perhaps written, perhaps synced, and not answered before the power goes.
+                    client.send(commit(commits.sent + 1), 2)
+                    commits.sent += 1
+                    left = files.crash(random)
+                    assert code(await client.receive()) == ErrorCode.NONE
+                    break
+                assert await commits.one(client) is ErrorCode.NONE
+            else:
+                left = files.crash(random)
+        server.abandon()
+        files = left
+
+
+async def test_a_read_only_directory_cannot_be_served(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    files.fail("any", 1, errno.EROFS, times=10**9)
+    server = Server(settings(DATA, files=files))
+    with pytest.raises(StartFailed, match="Read-only"):
+        server.open()
