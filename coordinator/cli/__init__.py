@@ -6,6 +6,7 @@ from typing import Any, Final
 import click
 
 SUBCOMMANDS: Final = {
+    "log": "Read, check and repair logs on disk.",
     "ping": "Ask whether a groupd, or any Kafka broker, answers.",
     "serve": "Run the daemon.",
     "version": "Print the version.",

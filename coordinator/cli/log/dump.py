@@ -1,0 +1,137 @@
+"""`groupd log dump`: every record of a log, decoded."""
+
+import sys
+from collections.abc import Callable, Iterator
+from threading import Event
+from typing import Final
+
+import click
+
+from coordinator.cli.log.entry import Entry, entries
+from coordinator.cli.log.json_form import as_json
+from coordinator.cli.log.paths import FOUND, SOUND, holds_offsets, in_words, logs_at, pause, warn
+from coordinator.cli.log.record_types import ALL
+from coordinator.cli.log.selection import BadTime, Selection, parse_time
+from coordinator.cli.log.text_form import as_text
+from storage.directory_reader import LogFiles
+from storage.errors import CorruptBatch
+from storage.files import OsFiles
+from storage.log_reader import LogReader
+from storage.segment_scan import BadBytes, Piece
+
+EPILOG = """A record is wanted when all filters hold; of several values of one filter, any. --topic takes the
+records of that topic's own log, and those of __consumer_offsets that name it: commits, and groups whose members
+subscribe to it or own partitions of it.
+
+Bytes that are no sound batch are passed over with a line on standard error; an unfinished batch at the end of a log
+is its end. Exit codes: 0 everything was read, 1 something was passed over, 2 PATH is no log."""
+
+_FOLLOW_S: Final = 0.5
+
+
+def _time(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
+    try:
+        return None if value is None else parse_time(value)
+    except BadTime as error:
+        raise click.BadParameter(str(error)) from error
+
+
+@click.command(epilog=EPILOG)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--json", "is_json", is_flag=True, help="One JSON object a line.")
+@click.option("--group", "groups", multiple=True, metavar="ID", help="Only records of this group.")
+@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only records of or about this topic.")
+@click.option(
+    "--type", "types", multiple=True, type=click.Choice(ALL), metavar="TYPE", help=f"One of {', '.join(ALL)}."
+)
+@click.option(
+    "--since", "since_ms", callback=_time, metavar="TIME", help="Not before: ISO 8601 (UTC), or epoch ms."
+)
+@click.option("--until", "until_ms", callback=_time, metavar="TIME", help="Before.")
+@click.option(
+    "--partition", "partitions", multiple=True, type=int, metavar="N", help="Only this log partition."
+)
+@click.option("--from-offset", default=0, type=click.IntRange(min=0), metavar="OFFSET", help="In each log.")
+@click.option("--follow", "is_following", is_flag=True, help="Go on with what is appended.")
+@click.option(
+    "--offsets-decoder", is_flag=True, help="Decode as __consumer_offsets, whatever the directory is called."
+)
+@in_words
+def command(
+    paths: tuple[str, ...],
+    is_json: bool,
+    groups: tuple[str, ...],
+    topics: tuple[str, ...],
+    types: tuple[str, ...],
+    since_ms: int | None,
+    until_ms: int | None,
+    partitions: tuple[int, ...],
+    from_offset: int,
+    is_following: bool,
+    offsets_decoder: bool,
+) -> int:
+    """Print the records of a log: where, when, what kind, key and value in Kafka's words."""
+    selection = Selection(
+        frozenset(groups),
+        frozenset(topics),
+        frozenset(types),
+        frozenset(partitions),
+        since_ms,
+        until_ms,
+        from_offset,
+    )
+    return _Dump(selection, as_json if is_json else as_text, offsets_decoder).run(paths, is_following)
+
+
+class _Dump:
+    """One run."""
+
+    def __init__(self, selection: Selection, form: Callable[[Entry], str], is_offsets: bool) -> None:
+        self._selection = selection
+        self._form = form
+        self._is_offsets = is_offsets
+        self._code = SOUND
+
+    def run(self, paths: tuple[str, ...], is_following: bool) -> int:
+        """Prints everything; the exit code. Raises NotALog, OSError."""
+        files = OsFiles()
+        logs = [log for log in logs_at(files, paths) if self._selection.takes_log(log.name)]
+        from_offset = self._selection.from_offset
+        readers = [LogReader(files, log, from_offset=from_offset, pause=pause) for log in logs]
+        for reader in readers:
+            self._print(reader.log, reader.pieces())
+        while is_following:
+            sys.stdout.flush()
+            Event().wait(_FOLLOW_S)
+            for reader in readers:
+                self._print(reader.log, _unless_torn(reader.appended()))
+        return self._code
+
+    def _print(self, log: LogFiles, pieces: Iterator[Piece]) -> None:
+        is_offsets = self._is_offsets or holds_offsets(log)
+        selection, form, write = self._selection, self._form, sys.stdout.write
+        for piece in pieces:
+            if isinstance(piece, BadBytes):
+                self._say_bad(piece)
+                continue
+            if not selection.takes_batch(piece.header):
+                continue
+            try:
+                for entry in entries(piece, log.name, is_offsets):
+                    if selection.takes(entry):
+                        write(form(entry) + "\n")
+            except CorruptBatch as error:
+                self._code = FOUND
+                warn(f"{piece.path}: byte {piece.position}: its records cannot be unpacked: {error.reason}")
+
+    def _say_bad(self, bad: BadBytes) -> None:
+        if bad.is_incomplete:
+            warn(f"{bad.path}: byte {bad.position}: ends with {bad.length} bytes of an unfinished batch")
+            return
+        self._code = FOUND
+        warn(f"{bad.path}: byte {bad.position}: {bad.length} bytes passed over: {bad.reason}")
+
+
+def _unless_torn(pieces: Iterator[Piece]) -> Iterator[Piece]:
+    """All but an unfinished batch at the end, which is met again at every look."""
+    return (piece for piece in pieces if not (isinstance(piece, BadBytes) and piece.is_incomplete))

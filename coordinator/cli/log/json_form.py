@@ -1,0 +1,79 @@
+"""A record as a line of JSON. The names of the fields are stable; docs/operations.md lists them."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from coordinator.cli.log.entry import Entry, Fields
+from storage.batch import BatchHeader
+from storage.compression import CODEC_NAMES
+from storage.record import Header
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def as_json(entry: Entry) -> str:
+    """One line, without its end."""
+    record = entry.record
+    fields: Fields = {
+        "topic": None if entry.name is None else entry.name.topic,
+        "partition": None if entry.name is None else entry.name.partition,
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp_ms,
+        "time": iso_time(record.timestamp_ms),
+        "type": entry.type,
+        "key": entry.key,
+        "value": entry.value,
+        "tombstone": entry.is_tombstone,
+        "key_bytes": None if record.key is None else len(record.key),
+        "value_bytes": None if record.value is None else len(record.value),
+        "headers": [_header(header) for header in record.headers],
+        "batch": batch_fields(entry.header) | {"position": entry.batch.position},
+    }
+    if entry.error is not None:
+        fields["error"] = entry.error
+    return json.dumps(fields)
+
+
+def iso_time(timestamp_ms: int) -> str | None:
+    """In UTC, to the millisecond; None for -1 and for times that no calendar has."""
+    if timestamp_ms < 0:
+        return None
+    try:
+        time = _EPOCH + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return None
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def batch_fields(header: BatchHeader) -> Fields:
+    """What a record's batch says of all its records."""
+    return {
+        "base_offset": header.base_offset,
+        "last_offset": header.last_offset,
+        "codec": codec_name(header),
+        "timestamp_type": "LogAppendTime" if header.is_log_append_time else "CreateTime",
+        "is_transactional": header.is_transactional,
+        "is_control": header.is_control,
+        "leader_epoch": header.partition_leader_epoch,
+        "producer_id": header.producer_id,
+        "producer_epoch": header.producer_epoch,
+        "base_sequence": header.base_sequence,
+        "size_bytes": header.size_bytes,
+    }
+
+
+def codec_name(header: BatchHeader) -> str:
+    """The codec of a batch by its name."""
+    return CODEC_NAMES.get(header.codec, f"codec {header.codec}")
+
+
+def _header(header: Header) -> Fields:
+    key, value = header
+    fields: Fields = {"key": key.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")}
+    if value is None:
+        return fields | {"value": None}
+    try:
+        return fields | {"value": {"text": value.decode()}}
+    except UnicodeDecodeError:
+        return fields | {"value": {"hex": value.hex()}}

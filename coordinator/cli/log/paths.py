@@ -1,0 +1,87 @@
+"""From the paths on a command line to logs, and from what may go wrong on the way to a line for a person."""
+
+import os
+import stat
+import sys
+from collections.abc import Callable, Sequence
+from functools import wraps
+from io import StringIO
+from threading import Event
+from typing import Final, NoReturn, ParamSpec
+
+import click
+
+from coordinator.cli.log.entry import OFFSETS_TOPIC
+from coordinator.server.peer import printable
+from storage.directory_reader import LogFiles, find_logs
+from storage.errors import FileError
+from storage.files import Files
+
+SOUND: Final = 0
+FOUND: Final = 1
+"""Something is wrong with a log."""
+BAD_INPUT: Final = 2
+
+_PAUSE_S: Final = 0.02
+
+P = ParamSpec("P")
+
+
+def logs_at(files: Files, paths: Sequence[str]) -> list[LogFiles]:
+    """The logs at all paths. Raises NotALog, OSError."""
+    logs: list[LogFiles] = []
+    for path in paths:
+        absolute = os.path.abspath(path)
+        if os.path.exists(absolute) and not _is_plain(absolute):
+            raise FileError(path, "is neither a file nor a directory")
+        logs += find_logs(files, absolute)
+    return logs
+
+
+def _is_plain(path: str) -> bool:
+    mode = os.stat(path).st_mode
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+
+
+def holds_offsets(log: LogFiles) -> bool:
+    """Whether a log is one of committed offsets and groups."""
+    return log.name is not None and log.name.topic == OFFSETS_TOPIC
+
+
+def pause() -> None:
+    """Gives whoever writes a log the time to finish a batch."""
+    Event().wait(_PAUSE_S)
+
+
+def warn(text: str) -> None:
+    """One line on standard error."""
+    click.echo(f"groupd: {text}", err=True)
+
+
+def fail(text: str) -> NoReturn:
+    """Ends the command: the input is not what it should be."""
+    warn(text)
+    sys.exit(BAD_INPUT)
+
+
+def in_words(run: Callable[P, int]) -> Callable[P, None]:
+    """Makes a command of a function that gives the exit code: errors become one line and exit code 2.
+
+    A reader of the output that has had enough ends the command without a word.
+    """
+
+    @wraps(run)
+    def command(*arguments: P.args, **named: P.kwargs) -> None:
+        try:
+            code = run(*arguments, **named)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            sys.stdout = StringIO()  # it is flushed once more at the end of the process
+            sys.exit(SOUND)
+        except FileError as error:
+            fail(printable(str(error), 1000))
+        except OSError as error:
+            fail(printable(f"{error.filename or 'standard output'}: {error.strerror}", 1000))
+        sys.exit(code)
+
+    return command

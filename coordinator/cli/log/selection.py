@@ -1,0 +1,72 @@
+"""Which records are wanted."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from coordinator.cli.log.entry import Entry
+from storage.batch import BatchHeader
+from storage.checkpoint import TopicPartition
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class BadTime(Exception):
+    """A text that is no time."""
+
+
+def parse_time(text: str) -> int:
+    """Milliseconds since 1970 from such a number, or from ISO 8601 (UTC where it names no zone). Raises BadTime."""
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise BadTime(
+            f"{text} is neither a time such as 2026-01-31T12:00:00Z nor milliseconds since 1970"
+        ) from error
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
+    return (time - _EPOCH) // timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Filters that all have to hold; of several values of one, any. An empty one holds for everything."""
+
+    groups: frozenset[str] = field(default_factory=frozenset)
+    topics: frozenset[str] = field(default_factory=frozenset)
+    types: frozenset[str] = field(default_factory=frozenset)
+    partitions: frozenset[int] = field(default_factory=frozenset)
+    since_ms: int | None = None
+    """Not before."""
+    until_ms: int | None = None
+    """Before."""
+    from_offset: int = 0
+
+    def takes_log(self, name: TopicPartition | None) -> bool:
+        """Whether a log can hold anything that is wanted."""
+        return not self.partitions or (name is not None and name.partition in self.partitions)
+
+    def takes_batch(self, header: BatchHeader) -> bool:
+        """Whether a batch can, by its header."""
+        if header.last_offset < self.from_offset:
+            return False
+        return self.since_ms is None or header.max_timestamp_ms >= self.since_ms
+
+    def takes(self, entry: Entry) -> bool:
+        """Whether a record of such a batch is wanted."""
+        record = entry.record
+        return (
+            record.offset >= self.from_offset
+            and (self.since_ms is None or record.timestamp_ms >= self.since_ms)
+            and (self.until_ms is None or record.timestamp_ms < self.until_ms)
+            and (not self.types or entry.type in self.types)
+            and (not self.groups or entry.group in self.groups)
+            and (not self.topics or self._takes_topic(entry))
+        )
+
+    def _takes_topic(self, entry: Entry) -> bool:
+        if entry.name is not None and entry.name.topic in self.topics:
+            return True
+        return not self.topics.isdisjoint(entry.topics())

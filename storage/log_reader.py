@@ -1,0 +1,90 @@
+"""All batches of a log on disk, from the first segment to the last, beside whoever writes it."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from storage.directory_reader import LogFiles, SegmentFile, list_again
+from storage.files import File, Files
+from storage.segment_scan import BadBytes, Piece, SegmentScan
+
+_LOOKS: Final = 10
+"""How often the end of a log is read again before it counts as torn."""
+
+
+class LogReader:
+    """Reads a log once, and then what was appended since."""
+
+    def __init__(
+        self, files: Files, log: LogFiles, *, from_offset: int = 0, pause: Callable[[], object] | None = None
+    ) -> None:
+        """In: the least offset of interest (segments wholly below it are not opened); what to do before an
+        unfinished batch at the end is looked at once more, as it may be being written.
+        """
+        self.log = log
+        self.next_offset = from_offset
+        """Where the reading goes on."""
+        self._files = files
+        self._pause = pause
+        self._segment = -1
+        self._position = 0
+
+    def pieces(self) -> Iterator[Piece]:
+        """Sound batches and bad bytes, in order; memory for one batch at a time.
+
+        The walk ends where each segment ended when it was opened. A segment that was deleted since it was listed
+        is passed over. Raises OSError.
+        """
+        for number, segment in enumerate(self.log.segments):
+            end_offset = self.log.end_offset(number)
+            if end_offset is not None and end_offset <= self.next_offset:
+                continue
+            try:
+                file = self._files.open_read(segment.path)
+            except FileNotFoundError:
+                if not (self.log.is_whole and self._files.exists(self.log.directory)):
+                    raise
+                continue
+            try:
+                yield from self._read(file, segment, end_offset)
+            finally:
+                file.close()
+
+    def appended(self) -> Iterator[Piece]:
+        """What `pieces` did not find yet, segments that were begun since included. Raises OSError."""
+        self.log = list_again(self._files, self.log)
+        return self.pieces()
+
+    def _read(self, file: File, segment: SegmentFile, end_offset: int | None) -> Iterator[Piece]:
+        position, next_offset = 0, segment.base_offset
+        # A compaction may have put another file in the place of one that was read in part.
+        if segment.base_offset == self._segment and self._position <= file.size():
+            position, next_offset = self._position, max(self.next_offset, next_offset)
+        scan = SegmentScan(
+            file, segment.base_offset, end_offset=end_offset, position=position, next_offset=next_offset
+        )
+        for piece in scan.pieces():
+            found = piece
+            if end_offset is None and isinstance(piece, BadBytes) and piece.is_incomplete:
+                again = self._look_again(file, scan, piece)
+                if again is None:
+                    return
+                found = again
+            if isinstance(found, BadBytes):
+                self._segment, self._position = segment.base_offset, found.position
+                yield found
+            elif found.header.next_offset > self.next_offset:
+                self._segment, self._position = segment.base_offset, found.position + len(found.data)
+                self.next_offset = found.header.next_offset
+                yield found
+
+    def _look_again(self, file: File, scan: SegmentScan, torn: BadBytes) -> Piece | None:
+        """What becomes of an unfinished batch at the end; None when its writer took it back."""
+        piece: Piece | None = torn
+        for _ in range(_LOOKS if self._pause is not None else 0):
+            assert self._pause is not None
+            self._pause()
+            again = SegmentScan(file, scan.base_offset, position=torn.position, next_offset=scan.next_offset)
+            piece = next(again.pieces(), None)
+            if not (isinstance(piece, BadBytes) and piece.is_incomplete):
+                break
+        return piece

@@ -1,0 +1,269 @@
+"""Reading a segment as far as it can be read: every batch that is sound, and what lies between them.
+
+The log engine stops at the first bad byte, because only its owner may say what a bad byte means. Tools that look
+at a log, and repair it, have to go on behind it. A *sound* batch is whole, has the checksum it states, and offsets
+that follow those before it. Anything else is a stretch of bad bytes that ends where the next sound batch begins.
+
+Three questions need care. *Where does the next batch begin?* Where the bad one says that it ends, if a batch is
+there: bytes inside a record may well look like a batch, because somebody stored one. Only when the stated length
+leads nowhere is every byte tried. *Whose offset is wrong?* A checksum covers no base offset. A batch whose offset
+jumps ahead, while those after it go on where it should have been, is the bad one, not those. *How much is read?* A
+bad length may claim the rest of the file; its checksum is computed in pieces, so that memory stays bounded by the
+largest sound batch.
+
+Nothing here writes. A file may grow while it is scanned: the scan ends where the file ended when it began.
+
+Source: Kafka's `DefaultRecordBatch`, `FileLogInputStream`.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple, TypeAlias
+
+from storage.batch import (
+    CODEC_MASK,
+    CRC_FROM,
+    HEADER_BYTES,
+    LENGTH_END,
+    MAGIC,
+    MIN_BATCH_LENGTH,
+    BatchHeader,
+    is_old_message,
+    read_header,
+)
+from storage.checksum import crc32c
+from storage.compression import CODEC_NAMES
+from storage.errors import CorruptBatch, UnsupportedMagic
+from storage.files import File
+from storage.index import MAX_RELATIVE_OFFSET
+from storage.segment import StoredBatch
+
+CHUNK_BYTES: Final = 1024 * 1024
+
+_UNDEFINED_ATTRIBUTES: Final = 0xFF80
+_MAX_OLD_MESSAGE_BYTES: Final = 64 * 1024 * 1024
+_MAGIC_AT: Final = 16
+_WITNESSES: Final = 3
+_LENGTH: Final = struct.Struct(">i")
+
+
+class BadBytes(NamedTuple):
+    """A stretch of a segment that holds no sound batch."""
+
+    path: str
+    position: int
+    length: int
+    reason: str
+    is_incomplete: bool
+    """The file ends within a batch that may be sound: torn, or still being written."""
+    is_old_format: bool
+    """Messages of magic 0 or 1: whole, and in a format that is not served here."""
+
+
+Piece: TypeAlias = StoredBatch | BadBytes
+
+
+class SegmentScan:
+    """One pass over a segment. `position` and `next_offset` say where another pass may go on."""
+
+    def __init__(
+        self,
+        file: File,
+        base_offset: int,
+        *,
+        end_offset: int | None = None,
+        position: int = 0,
+        next_offset: int | None = None,
+        size: int | None = None,
+    ) -> None:
+        """In: the open file; the offset that the segment is named for; the one that the next segment is named
+        for; the place and the least offset to begin with; how much of the file to look at (default: all).
+        """
+        self.base_offset = base_offset
+        self.position = position
+        self.next_offset = base_offset if next_offset is None else next_offset
+        self.size = file.size() if size is None else size
+        self._file = file
+        highest = base_offset + MAX_RELATIVE_OFFSET + 1
+        self._limit_offset = highest if end_offset is None else min(highest, end_offset)
+        self._chunk = b""
+        self._chunk_position = 0
+
+    def pieces(self) -> Iterator[Piece]:
+        """Sound batches and bad bytes, in the order of the file, without a gap. Raises OSError."""
+        while self.position < self.size:
+            position = self.position
+            header, reason = self._look(position, self.next_offset)
+            if header is not None and self._is_ahead(header, position):
+                reason = f"offset {header.base_offset} is ahead of those that follow it"
+                header = None
+            if header is not None:
+                data = self._window(position, header.size_bytes)
+                self.position = position + header.size_bytes
+                self.next_offset = header.next_offset
+                yield StoredBatch(self._file.path, position, header, data)
+            else:
+                bad = self._bad_bytes(position, reason)
+                self.position = position + bad.length
+                yield bad
+
+    # Looking at one place
+
+    def _window(self, position: int, length: int) -> bytes:
+        """Up to `length` bytes from `position`, none beyond the scanned size."""
+        local = position - self._chunk_position
+        if not 0 <= local <= local + length <= len(self._chunk):
+            self._chunk = self._file.pread(max(length, CHUNK_BYTES), position)
+            self._chunk_position, local = position, 0
+        return self._chunk[local : local + max(0, min(length, self.size - position))]
+
+    def _look(self, position: int, least_offset: int) -> tuple[BatchHeader | None, str]:
+        """The header of a sound batch at `position`, or why there is none."""
+        header, reason = self._whole(position)
+        if header is None:
+            return None, reason
+        if header.base_offset < least_offset:
+            return None, f"batch at offset {header.base_offset} where {least_offset} or more is due"
+        if header.next_offset > self._limit_offset:
+            return (
+                None,
+                f"batch at offset {header.base_offset} in a segment that ends before {self._limit_offset}",
+            )
+        return header, ""
+
+    def _whole(self, position: int) -> tuple[BatchHeader | None, str]:
+        """The header of a batch that is all there and has its checksum, or why there is none."""
+        header, reason = self._header(position)
+        if header is None:
+            return None, reason
+        if position + header.size_bytes > self.size:
+            return None, f"a batch of {header.size_bytes} bytes ends after {self.size - position} bytes"
+        computed = self._checksum(position, header.size_bytes)
+        if computed != header.crc:
+            return None, f"checksum {computed:#010x} is not the stored {header.crc:#010x}"
+        return header, ""
+
+    def _header(self, position: int) -> tuple[BatchHeader | None, str]:
+        try:
+            return read_header(self._window(position, HEADER_BYTES)), ""
+        except CorruptBatch as error:
+            return None, error.reason
+
+    def _checksum(self, position: int, size_bytes: int) -> int:
+        """Of what a batch's checksum covers, in pieces."""
+        checksum = 0
+        at, end = position + CRC_FROM, position + size_bytes
+        while at < end:
+            part = self._window(at, min(end - at, CHUNK_BYTES))
+            if not part:
+                return -1  # the file became shorter
+            checksum = crc32c(part, checksum)
+            at += len(part)
+        return checksum
+
+    def _is_ahead(self, header: BatchHeader, position: int) -> bool:
+        """Whether most of the batches that follow say that this one's offset is too high."""
+        if header.base_offset == self.next_offset:
+            return False
+        votes = 0
+        position += header.size_bytes
+        for _ in range(_WITNESSES):
+            following, _ = self._header(position)
+            if following is None:
+                break
+            if self._look(position, self.next_offset)[0] is not None:
+                votes += 1 if following.base_offset < header.next_offset else -1
+            position += following.size_bytes
+        return votes > 0
+
+    # Finding the next batch
+
+    def _bad_bytes(self, position: int, reason: str) -> BadBytes:
+        old_end = self._end_of_old_messages(position)
+        if old_end is not None:
+            return BadBytes(self._file.path, position, old_end - position, reason, False, True)
+        end = self._next_sound(position)
+        is_incomplete = end == self.size and self._may_be_incomplete(position)
+        return BadBytes(self._file.path, position, end - position, reason, is_incomplete, False)
+
+    def _end_of_old_messages(self, position: int) -> int | None:
+        """Where a row of whole messages of magic 0 and 1 ends, None where there is none."""
+        end = position
+        while end < self.size:
+            size_bytes = self._stated_length(end) + LENGTH_END
+            if (
+                not 0 < size_bytes <= min(self.size - end, _MAX_OLD_MESSAGE_BYTES)
+                or self._window(end + _MAGIC_AT, 1) > b"\1"
+            ):
+                break
+            if not is_old_message(self._window(end, size_bytes)):
+                break
+            end += size_bytes
+        return end if end > position else None
+
+    def _stated_length(self, position: int) -> int:
+        """What is where a batch keeps its length; 0 where the file ends."""
+        length: int = _LENGTH.unpack(self._window(position + 8, 4).ljust(4, b"\0"))[0]
+        return length
+
+    def _may_be_incomplete(self, position: int) -> bool:
+        header, _ = self._header(position)
+        if header is not None:
+            return position + header.size_bytes > self.size
+        start = self._window(position, HEADER_BYTES)
+        return len(start) < HEADER_BYTES and (len(start) <= _MAGIC_AT or start[_MAGIC_AT] == MAGIC)
+
+    def _next_sound(self, position: int) -> int:
+        """Where the next sound batch begins after a bad one, or the end."""
+        stated = self._stated_end(position)
+        if stated is not None:
+            return stated
+        for candidate in self._candidates(position + 1):
+            if self._look(candidate, self.next_offset)[0] is not None:
+                return candidate
+        return self.size
+
+    def _stated_end(self, position: int) -> int | None:
+        """Where a bad batch says that it ends, if that is believable."""
+        length = self._stated_length(position)
+        end = position + LENGTH_END + length
+        if length < MIN_BATCH_LENGTH or end > self.size:
+            return None
+        if end == self.size or self._look(end, self.next_offset)[0] is not None:
+            return end
+        if self._whole(position)[0] is not None:
+            return end  # nothing is wrong with it but its offset
+        # Two bad batches in a row: both headers must fit together.
+        (bad, _), (after, _) = self._header(position), self._header(end)
+        if bad is None or after is None or end + after.size_bytes > self.size:
+            return None
+        return end if after.base_offset == bad.next_offset >= self.next_offset else None
+
+    def _candidates(self, position: int) -> Iterator[int]:
+        """Places from `position` on where a header could be, by its looks; checksums are not computed."""
+        while position + HEADER_BYTES <= self.size:
+            window = self._file.pread(min(CHUNK_BYTES, self.size - position), position)
+            found = window.find(MAGIC, _MAGIC_AT)
+            while 0 <= found <= len(window) - (HEADER_BYTES - _MAGIC_AT):
+                if self._looks_like_header(window, found - _MAGIC_AT, position):
+                    yield position + found - _MAGIC_AT
+                found = window.find(MAGIC, found + 1)
+            if len(window) < HEADER_BYTES:
+                return
+            position += len(window) - HEADER_BYTES + 1
+
+    def _looks_like_header(self, window: bytes, local: int, position: int) -> bool:
+        try:
+            header = read_header(window, local)
+        except UnsupportedMagic:
+            return False
+        except CorruptBatch:
+            return False
+        return (
+            position + local + header.size_bytes <= self.size
+            and self.next_offset <= header.base_offset
+            and header.next_offset <= self._limit_offset
+            and header.records_count <= header.last_offset_delta + 1
+            and not header.attributes & _UNDEFINED_ATTRIBUTES
+            and header.attributes & CODEC_MASK in CODEC_NAMES
+        )
