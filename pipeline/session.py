@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -29,9 +30,11 @@ _RUNTIME: Final = {
 }
 _STATIC: Final = {
     "spark.ui.enabled": "false",
+    "spark.log.level": "ERROR",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.streaming.ui.enabled": "false",
 }
+_LOGGING: Final = Path(__file__).with_name("log4j2.properties").as_uri()
 
 
 def check_java() -> None:
@@ -74,9 +77,11 @@ def start(master: str | None = None, settings: dict[str, str] | None = None) -> 
             builder = builder.config("spark.driver.host", "127.0.0.1").config(
                 "spark.driver.bindAddress", "127.0.0.1"
             )
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not submitted:
         for key, value in _STATIC.items():
             builder = builder.config(key, value)
+        builder = builder.config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOGGING}")
     for key, value in {**_RUNTIME, **(settings or {})}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()

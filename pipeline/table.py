@@ -1,9 +1,27 @@
 """The declared shape of a table."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+
+_ARROW_TYPES: Final = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+}
+
+
+def arrow_type(kind: str) -> pa.DataType:
+    """Arrow's type for a Spark SQL type, one of a table's columns."""
+    if kind.startswith("array<"):
+        return pa.list_(pa.field("element", arrow_type(kind.removeprefix("array<").removesuffix(">"))))
+    return _ARROW_TYPES[kind]
 
 
 class Table(NamedTuple):

@@ -16,16 +16,20 @@ list belong to a batch that is not all there yet. `silver` leaves them out.
 Readers of Parquet ignore names that begin with an underscore.
 """
 
+import io
 import json
 from typing import Any, Final
 from uuid import uuid4
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from pipeline.directory import directory_at
 from pipeline.errors import BadInput
 from pipeline.silver import INGEST_BATCHES, SILVER
+from pipeline.table import Table, arrow_type
 
 VERSION: Final = 1
 FORMAT: Final = "groupd warehouse"
@@ -34,6 +38,8 @@ CHECKPOINT: Final = "_checkpoint"
 STAGING: Final = "_staging"
 EMPTY_BATCH: Final = 0
 """The batch of every silver table that only says what its columns are."""
+
+EMPTY_FILE: Final = "columns.parquet"
 
 _SUFFIX: Final = ".parquet"
 
@@ -132,7 +138,7 @@ class Warehouse:
 
     # Adding silver
 
-    def prepare(self, spark: SparkSession) -> None:
+    def prepare(self) -> None:
         """Before an ingest: clears what an interrupted one left, and gives each table its schema.
 
         Raises BadInput when there are batches but no checkpoint, as they would all come again.
@@ -141,8 +147,13 @@ class Warehouse:
         if self.complete_batches() and not self._directory.names(CHECKPOINT):
             raise BadInput(f"{self.path(CHECKPOINT)}: is gone, so nobody knows what is ingested: ingest anew")
         for name, table in SILVER.items():
-            if not self._directory.exists(self._batch(name, EMPTY_BATCH)):
-                self.add_batch(name, EMPTY_BATCH, table.empty(spark))
+            target = self._batch(name, EMPTY_BATCH)
+            if not self._directory.exists(target):
+                staging = f"{STAGING}/{name}-{EMPTY_BATCH}"
+                self._directory.create(staging)
+                self._directory.write(f"{staging}/{EMPTY_FILE}", _no_rows(table))
+                self._directory.create(name)
+                self._directory.rename(staging, target)
 
     def complete_batches(self) -> list[int]:
         """The numbers of the batches that are all there, in order."""
@@ -151,14 +162,14 @@ class Warehouse:
             batch for batch in sorted(int(name) for name in names if name.isdigit()) if batch != EMPTY_BATCH
         ]
 
-    def add_batch(self, name: str, ingest_batch: int, frame: DataFrame) -> None:
-        """Adds the rows of one batch to a silver table, unless they are there from an interrupted run.
+    def add_batch(self, name: str, ingest_batch: int, frame: DataFrame) -> bool:
+        """Adds the rows of one batch to a silver table, unless they are there from an interrupted run (False).
 
         In: a frame of the table's columns; `ingest_batch` of its rows is that of the call.
         """
         target = self._batch(name, ingest_batch)
         if self._directory.exists(target):
-            return
+            return False
         staging = f"{STAGING}/{name}-{ingest_batch}-{uuid4().hex}"
         frame.drop("ingest_batch").write.parquet(self.path(staging))
         for file in self._directory.names(staging):
@@ -166,9 +177,22 @@ class Warehouse:
                 self._directory.delete(f"{staging}/{file}")
         self._directory.create(name)
         self._directory.rename(staging, target)
+        return True
+
+    def rows_in_batch(self, spark: SparkSession, name: str, ingest_batch: int) -> int:
+        """How many rows a silver table has of a batch that it has."""
+        return spark.read.parquet(self.path(self._batch(name, ingest_batch))).count()
 
     def _batch(self, name: str, ingest_batch: int) -> str:
         return f"{name}/ingest_batch={ingest_batch}"
+
+
+def _no_rows(table: Table) -> bytes:
+    """A Parquet file that only says what the columns are."""
+    columns = [pa.field(name, arrow_type(kind)) for name, kind in table.columns if name != "ingest_batch"]
+    file = io.BytesIO()
+    pq.write_table(pa.schema(columns).empty_table(), file)
+    return file.getvalue()
 
 
 def _is_data(file: str) -> bool:

@@ -117,7 +117,7 @@ def fill(spark: SparkSession, warehouse: Warehouse, made: HandMade, ingest_batch
     """Puts a history into a warehouse as one batch of an ingest."""
     if ingest_batch == 1:
         warehouse.create()
-        warehouse.prepare(spark)
+        warehouse.prepare()
     for name, table in SILVER.items():
         frame = made.table(name) if name in made.names else table.empty(spark)
         warehouse.add_batch(name, ingest_batch, frame)

@@ -53,7 +53,7 @@ def test_every_table_is_built_as_declared(spark: SparkSession, warehouse: Wareho
 
 def test_an_empty_warehouse_builds_empty_tables(spark: SparkSession, warehouse: Warehouse) -> None:
     warehouse.create()
-    warehouse.prepare(spark)
+    warehouse.prepare()
     build(spark, warehouse)
     for name in GOLD:
         assert warehouse.gold(spark, name).count() == (name == "build_info")

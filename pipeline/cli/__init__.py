@@ -1,0 +1,38 @@
+"""`groupd-pipeline`: the command line.
+
+Exit codes: 0 done, 2 bad input (one line says what), 130 interrupted, which is always safe.
+"""
+
+import sys
+from typing import Final
+
+import click
+
+from pipeline.cli.ingest import ingest
+from pipeline.errors import BadInput
+
+BAD_INPUT: Final = 2
+INTERRUPTED: Final = 130
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+def cli() -> None:
+    """Turns the offsets log of groupd or of a Kafka broker into tables and a report."""
+
+
+cli.add_command(ingest)
+
+
+def main() -> None:
+    """Entry point of the command."""
+    try:
+        cli.main(standalone_mode=False)
+    except BadInput as error:
+        print(f"groupd-pipeline: {error}", file=sys.stderr)
+        sys.exit(BAD_INPUT)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        print("groupd-pipeline: interrupted; what was begun will be done by the next run", file=sys.stderr)
+        sys.exit(INTERRUPTED)

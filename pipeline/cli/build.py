@@ -1,0 +1,69 @@
+"""`groupd-pipeline build`."""
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+if TYPE_CHECKING:
+    from pipeline.build import Built, Settings
+
+_RETENTION_MINUTES: Final = 10080
+
+
+def lag_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Where log ends come from, and how long offsets are kept."""
+    options = (
+        click.option("--bootstrap", metavar="HOST:PORT", help="ask this cluster where the topics end"),
+        click.option(
+            "--log-end-offsets", metavar="FILE", help="CSV, JSON or the output of kafka-get-offsets.sh"
+        ),
+        click.option(
+            "--offsets-retention-minutes",
+            default=_RETENTION_MINUTES,
+            show_default=True,
+            type=click.IntRange(min=1, max=2**31 - 1),
+            help="offsets.retention.minutes of the cluster",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def settings_of(
+    log_dir: str | None, bootstrap: str | None, log_end_offsets: str | None, offsets_retention_minutes: int
+) -> "Settings":
+    """How to build, from the options. Raises BadInput, UsageError."""
+    from pipeline.build import Settings
+    from pipeline.log_ends.measure import measurer
+
+    if bootstrap is not None and log_end_offsets is not None:
+        raise click.UsageError("--bootstrap and --log-end-offsets exclude each other")
+    measure = measurer(log_dir, bootstrap, log_end_offsets)
+    return Settings(measure=measure, retention_minutes=offsets_retention_minutes, on_table=show_table)
+
+
+def show_table(built: "Built") -> None:
+    """One line about a table that is done."""
+    print(f"{built.name}: {built.rows:,} rows in {built.seconds:.1f} s", file=sys.stderr)
+
+
+@click.command()
+@click.option("--warehouse", required=True, metavar="DIR", help="where the tables are")
+@click.option("--log-dir", metavar="DIR", help="a broker's directory, whose topic logs say where they end")
+@lag_options
+@click.option("--master", metavar="URL", help="of Spark; default: local[*], or what spark-submit says")
+def build(warehouse: str, log_dir: str | None, master: str | None, **options: Any) -> None:
+    """Derive the gold tables anew from what was ingested."""
+    from pipeline.build import build as run
+    from pipeline.session import start
+    from pipeline.warehouse import Warehouse
+
+    settings = settings_of(log_dir, **options)
+    spark = start(master)
+    try:
+        run(spark, Warehouse(warehouse), settings)
+    finally:
+        spark.stop()

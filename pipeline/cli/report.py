@@ -1,0 +1,79 @@
+"""`groupd-pipeline report`."""
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+if TYPE_CHECKING:
+    from pipeline.report.gather import Selection
+
+_OUT: Final = "groupd-report.html"
+_GROUPS: Final = 12
+
+
+class Time(click.ParamType):
+    """ISO 8601; UTC unless it says otherwise."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """An aware datetime."""
+        try:
+            time = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a time such as 2026-03-01T12:00:00", param, ctx)
+        return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What the report shows, and where it goes."""
+    options = (
+        click.option("--out", default=_OUT, show_default=True, metavar="FILE", help="the HTML file"),
+        click.option("--since", type=Time(), metavar="TIME", help="leave out what was before; UTC"),
+        click.option("--until", type=Time(), metavar="TIME", help="leave out what was then or later; UTC"),
+        click.option("--group", multiple=True, metavar="NAME", help="only this group; may be given again"),
+        click.option(
+            "--top",
+            default=_GROUPS,
+            show_default=True,
+            type=click.IntRange(min=1, max=200),
+            help="groups shown in detail; the others are summed up",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def selection_of(
+    since: datetime | None, until: datetime | None, group: tuple[str, ...], top: int
+) -> "Selection":
+    """What to show, from the options. Raises UsageError."""
+    from pipeline.report.gather import Selection
+
+    if since is not None and until is not None and since >= until:
+        raise click.UsageError("--since is not before --until")
+    return Selection(since=since, until=until, groups=group or None, n_groups=top)
+
+
+@click.command()
+@click.option("--warehouse", required=True, metavar="DIR", help="where the tables are")
+@report_options
+@click.option("--master", metavar="URL", help="of Spark; default: local[*], or what spark-submit says")
+def report(warehouse: str, out: str, master: str | None, **options: Any) -> None:
+    """Write what the tables say into one HTML file."""
+    from pipeline.report.page import check_out, write_report
+    from pipeline.session import start
+    from pipeline.warehouse import Warehouse
+
+    selection = selection_of(**options)
+    check_out(out)
+    spark = start(master)
+    try:
+        write_report(spark, Warehouse(warehouse), out, selection)
+    finally:
+        spark.stop()
+    print(os.path.abspath(out))
