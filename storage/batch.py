@@ -21,7 +21,13 @@ from zlib import crc32
 from storage.checksum import crc32c
 from storage.compression import DEFAULT_LIMIT_BYTES, NONE, compress, decompress
 from storage.errors import CorruptBatch, UnsupportedMagic
-from storage.record import Record, decode_record_section, encode_records, encode_records_at
+from storage.record import (
+    Record,
+    decode_keys_and_values,
+    decode_record_section,
+    encode_records,
+    encode_records_at,
+)
 
 HEADER_BYTES: Final = 61
 LENGTH_END: Final = 12  # bytes that batch_length does not count
@@ -280,21 +286,25 @@ def decode_records(
     """
     if header is None:
         header = read_header(batch)
+    section = _records_section(batch, header, limit_bytes)
+    append_time_ms = header.max_timestamp_ms if header.attributes & LOG_APPEND_TIME else None
+    return decode_record_section(
+        section, header.records_count, header.base_offset, header.base_timestamp_ms, append_time_ms
+    )
+
+
+def decode_pairs(batch: bytes, header: BatchHeader) -> list[tuple[bytes | None, bytes | None]]:
+    """Keys and values of the records of one whole batch. Raises CorruptBatch, as `decode_records`."""
+    return decode_keys_and_values(_records_section(batch, header, DEFAULT_LIMIT_BYTES), header.records_count)
+
+
+def _records_section(batch: bytes | memoryview, header: BatchHeader, limit_bytes: int) -> bytes:
     end = header.batch_length + LENGTH_END
     if len(batch) < end:
         raise CorruptBatch(f"a batch of {end} bytes ends after {len(batch)} bytes")
     section = bytes(batch[HEADER_BYTES:end])
-    attributes = header.attributes
-    append_time_ms = None
-    if attributes:
-        codec = attributes & CODEC_MASK
-        if codec != NONE and section:
-            section = decompress(codec, section, limit_bytes)
-        if attributes & LOG_APPEND_TIME:
-            append_time_ms = header.max_timestamp_ms
-    return decode_record_section(
-        section, header.records_count, header.base_offset, header.base_timestamp_ms, append_time_ms
-    )
+    codec = header.attributes & CODEC_MASK
+    return decompress(codec, section, limit_bytes) if codec != NONE and section else section
 
 
 def assign_offsets(

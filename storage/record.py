@@ -17,6 +17,8 @@ unchanged.
 """
 
 _NULL: Final = encode_varint(-1)
+_TWO_BYTES_LIMIT: Final = 1 << 14
+"""What two bytes of a varint hold, sign included; a third byte follows from here on."""
 _LENGTHS_BYTES: Final = 16
 """More than a record of small numbers takes for all of them."""
 
@@ -130,6 +132,51 @@ def decode_record_section(
     if append_time_ms is not None:
         return [record._replace(timestamp_ms=append_time_ms) for record in records]
     return records
+
+
+def decode_keys_and_values(data: bytes, count: int) -> list[tuple[bytes | None, bytes | None]]:
+    """What `decode_record_section` finds, less all but keys and values: half the time where nothing else is asked.
+
+    Raises CorruptBatch for the same bytes.
+    """
+    if count * 7 > len(data):
+        raise CorruptBatch(f"{count} records cannot fit in {len(data)} bytes")
+    found: list[tuple[bytes | None, bytes | None]] = []
+    limit = _TWO_BYTES_LIMIT
+    position = 0
+    try:
+        for _ in range(count):
+            start = position
+            length, position = data[position], position + 1
+            if length >= 0x80:
+                length, position = length & 0x7F | data[position] << 7, position + 1
+            end = position + (length >> 1)
+            # One byte each for attributes and the deltas of time and offset, nearly always.
+            if length < limit and not length & 1 and data[position + 1] < 0x80 > data[position + 2]:
+                position += 3
+                length, position = data[position], position + 1
+                if length >= 0x80:
+                    length, position = length & 0x7F | data[position] << 7, position + 1
+                if length < limit and not length & 1:
+                    key_end = position + (length >> 1)
+                    key = data[position:key_end]
+                    length, position = data[key_end], key_end + 1
+                    if length >= 0x80:
+                        length, position = length & 0x7F | data[position] << 7, position + 1
+                    if length < limit and not length & 1:
+                        value_end = position + (length >> 1)
+                        if value_end + 1 == end and data[value_end] == 0:
+                            found.append((key, data[position:value_end]))
+                            position = end
+                            continue
+            # Tombstones, headers, large numbers, and whatever contradicts itself.
+            record, position = _decode_record(data, start, 0, 0)
+            found.append((record.key, record.value))
+    except IndexError:
+        raise CorruptBatch("the bytes end inside a record", position) from None
+    if position != len(data):
+        raise CorruptBatch(f"{len(data) - position} bytes follow the last of {count} records", position)
+    return found
 
 
 def _decode_record(data: bytes, start: int, base_offset: int, base_timestamp_ms: int) -> tuple[Record, int]:

@@ -7,18 +7,18 @@ Source: Kafka's `CoordinatorLoaderImpl`.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Final
 
 from coordinator.group.outcome import Record as Fact
 from coordinator.group.shard import Shard
 from coordinator.server.group_state import CONTENTS
-from coordinator.server.newest_values import MissingKey, NewestValues
+from coordinator.server.newest_values import MissingKey, NewestValues, Pair
 from coordinator.server.open_transactions import OpenTransactions
 from protocol.malformed import Malformed
 from protocol.records import UnknownKey, decode_key, decode_value
-from storage.batch import CONTROL, TRANSACTIONAL
+from storage.batch import CONTROL, TRANSACTIONAL, decode_pairs
 from storage.errors import CorruptBatch, DamagedFile, LogDamaged
 from storage.files import Files
 from storage.log import PartitionLog
@@ -83,7 +83,7 @@ class Load:
         if state is not None:
             try:
                 for records in state.batches():
-                    self._newest.put(records)
+                    self._newest.put(_pairs(records))
                     self.records += len(records)
                     yield self.records
                 self.state_end_offset = state.end_offset
@@ -97,20 +97,24 @@ class Load:
     def _read_log(self) -> Iterator[int]:
         newest, transactions = self._newest, self._transactions
         for batch in self._log.batches(self.state_end_offset or None):
+            header = batch.header
             try:
-                decoded = batch.records()
+                if transactions or header.attributes & _SPECIAL:
+                    newest.put(_pairs(_in_transactions(batch, batch.records(), transactions)))
+                else:
+                    newest.put(decode_pairs(batch.data, header))
             except CorruptBatch as error:
                 raise LogDamaged(batch.path, error.reason, batch.position) from error
-            try:
-                if transactions or batch.header.attributes & _SPECIAL:
-                    decoded = _in_transactions(batch, decoded, transactions)
-                newest.put(decoded)
             except (Malformed, MissingKey) as error:
                 raise LoadFailed(f"{batch.path}: byte {batch.position}: {error}") from error
-            self.records += batch.header.records_count
+            self.records += header.records_count
             if self.records >= self._next_step:
                 self._next_step = self.records + RECORDS_IN_A_STEP
                 yield self.records
+
+
+def _pairs(records: Iterable[Record]) -> Iterator[Pair]:
+    return ((record.key, record.value) for record in records)
 
 
 def _in_transactions(

@@ -15,14 +15,17 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from protocol.records import UnknownKey, decode_key
-from storage.record import Record
 
 _OLD_OFFSET_KEY: Final = b"\0\0"
 _OFFSET_KEY: Final = b"\0\1"
 
 
+Pair = tuple[bytes | None, bytes | None]
+"""Key and value of a record; a value of None is a tombstone."""
+
+
 class MissingKey(Exception):
-    """A record without a key, which cannot be of a group. The text says where."""
+    """A record without a key, which cannot be of a group."""
 
 
 class NewestValues:
@@ -38,24 +41,22 @@ class NewestValues:
     def __len__(self) -> int:
         return len(self._values)
 
-    def put(self, records: Iterable[Record]) -> None:
+    def put(self, pairs: Iterable[Pair]) -> None:
         """Takes records in the order of the log. Raises MissingKey; Malformed for a key of a known type."""
         values = self._values
-        for record in records:
-            key, value = record[2], record[3]
+        for key, value in pairs:
             if key in values:
                 if value is None:
                     del values[key]
                 else:
                     values[key] = value
             else:
-                self._put_other(record)
+                self._put_other(key, value)
 
-    def _put_other(self, record: Record) -> None:
+    def _put_other(self, key: bytes | None, value: bytes | None) -> None:
         """A record whose key has no value here, or is written in another way."""
-        key, value = record.key, record.value
         if key is None:
-            raise MissingKey(f"the record at offset {record.offset} has no key")
+            raise MissingKey("a record has no key")
         if key.startswith(_OLD_OFFSET_KEY):
             key = _OFFSET_KEY + key[2:]
         decoded = decode_key(key)

@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.errors import CorruptBatch
-from storage.record import Record, decode_record_section, encode_records, encode_records_at
+from storage.record import (
+    Record,
+    decode_keys_and_values,
+    decode_record_section,
+    encode_records,
+    encode_records_at,
+)
 from tests.storage.batches import RECORDS, TIMESTAMPS, at_offsets, record
 
 
@@ -71,3 +77,40 @@ def test_any_changed_byte_gives_records_or_a_refusal(records: list[Record], data
     section[position] ^= data.draw(st.integers(1, 255))
     with suppress(CorruptBatch):
         assert len(decode_record_section(bytes(section), len(records), 0, 0)) == len(records)
+
+
+def pairs_or_refusal(section: bytes, count: int) -> object:
+    try:
+        return decode_keys_and_values(section, count)
+    except CorruptBatch:
+        return CorruptBatch
+
+
+def records_or_refusal(section: bytes, count: int) -> object:
+    try:
+        return [(found.key, found.value) for found in decode_record_section(section, count, 0, 0)]
+    except CorruptBatch:
+        return CorruptBatch
+
+
+LARGE = st.builds(
+    lambda record, key, value: record._replace(key=bytes(key), value=bytes(value)),
+    st.sampled_from([record(1), record(2, 2**40)]),
+    st.sampled_from([0, 1, 63, 64, 8000, 8191, 8192, 9000]),
+    st.sampled_from([0, 1, 63, 64, 8000, 8191, 8192, 9000]),
+)
+
+
+@given(RECORDS | st.lists(LARGE, min_size=1, max_size=3), st.data())
+def test_keys_and_values_alone_are_those_of_the_records(records: list[Record], data: st.DataObject) -> None:
+    section = encode_records(records, data.draw(st.sampled_from([0, 1000, records[0].timestamp_ms])))
+    assert decode_keys_and_values(section, len(records)) == [(one.key, one.value) for one in records]
+    position = data.draw(st.integers(0, len(section) - 1))
+    changed = section[:position] + data.draw(st.binary(max_size=2)) + section[position + 1 :]
+    for damaged in (changed, section[:position]):
+        assert pairs_or_refusal(damaged, len(records)) == records_or_refusal(damaged, len(records))
+
+
+@given(st.binary(max_size=200), st.integers(0, 10))
+def test_keys_and_values_of_any_bytes(section: bytes, count: int) -> None:
+    assert pairs_or_refusal(section, count) == records_or_refusal(section, count)
