@@ -71,8 +71,6 @@ def _single_segment(location: str, path: str) -> LogPartition:
 
 def _in_directory(files: LogFiles, location: str, root: str) -> list[LogPartition]:
     entries = files.entries(root)
-    if not entries:
-        raise BadInput(f"{location}: is empty")
     has_segments = any(_SEGMENT.fullmatch(entry.name) for entry in entries if not entry.is_directory)
     name = root.rstrip("/").rpartition("/")[2]
     number = _partition_number(name)
@@ -80,6 +78,8 @@ def _in_directory(files: LogFiles, location: str, root: str) -> list[LogPartitio
         if not has_segments:
             raise BadInput(f"{location}: holds no segment, no file like 00000000000000000000.log")
         return [LogPartition(number, root)]
+    if not entries:
+        raise BadInput(f"{location}: is empty")
     numbers = [(_partition_number(entry.name), entry.name) for entry in entries if entry.is_directory]
     found = sorted((number, name) for number, name in numbers if number is not None)
     if found:
