@@ -35,9 +35,9 @@ from protocol.records import (
     decode_key,
     decode_value,
 )
-from storage.batch import BatchHeader
+from storage.batch import NO_TIMESTAMP, BatchHeader
 from storage.checkpoint import TopicPartition
-from storage.record import Record
+from storage.record import UNASSIGNED_OFFSET, Record
 from storage.segment import StoredBatch
 from storage.uuid_text import uuid_to_text
 
@@ -161,6 +161,12 @@ def _offsets(record: Record) -> Meaning:
         return name, fields, _value(decoded, record.value), None
     except Malformed as error:
         return name, fields, _versioned(record.value), str(error)
+
+
+def name_and_group(key: bytes | None) -> tuple[str, str | None]:
+    """The type of a record of `__consumer_offsets`, and its group where the key tells, from the key alone."""
+    name, fields, _, _ = _offsets(Record(UNASSIGNED_OFFSET, NO_TIMESTAMP, key, None))
+    return name, None if fields is None else fields.get("group")
 
 
 def _other_key(key_type: int, key: bytes) -> Fields:
