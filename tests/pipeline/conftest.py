@@ -1,13 +1,12 @@
-"""The Spark session of these tests."""
+"""The Spark session of these tests: one for all of them, made when the first one asks."""
 
-import os
-import shutil
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+from tests.interop.requirement import lacking
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -15,25 +14,23 @@ if TYPE_CHECKING:
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
+QUICK = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator["SparkSession"]:
     pytest.importorskip("pyspark")
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java")
-    from pyspark.sql import SparkSession
+    from pipeline.errors import BadInput
+    from pipeline.session import start
 
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.adaptive.enabled", "false")
-        .config("spark.sql.codegen.wholeStage", "false")
-        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.host", "127.0.0.1")
-        .getOrCreate()
-    )
+    try:
+        session = start("local[2]", QUICK)
+    except BadInput as error:
+        lacking(str(error))
     yield session
     session.stop()
