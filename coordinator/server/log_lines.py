@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from coordinator.group.events import Event, OffsetsCommitted
+from coordinator.group.events import Event, OffsetsCommitted, OffsetsExpired
 from coordinator.server.offsets_partition import OffsetsPartition
 from coordinator.server.peer import MAX_PRINTED, printable
 from coordinator.topics.answer import (
@@ -168,7 +168,7 @@ LINES: Final[Mapping[str, tuple[int, Template] | None]] = {
         ),
     ),
     "OffsetsDeleted": (INFO, "Removed {partitions} offsets of group {group_id} ({reason})."),
-    "OffsetsExpired": (INFO, "Removed {partitions} expired offsets of group {group_id}."),
+    "OffsetsExpired": (INFO, "Expired {partitions} offsets of group {group_id}."),
     "GroupDeleted": (
         INFO,
         "The following groups were deleted: {group_id} ({reason}). A total of {offsets} offsets were removed.",
@@ -218,6 +218,16 @@ def log_event(partition: OffsetsPartition, event: Event) -> None:
     if line is not None:
         level, text = line
         _GROUPS.log(level, "[%s] %s", partition.name, text)
+
+
+def log_expiry(partition: OffsetsPartition, events: Iterable[Event], duration_ns: int) -> None:
+    """Writes the line of one look for expired offsets, where it found any."""
+    removed = sum(event.partitions for event in events if isinstance(event, OffsetsExpired))
+    if removed:
+        milliseconds = duration_ns // 1_000_000
+        _GROUPS.info(
+            "[%s] Removed %d expired offsets in %d milliseconds.", partition.name, removed, milliseconds
+        )
 
 
 def log_changes(changes: Iterable[TopicChange]) -> None:

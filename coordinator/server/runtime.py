@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from coordinator.group.config import GroupConfig
 from coordinator.group.events import Event
-from coordinator.group.outcome import Context, Now, Outcome, TimerKey
+from coordinator.group.outcome import Context, Now, Outcome, TimerKey, TimerKind
 from coordinator.group.requests import TopicsDeleted
 from coordinator.group.shard import Shard
 from coordinator.server import clock
@@ -26,6 +26,7 @@ from coordinator.server.error_responses import error_response
 from coordinator.server.flusher import Flusher
 from coordinator.server.load_queue import LoadQueue, Opening
 from coordinator.server.loader import Load, LoadFailed
+from coordinator.server.log_lines import log_expiry
 from coordinator.server.offsets_partition import OffsetsPartition, PartitionState
 from coordinator.server.partitioner import partition_for
 from coordinator.server.state_keeper import StateKeeper
@@ -199,8 +200,12 @@ class GroupRuntime:
         if shard is None:
             return
         now = clock.now()
+        started_ns = clock.monotonic_ns()
         try:
-            self._follow(partition, shard.fire(key, now), now)
+            outcome = shard.fire(key, now)
+            self._follow(partition, outcome, now)
+            if key.kind is TimerKind.EXPIRE_OFFSETS:
+                log_expiry(partition, outcome.events, clock.monotonic_ns() - started_ns)
         except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's groups
             self.contradicted(partition, problem)
 
