@@ -5,7 +5,7 @@ predecessor when it is done. The commit history, which most tables need, is comp
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from typing import Final, NamedTuple
@@ -34,6 +34,7 @@ from pipeline.gold.rebalance_stats import REBALANCE_STATS, rebalance_stats
 from pipeline.gold.velocity import VELOCITY, velocity
 from pipeline.log_ends import LogEnd, Period, TopicPartition
 from pipeline.log_ends.cluster import SOURCE as LIVE
+from pipeline.log_ends.measure import Measure, measure_nothing
 from pipeline.table import Table
 from pipeline.warehouse import Warehouse
 
@@ -64,15 +65,6 @@ class Silver(NamedTuple):
     group_generations: DataFrame
     members: DataFrame
     assignments: DataFrame
-
-
-Measure = Callable[[Collection[TopicPartition], Period], Iterable[LogEnd]]
-"""Finds log ends: of these partitions, over this period. May raise BadInput, before any table is replaced."""
-
-
-def measure_nothing(_partitions: Collection[TopicPartition], _period: Period) -> list[LogEnd]:
-    """No log ends are known: lag is not either."""
-    return []
 
 
 class Built(NamedTuple):

@@ -78,6 +78,8 @@ def start(master: str | None = None, settings: dict[str, str] | None = None) -> 
                 "spark.driver.bindAddress", "127.0.0.1"
             )
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            # Spark's default of 200 is for clusters: on one machine most of them would be empty tasks.
+            builder = builder.config("spark.sql.shuffle.partitions", str(max(4, 2 * (os.cpu_count() or 1))))
     if not submitted:
         for key, value in _STATIC.items():
             builder = builder.config(key, value)

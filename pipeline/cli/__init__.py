@@ -8,7 +8,10 @@ from typing import Final
 
 import click
 
+from pipeline.cli.build import build
 from pipeline.cli.ingest import ingest
+from pipeline.cli.report import report
+from pipeline.cli.run import run
 from pipeline.errors import BadInput
 
 BAD_INPUT: Final = 2
@@ -20,7 +23,8 @@ def cli() -> None:
     """Turns the offsets log of groupd or of a Kafka broker into tables and a report."""
 
 
-cli.add_command(ingest)
+for command in (ingest, build, report, run):
+    cli.add_command(command)
 
 
 def main() -> None:

@@ -14,26 +14,25 @@ _OUT: Final = "groupd-report.html"
 _GROUPS: Final = 12
 
 
-class Time(click.ParamType):
+def as_time(_context: click.Context, _parameter: click.Parameter, value: str | None) -> datetime | None:
     """ISO 8601; UTC unless it says otherwise."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """An aware datetime."""
-        try:
-            time = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is not a time such as 2026-03-01T12:00:00", param, ctx)
-        return time if time.tzinfo else time.replace(tzinfo=UTC)
+    if value is None:
+        return None
+    try:
+        time = datetime.fromisoformat(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is not a time such as 2026-03-01T12:00:00") from error
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """What the report shows, and where it goes."""
     options = (
         click.option("--out", default=_OUT, show_default=True, metavar="FILE", help="the HTML file"),
-        click.option("--since", type=Time(), metavar="TIME", help="leave out what was before; UTC"),
-        click.option("--until", type=Time(), metavar="TIME", help="leave out what was then or later; UTC"),
+        click.option("--since", callback=as_time, metavar="TIME", help="leave out what was before; UTC"),
+        click.option(
+            "--until", callback=as_time, metavar="TIME", help="leave out what was then or later; UTC"
+        ),
         click.option("--group", multiple=True, metavar="NAME", help="only this group; may be given again"),
         click.option(
             "--top",

@@ -3,7 +3,8 @@
 The log does not say when a rebalance began. What it does say is measured here: `sync_ms`, from the end of the
 joining (the state's timestamp) to the leader's assignment (the record's), and `consumption_pause_ms`, from the
 last commit before the record to the first one after it. The pause contains the interval at which the clients
-commit anyway, and the whole time without members where the group was empty before (`was_empty`). Generations
+commit anyway, and the whole time without members where the group was empty between the two commits
+(`pause_spans_empty`). Generations
 between which nobody committed share one pause, known by its `last_commit_before_log_offset`.
 """
 
@@ -37,6 +38,7 @@ REBALANCE_STATS: Final = Table.declare(
     was_empty boolean
     sync_ms bigint
     consumption_pause_ms bigint
+    pause_spans_empty boolean
     last_commit_before_ts timestamp
     first_commit_after_ts timestamp
     log_offset bigint
@@ -70,7 +72,8 @@ def _runs(records: DataFrame, members: DataFrame) -> DataFrame:
 
 
 def _commits_around(records: DataFrame, history: DataFrame) -> DataFrame:
-    """For each group record, the last commit of the group before it and the first after it."""
+    """For each group record, the last commit of the group before it and the first after it, and the nearest records
+    on both sides (itself included) that say that the group was empty."""
     per_record = (
         history.where(~sf.col("tombstone"))
         .groupBy(*GROUP, sf.coalesce("group_log_offset", sf.lit(-1)).alias("log_offset"))
@@ -87,7 +90,10 @@ def _commits_around(records: DataFrame, history: DataFrame) -> DataFrame:
             sf.struct(sf.col("last_at").alias("at"), sf.col("last_ts").alias("ts")).alias("last"),
         )
     )
-    epochs = records.select(*GROUP, "log_offset").join(per_record, [*GROUP, "log_offset"], "full_outer")
+    empty_at = sf.when(sf.col("kind") != ASSIGNED, sf.col("log_offset")).alias("empty_at")
+    epochs = records.select(*GROUP, "log_offset", empty_at).join(
+        per_record, [*GROUP, "log_offset"], "full_outer"
+    )
     forward = Window.partitionBy(*GROUP).orderBy("log_offset").rowsBetween(Window.unboundedPreceding, -1)
     # Backwards from the end: a frame that reaches forward without bound would be quadratic.
     backward = (
@@ -98,6 +104,8 @@ def _commits_around(records: DataFrame, history: DataFrame) -> DataFrame:
         "log_offset",
         sf.last("last", ignorenulls=True).over(forward).alias("before"),
         sf.last("first", ignorenulls=True).over(backward).alias("after"),
+        sf.max("empty_at").over(forward).alias("empty_before"),
+        sf.min("empty_at").over(backward).alias("empty_after"),
     )
 
 
@@ -128,6 +136,9 @@ def rebalance_stats(group_generations: DataFrame, members: DataFrame, history: D
         sf.col("generation") <= 1, sf.array().cast("array<string>")
     )
     unseen = sf.col("generation") - sf.col("previous_generation") - 1
+    spans_empty = (sf.col("empty_before") > sf.col("before.at")) | (
+        sf.col("empty_after") < sf.col("after.at")
+    )
     pause_ms = sf.unix_millis("after.ts") - sf.unix_millis("before.ts")
     stats = (
         linked.withColumn("joined_members", sf.array_except("members", before))
@@ -140,6 +151,11 @@ def rebalance_stats(group_generations: DataFrame, members: DataFrame, history: D
         .withColumn("sync_ms", sf.unix_millis("record_ts") - sf.unix_millis("state_ts"))
         .withColumn("sync_ms", sf.when(is_rebalance, sf.col("sync_ms")))
         .withColumn("consumption_pause_ms", sf.when(is_rebalance, pause_ms))
+        .withColumn("pause_spans_empty", sf.coalesce(spans_empty, sf.lit(False)))
+        .withColumn(
+            "pause_spans_empty",
+            sf.when(sf.col("consumption_pause_ms").isNotNull(), sf.col("pause_spans_empty")),
+        )
         .withColumn("last_commit_before_ts", sf.col("before.ts"))
         .withColumn("first_commit_after_ts", sf.col("after.ts"))
         .withColumn("last_commit_before_log_offset", sf.col("before.at"))

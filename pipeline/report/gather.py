@@ -152,7 +152,9 @@ def _summaries(
     joined = rebalances.groupBy("group").agg(
         sf.count_if(sf.col("kind") == "rebalance").alias("n_rebalances"),
         sf.count_if(sf.col("kind") == "emptied").alias("n_emptied"),
-        sf.max(sf.when(~sf.col("was_empty"), sf.col("consumption_pause_ms"))).alias("longest_pause_ms"),
+        sf.max(sf.when(~sf.col("pause_spans_empty"), sf.col("consumption_pause_ms"))).alias(
+            "longest_pause_ms"
+        ),
     )
     state = (
         tables["rebalance_stats"]

@@ -44,11 +44,13 @@ def count(n: int, noun: str, plural: str | None = None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """The two largest units: 3 min 20 s, 2 d 4 h, 0.25 s."""
+    """The two largest units: 3 min 20 s, 2 d 4 h; 250 ms."""
     if seconds is None:
         return UNKNOWN
     if seconds < 0:
         return f"-{duration(-seconds)}"
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
     if seconds < 10:
         return f"{seconds:.2f}".rstrip("0").rstrip(".") + " s"
     left = round(seconds)
@@ -88,11 +90,11 @@ def shown(text: str | None) -> str:
 
 
 def cut(text: str | None, length: int) -> str:
-    """`shown`, with the middle left out where it is longer than `length`."""
+    """`shown`, with a part before its end left out where it is longer than `length`."""
     whole = shown(text)
     if len(whole) <= length:
         return whole
-    tail = (length - 1) // 2
+    tail = min(6, (length - 1) // 2)
     return f"{whole[: length - 1 - tail]}…{whole[-tail:]}"
 
 

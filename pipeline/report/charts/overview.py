@@ -27,7 +27,7 @@ def overview(gathered: Gathered) -> str:
 
     def draw(figure: Figure, is_narrow: bool) -> None:
         axes = figure.subplots()
-        amounts(axes, f"Offsets per second, in steps of {step_s} s")
+        amounts(axes, f"Offsets per second, in steps of {step_s} s, without what went back")
         span(axes, gathered.start, gathered.end, is_narrow)
         curves = [
             (cut(name, 22 if is_narrow else 40), color(n), rows) for n, (name, rows) in enumerate(series)

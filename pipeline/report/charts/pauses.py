@@ -21,11 +21,11 @@ def pauses(name: str, gathered: Gathered, details: GroupDetails) -> str:
     def draw(figure: Figure, is_narrow: bool) -> None:
         axes = figure.subplots()
         amounts(axes, "Consumption pause, in seconds")
-        for was_empty, tint, label in (
-            (False, SERIES[0], "between members"),
-            (True, OTHER, "after the group was empty"),
+        for spans_empty, tint, label in (
+            (False, SERIES[0], "the group had members throughout"),
+            (True, OTHER, "the group was empty in between"),
         ):
-            rows = [row for row in known if row["was_empty"] == was_empty]
+            rows = [row for row in known if row["pause_spans_empty"] == spans_empty]
             if rows:
                 x = [days(row["record_ts"]) for row in rows]
                 y = [row["consumption_pause_ms"] / 1000 for row in rows]

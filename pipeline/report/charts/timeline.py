@@ -46,7 +46,7 @@ def timeline(name: str, gathered: Gathered, details: GroupDetails) -> str:
                 gathered,
             )
             for member, tint in tints.items():
-                axes.barh([0], [0], color=tint, label=cut(member, 34 if is_narrow else 44))
+                axes.barh([0], [0], color=tint, label=cut(member, 32 if is_narrow else 36))
             figure.legend(
                 loc="outside lower left", ncols=1 if is_narrow else 3, title="held by", alignment="left"
             )

@@ -122,11 +122,30 @@ def test_an_emptied_group_has_no_pause_but_the_next_generation_knows_of_it(spark
     made.emptied("g", 2, 3)
     made.generation("g", 3, {"a2": [("t", 0)]}, 100)
     made.commit("g", "t", 0, 2, 102)
-    columns = ("generation", "was_empty", "sync_ms", "consumption_pause_ms")
+    columns = ("generation", "was_empty", "sync_ms", "consumption_pause_ms", "pause_spans_empty")
     assert rows(rebalance_stats(made), *columns) == [
-        (1, True, 250, None),
-        (2, False, None, None),
-        (3, True, 250, 100_000),
+        (1, True, 250, None, None),
+        (2, False, None, None, None),
+        (3, True, 250, 100_000, True),
+    ]
+
+
+def test_a_pause_that_began_before_the_group_emptied_spans_that(spark: SparkSession) -> None:
+    made = HandMade(spark)
+    made.generation("g", 1, {"a1": [("t", 0)], "b1": []}, 1)
+    made.commit("g", "t", 0, 1, 2)
+    made.generation("g", 2, {"a1": [("t", 0)]}, 3)
+    made.emptied("g", 3, 4)
+    made.generation("g", 4, {"a2": [("t", 0)]}, 100)
+    made.commit("g", "t", 0, 2, 102)
+    made.generation("g", 5, {"a2": [("t", 0)]}, 103)
+    made.commit("g", "t", 0, 3, 104)
+    columns = ("generation", "consumption_pause_ms", "pause_spans_empty")
+    assert rows(rebalance_stats(made).where("kind = 'rebalance'"), *columns) == [
+        (1, None, None),
+        (2, 100_000, True),
+        (4, 100_000, True),
+        (5, 2_000, False),
     ]
 
 
