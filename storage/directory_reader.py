@@ -17,11 +17,13 @@ from storage.errors import CorruptBatch, FileError
 from storage.files import Files
 from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, StoredBatch
 from storage.segment_scan import SegmentScan
+from storage.swap import CLEANED_SUFFIX
 
 _PARTITION: Final = re.compile(r"([a-zA-Z0-9._-]+)-([0-9]{1,10})")
 _ON_THE_WAY_OUT: Final = re.compile(r"(.+)\.[0-9a-f]{32}-(?:delete|future|stray)")
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log(?:\..+)?", re.DOTALL)
 _LIVE_SEGMENT: Final = re.compile(r"[0-9]{20}\.log")
+_SWAP: Final = re.compile(r"[0-9]{20}\.log\.swap")
 _OTHER_FILES: Final = {
     INDEX_SUFFIX: "an offset index",
     TIME_INDEX_SUFFIX: "a time index",
@@ -67,9 +69,9 @@ def find_logs(files: Files, path: str) -> list[LogFiles]:
     if not files.is_directory(path):
         return [_lone_segment(files, path)]
     names = files.listdir(path)
-    if any(_LIVE_SEGMENT.fullmatch(name) for name in names):
-        return [_log(path, names)]
-    logs = [_log(directory, files.listdir(directory)) for directory in _partitions(files, path, names)]
+    if any(_LIVE_SEGMENT.fullmatch(name) or _SWAP.fullmatch(name) for name in names):
+        return [_log(files, path, names)]
+    logs = [_log(files, directory, files.listdir(directory)) for directory in _partitions(files, path, names)]
     if logs:
         return sorted(logs, key=_name)
     if not names:
@@ -79,7 +81,13 @@ def find_logs(files: Files, path: str) -> list[LogFiles]:
 
 def list_again(files: Files, log: LogFiles) -> LogFiles:
     """The log as it is now; the same where one segment was named. Raises OSError."""
-    return _log(log.directory, files.listdir(log.directory)) if log.is_whole else log
+    return _log(files, log.directory, files.listdir(log.directory)) if log.is_whole else log
+
+
+def base_offset_of(log: LogFiles, path: str) -> int:
+    """What a segment of a log is named for, one that was begun after the log was listed too."""
+    match = _SEGMENT.fullmatch(os.path.basename(path))
+    return log.segments[0].base_offset if match is None else int(match[1])
 
 
 def data_directory_of(files: Files, log: LogFiles) -> str | None:
@@ -102,13 +110,41 @@ def _partitions(files: Files, path: str, names: list[str]) -> Iterator[str]:
             yield directory
 
 
-def _log(directory: str, names: list[str]) -> LogFiles:
+def _log(files: Files, directory: str, names: list[str]) -> LogFiles:
     segments = [
         SegmentFile(os.path.join(directory, name), int(name[: -len(LOG_SUFFIX)]))
         for name in names
         if _LIVE_SEGMENT.fullmatch(name)
     ]
+    for swap, end_offset in _swaps(files, directory, names):
+        segments = [
+            segment for segment in segments if not swap.base_offset <= segment.base_offset < end_offset
+        ]
+        segments.append(swap)
     return LogFiles(directory, partition_of(directory), tuple(sorted(segments, key=_base_offset)), True)
+
+
+def _swaps(files: Files, directory: str, names: list[str]) -> Iterator[tuple[SegmentFile, int]]:
+    """Compacted segments on the way to their place, which count already, and where each one ends.
+
+    By the rules of `swap.py`; but one that is damaged counts as far as it can be read.
+    """
+    unwritten = min((name for name in names if name.endswith(CLEANED_SUFFIX)), default="~")
+    for name in names:
+        if not _SWAP.fullmatch(name) or name >= unwritten:
+            continue
+        swap = SegmentFile(os.path.join(directory, name), int(name[:20]))
+        try:
+            file = files.open_read(swap.path)
+        except FileNotFoundError:
+            continue  # in its place meanwhile
+        try:
+            scan = SegmentScan(file, swap.base_offset)
+            for _ in scan.pieces():
+                pass
+            yield swap, max(scan.next_offset, swap.base_offset + 1)
+        finally:
+            file.close()
 
 
 def _base_offset(segment: SegmentFile) -> int:

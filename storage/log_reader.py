@@ -1,6 +1,6 @@
 """All batches of a log on disk, from the first segment to the last, beside whoever writes it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
 from storage.directory_reader import LogFiles, SegmentFile, list_again
@@ -31,30 +31,44 @@ class LogReader:
     def pieces(self) -> Iterator[Piece]:
         """Sound batches and bad bytes, in order; memory for one batch at a time.
 
-        The walk ends where each segment ended when it was opened. A segment that was deleted since it was listed
-        is passed over. Raises OSError.
+        The walk ends where each segment ended when it was opened. Where a segment is gone since it was listed, the
+        directory is listed again: retention may have taken it, or compaction put another in its place.
+        Raises OSError.
         """
-        for number, segment in enumerate(self.log.segments):
-            end_offset = self.log.end_offset(number)
+        number, relisted = 0, 0
+        while number < len(self.log.segments):
+            segment, end_offset = self.log.segments[number], self.log.end_offset(number)
+            number += 1
             if end_offset is not None and end_offset <= self.next_offset:
                 continue
             try:
                 file = self._files.open_read(segment.path)
             except FileNotFoundError:
-                if not (self.log.is_whole and self._files.exists(self.log.directory)):
+                if relisted == _LOOKS or not self._is_outdated():
                     raise
+                number, relisted = 0, relisted + 1
                 continue
             try:
-                yield from self._read(file, segment, end_offset)
+                is_outdated = yield from self._read(file, segment, end_offset, relisted < _LOOKS)
             finally:
                 file.close()
+            if is_outdated:
+                number, relisted = 0, relisted + 1
+
+    def _is_outdated(self) -> bool:
+        """Lists the segments again; whether others are there now."""
+        before, self.log = self.log, list_again(self._files, self.log)
+        return before.segments != self.log.segments
 
     def appended(self) -> Iterator[Piece]:
         """What `pieces` did not find yet, segments that were begun since included. Raises OSError."""
         self.log = list_again(self._files, self.log)
         return self.pieces()
 
-    def _read(self, file: File, segment: SegmentFile, end_offset: int | None) -> Iterator[Piece]:
+    def _read(
+        self, file: File, segment: SegmentFile, end_offset: int | None, may_list_again: bool
+    ) -> Generator[Piece, None, bool]:
+        """Out, at its end: whether the list of segments changed, so that bad bytes may be none."""
         position, next_offset = 0, segment.base_offset
         # A compaction may have put another file in the place of one that was read in part.
         if segment.base_offset == self._segment and self._position <= file.size():
@@ -67,15 +81,19 @@ class LogReader:
             if end_offset is None and isinstance(piece, BadBytes) and piece.is_incomplete:
                 again = self._look_again(file, scan, piece)
                 if again is None:
-                    return
+                    return False
                 found = again
             if isinstance(found, BadBytes):
-                self._segment, self._position = segment.base_offset, found.position
+                if may_list_again and self._is_outdated():
+                    return True
+                end = found.position + (0 if found.is_incomplete else found.length)
+                self._segment, self._position = segment.base_offset, end
                 yield found
             elif found.header.next_offset > self.next_offset:
                 self._segment, self._position = segment.base_offset, found.position + len(found.data)
                 self.next_offset = found.header.next_offset
                 yield found
+        return False
 
     def _look_again(self, file: File, scan: SegmentScan, torn: BadBytes) -> Piece | None:
         """What becomes of an unfinished batch at the end; None when its writer took it back."""

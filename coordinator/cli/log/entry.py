@@ -169,6 +169,11 @@ def name_and_group(key: bytes | None) -> tuple[str, str | None]:
     return name, None if fields is None else fields.get("group")
 
 
+def what_is_wrong(record: Record) -> str | None:
+    """Why a record of `__consumer_offsets` cannot be decoded, None when it can or is of a type not known here."""
+    return _offsets(record)[3]
+
+
 def _other_key(key_type: int, key: bytes) -> Fields:
     """A key of a group that is not of the classic kind: the group is what all of them begin with."""
     fields: Fields = {"type": key_type}

@@ -1,0 +1,65 @@
+"""What may be wrong with a log on disk, and what that means to whoever starts on it."""
+
+from enum import Enum
+from typing import NamedTuple
+
+
+class Kind(Enum):
+    """What is wrong."""
+
+    TORN_TAIL = "torn_tail"
+    """The last bytes of the log are no sound batch."""
+    DAMAGED_BATCH = "damaged_batch"
+    """Bytes that are no sound batch, with sound ones behind them."""
+    OLD_FORMAT = "old_format"
+    """Messages of magic 0 or 1, of a broker before 0.11."""
+    UNREADABLE_RECORDS = "unreadable_records"
+    """A batch whose checksum holds and that does not unpack into the records it announces."""
+    UNDECODABLE_RECORD = "undecodable_record"
+    """A record of `__consumer_offsets` whose key or value is not what its type says."""
+    OFFSET_INDEX = "offset_index"
+    TIME_INDEX = "time_index"
+    """An index that does not agree with its segment."""
+    RECOVERY_POINT = "recovery_point"
+    """The log ends before the offset up to which it was synced."""
+    CHECKPOINT = "checkpoint"
+    """A small file beside the log that makes no sense."""
+
+
+class Effect(Enum):
+    """What comes of it."""
+
+    STOPS_LOAD = "stops_load"
+    """The partition is not loaded: what was acknowledged is damaged, and never skipped silently."""
+    CUT_AT_START = "cut_at_start"
+    """The log is cut there at the next start: what lies past the recovery point was promised to nobody."""
+    FAILS_READS = "fails_reads"
+    """Reads that come there fail, others do not."""
+    MISLEADS_READS = "misleads_reads"
+    """Reads may begin in the wrong place and miss records."""
+    REBUILT = "rebuilt"
+    """It is made anew when it is needed; nothing is lost."""
+
+
+class Finding(NamedTuple):
+    """One thing that is wrong with a log."""
+
+    kind: Kind
+    effect: Effect
+    path: str
+    position: int | None
+    """Byte in the file, None where the file as a whole is meant."""
+    length: int
+    """How many bytes are bad, 0 where none are."""
+    offset: int | None
+    """Where in the log: the first offset that is missing or wrong, as far as it is known."""
+    reason: str
+
+
+class LogTotals(NamedTuple):
+    """What of a log was sound."""
+
+    batches: int
+    records: int
+    bytes: int
+    log_end_offset: int

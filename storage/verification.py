@@ -1,0 +1,202 @@
+"""Checking a log on disk: everything that is wrong with it, and what the next start would make of that.
+
+Read-only, and without a lock, so that it may run beside the process that writes. What that process will do is
+worked out from the recovery point that it last wrote down, by the rules of `recovery.py`: past it, the log is cut
+at the first bad byte, with everything behind it; before it, nothing is cut, and the partition is not loaded.
+"""
+
+from collections.abc import Callable, Iterator
+
+from storage.batch import BatchHeader, decode_records
+from storage.checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
+from storage.compression import DEFAULT_LIMIT_BYTES
+from storage.directory_reader import LogFiles, base_offset_of, data_directory_of
+from storage.errors import CorruptBatch, DamagedFile, DecompressedTooLarge
+from storage.files import Files
+from storage.findings import Effect, Finding, Kind, LogTotals
+from storage.index_check import IndexesCheck
+from storage.leader_epochs import LeaderEpochs
+from storage.log_reader import LogReader
+from storage.record import Record
+from storage.segment import StoredBatch
+from storage.segment_scan import BadBytes, Piece
+
+Examine = Callable[[Record], str | None]
+"""Says what is wrong with the meaning of a record, None for nothing."""
+
+
+class Verification:
+    """One log. `findings` first; the totals are complete when they end."""
+
+    def __init__(
+        self,
+        files: Files,
+        log: LogFiles,
+        *,
+        examine: Examine | None = None,
+        pause: Callable[[], object] | None = None,
+        limit_bytes: int = DEFAULT_LIMIT_BYTES,
+    ) -> None:
+        """In: for a log of `__consumer_offsets`, what looks at its records; `pause` as for `LogReader`; the most
+        bytes that the records of a batch may unpack to.
+        """
+        self._files = files
+        self._log = log
+        self._examine = examine
+        self._reader = LogReader(files, log, pause=pause)
+        self._limit_bytes = limit_bytes
+        self._recovery_point: int | None = None
+        self._cut = False
+        self._batches = self._records = self._bytes = 0
+        self._end_offset = log.segments[0].base_offset if log.segments else 0
+        self._indexes: IndexesCheck | None = None
+        self._bad_offset = self._end_offset
+
+    @property
+    def totals(self) -> LogTotals:
+        """Of what was sound so far."""
+        return LogTotals(self._batches, self._records, self._bytes, self._end_offset)
+
+    def findings(self) -> Iterator[Finding]:
+        """Everything that is wrong, from the beginning of the log to its end. Raises OSError."""
+        yield from self._checkpoints()
+        pending: BadBytes | None = None
+        for piece in self._reader.pieces():
+            if pending is not None:
+                yield self._bad(pending, is_last=False)
+                pending = None
+            yield from self._enter(piece)
+            if isinstance(piece, BadBytes):
+                assert self._indexes is not None
+                self._indexes.bad_bytes(piece)
+                pending = piece  # whether it is the tail shows when something follows
+            else:
+                yield from self._batch(piece)
+        if pending is not None:
+            yield self._bad(pending, is_last=True)
+        yield from self._leave(is_sealed=False)
+        if (
+            self._recovery_point is not None
+            and self._end_offset < self._recovery_point
+            and self._log.is_whole
+        ):
+            yield self._too_short(self._recovery_point)
+
+    # Small files
+
+    def _checkpoints(self) -> Iterator[Finding]:
+        directory = data_directory_of(self._files, self._log)
+        if directory is not None and self._log.name is not None:
+            try:
+                points = read_offsets(self._files, f"{directory}/{RECOVERY_POINTS}")
+                self._recovery_point = points.get(self._log.name, 0)
+                starts = read_offsets(self._files, f"{directory}/{LOG_START_OFFSETS}")
+                self._end_offset = max(self._end_offset, starts.get(self._log.name, 0))
+            except DamagedFile as error:
+                yield _damaged_file(error)
+        if self._log.is_whole:
+            try:
+                LeaderEpochs.read(self._files, self._log.directory)
+            except DamagedFile as error:
+                yield _damaged_file(error)
+
+    def _too_short(self, recovery_point: int) -> Finding:
+        last = self._log.segments[-1].path if self._log.segments else self._log.directory
+        reason = f"the log ends at offset {self._end_offset}, but was synced up to {recovery_point}"
+        return Finding(Kind.RECOVERY_POINT, Effect.STOPS_LOAD, last, None, 0, self._end_offset, reason)
+
+    # Batches
+
+    def _batch(self, batch: StoredBatch) -> Iterator[Finding]:
+        header = batch.header
+        assert self._indexes is not None
+        self._indexes.batch(batch)
+        self._batches += 1
+        self._records += header.records_count
+        self._bytes += header.size_bytes
+        self._end_offset = header.next_offset
+        try:
+            records = self._unpacked(batch)
+        except CorruptBatch as error:
+            effect = Effect.STOPS_LOAD if self._examine is not None else Effect.FAILS_READS
+            yield Finding(
+                Kind.UNREADABLE_RECORDS,
+                effect,
+                batch.path,
+                batch.position,
+                len(batch.data),
+                header.base_offset,
+                error.reason,
+            )
+            return
+        if self._examine is None or header.is_control:
+            return
+        for record in records:
+            wrong = self._examine(record)
+            if wrong is not None:
+                yield Finding(
+                    Kind.UNDECODABLE_RECORD,
+                    Effect.STOPS_LOAD,
+                    batch.path,
+                    batch.position,
+                    0,
+                    record.offset,
+                    wrong,
+                )
+
+    def _unpacked(self, batch: StoredBatch) -> list[Record]:
+        """Raises CorruptBatch for records that are none, or that have offsets that are not of the batch."""
+        try:
+            records = decode_records(batch.data, batch.header, self._limit_bytes)
+        except DecompressedTooLarge:
+            if self._examine is not None:
+                raise
+            return []  # nobody but its readers has to unpack it
+        check_offsets(batch.header, records)
+        return records
+
+    def _bad(self, bad: BadBytes, *, is_last: bool) -> Finding:
+        kind = Kind.OLD_FORMAT if bad.is_old_format else Kind.TORN_TAIL if is_last else Kind.DAMAGED_BATCH
+        return Finding(
+            kind, self._effect(bad, is_last), bad.path, bad.position, bad.length, self._bad_offset, bad.reason
+        )
+
+    def _effect(self, bad: BadBytes, is_last: bool) -> Effect:
+        if bad.is_old_format:
+            return Effect.STOPS_LOAD
+        is_cut = is_last if self._recovery_point is None else self._bad_offset >= self._recovery_point
+        if is_cut or self._cut:
+            self._cut = True
+            return Effect.CUT_AT_START
+        return Effect.STOPS_LOAD
+
+    # Segments
+
+    def _enter(self, piece: Piece) -> Iterator[Finding]:
+        """Takes up the indexes of a segment at its first piece."""
+        if self._indexes is None or self._indexes.path != piece.path:
+            yield from self._leave(is_sealed=True)
+            self._indexes = IndexesCheck(self._files, piece.path, base_offset_of(self._log, piece.path))
+        if isinstance(piece, BadBytes):
+            self._bad_offset = max(self._end_offset, self._indexes.base_offset)
+
+    def _leave(self, *, is_sealed: bool) -> Iterator[Finding]:
+        if self._indexes is not None:
+            for kind, is_rebuilt, path, wrong in self._indexes.finish(is_sealed):
+                effect = Effect.REBUILT if is_rebuilt else Effect.MISLEADS_READS
+                yield Finding(kind, effect, path, None, 0, self._indexes.base_offset, wrong)
+
+
+def _damaged_file(error: DamagedFile) -> Finding:
+    return Finding(Kind.CHECKPOINT, Effect.STOPS_LOAD, error.path, error.position, 0, None, error.reason)
+
+
+def check_offsets(header: BatchHeader, records: list[Record]) -> None:
+    """Raises CorruptBatch unless offsets increase within the range of their batch."""
+    least = header.base_offset
+    for record in records:
+        if not least <= record.offset <= header.last_offset:
+            raise CorruptBatch(
+                f"record at offset {record.offset} where {least} to {header.last_offset} is due"
+            )
+        least = record.offset + 1
