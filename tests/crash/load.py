@@ -219,6 +219,7 @@ class Member:
         if not group.members:
             assert not acknowledged_id, f"{self.group}: {acknowledged_id} is gone: {group}"
             self.is_replaced = False
+            self.identity = _at(self.identity, self.identity.value)
             return
         (member,) = group.members
         assert group.group_state == "Stable", group

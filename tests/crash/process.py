@@ -24,14 +24,16 @@ class Process:
         self.http_port = 0
 
     @classmethod
-    async def start(cls, data_dir: Path, log: Path, options: Sequence[str] = ()) -> "Process":
-        """Starts it on free ports; it may not be ready yet."""
+    async def start(
+        cls, data_dir: Path, log: Path, options: Sequence[str] = (), *, module: str = "coordinator"
+    ) -> "Process":
+        """Starts it on free ports; it may not be ready yet. In: the module that is run."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
         with log.open("ab") as stderr:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                "coordinator",
+                module,
                 "serve",
                 *("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data-dir", str(data_dir)),
                 *options,

@@ -20,7 +20,10 @@ from tests.server.harness import Client
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "18"))
 SEED = int(os.environ.get("CRASH_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
 TOPIC = ("--topic", "orders:2", "--profile", "test")
-FEW_PARTITIONS = ("-o", "offsets.topic.num.partitions=3", "-o", "offsets.topic.segment.bytes=20000")
+SMALL = (
+    *("-o", "offsets.topic.num.partitions=3", "-o", "offsets.topic.segment.bytes=20000"),
+    *("-o", "log.flush.interval.ms=20", "-o", "log.flush.offset.checkpoint.interval.ms=20"),
+)
 
 
 class Answers:
@@ -34,6 +37,10 @@ class Answers:
         self._missing -= 1
         if self._missing <= 0:
             self.enough.set()
+
+
+def state_files(directory: Path) -> list[str]:
+    return [path.name for path in directory.glob("data/*/*.state")]
 
 
 async def work(actor: Actor, port: int, answers: Answers) -> None:
@@ -71,14 +78,21 @@ async def test_every_acknowledged_commit_outlives_kill_9(tmp_path: Path, flush: 
     print(f"reproduce with CRASH_SEED={SEED} CRASH_ROUNDS={ROUNDS}")
     random = Random(f"{SEED} {flush}")
     everybody = actors(random)
-    options = [*TOPIC, *FEW_PARTITIONS, "-o", f"log.flush={flush}", "-o", "log.flush.interval.ms=20"]
+    options = [*TOPIC, *SMALL, "-o", f"log.flush={flush}"]
     log = tmp_path / "log"
+    states: set[str] = set()
+
+    async def start() -> Process:
+        """A daemon, every other time one that writes states all the time."""
+        module = random.choice(["coordinator", "tests.crash.eager"])
+        return await Process.start(tmp_path / "data", log, options, module=module)
+
     for number in range(ROUNDS):
         if random.random() < 0.15:
-            process = await Process.start(tmp_path / "data", log, options)
+            process = await start()
             await asyncio.sleep(random.uniform(0, 0.4))
             await process.kill()
-        process = await Process.start(tmp_path / "data", log, options)
+        process = await start()
         try:
             await process.ready()
             if number:
@@ -89,11 +103,13 @@ async def test_every_acknowledged_commit_outlives_kill_9(tmp_path: Path, flush: 
             raise
         finally:
             await process.kill()
-    process = await Process.start(tmp_path / "data", log, options)
+        states |= set(state_files(tmp_path))
+    process = await start()
     await process.ready()
     await verify(everybody, process.port)
     process.terminate()
     assert await process.ended() == 0
     assert "Traceback" not in process.log()
+    assert len(states) > ROUNDS // 4, "states were to be written all along"
     assert all(actor.acknowledged for actor in everybody)
     assert sum(actor.acknowledged for actor in everybody) > 10 * ROUNDS
