@@ -415,6 +415,11 @@ class PartitionLog:
 
     # Compaction
 
+    @property
+    def is_pinned(self) -> bool:
+        """Whether a compaction is under way: walking the log from now on may meet segments that go."""
+        return self._is_pinned
+
     def pin(self) -> None:
         """Keeps all segments where they are until `unpin`. Raises LogPoisoned, LogClosed."""
         self.require_open()

@@ -242,13 +242,13 @@ class GroupRuntime:
             if partition.log is None or not partition.pending_records:
                 continue
             try:
-                partition.write()
+                is_rolled = partition.write()
             except (StorageError, OSError) as error:
                 self._failed(partition, error)
                 continue
-            if self._flush is LogFlush.ALWAYS:
+            if is_rolled or self._flush is LogFlush.ALWAYS:
                 self._flusher.need(partition.log)
-            else:
+            if self._flush is not LogFlush.ALWAYS:
                 self._moved(partition)
         self._flusher.kick()
 
@@ -326,7 +326,7 @@ class GroupRuntime:
             self._open(partition)
             return
         self._by_log.pop(log, None)
-        if log.failure is None and not log.is_closed:
+        if log.failure is None and not log.is_closed and not log.is_pinned:
             self._queue.add(partial(_itself, log), partial(self._load, partition))
             return
         # Until it is open nobody looks at it.
