@@ -15,6 +15,7 @@ from storage.errors import DamagedFile
 from storage.files import Files
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+CLEANED_OFFSETS: Final = "cleaner-offset-checkpoint"
 LOG_START_OFFSETS: Final = "log-start-offset-checkpoint"
 
 _VERSION: Final = "0"

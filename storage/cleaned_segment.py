@@ -1,6 +1,6 @@
 """The segment that compaction writes, until it stands in the place of others. See `swap.py` for the names."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -58,7 +58,7 @@ class CleanedSegment:
             with suppress(OSError):
                 self._files.unlink(path)
 
-    def take_the_place_of(self, old: Sequence[Segment]) -> Iterator[Callable[[], None]]:
+    def take_the_place_of(self, old: Sequence[Segment]) -> Generator[Callable[[], None], None, None]:
         """Does so, in an order that a crash cannot spoil; each function is to be called in another thread.
 
         Raises OSError before anything has changed; later failures poison the log and raise AppendFailed.

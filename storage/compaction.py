@@ -31,6 +31,7 @@ from storage.survivors import Survivors, Terms
 
 Step = Callable[[], None] | None
 """None: that was a piece of work. A function: to be called in another thread before the pass goes on."""
+Steps = Generator[Step, None, None]
 
 STEP_BATCHES: Final = 4
 
@@ -65,7 +66,7 @@ class Compaction:
         self._terms = terms
         self._max_keys = max_keys
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Steps:
         """Does it. An OSError of a function that was asked for is to be thrown into the generator.
 
         Raises LogDamaged; LogClosed or LogPoisoned when the log was closed or failed meanwhile; AppendFailed,
@@ -88,7 +89,7 @@ class Compaction:
     def _sealed(self) -> Sequence[Segment]:
         return self._log.segments[:-1]
 
-    def _rewrite(self, keys: KeyOffsets) -> Iterator[Step]:
+    def _rewrite(self, keys: KeyOffsets) -> Steps:
         survivors = Survivors(keys, self._terms)
         below = [segment for segment in self._sealed() if segment.base_offset < keys.end_offset]
         bytes_before = sum(segment.size for segment in below)

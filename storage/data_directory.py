@@ -5,6 +5,7 @@
     meta.properties                    whose directory this is
     recovery-point-offset-checkpoint   up to where each log was synced
     log-start-offset-checkpoint        where each log begins
+    cleaner-offset-checkpoint          up to where each log is compacted
     topics.json                        the catalogue: partition counts and configs (not a file of Kafka's)
     <topic>-<partition>/               a log, with partition.metadata naming its topic id
 
@@ -19,6 +20,7 @@ from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from storage.checkpoint import (
+    CLEANED_OFFSETS,
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
     TopicPartition,
@@ -64,6 +66,7 @@ class DataDirectory:
         self._lock = lock
         self._recovery_points = read_offsets(files, self._file(RECOVERY_POINTS))
         self._log_start_offsets = read_offsets(files, self._file(LOG_START_OFFSETS))
+        self._cleaned_offsets = read_offsets(files, self._file(CLEANED_OFFSETS))
 
     @classmethod
     def open(cls, files: Files, path: str, new: MetaProperties) -> "DataDirectory":
@@ -160,7 +163,9 @@ class DataDirectory:
         for partition in logs:
             self._recovery_points.pop(partition, None)
             self._log_start_offsets.pop(partition, None)
+            self._cleaned_offsets.pop(partition, None)
         self._write_offsets()
+        self._write_cleaned_offsets()
         for log in logs.values():
             log.delete()
 
@@ -176,6 +181,18 @@ class DataDirectory:
             self._recovery_points[partition] = log.durable_offset
             self._log_start_offsets[partition] = log.log_start_offset
         self._write_offsets()
+
+    def cleaned_to(self, partition: TopicPartition) -> int:
+        """Up to where a log was compacted, as recorded; 0 where it never was."""
+        return self._cleaned_offsets.get(partition, 0)
+
+    def write_cleaned_to(self, partition: TopicPartition, offset: int) -> None:
+        """Records up to where a log is compacted. Raises OSError."""
+        self._cleaned_offsets[partition] = offset
+        self._write_cleaned_offsets()
+
+    def _write_cleaned_offsets(self) -> None:
+        write_offsets(self.files, self._file(CLEANED_OFFSETS), self._cleaned_offsets)
 
     def _write_offsets(self) -> None:
         write_offsets(self.files, self._file(RECOVERY_POINTS), self._recovery_points)

@@ -53,8 +53,8 @@ IGNORED_PROPERTIES: Final = frozenset(
     group.streams.rack.aware.assignment.tags group.streams.session.timeout.ms
     group.streams.topology.description.plugin.class host.name initial.broker.registration.timeout.ms
     inter.broker.listener.name inter.broker.protocol.version kafka.metrics.polling.interval.secs
-    kafka.metrics.reporters leader.imbalance.check.interval.seconds log.cleaner.backoff.ms
-    log.cleaner.dedupe.buffer.size log.cleaner.enable log.cleaner.io.buffer.load.factor
+    kafka.metrics.reporters leader.imbalance.check.interval.seconds
+    log.cleaner.dedupe.buffer.size log.cleaner.io.buffer.load.factor
     log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second log.cleaner.threads
     log.dir.failure.timeout.ms log.flush.scheduler.interval.ms log.flush.start.offset.checkpoint.interval.ms
     log.initial.task.delay.ms log.message.downconversion.enable log.message.format.version

@@ -119,6 +119,13 @@ class Config:
         "Codec of the batches in __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
         between(0, 4),
     )
+    offsets_history: str = _property(
+        _STRING,
+        "compact",
+        "What becomes of superseded records in __consumer_offsets: `compact` removes them as Kafka does, `keep` "
+        "keeps the whole history. groupd's own.",
+        one_of("compact", "keep"),
+    )
     # Topics
     num_partitions: int = _property(
         _INT, 1, "Partitions of a topic that is created automatically.", at_least(1)
@@ -151,6 +158,11 @@ class Config:
     )
     log_retention_check_interval_ms: int = _property(
         _LONG, 300_000, "How often segments that are too old or too many are looked for.", at_least(1)
+    )
+
+    log_cleaner_enable: bool = _property(_BOOLEAN, True, "Whether logs are compacted.")
+    log_cleaner_backoff_ms: int = _property(
+        _LONG, 15_000, "How long compaction rests when there is nothing to do.", at_least(0)
     )
 
     def __post_init__(self) -> None:

@@ -102,22 +102,30 @@ class OffsetsPartition:
         self._pending.append([encode(fact, wall_ms) for fact in facts])
         self.pending_records += len(facts)
 
-    def write(self) -> None:
-        """Appends this turn's records. Raises StorageError, OSError; the partition then has to be reloaded."""
+    def write(self) -> bool:
+        """Appends this turn's records; whether that began a segment.
+
+        Raises StorageError, OSError; the partition then has to be reloaded.
+        """
         log = self.log
         assert log is not None
         units, self._pending, self.pending_records = self._pending, [], 0
         batch: list[Record] = []
         size = 0
+        is_rolled = False
         for unit in units:
             unit_size = sum(len(record.key or b"") + len(record.value or b"") for record in unit)
             if batch and size + unit_size > MAX_BATCH_BYTES:
-                log.append(encode_batch(batch, base_sequence=BASE_SEQUENCE, codec=self._codec))
+                is_rolled |= self._append(log, batch)
                 batch, size = [], 0
             batch += unit
             size += unit_size
         if batch:
-            log.append(encode_batch(batch, base_sequence=BASE_SEQUENCE, codec=self._codec))
+            is_rolled |= self._append(log, batch)
+        return is_rolled
+
+    def _append(self, log: PartitionLog, batch: Sequence[Record]) -> bool:
+        return log.append(encode_batch(batch, base_sequence=BASE_SEQUENCE, codec=self._codec)).is_rolled
 
     def release(self) -> None:
         """Gives the answers that the log has caught up with."""

@@ -13,8 +13,8 @@ import gc
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -26,6 +26,7 @@ from coordinator.group.events import Event
 from coordinator.server import clock
 from coordinator.server.acceptor import Acceptor, ConnectionLimits, Connections
 from coordinator.server.broker_properties import broker_configs, broker_properties
+from coordinator.server.cleaner import Cleaner, Compactable
 from coordinator.server.connection import Connection
 from coordinator.server.dispatch import Dispatcher
 from coordinator.server.flusher import Flusher
@@ -56,7 +57,6 @@ from storage.data_directory import DataDirectory, MetaProperties
 from storage.errors import StorageError
 from storage.files import Files, OsFiles
 from storage.log import PartitionLog
-from storage.log_config import LogConfig
 from storage.syncer import Syncer
 from storage.uuid_text import uuid_to_text
 
@@ -168,6 +168,7 @@ class Server:
             message_max_bytes=int(settings.properties.get("message.max.bytes", MESSAGE_MAX_BYTES)),
         )
         self._open_groups(flush or LogFlush.ALWAYS)
+        self.cleaner = Cleaner(self.directory, self._compactable, config.log_cleaner_backoff_ms)
         self.dispatcher = self._dispatcher()
 
     def _declare_topics(self) -> None:
@@ -186,15 +187,17 @@ class Server:
         count = max((part.partition + 1 for part in found), default=config.offsets_topic_num_partitions)
         count = max(count, self.data_plane.catalogue.offsets_partitions)
         topic_id = next(filter(None, map(self.directory.topic_id, found)), None) or random_topic_id()
-        log_config = LogConfig(
-            segment_bytes=config.offsets_topic_segment_bytes,
-            cleanup_policy="compact",
-            sync_on_roll=flush is LogFlush.ALWAYS,
-        )
-
         # The public property takes no value as small as tests want it; Kafka has another one for them.
         is_small = config.offsets_topic_segment_bytes < SEGMENT_BYTES_MIN
         segment_bytes_name = INTERNAL_SEGMENT_BYTES.name if is_small else "segment.bytes"
+        overrides = {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            segment_bytes_name: str(config.offsets_topic_segment_bytes),
+        }
+        log_config = replace(
+            self.data_plane.catalogue.defaults.parse(overrides).log, sync_on_roll=flush is LogFlush.ALWAYS
+        )
 
         def open_log(number: int) -> PartitionLog:
             return self.directory.open_log(TopicPartition(CONSUMER_OFFSETS, number), log_config, topic_id)
@@ -215,11 +218,7 @@ class Server:
         self.data_plane.attach_internal(
             CONSUMER_OFFSETS,
             topic_id,
-            {
-                "cleanup.policy": "compact",
-                "compression.type": "producer",
-                segment_bytes_name: str(config.offsets_topic_segment_bytes),
-            },
+            overrides,
             count,
             lambda number: runtime.partitions[number].log,
             lambda number: runtime.partitions[number].readable_offset,
@@ -284,6 +283,8 @@ class Server:
                 self._servers.append(server)
             self.acceptors.append(acceptor)
         self._start_upkeep()
+        if self.settings.config.log_cleaner_enable:
+            self.cleaner.start()
         self.runtime.start_loading()
 
     def _loaded(self) -> None:
@@ -336,6 +337,16 @@ class Server:
         self.directory.write_checkpoints(self.logs())
         self.runtime.states.write_due()
 
+    def _compactable(self) -> Iterator[Compactable]:
+        for hosted in self.data_plane.catalogue.hosted():
+            if hosted.log is not None and hosted.log.config.compacts:
+                producers = hosted.producers
+                yield Compactable(hosted.name, hosted.log, hosted.high_watermark, producers.is_last)
+        if self.settings.config.offsets_history == "compact":
+            for partition in self.runtime.partitions:
+                if partition.log is not None and partition.shard is not None:
+                    yield Compactable(partition.name, partition.log, partition.readable_offset, _no_producers)
+
     def _sync_all(self) -> None:
         for log in self.logs().values():
             if log.failure is None and log.is_dirty:
@@ -353,6 +364,7 @@ class Server:
             server.close()
         for handle in self._upkeep.values():
             handle.cancel()
+        await self.cleaner.stop()
         await self.runtime.shut_down()
         self.topics.complete_all()
         self._sync_all()
@@ -382,11 +394,18 @@ class Server:
         """Lets go of everything at once, as a crash would; for a start that fails half-way."""
         for server in self._servers:
             server.close()
+        if hasattr(self, "cleaner"):
+            self.cleaner.abandon()
         if hasattr(self, "runtime"):
             self.runtime.abandon()
         if hasattr(self, "flusher"):
             self.flusher.close()
         self.directory.abandon()
+
+
+def _no_producers(producer_id: int, last_offset: int) -> bool:
+    """Nobody produces to the offsets of groups with a sequence."""
+    return False
 
 
 def _limits(config: Config) -> ConnectionLimits:

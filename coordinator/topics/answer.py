@@ -82,7 +82,16 @@ class PartitionFailed:
     reason: str
 
 
-TopicChange = TopicCreated | TopicDeleted | PartitionsAdded | ConfigChanged | PartitionFailed
+@dataclass(frozen=True, slots=True)
+class SegmentRolled:
+    """A log began a new segment: time to sync the ones before it, as Kafka does then."""
+
+    name: str
+    partition: int
+    log: PartitionLog
+
+
+TopicChange = TopicCreated | TopicDeleted | PartitionsAdded | ConfigChanged | PartitionFailed | SegmentRolled
 
 
 @dataclass(slots=True)

@@ -19,6 +19,7 @@ from coordinator.topics.answer import (
     NO_RESPONSE,
     Answer,
     PartitionFailed,
+    SegmentRolled,
     TopicChange,
     TopicsContext,
 )
@@ -254,6 +255,8 @@ def _write(
     except (StorageError, OSError) as error:
         changes.append(PartitionFailed(*partition.name, str(error)))
         raise ProduceRefused(ErrorCode.KAFKA_STORAGE_ERROR) from error
+    if result.is_rolled:
+        changes.append(SegmentRolled(*partition.name, log))
     latest_ms = now_ms if values.is_log_append_time else valid.max_timestamp_ms
     partition.producers.record(header, result.base_offset, latest_ms)
     append_time_ms = now_ms if values.is_log_append_time else NO_TIMESTAMP

@@ -119,6 +119,11 @@ class ProducerState:
         )
         entry.last_timestamp_ms = timestamp_ms
 
+    def is_last(self, producer_id: int, last_offset: int) -> bool:
+        """Whether the last batch that is known of a producer ends at an offset."""
+        entry = self._entries.get(producer_id)
+        return entry is not None and entry.batches[-1].last_offset == last_offset
+
     def expire(self, now_ms: int) -> int:
         """Forgets producers whose last batch is too old by the wall clock; how many they were."""
         limit = now_ms - self._expiration_ms

@@ -100,6 +100,8 @@ class TopicDefaults:
         """Everything that acts, parsed once. Raises InvalidConfig."""
         policies = self.value("cleanup.policy", overrides)
         assert isinstance(policies, list)
+        dirty_ratio = self.value("min.cleanable.dirty.ratio", overrides)
+        assert isinstance(dirty_ratio, float)
         log = LogConfig(
             segment_bytes=self._segment_bytes(overrides),
             segment_ms=self._int("segment.ms", overrides),
@@ -108,6 +110,10 @@ class TopicDefaults:
             retention_ms=self._int("retention.ms", overrides),
             retention_bytes=self._int("retention.bytes", overrides),
             cleanup_policy=",".join(policies),
+            min_cleanable_dirty_ratio=dirty_ratio,
+            min_compaction_lag_ms=self._int("min.compaction.lag.ms", overrides),
+            max_compaction_lag_ms=self._int("max.compaction.lag.ms", overrides),
+            delete_retention_ms=self._int("delete.retention.ms", overrides),
         )
         return TopicValues(
             log=log,

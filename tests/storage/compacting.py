@@ -2,9 +2,10 @@
 
 import struct
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from storage.cleanable import cleanable
-from storage.compaction import Compacted, Compaction
+from storage.compaction import Compacted, Compaction, Steps
 from storage.log import PartitionLog
 from storage.record import Record
 from storage.segment import StoredBatch
@@ -31,11 +32,23 @@ def compact(
     todo = cleanable(log, cleaned_to, log.log_end_offset, now_ms)
     terms = Terms(now_ms, log.config.delete_retention_ms, is_last_of_producer)
     compaction = Compaction(log, todo, terms, max_keys)
-    for step in compaction.steps():
-        if step is not None:
-            step()
+    run(compaction.steps())
     assert compaction.result is not None
     return compaction.result
+
+
+def run(steps: Steps) -> None:
+    """A pass to its end, in this thread."""
+    with suppress(StopIteration):
+        step = next(steps)
+        while True:
+            if step is not None:
+                try:
+                    step()
+                except OSError as error:
+                    step = steps.throw(error)
+                    continue
+            step = next(steps)
 
 
 def committed(log: PartitionLog) -> dict[bytes, bytes]:

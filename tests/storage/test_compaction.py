@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
@@ -9,14 +8,14 @@ from hypothesis import strategies as st
 
 from storage.batch import encode_batch
 from storage.cleanable import cleanable
-from storage.compaction import Compaction, Step
+from storage.compaction import Compaction
 from storage.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from storage.errors import LogClosed, LogDamaged, LogPoisoned
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record
 from storage.survivors import Terms
-from tests.storage.compacting import ABORT, COMMIT, committed, compact, marker, records, stored, values
+from tests.storage.compacting import ABORT, COMMIT, committed, compact, marker, records, run, stored, values
 from tests.storage.faulty_files import FaultyFiles
 
 HOUR_MS = 3_600_000
@@ -269,12 +268,6 @@ def test_the_log_lives_on_while_a_pass_is_under_way() -> None:
     assert compaction.result is not None
     assert committed(reopened(log)) == state
     assert log.apply_retention(2**50) > 0
-
-
-def run(steps: Iterator[Step]) -> None:
-    for step in steps:
-        if step is not None:
-            step()
 
 
 def terms() -> Terms:

@@ -16,6 +16,7 @@ from coordinator.topics.answer import (
     NO_RESPONSE,
     Answer,
     PartitionFailed,
+    SegmentRolled,
     TopicChange,
     TopicDeleted,
     TopicsContext,
@@ -119,6 +120,11 @@ class TopicsHandler:
         deleted = [change.name for change in changes if isinstance(change, TopicDeleted)]
         if deleted:
             self._on_deleted(deleted)
+        rolled = [change.log for change in changes if isinstance(change, SegmentRolled)]
+        if rolled:
+            for log in rolled:
+                self._flusher.need(log)
+            self._flusher.kick()
 
     # Long-poll fetches
 

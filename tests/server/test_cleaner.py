@@ -1,0 +1,124 @@
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from coordinator.server.server import Server
+from protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from storage.batch import encode_batch
+from storage.checkpoint import TopicPartition
+from storage.record import Record
+from tests.server.harness import Client, serving
+from tests.server.test_runtime import commit, committed
+
+OFFSETS = {
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.segment.bytes": "2000",
+    "log.cleaner.backoff.ms": "10",
+}
+
+
+async def passes(server: Server, count: int = 1, work: Callable[[], Awaitable[object]] | None = None) -> None:
+    """Waits until the cleaner has ended some more passes; `work` goes on meanwhile."""
+    target = server.cleaner.passes + count
+    while server.cleaner.passes < target:
+        assert work is not None
+        await work()
+
+
+async def test_commits_are_compacted_while_they_come_and_nothing_is_lost(tmp_path: Path) -> None:
+    async with serving(tmp_path, OFFSETS) as server, Client(server) as client:
+        log = server.runtime.partitions[0].log
+        assert log is not None
+        offset = 0
+
+        async def more() -> None:
+            nonlocal offset
+            offset += 1
+            await client.call(commit(offset), 2)
+
+        await passes(server, 3, more)
+        assert server.cleaner.bytes_removed > 0
+        assert log.size_bytes < log.log_end_offset * 60
+        assert await committed(client) == offset
+    async with serving(tmp_path, OFFSETS) as server, Client(server) as client:
+        assert await committed(client) == offset
+        assert server.directory.cleaned_to(TopicPartition("__consumer_offsets", 0)) > 0
+
+
+@pytest.mark.parametrize(("name", "value"), [("offsets.history", "keep"), ("log.cleaner.enable", "false")])
+async def test_the_history_of_commits_can_be_kept(tmp_path: Path, name: str, value: str) -> None:
+    topic = CreateTopicsRequest(topics=[compacted("table")], timeout_ms=1000)
+    async with serving(tmp_path, {**OFFSETS, name: value}) as server, Client(server) as client:
+        for offset in range(100):
+            await client.call(commit(offset), 2)
+        await client.call(topic, 7)
+        if value == "keep":
+            await passes(server, 1, lambda: client.call(produce("table", b"key", b"value"), 8))
+        log = server.runtime.partitions[0].log
+        assert log is not None
+        assert len(log.segments) > 2
+        assert sum(len(batch.records()) for batch in log.batches()) == log.log_end_offset
+
+
+def compacted(name: str) -> CreatableTopic:
+    """A topic that is compacted as soon as possible, its segments tiny."""
+    configs = {
+        "cleanup.policy": "compact",
+        "internal.segment.bytes": "1000",
+        "min.cleanable.dirty.ratio": "0.01",
+        "delete.retention.ms": "0",
+    }
+    return CreatableTopic(
+        name=name,
+        num_partitions=1,
+        replication_factor=1,
+        assignments=[],
+        configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+    )
+
+
+def produce(topic: str, key: bytes, value: bytes | None) -> ProduceRequest:
+    batch = encode_batch([Record(-1, 1000, key, value)])
+    data = PartitionProduceData(index=0, records=batch)
+    return ProduceRequest(
+        acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+    )
+
+
+async def test_a_compacted_topic_keeps_the_latest_value_of_each_key(tmp_path: Path) -> None:
+    properties = {"log.cleaner.backoff.ms": "10"}
+    async with serving(tmp_path, properties) as server, Client(server) as client:
+        created: CreateTopicsResponse = await client.call(
+            CreateTopicsRequest(topics=[compacted("table")], timeout_ms=1000), 7
+        )
+        assert created.topics[0].error_code == 0, created
+        await client.call(produce("table", b"removed", b"value"), 8)
+        await client.call(produce("table", b"removed", None), 8)
+        latest: dict[bytes | None, bytes | None] = {}
+        number = 0
+
+        async def more() -> None:
+            nonlocal number
+            key, value = b"key-%d" % (number % 7), b"value-%d" % number
+            answer: ProduceResponse = await client.call(produce("table", key, value), 8)
+            assert answer.responses[0].partition_responses[0].error_code == 0
+            latest[key] = value
+            number += 1
+
+        await passes(server, 4, more)
+        log = server.logs()[TopicPartition("table", 0)]
+        found = {record.key: record.value for batch in log.batches() for record in batch.records()}
+        assert found == latest
+        assert sum(len(batch.records()) for batch in log.batches()) < number
