@@ -6,9 +6,10 @@ BIN := $(VENV)/bin
 ARGS ?=
 SEED ?= 1
 STEPS ?= 400
+SAMPLE := .cache/pipeline-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test check format lint types layers docker-check tests sim scenarios-rewrite bench clean
+.PHONY: help run install test check format lint types layers docker-check tests pipeline sim scenarios-rewrite bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
@@ -42,6 +43,11 @@ docker-check: $(VENV)/.test
 
 tests: $(VENV)/.test ## the tests alone (PYTEST_ARGS="-k join" picks some)
 	@$(BIN)/python -X dev -m pytest $(PYTEST_ARGS)
+
+pipeline: $(VENV)/.test ## tables and a report of sample data: real clients against groupd (two minutes; needs Java)
+	@rm -rf $(SAMPLE) && mkdir -p $(SAMPLE)
+	@$(BIN)/python -m pipeline.sample $(SAMPLE)/log
+	@$(BIN)/groupd-pipeline run --log-dir $(SAMPLE)/log --warehouse $(SAMPLE)/warehouse --out $(SAMPLE)/report.html $(ARGS)
 
 sim: $(VENV)/.test ## reproduce a simulator run: make sim SEED=7 STEPS=400
 	@$(BIN)/python -m tests.simulation --seed $(SEED) --steps $(STEPS)
