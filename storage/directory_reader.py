@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from storage.batch import HEADER_BYTES, read_header
-from storage.checkpoint import TopicPartition
+from storage.checkpoint import RECOVERY_POINTS, TopicPartition
 from storage.errors import CorruptBatch, FileError
 from storage.files import Files
 from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, StoredBatch
@@ -24,6 +24,7 @@ _ON_THE_WAY_OUT: Final = re.compile(r"(.+)\.[0-9a-f]{32}-(?:delete|future|stray)
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log(?:\..+)?", re.DOTALL)
 _LIVE_SEGMENT: Final = re.compile(r"[0-9]{20}\.log")
 _SWAP: Final = re.compile(r"[0-9]{20}\.log\.swap")
+_OF_A_DATA_DIRECTORY: Final = ("meta.properties", ".lock", RECOVERY_POINTS)
 _OTHER_FILES: Final = {
     INDEX_SUFFIX: "an offset index",
     TIME_INDEX_SUFFIX: "a time index",
@@ -95,7 +96,7 @@ def data_directory_of(files: Files, log: LogFiles) -> str | None:
     if log.name is None or os.path.basename(log.directory) != str(log.name):
         return None
     parent = os.path.dirname(log.directory)
-    return parent if files.exists(f"{parent}/meta.properties") else None
+    return parent if any(files.exists(f"{parent}/{name}") for name in _OF_A_DATA_DIRECTORY) else None
 
 
 def _name(log: LogFiles) -> TopicPartition:

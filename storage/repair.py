@@ -1,0 +1,238 @@
+"""What can be saved of a damaged log: every sound batch, in order, and an account of all the rest.
+
+The repaired log is written somewhere else, segment by segment, with new indexes. Batches keep their bytes, offsets
+included, so that what is lost leaves a gap, as compaction does; nothing is moved up, nothing is guessed. A batch
+whose checksum holds and that does not unpack into its records is of no use to anybody and is left out as well.
+
+Afterwards the whole log is known to be sound, and synced. Its recovery point therefore is its end: a lower one
+would let the next start take a gap for the end of the log.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from storage.batch import decode_records, rewrite_batch
+from storage.compression import DEFAULT_LIMIT_BYTES
+from storage.directory_reader import LogFiles, SegmentFile
+from storage.errors import CorruptBatch, DecompressedTooLarge
+from storage.files import Files
+from storage.findings import Kind
+from storage.index_check import IndexesCheck
+from storage.leader_epochs import EpochStart
+from storage.log_config import LogConfig
+from storage.record import Record
+from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Segment, StoredBatch, segment_name
+from storage.segment_scan import BadBytes, SegmentScan
+from storage.verification import check_offsets
+
+INDEX_INTERVAL_BYTES: Final = LogConfig().index_interval_bytes
+
+Examine = Callable[[Record], str | None]
+
+
+class Loss(NamedTuple):
+    """Something that is not in the repaired log."""
+
+    kind: Kind
+    path: str
+    position: int
+    length: int
+    """Bytes of the damaged file that were left out; of a record, those of its key and value."""
+    first_offset: int
+    end_offset: int | None
+    """The offsets from the first one to before this one are affected, None where nobody can tell how many."""
+    reason: str
+
+
+@dataclass(slots=True)
+class RepairedSegment:
+    """What became of a segment."""
+
+    source: SegmentFile
+    batches: int = 0
+    records: int = 0
+    bytes: int = 0
+    losses: list[Loss] = field(default_factory=list)
+    has_wrong_index: bool = False
+    """An index of the damaged log does not agree with its segment; the new one does."""
+
+
+@dataclass(slots=True)
+class RepairedLog:
+    """What became of a log."""
+
+    log_end_offset: int
+    segments: list[RepairedSegment] = field(default_factory=list)
+    epochs: list[EpochStart] = field(default_factory=list)
+    """Leader epochs as the batches tell them."""
+
+    @property
+    def losses(self) -> list[Loss]:
+        """Everything that was left out, in the order of the log."""
+        return [loss for segment in self.segments for loss in segment.losses]
+
+    def is_kept(self, segment: RepairedSegment) -> bool:
+        """Whether a segment is worth a file: one of which something is left, and the last, which says where the
+        log ends even where nothing is left of it.
+        """
+        return segment.batches > 0 or segment is self.segments[-1]
+
+
+class Repair:
+    """Writes what can be saved of one log into a directory."""
+
+    def __init__(
+        self, files: Files, log: LogFiles, *, examine: Examine | None = None, drops_undecodable: bool = False
+    ) -> None:
+        """In: for a log of `__consumer_offsets`, what looks at its records; whether those go that it finds
+        something wrong with.
+        """
+        self._files = files
+        self._log = log
+        self._examine = examine
+        self._drops_undecodable = drops_undecodable
+        first = log.segments[0].base_offset if log.segments else 0
+        self.result = RepairedLog(first)
+
+    def write(self, directory: str) -> RepairedLog:
+        """Writes the segments and their indexes, synced, into a directory that is there. Raises OSError."""
+        for segment in self.segments(directory):
+            if not self.result.is_kept(segment):
+                remove_segment(self._files, directory, segment.source.base_offset)
+        self._files.fsync_directory(directory)
+        return self.result
+
+    def segments(self, directory: str) -> Iterator[RepairedSegment]:
+        """The same step by step: a segment is written, synced and closed when it is yielded. Raises OSError."""
+        for number, source in enumerate(self._log.segments):
+            repaired = RepairedSegment(source)
+            self.result.segments.append(repaired)
+            self._segment(repaired, self._log.end_offset(number), directory)
+            yield repaired
+
+    def _segment(self, repaired: RepairedSegment, end_offset: int | None, directory: str) -> None:
+        source = repaired.source
+        self.result.log_end_offset = max(self.result.log_end_offset, source.base_offset)
+        target = Segment.create(self._files, directory, source.base_offset)
+        file = self._files.open_read(source.path)
+        try:
+            scan = SegmentScan(file, source.base_offset, end_offset=end_offset)
+            indexes = IndexesCheck(self._files, source.path, source.base_offset)
+            for piece in self._pieces(scan, indexes, repaired):
+                self._keep(target, piece, repaired)
+            repaired.has_wrong_index = any(indexes.finish(is_sealed=end_offset is not None))
+            self._close_gap(repaired, end_offset)
+            target.file.fdatasync()
+            target.write_indexes()
+            self._sync_indexes(target.path)
+        finally:
+            file.close()
+            target.close()
+
+    def _sync_indexes(self, log_path: str) -> None:
+        """An index that is whole on disk is believed; what a crash leaves of another one might be as well."""
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            index = self._files.open_append(log_path.removesuffix(LOG_SUFFIX) + suffix)
+            try:
+                index.fdatasync()
+            finally:
+                index.close()
+
+    def _pieces(
+        self, scan: SegmentScan, indexes: IndexesCheck, repaired: RepairedSegment
+    ) -> Iterator[StoredBatch]:
+        """The batches to keep. Notes everything else as lost."""
+        for piece in scan.pieces():
+            if isinstance(piece, BadBytes):
+                indexes.bad_bytes(piece)
+                kind = Kind.OLD_FORMAT if piece.is_old_format else Kind.DAMAGED_BATCH
+                repaired.losses.append(
+                    Loss(kind, piece.path, piece.position, piece.length, scan.next_offset, None, piece.reason)
+                )
+                continue
+            indexes.batch(piece)
+            self._close_gap(repaired, piece.header.base_offset)
+            try:
+                yield self._usable(piece, repaired)
+            except CorruptBatch as error:
+                header = piece.header
+                repaired.losses.append(
+                    Loss(
+                        Kind.UNREADABLE_RECORDS,
+                        piece.path,
+                        piece.position,
+                        len(piece.data),
+                        header.base_offset,
+                        header.next_offset,
+                        error.reason,
+                    )
+                )
+
+    def _close_gap(self, repaired: RepairedSegment, end_offset: int | None) -> None:
+        """The next sound batch, or segment, tells how far the losses before it reached."""
+        losses = repaired.losses
+        for number in range(len(losses) - 1, -1, -1):
+            if losses[number].end_offset is not None:
+                return
+            losses[number] = losses[number]._replace(end_offset=end_offset)
+
+    def _usable(self, batch: StoredBatch, repaired: RepairedSegment) -> StoredBatch:
+        """The batch as it is to be kept. Raises CorruptBatch for one that is of no use."""
+        header = batch.header
+        try:
+            records = decode_records(batch.data, header, DEFAULT_LIMIT_BYTES)
+        except DecompressedTooLarge:
+            if self._examine is not None:
+                raise
+            return batch  # nobody but its readers has to unpack it
+        check_offsets(header, records)
+        if self._examine is None or not self._drops_undecodable or header.is_control:
+            return batch
+        wrong = {record.offset: self._examine(record) for record in records}
+        kept = [record for record in records if wrong[record.offset] is None]
+        if len(kept) == len(records):
+            return batch
+        for record in records:
+            reason = wrong[record.offset]
+            if reason is not None:
+                size_bytes = len(record.key or b"") + len(record.value or b"")
+                repaired.losses.append(
+                    Loss(
+                        Kind.UNDECODABLE_RECORD,
+                        batch.path,
+                        batch.position,
+                        size_bytes,
+                        record.offset,
+                        record.offset + 1,
+                        reason,
+                    )
+                )
+        data = rewrite_batch(header, kept, header.delete_horizon_ms)
+        return batch._replace(data=data, header=header._replace(records_count=len(kept)))
+
+    def _keep(self, target: Segment, batch: StoredBatch, repaired: RepairedSegment) -> None:
+        header = batch.header
+        target.append(batch.data, header.last_offset, header.max_timestamp_ms, INDEX_INTERVAL_BYTES)
+        self.result.log_end_offset = header.next_offset
+        repaired.batches += 1
+        repaired.records += header.records_count
+        repaired.bytes += len(batch.data)
+        epoch = header.partition_leader_epoch
+        epochs = self.result.epochs
+        if epoch >= 0 and (not epochs or epoch > epochs[-1].epoch):
+            epochs.append(EpochStart(epoch, header.base_offset))
+
+
+def remove_segment(files: Files, directory: str, base_offset: int) -> None:
+    """Removes the files of a segment, as far as they are there; the log first. Raises OSError."""
+    for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+        path = f"{directory}/{segment_name(base_offset)}{suffix}"
+        if files.exists(path):
+            files.unlink(path)
+
+
+def epochs_text(epochs: list[EpochStart]) -> bytes:
+    """The checkpoint of leader epochs, in Kafka's form."""
+    lines = ["0", str(len(epochs)), *(f"{entry.epoch} {entry.start_offset}" for entry in epochs)]
+    return "".join(f"{line}\n" for line in lines).encode()

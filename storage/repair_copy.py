@@ -1,0 +1,95 @@
+"""A repaired copy of a log, or of all logs of a data directory, on which a process can start.
+
+The copy is a data directory of its own: partitions in directories of their names, with their small files, and the
+checkpoints for them. Nothing of the original is changed; it may even be in use.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from storage.checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition, read_offsets, write_offsets
+from storage.directory_reader import LogFiles, data_directory_of
+from storage.errors import DamagedFile
+from storage.files import Files
+from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
+from storage.repair import Repair, RepairedLog, epochs_text
+
+_NOT_COPIED: Final = re.compile(r"\.lock|\.kafka_cleanshutdown|.*-checkpoint")
+_CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
+_OF_SEGMENTS: Final = re.compile(
+    r".*\.(log|index|timeindex|state|copy|tmp)|.*\.(cleaned|swap|deleted|damaged)(\..*)?|" + LEADER_EPOCHS
+)
+
+
+class RepairCopy:
+    """A directory that takes repaired logs. `finish` writes its checkpoints."""
+
+    def __init__(self, files: Files, target: str) -> None:
+        """In: an absolute path of a directory that is empty, or of nothing yet. Raises OSError."""
+        files.mkdir(target)
+        self._files = files
+        self._target = target
+        self._ends: dict[TopicPartition, int] = {}
+
+    def add(self, log: LogFiles, repair: Repair) -> RepairedLog:
+        """Writes one log. Raises OSError."""
+        files = self._files
+        directory = self._target
+        if log.is_whole and log.name is not None:
+            directory = f"{self._target}/{log.name}"
+            files.mkdir(directory)
+        result = repair.write(directory)
+        if log.is_whole:
+            self._copy_small_files(log, directory, result)
+            if log.name is not None:
+                self._ends[log.name] = result.log_end_offset
+        files.fsync_directory(directory)
+        return result
+
+    def _copy_small_files(self, log: LogFiles, directory: str, result: RepairedLog) -> None:
+        files = self._files
+        for name in files.listdir(log.directory):
+            path = f"{log.directory}/{name}"
+            if not _OF_SEGMENTS.fullmatch(name) and not files.is_directory(path):
+                files.write_atomically(f"{directory}/{name}", files.read(path))
+        try:
+            epochs = LeaderEpochs.read(files, log.directory)
+        except DamagedFile:
+            if result.epochs:
+                files.write_atomically(f"{directory}/{LEADER_EPOCHS}", epochs_text(result.epochs))
+        else:
+            if epochs is not None:
+                path = f"{log.directory}/{LEADER_EPOCHS}"
+                files.write_atomically(f"{directory}/{LEADER_EPOCHS}", files.read(path))
+
+    def finish(self, log: LogFiles, *, is_directory: bool) -> list[str]:
+        """Writes the checkpoints, and copies what lies beside the logs.
+
+        In: any of the logs; whether the whole data directory is copied. Out: a line on each file that makes no
+        sense and was left out. Raises OSError.
+        """
+        files = self._files
+        left_out: list[str] = []
+        write_offsets(files, f"{self._target}/{RECOVERY_POINTS}", self._ends)
+        source = os.path.dirname(log.directory) if is_directory else data_directory_of(files, log)
+        for name in (LOG_START_OFFSETS, _CLEANER_OFFSETS) if source is not None else ():
+            try:
+                offsets = read_offsets(files, f"{source}/{name}")
+            except DamagedFile as error:
+                left_out.append(str(error))
+                continue
+            known = {partition: offset for partition, offset in offsets.items() if partition in self._ends}
+            if known:
+                write_offsets(files, f"{self._target}/{name}", known)
+        for path in self._other_files(source) if is_directory and source is not None else ():
+            files.write_atomically(f"{self._target}/{os.path.basename(path)}", files.read(path))
+        files.fsync_directory(self._target)
+        return left_out
+
+    def _other_files(self, source: str) -> Iterator[str]:
+        for name in self._files.listdir(source):
+            path = f"{source}/{name}"
+            if not _NOT_COPIED.fullmatch(name) and not self._files.is_directory(path):
+                yield path

@@ -1,0 +1,166 @@
+"""Repairing a log where it is, so that a crash at any point leaves it damaged or repaired, and nothing in between.
+
+Everything is written beside the log first, in a directory with the name of one that is being deleted: whoever
+starts after a crash removes it. Then, in this order:
+
+1. The recovery point is set to where the repaired log ends. While the log is still damaged, it then is not loaded
+   at all; it cannot be cut at the damage.
+2. What was kept of the groups' state goes aside: it may know more than the log does now.
+3. Of each damaged segment a copy goes beside it, called `.damaged`, and the repaired one takes its place by rename.
+
+A repair that was interrupted is simply begun again.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Final
+from uuid import uuid4
+
+from storage.checkpoint import RECOVERY_POINTS, read_offsets, write_offsets
+from storage.directory_reader import LogFiles, data_directory_of, list_again
+from storage.errors import DamagedFile
+from storage.files import DELETED_DIRECTORY_SUFFIX, MAX_NAME_LENGTH, Files, remove_directory
+from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
+from storage.repair import Repair, RepairedLog, RepairedSegment, epochs_text, remove_segment
+from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, segment_name
+from storage.state_file import STATE_SUFFIX
+from storage.swap import finish_swaps
+
+DAMAGED_SUFFIX: Final = ".damaged"
+
+_COPY_BYTES: Final = 1024 * 1024
+
+
+def repair_in_place(
+    files: Files, log: LogFiles, repair: Callable[[LogFiles], Repair], *, makes_checkpoint: bool = False
+) -> tuple[RepairedLog, list[str]]:
+    """Repairs all of a log; what became of it, and the copies of what was damaged.
+
+    In: the log with all its segments, of which nobody else makes use (the caller holds the lock of its data
+    directory); what makes the repair of a log; whether a checkpoint of recovery points that makes no sense is
+    replaced. Raises DamagedFile, LogDamaged (an unfinished compaction that cannot be read), OSError; the log is
+    then as it was, or repaired in part.
+    """
+    assert log.is_whole
+    if finish_swaps(files, log.directory):
+        log = list_again(files, log)
+    return _InPlace(files, log, makes_checkpoint).run(repair(log))
+
+
+class _InPlace:
+    def __init__(self, files: Files, log: LogFiles, makes_checkpoint: bool) -> None:
+        self._files = files
+        self._log = log
+        self._directory = log.directory
+        self._makes_checkpoint = makes_checkpoint
+        parent, name = os.path.split(log.directory)
+        suffix = f".{uuid4().hex}{DELETED_DIRECTORY_SUFFIX}"
+        self._beside = os.path.join(parent, name[: MAX_NAME_LENGTH - len(suffix)] + suffix)
+
+    def run(self, repair: Repair) -> tuple[RepairedLog, list[str]]:
+        """All steps."""
+        files = self._files
+        files.mkdir(self._beside)
+        try:
+            changed = self._write(repair)
+            result = repair.result
+            self._set_recovery_point(result.log_end_offset)
+            damaged = self._state_aside() if any(segment.losses for segment in changed) else []
+            for segment in changed:
+                if segment.losses:
+                    damaged.append(self._copy_aside(segment.source.path))
+                self._place(segment, is_kept=result.is_kept(segment))
+            self._repair_epochs(result)
+            files.fsync_directory(self._directory)
+        finally:
+            remove_directory(files, self._beside)
+        return result, damaged
+
+    def _write(self, repair: Repair) -> list[RepairedSegment]:
+        """Writes the repaired log beside the damaged one, and leaves there what differs."""
+        changed = []
+        for segment in repair.segments(self._beside):
+            if segment.losses or segment.has_wrong_index:
+                changed.append(segment)
+                continue
+            remove_segment(self._files, self._beside, segment.source.base_offset)
+            file = self._files.open_append(segment.source.path)
+            try:
+                file.fdatasync()  # the new recovery point covers it
+            finally:
+                file.close()
+        return changed
+
+    def _set_recovery_point(self, offset: int) -> None:
+        directory = data_directory_of(self._files, self._log)
+        if directory is None or self._log.name is None:
+            return
+        path = f"{directory}/{RECOVERY_POINTS}"
+        try:
+            points = read_offsets(self._files, path)
+        except DamagedFile:
+            if not self._makes_checkpoint:
+                raise
+            points = {}
+        if points.get(self._log.name) != offset:
+            write_offsets(self._files, path, points | {self._log.name: offset})
+
+    def _state_aside(self) -> list[str]:
+        aside = []
+        for name in self._files.listdir(self._directory):
+            if name.endswith(STATE_SUFFIX):
+                aside.append(self._free_name(name))
+                self._files.replace(f"{self._directory}/{name}", aside[-1])
+        self._files.fsync_directory(self._directory)
+        return aside
+
+    def _free_name(self, name: str) -> str:
+        path = f"{self._directory}/{name}{DAMAGED_SUFFIX}"
+        number = 1
+        while self._files.exists(path if number == 1 else f"{path}.{number}"):
+            number += 1
+        return path if number == 1 else f"{path}.{number}"
+
+    def _copy_aside(self, path: str) -> str:
+        """A synced copy of a damaged file beside it."""
+        name = os.path.basename(path)
+        copy_path = f"{self._beside}/{name}{DAMAGED_SUFFIX}"
+        source, copy = self._files.open_read(path), self._files.open_append(copy_path)
+        try:
+            for position in range(0, source.size(), _COPY_BYTES):
+                copy.write(source.pread(_COPY_BYTES, position))
+            copy.fdatasync()
+        finally:
+            source.close()
+            copy.close()
+        aside = self._free_name(name)
+        self._files.replace(copy_path, aside)
+        self._files.fsync_directory(self._directory)
+        return aside
+
+    def _place(self, segment: RepairedSegment, *, is_kept: bool) -> None:
+        """Puts a repaired segment in the place of the damaged one. Until its indexes follow, it has none."""
+        stem = segment_name(segment.source.base_offset)
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            if self._files.exists(f"{self._directory}/{stem}{suffix}"):
+                self._files.unlink(f"{self._directory}/{stem}{suffix}")
+        # An index that outlives its log by a crash would be taken for that of the repaired one.
+        self._files.fsync_directory(self._directory)
+        if not is_kept:
+            self._files.unlink(segment.source.path)
+            return
+        suffixes = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX)
+        for suffix in suffixes if segment.losses else suffixes[1:]:
+            self._files.replace(f"{self._beside}/{stem}{suffix}", f"{self._directory}/{stem}{suffix}")
+            self._files.fsync_directory(self._directory)
+
+    def _repair_epochs(self, result: RepairedLog) -> None:
+        """Makes the checkpoint of leader epochs anew where it makes no sense."""
+        try:
+            LeaderEpochs.read(self._files, self._directory)
+        except DamagedFile:
+            path = f"{self._directory}/{LEADER_EPOCHS}"
+            if result.epochs:
+                self._files.write_atomically(path, epochs_text(result.epochs))
+            else:
+                self._files.unlink(path)
