@@ -1,0 +1,46 @@
+"""Log ends from a groupd that answers, against those from its directory."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.log_ends import Period, TopicPartition
+from pipeline.log_ends.cluster import ends_of_cluster
+from pipeline.log_ends.directory import ends_in_directory
+from tests.interop.daemon import Daemon
+
+confluent_kafka = pytest.importorskip("confluent_kafka")
+
+START_MS = 1_772_366_400_000
+PERIOD = Period(START_MS, START_MS + 95_000, 10)
+
+
+@pytest.mark.interop
+def test_a_cluster_says_what_its_directory_says(tmp_path: Path) -> None:
+    daemon = Daemon(str(tmp_path), "--topic", "t:3")
+    try:
+        producer = confluent_kafka.Producer({"bootstrap.servers": daemon.bootstrap, "linger.ms": 0})
+        for second in (0, 1, 9, 10, 35, 80, 120):
+            for partition in (0, 1):
+                producer.produce("t", b"x", partition=partition, timestamp=START_MS + second * 1000)
+            producer.flush(20)
+        wanted = [TopicPartition("t", n) for n in range(4)] + [TopicPartition("gone", 0)]
+        asked = list(ends_of_cluster(daemon.bootstrap, wanted, PERIOD))
+    finally:
+        daemon.stop()
+    read = list(ends_in_directory(str(tmp_path), wanted, PERIOD, START_MS + 10**9))
+    assert {end[:2] for end in asked} == {end[:2] for end in read} == {("t", 0), ("t", 1), ("t", 2)}
+    for partition in range(3):
+        for step in range(PERIOD.step(START_MS), PERIOD.step(PERIOD.end_ms)):
+            ends = [
+                [
+                    end.log_end_offset
+                    for end in ends
+                    if end.partition == partition and PERIOD.step(end.at_ms) <= step
+                ]
+                for ends in (asked, read)
+            ]
+            assert (ends[0] or [0])[-1] == (ends[1] or [0])[-1], (partition, step)
+        last = [[end for end in ends if end.partition == partition][-1] for ends in (asked, read)]
+        assert last[0].log_end_offset == last[1].log_end_offset == (0 if partition == 2 else 7)
+        assert last[0].log_start_offset == last[1].log_start_offset == 0
