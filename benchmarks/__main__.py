@@ -8,7 +8,7 @@ from typing import Final
 
 import uvloop
 
-from benchmarks import commit, heartbeat, load, memory, rebalance, startup
+from benchmarks import commit, compaction, heartbeat, load, memory, rebalance, startup
 from benchmarks.report import Report, write_result
 
 FULL: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
@@ -18,6 +18,7 @@ FULL: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "rebalance": rebalance.measure,
     "memory": memory.measure,
     "load": load.measure,
+    "compaction": compaction.measure,
 }
 QUICK: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "startup": lambda: startup.measure(runs=3),
@@ -26,6 +27,7 @@ QUICK: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "rebalance": lambda: rebalance.measure(rounds=1),
     "memory": lambda: memory.measure(groups=20),
     "load": lambda: load.measure(sizes=(20_000,), rounds=1),
+    "compaction": lambda: compaction.measure(commits=150_000, rounds=1, seconds=0.5),
 }
 
 

@@ -56,7 +56,8 @@ def _commit(member: Member) -> bytes:
     )
 
 
-async def _committing(server: Server, count: int) -> Side:
+async def committing(server: Server, count: int) -> Side:
+    """Members of as many groups of their own, ready to commit."""
     connections = []
     for number in range(count):
         member = Member(await Connection.open(server), f"group-{number}")
@@ -73,7 +74,7 @@ async def measure(rounds: int = ROUNDS, seconds: float = SECONDS) -> Report:
         sides = {}
         for name, (flush, partitions) in SETTINGS.items():
             log = ("-o", f"log.flush={flush}", "-o", f"offsets.topic.num.partitions={partitions}")
-            sides[name] = await _committing(stack.enter_context(groupd(*OPTIONS, *log)), count)
+            sides[name] = await committing(stack.enter_context(groupd(*OPTIONS, *log)), count)
         echo = stack.enter_context(peer("echo_server"))
         frames = [connection.request for connection in sides[TARGETED].connections]
         echoed = [await Repeated.prepare(await Connection.open(echo), frame) for frame in frames]
@@ -81,7 +82,7 @@ async def measure(rounds: int = ROUNDS, seconds: float = SECONDS) -> Report:
         groups = [f"group-{number}" for number in range(count)]
         broker, missing = await kafka(stack, TOPIC, 6, groups)
         if broker is not None:
-            sides["Kafka"] = await _committing(broker, count)
+            sides["Kafka"] = await committing(broker, count)
             await in_turn({"Kafka": sides["Kafka"]}, LOADS, 1, WARM_UP_SECONDS)
         seen = await in_turn(sides, LOADS, rounds, seconds)
     return _report(seen, rounds, seconds, missing)

@@ -30,6 +30,11 @@ class Measured:
         return self.requests / self.cpu_seconds
 
     @property
+    def per_second(self) -> float:
+        """Requests per second."""
+        return self.requests / self.wall_seconds
+
+    @property
     def cpu_share(self) -> float:
         """How busy the server was: 1.0 is one core all the time."""
         return self.cpu_seconds / self.wall_seconds

@@ -1,6 +1,7 @@
 """A data directory with a long past: millions of commits, as a daemon would have left them at a clean stop."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from coordinator.group.outcome import Record as Fact
@@ -23,7 +24,7 @@ TOPIC: Final = "orders"
 _TOPIC_ID: Final = bytes(range(16))
 _BEGAN_MS: Final = 1_750_000_000_000
 _OFFSETS: Final = "__consumer_offsets"
-_CONFIG: Final = LogConfig(segment_bytes=100 * 1024 * 1024, cleanup_policy="compact")
+_CONFIG: Final = LogConfig(cleanup_policy="compact")
 
 
 def _open(data_dir: str) -> DataDirectory:
@@ -32,14 +33,18 @@ def _open(data_dir: str) -> DataDirectory:
     )
 
 
-def write_history(data_dir: str, commits: int, commits_in_a_batch: int) -> int:
+def write_history(
+    data_dir: str, commits: int, commits_in_a_batch: int, segment_bytes: int = 100 * 1024 * 1024
+) -> int:
     """Fills a new data directory; the number of bytes of its logs.
 
     200 groups commit 10 partitions each, in turn; `commits_in_a_batch` of a group (10 at most) go in one batch.
     """
     directory = _open(data_dir)
     logs = {
-        number: directory.open_log(TopicPartition(_OFFSETS, number), _CONFIG, _TOPIC_ID)
+        number: directory.open_log(
+            TopicPartition(_OFFSETS, number), replace(_CONFIG, segment_bytes=segment_bytes), _TOPIC_ID
+        )
         for number in range(OFFSETS_PARTITIONS)
     }
     groups = [f"consumer-of-orders-{number:03d}" for number in range(GROUPS)]

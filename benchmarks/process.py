@@ -60,10 +60,12 @@ def _running(command: list[str], log: Path) -> Iterator[tuple[subprocess.Popen[s
 
 
 @contextmanager
-def groupd(*options: str) -> Iterator[Server]:
-    """groupd with an empty data directory; `options` are added to its command line."""
+def groupd(*options: str, data_dir: str | None = None) -> Iterator[Server]:
+    """groupd with an empty data directory, or a given one; `options` are added to its command line."""
     with tempfile.TemporaryDirectory(prefix="groupd-bench-") as directory:
         command = groupd_command(directory, *options)
+        if data_dir is not None:
+            command += ["--data-dir", data_dir]
         with _running(command, Path(directory) / "stderr") as (process, line):
             yield Server(process.pid, *kafka_address(line))
 
