@@ -162,9 +162,10 @@ class SegmentScan:
         return checksum
 
     def _is_ahead(self, header: BatchHeader, position: int) -> bool:
-        """Whether most of the batches that follow say that this one's offset is too high."""
+        """Whether the batches that follow say that this one's offset is too high."""
         if header.base_offset == self.next_offset:
             return False
+        where_it_should_end = self.next_offset + header.last_offset_delta + 1
         votes = 0
         position += header.size_bytes
         for _ in range(_WITNESSES):
@@ -172,6 +173,11 @@ class SegmentScan:
             if following is None:
                 break
             if self._look(position, self.next_offset)[0] is not None:
+                if (
+                    following.base_offset < header.next_offset
+                    and following.base_offset == where_it_should_end
+                ):
+                    return True
                 votes += 1 if following.base_offset < header.next_offset else -1
             position += following.size_bytes
         return votes > 0
@@ -209,7 +215,8 @@ class SegmentScan:
     def _may_be_incomplete(self, position: int) -> bool:
         header, _ = self._header(position)
         if header is not None:
-            return position + header.size_bytes > self.size
+            is_due = self.next_offset <= header.base_offset and header.next_offset <= self._limit_offset
+            return is_due and position + header.size_bytes > self.size
         start = self._window(position, HEADER_BYTES)
         return len(start) < HEADER_BYTES and (len(start) <= _MAGIC_AT or start[_MAGIC_AT] == MAGIC)
 
