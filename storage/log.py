@@ -372,8 +372,7 @@ class PartitionLog:
         """Raises the log start offset to `offset` and drops segments wholly below it; the new start offset.
 
         A lower `offset` than today's start changes nothing. A pinned log keeps its segments for now.
-        Durable once the data directory's checkpoint is
-        written. Raises OffsetOutOfRange past the log end offset, OSError.
+        Durable once the data directory's checkpoint is written. Raises OffsetOutOfRange past the end, OSError.
         """
         if offset > self.log_end_offset or offset < 0:
             raise OffsetOutOfRange(self.directory, offset, self.log_start_offset, self.log_end_offset)
@@ -417,7 +416,7 @@ class PartitionLog:
 
     @property
     def is_pinned(self) -> bool:
-        """Whether a compaction is under way: walking the log from now on may meet segments that go."""
+        """Whether a compaction is under way, which replaces segments."""
         return self._is_pinned
 
     def pin(self) -> None:

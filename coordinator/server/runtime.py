@@ -36,13 +36,14 @@ from coordinator.topics.config import LogFlush
 from coordinator.topics.topic_name import CONSUMER_OFFSETS
 from protocol.errors import ErrorCode
 from storage.checkpoint import TopicPartition
-from storage.errors import LogDamaged, StorageError
+from storage.errors import LogDamaged, LogPoisoned, StorageError
 from storage.files import Files
 from storage.log import PartitionLog
 
 _LOG = logging.getLogger("GroupCoordinator")
 
 RELOAD_RETRY_S: Final = 1.0
+UNPIN_RETRY_S: Final = 0.01
 REMEDY: Final = (
     "Its groups are out of service until the log can be read. With groupd stopped, `groupd log verify` tells "
     "what is wrong with it, and `groupd log repair` saves what is whole."
@@ -326,7 +327,12 @@ class GroupRuntime:
             self._open(partition)
             return
         self._by_log.pop(log, None)
-        if log.failure is None and not log.is_closed and not log.is_pinned:
+        if log.is_pinned:
+            # Its compaction notices soon. Until then it may be about to replace files.
+            log.poison(LogPoisoned(log.directory, "is about to be read again"))
+            self._loop.call_later(UNPIN_RETRY_S, self._retry, partition)
+            return
+        if log.failure is None and not log.is_closed:
             self._queue.add(partial(_itself, log), partial(self._load, partition))
             return
         # Until it is open nobody looks at it.
