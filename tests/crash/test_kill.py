@@ -21,8 +21,9 @@ ROUNDS = int(os.environ.get("CRASH_ROUNDS", "18"))
 SEED = int(os.environ.get("CRASH_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
 TOPIC = ("--topic", "orders:2", "--profile", "test")
 SMALL = (
-    *("-o", "offsets.topic.num.partitions=3", "-o", "offsets.topic.segment.bytes=20000"),
+    *("-o", "offsets.topic.num.partitions=3", "-o", "offsets.topic.segment.bytes=5000"),
     *("-o", "log.flush.interval.ms=20", "-o", "log.flush.offset.checkpoint.interval.ms=20"),
+    *("-o", "log.cleaner.backoff.ms=20"),
 )
 
 
@@ -41,6 +42,10 @@ class Answers:
 
 def state_files(directory: Path) -> list[str]:
     return [path.name for path in directory.glob("data/*/*.state")]
+
+
+def whole_log(path: Path) -> bytes:
+    return path.read_bytes()
 
 
 async def work(actor: Actor, port: int, answers: Answers) -> None:
@@ -111,5 +116,6 @@ async def test_every_acknowledged_commit_outlives_kill_9(tmp_path: Path, flush: 
     assert await process.ended() == 0
     assert "Traceback" not in process.log()
     assert len(states) > ROUNDS // 4, "states were to be written all along"
+    assert b"Cleaned log" in whole_log(log)
     assert all(actor.acknowledged for actor in everybody)
     assert sum(actor.acknowledged for actor in everybody) > 10 * ROUNDS

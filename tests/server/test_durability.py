@@ -262,3 +262,29 @@ async def test_a_read_only_directory_cannot_be_served(tmp_path: Path) -> None:
     server = Server(settings(DATA, files=files))
     with pytest.raises(StartFailed, match="Read-only"):
         server.open()
+
+
+async def test_a_partition_that_fails_while_it_is_compacted() -> None:
+    """Its compaction ends before the log is opened anew; then both go on."""
+    files = FaultyFiles()
+    properties = {**ONE_PARTITION, **SMALL_SEGMENTS, "log.cleaner.backoff.ms": "1"}
+    commits = Commits()
+    async with (
+        serving(DATA, properties, topics=[("orders", 1)], files=files) as server,
+        Client(server) as client,
+    ):
+        for _ in range(5):
+            log = server.runtime.partitions[0].log
+            assert log is not None
+            while not log.is_pinned:
+                assert await commits.one(client) is ErrorCode.NONE
+            files.fail("write")
+            while await commits.one(client) is ErrorCode.NONE:
+                pass
+            files.faults.clear()
+            await active(server)
+            commits.check(await committed(client))
+        passes = server.cleaner.passes
+        while server.cleaner.passes == passes:
+            assert await commits.one(client) is ErrorCode.NONE
+        assert await committed(client) == commits.sent

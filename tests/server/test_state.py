@@ -30,10 +30,11 @@ from storage.record import Record
 from storage.state_file import STATE_SUFFIX, StatePoint, write_state
 from tests.server.harness import Client, heartbeat_request, join_alone, serving
 from tests.server.test_runtime import ONE_PARTITION, code, commit, committed
+from tests.storage.compacting import compact
 from tests.storage.faulty_files import FaultyFiles
 
 DIRECTORY = "/data/__consumer_offsets-0"
-CONFIG = LogConfig(segment_bytes=2000, index_interval_bytes=200, cleanup_policy="compact")
+CONFIG = LogConfig(segment_bytes=1000, index_interval_bytes=200, cleanup_policy="compact")
 
 
 class Write(NamedTuple):
@@ -52,7 +53,11 @@ class CutBack(NamedTuple):
     records: int
 
 
-Step = Write | TakeState | CutBack
+class Compact(NamedTuple):
+    """The sealed segments are compacted."""
+
+
+Step = Write | TakeState | CutBack | Compact
 
 NAMES = st.sampled_from(["a", "b", "ü" * 70])
 TEXTS = st.text(max_size=130)
@@ -101,10 +106,19 @@ STEPS = st.lists(
         st.builds(Write, FACTS),
         st.builds(Write, st.none() | FACTS),
         st.builds(TakeState),
+        st.builds(Compact),
         st.builds(CutBack, st.integers(1, 5)),
     ),
     max_size=25,
 )
+
+
+class FilesWithoutStates(FaultyFiles):
+    """The same files, but for those of states."""
+
+    def __init__(self, files: FaultyFiles) -> None:
+        super().__init__()
+        self.names = {path: inode for path, inode in files.names.items() if STATE_SUFFIX not in path}
 
 
 def loaded(log: PartitionLog, files: FaultyFiles) -> tuple[dict[str, DurableGroup], Load]:
@@ -140,11 +154,13 @@ def test_a_state_and_what_follows_make_what_the_whole_log_makes(steps: list[Step
             log.append_records([raw(step.fact)])
         elif isinstance(step, TakeState):
             take_state(log, files)
+        elif isinstance(step, Compact):
+            before = loaded(log, FilesWithoutStates(files))[0]
+            compact(log)
+            assert loaded(log, files)[0] == before
         else:
             log.truncate_to(max(0, log.log_end_offset - step.records))
-        without = FaultyFiles()
-        without.names = {path: inode for path, inode in files.names.items() if STATE_SUFFIX not in path}
-        assert loaded(log, files)[0] == loaded(log, without)[0]
+        assert loaded(log, files)[0] == loaded(log, FilesWithoutStates(files))[0]
 
 
 @given(st.lists(FACTS, max_size=20))
