@@ -72,9 +72,11 @@ class Verification:
                 pending = piece  # whether it is the tail shows when something follows
             else:
                 yield from self._batch(piece)
+        last = self._reader.log.segments[-1:]
         if pending is not None:
-            yield self._bad(pending, is_last=True)
+            yield self._bad(pending, is_last=pending.path == last[0].path)
         yield from self._leave(is_sealed=False)
+        self._end_offset = max(self._end_offset, *(segment.base_offset for segment in last), 0)
         if (
             self._recovery_point is not None
             and self._end_offset < self._recovery_point

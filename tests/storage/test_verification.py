@@ -1,0 +1,148 @@
+"""What verification says of a log, held against what the engine then does with it."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from storage.batch import encode_batch
+from storage.checkpoint import RECOVERY_POINTS
+from storage.checksum import crc32c
+from storage.compression import ZSTD
+from storage.errors import LogDamaged
+from storage.findings import Effect, Kind
+from storage.log import PartitionLog
+from storage.record import Record
+from storage.verification import Verification
+from tests.storage.damaged_logs import DATA, DIRECTORY, SIZES, findings, flip, records_of, stored, the_log
+from tests.storage.faulty_files import FaultyFiles
+from tests.storage.test_log import SMALL
+
+
+@given(SIZES, st.booleans())
+def test_a_log_of_the_engine_is_sound_closed_or_not(sizes: list[int], is_closed: bool) -> None:
+    files, batches = stored(sizes)
+    if not is_closed:
+        log = PartitionLog.open(files, DIRECTORY, SMALL, recovery_point=batches[-1].header.next_offset)
+        log.append(encode_batch([Record(-1, 5, b"k", b"v")], codec=ZSTD))
+    verification = Verification(files, the_log(files))
+    assert list(verification.findings()) == []
+    assert verification.totals.batches == len(batches) + (not is_closed)
+    assert verification.totals.records == sum(sizes) + (not is_closed)
+
+
+@settings(max_examples=200)
+@given(SIZES, st.data())
+def test_damage_is_found_where_it_is_and_means_what_the_engine_does(
+    sizes: list[int], data: st.DataObject
+) -> None:
+    _, batches = stored(sizes)
+    recovery_point = data.draw(st.sampled_from([0, *(batch.header.next_offset for batch in batches)]))
+    files, batches = stored(sizes, recovery_point)
+    victim = data.draw(st.sampled_from(batches))
+    flip(files, victim, data.draw(st.integers(16, len(victim.data) - 1)))
+    found = findings(files)
+    damage = found[0]
+    assert (damage.path, damage.position, damage.length) == (victim.path, victim.position, len(victim.data))
+    assert damage.kind is (Kind.TORN_TAIL if victim is batches[-1] else Kind.DAMAGED_BATCH)
+    try:
+        log = PartitionLog.open(files, DIRECTORY, SMALL, recovery_point=recovery_point)
+        contents = records_of(log.batches())
+    except LogDamaged:
+        assert damage.effect is Effect.STOPS_LOAD
+    else:
+        assert damage.effect is Effect.CUT_AT_START
+        assert log.recovery_report.cut_position == victim.position
+        assert contents == records_of(
+            batch for batch in batches if batch.header.base_offset < victim.header.base_offset
+        )
+
+
+def test_a_log_that_ends_before_its_recovery_point_is_not_loaded() -> None:
+    files, batches = stored([1, 2, 3])
+    files.open_append(batches[-1].path).truncate(batches[-1].position)
+    found = [(finding.kind, finding.effect, finding.offset) for finding in findings(files)]
+    assert (Kind.RECOVERY_POINT, Effect.STOPS_LOAD, 3) in found
+    with pytest.raises(LogDamaged):
+        PartitionLog.open(files, DIRECTORY, SMALL, recovery_point=6)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "data", "kind", "effect"),
+    [
+        (".index", b"\0\0\0\5\0\0\0\7", Kind.OFFSET_INDEX, Effect.MISLEADS_READS),
+        (".index", b"\0\0\0\5\0\1\0\0", Kind.OFFSET_INDEX, Effect.REBUILT),
+        (".index", b"\0\0\0", Kind.OFFSET_INDEX, Effect.REBUILT),
+        (".timeindex", b"\0\0\0\0\0\0\0\1\0\0\0\5", Kind.TIME_INDEX, Effect.MISLEADS_READS),
+        (".timeindex", b"\0\0\0\0\0\0\0\1", Kind.TIME_INDEX, Effect.REBUILT),
+    ],
+)
+def test_an_index_that_disagrees_with_its_segment_is_found(
+    suffix: str, data: bytes, kind: Kind, effect: Effect
+) -> None:
+    files, batches = stored([3] * 20)
+    files.write(batches[0].path.replace(".log", suffix), data)
+    (finding,) = findings(files)
+    assert (finding.kind, finding.effect) == (kind, effect)
+    assert finding.path.endswith(suffix)
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_a_missing_index_is_nothing_wrong_nor_is_space_that_a_broker_keeps(suffix: str) -> None:
+    files, batches = stored([3] * 20)
+    path = batches[0].path.replace(".log", suffix)
+    files.names[path].data += bytes(480 if suffix == ".index" else 1200)
+    assert findings(files) == []
+    files.unlink(path)
+    assert findings(files) == []
+
+
+def test_a_batch_whose_records_are_none_is_found_although_its_checksum_holds() -> None:
+    files = FaultyFiles()
+    log = PartitionLog.open(files, DIRECTORY, SMALL)
+    # The count that the header announces is one too many; the checksum is computed over that.
+    data = bytearray(encode_batch([Record(-1, 5, b"k", b"v")]))
+    data[60] = 2
+    data[26] = 1
+    log.append(encode_batch([Record(-1, 5, b"k", b"v")]))
+    data[17:21] = crc32c(bytes(data[21:])).to_bytes(4, "big")
+    log.append(bytes(data))
+    log.close()
+    (finding,) = findings(files)
+    assert (finding.kind, finding.effect, finding.offset) == (
+        Kind.UNREADABLE_RECORDS,
+        Effect.FAILS_READS,
+        1,
+    )
+
+
+def test_records_that_make_no_sense_are_named_by_their_offset() -> None:
+    files, _ = stored([4, 4])
+    verification = Verification(
+        files, the_log(files), examine=lambda item: "odd" if item.offset == 5 else None
+    )
+    (finding,) = verification.findings()
+    assert (finding.kind, finding.offset, finding.reason) == (Kind.UNDECODABLE_RECORD, 5, "odd")
+
+
+def test_a_checkpoint_that_makes_no_sense_is_found_and_the_log_still_read() -> None:
+    files, batches = stored([1, 1])
+    files.write(f"{DATA}/{RECOVERY_POINTS}", b"nothing\n")
+    verification = Verification(files, the_log(files))
+    (finding,) = verification.findings()
+    assert (finding.kind, finding.path) == (Kind.CHECKPOINT, f"{DATA}/{RECOVERY_POINTS}")
+    assert verification.totals.batches == len(batches)
+
+
+def test_an_unfinished_batch_is_looked_at_again_while_its_writer_goes_on() -> None:
+    files, batches = stored([1, 2])
+    last = batches[-1]
+    file = files.open_append(last.path)
+    file.truncate(last.position + 30)
+    calls = 0
+
+    def pause() -> None:
+        nonlocal calls
+        calls += 1
+        file.write(last.data[30:60] if calls == 1 else last.data[60:] if calls == 2 else b"")
+
+    assert list(Verification(files, the_log(files), pause=pause).findings()) == []
