@@ -1,0 +1,398 @@
+"""Ingest: every record once, however the log was split, interrupted, cleaned or written to."""
+
+import random
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from coordinator.group.config import GroupConfig
+from coordinator.group.shard import Shard
+from coordinator.server.loader import Load
+from pipeline.directory import LocalDirectory
+from pipeline.errors import BadInput
+from pipeline.ingest import Ingested, ingest
+from pipeline.progress import Progress
+from pipeline.silver import SILVER
+from pipeline.warehouse import MARKER, Warehouse
+from storage.files import OsFiles
+from storage.log import PartitionLog
+from storage.log_config import LogConfig
+from tests.kafka_log.fixture import expected, unpack
+from tests.pipeline.log_directory import LogDirectory
+from tests.pipeline.random_logs import Log, compacted, logs
+from tests.pipeline.silver_tables import RECORDS, Rows, expected_tables, in_order, table, tables
+from tests.pipeline.test_decode import commit_record, plain
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> LogDirectory:
+    return LogDirectory(tmp_path / "data")
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    return Warehouse(str(tmp_path / "warehouse"))
+
+
+def example_log(seed: int, *, strange: bool = True, batches: int = 30) -> Log:
+    """A long random log, the same for the same seed."""
+    from hypothesis import HealthCheck, Phase, given, settings
+    from hypothesis import seed as with_seed
+
+    found: list[Log] = []
+
+    @with_seed(seed)
+    @settings(
+        max_examples=12, database=None, deadline=None, phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(logs(strange=strange))
+    def collect(log: Log) -> None:
+        found.append(log)
+
+    collect()
+    whole = Log()
+    for log in found:
+        for batch in log.batches[: max(0, batches - len(whole.batches))]:
+            whole.batches.append(moved(batch, whole.next_offset))
+    return whole
+
+
+def moved(batch: bytes, base_offset: int) -> bytes:
+    """The batch at another place of the log: its offset is not under the checksum."""
+    return base_offset.to_bytes(8, "big") + batch[8:]
+
+
+def add_transactions(log: Log) -> None:
+    """Some that are committed, aborted and interleaved."""
+    for number in range(6):
+        producer_id = number % 2
+        some = [commit_record("transactional", number)]
+        log.append(some, producer_id=producer_id, producer_epoch=0, is_transactional=True)
+        log.append([commit_record("plain", number)])
+        if number % 2:
+            log.end_transaction(1 - producer_id, is_committed=number % 4 == 1)
+    log.end_transaction(0, is_committed=True)
+    log.end_transaction(1, is_committed=True)
+
+
+def counted(log: Log, number: int) -> Rows:
+    """Rows of the plain decoder, without what was aborted or is control."""
+    from storage.batch import read_header
+
+    open_ones: dict[int, list[bytes]] = {}
+    aborted: set[int] = set()
+    for batch in log.batches:
+        header = read_header(batch)
+        if header.is_control:
+            transaction = open_ones.pop(header.producer_id, [])
+            if b"\0\0\0\0" in batch[61:72]:
+                aborted |= {read_header(one).base_offset for one in transaction}
+            aborted.add(header.base_offset)
+        elif header.is_transactional:
+            open_ones.setdefault(header.producer_id, []).append(batch)
+    kept = [batch for batch in log.batches if read_header(batch).base_offset not in aborted]
+    return [row | {"log_partition": number} for row in plain(b"".join(kept))[0]]
+
+
+def test_tables_hold_what_the_log_says(spark: SparkSession, made: LogDirectory, warehouse: Warehouse) -> None:
+    log, other = example_log(1), Log()
+    add_transactions(other)
+    made.write_log(7, log)
+    made.write_log(30, other)
+    told: list[Progress] = []
+    done = ingest(spark, made.path, warehouse, on_progress=told.append)
+    source_rows = counted(log, 7) + counted(other, 30)
+    assert len({row["kind"] for row in source_rows}) == 3
+    assert len([row for row in source_rows if row["group"] == "transactional"]) in range(1, 6)
+    assert tables(warehouse) == expected_tables(source_rows)
+    assert done == Ingested(1, len(source_rows), len(log.data) + len(other.data))
+    assert (told[-1].records, told[-1].bytes, told[-1].bytes_left) == (done.records, done.bytes, 0)
+    assert {row["ingest_batch"] for row in table(warehouse, "commits", without_batch=False)} == {1}
+    for name in SILVER:
+        assert warehouse.silver(spark, name).dtypes == list(SILVER[name].columns)
+    files = f"{warehouse.path('commits')}/**/*.parquet"
+    counted_rows = duckdb.connect().execute(f"select count(*) from '{files}'").fetchall()
+    assert counted_rows == [(len(tables(warehouse)["commits"]),)]
+    assert ingest(spark, made.path, warehouse) == Ingested(0, 0, 0)
+    assert tables(warehouse) == expected_tables(source_rows)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_split_into_runs_and_batches_gives_the_same_tables(
+    spark: SparkSession, made: LogDirectory, warehouse: Warehouse, seed: int
+) -> None:
+    chance = random.Random(seed)
+    written = {7: example_log(seed, batches=16), 8: Log()}
+    add_transactions(written[8])
+    upto = dict.fromkeys(written, 0)
+    while any(upto[number] < len(log.batches) for number, log in written.items()):
+        for number, log in written.items():
+            upto[number] = min(len(log.batches), upto[number] + chance.randrange(9))
+            torn = log.batches[upto[number]][:70] if upto[number] < len(log.batches) else b""
+            # A torn batch at the end is what a reader meets while the daemon writes.
+            made.write(number, [*log.batches[: upto[number]], torn][: upto[number] + 1], per_segment=5)
+        ingest(spark, made.path, warehouse, max_bytes=chance.choice([None, 400, 3000]))
+    source_rows = [row for number, log in written.items() for row in counted(log, number)]
+    assert tables(warehouse) == expected_tables(source_rows)
+
+
+class Killed(OSError):
+    """From here on nothing is written, as if the process had ended."""
+
+
+def break_after(monkeypatch: pytest.MonkeyPatch, calls: int) -> Callable[[], int]:
+    """Lets the n-th call that changes a warehouse and all later ones fail. Out: how many there were."""
+    made = [0]
+
+    def counting(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: LocalDirectory, *arguments: Any) -> Any:
+            made[0] += 1
+            if made[0] > calls:
+                raise Killed
+            return method(self, *arguments)
+
+        return call
+
+    for name in ("rename", "write", "create"):
+        monkeypatch.setattr(LocalDirectory, name, counting(getattr(LocalDirectory, name)))
+    return lambda: made[0]
+
+
+def check_readers(warehouse: Warehouse) -> None:
+    """Whatever is there can be read by anybody."""
+    for name in SILVER:
+        if Path(warehouse.path(name)).exists() and any(Path(warehouse.path(name)).iterdir()):
+            pq.read_table(warehouse.path(name))
+
+
+def test_killed_at_any_step_it_goes_on_where_it_was(
+    spark: SparkSession, made: LogDirectory, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = example_log(5, batches=12)
+    made.write_log(7, log, per_segment=4)
+    size = len(log.data) // 2
+    is_done = False
+    steps = 0
+    while not is_done:
+        with monkeypatch.context() as patched:
+            count = break_after(patched, 4 + 3 * steps)
+            try:
+                ingest(spark, made.path, warehouse, max_bytes=size)
+            except (Killed, Exception):  # noqa: BLE001 whatever it is by the time it comes out of Spark
+                check_readers(warehouse)
+                assert count() > 4
+            else:
+                is_done = True
+        steps += 1
+        assert steps < 40
+    assert steps > 2
+    assert tables(warehouse) == expected_tables(counted(log, 7))
+    batches = [row["ingest_batch"] for row in table(warehouse, "ingest_batches", without_batch=False)]
+    assert sorted(batches) == list(range(1, len(batches) + 1))
+
+
+def test_rows_of_a_batch_that_is_not_all_there_are_not_shown(
+    spark: SparkSession, made: LogDirectory, warehouse: Warehouse
+) -> None:
+    made.write_log(7, example_log(2))
+    ingest(spark, made.path, warehouse)
+    shown = warehouse.silver(spark, "commits").count()
+    assert shown > 0
+    warehouse.add_batch("commits", 2, warehouse.silver(spark, "commits"))
+    assert warehouse.silver(spark, "commits").count() == shown
+
+
+def test_compaction_between_runs(spark: SparkSession, made: LogDirectory, warehouse: Warehouse) -> None:
+    log = Log()
+    for number in range(20):
+        log.append([commit_record("g", number * 2 + n) for n in range(2)])
+    made.write_log(7, log, 10)
+    ingest(spark, made.path, warehouse)
+    cleaned = [compacted(batch, 2) for number, batch in enumerate(log.batches[:15]) if number % 3 == 0]
+    made.write(7, [*cleaned, *log.batches[15:]], per_segment=8)
+    ingest(spark, made.path, warehouse)
+    offsets = [row["log_offset"] for row in table(warehouse, "commits")]
+    # Up to 20 all was read before; of 20 to 29 two batches are left, and one record of each; then all.
+    assert offsets == [*range(20), 25, *range(30, 40)]
+    found = [
+        (row["kind"], row["first_offset"], row["last_offset"]) for row in table(warehouse, "ingest_findings")
+    ]
+    assert found == [("gap", 20, 39)]
+
+
+def test_findings_come_once(spark: SparkSession, made: LogDirectory, warehouse: Warehouse) -> None:
+    log = Log()
+    for number in range(9):
+        log.append([commit_record("g", number)])
+    made.write_log(7, log)
+    made.write_log(8, log)
+    damaged = made.segments(7)[1]
+    whole = damaged.read_bytes()
+    damaged.write_bytes(whole[:70] + b"!" + whole[71:])
+    for _ in range(2):
+        ingest(spark, made.path, warehouse)
+        (finding,) = table(warehouse, "ingest_findings")
+        place = (finding["kind"], finding["log_partition"], finding["first_offset"], finding["position"])
+        assert place == ("damage", 7, 3, 0)
+        assert finding["path"] == str(damaged)
+    assert [row["log_partition"] for row in table(warehouse, "commits")] == [7] * 3 + [8] * 9
+    damaged.write_bytes(whole)
+    made.write(8, [moved(log.batches[0], 20)])
+    ingest(spark, made.path, warehouse)
+    found = [(row["kind"], row["log_partition"]) for row in table(warehouse, "ingest_findings")]
+    assert sorted(found) == [("damage", 7), ("lost_history", 8)]
+    commits = [(row["log_partition"], row["log_offset"]) for row in table(warehouse, "commits")]
+    assert commits == [*((7, n) for n in range(9)), *((8, n) for n in range(9)), (8, 20)]
+
+
+def test_an_open_transaction_holds_back_what_follows_it(
+    spark: SparkSession, made: LogDirectory, warehouse: Warehouse
+) -> None:
+    log = Log()
+    log.append([commit_record("g", 0)])
+    log.append([commit_record("t", 1)], producer_id=5, producer_epoch=0, is_transactional=True)
+    log.append([commit_record("g", 2)])
+    made.write_log(7, log)
+    ingest(spark, made.path, warehouse)
+    assert [row["log_offset"] for row in table(warehouse, "commits")] == [0]
+    assert [row["kind"] for row in table(warehouse, "ingest_findings")] == ["open_transaction"]
+    log.end_transaction(5, is_committed=True)
+    made.write_log(7, log)
+    ingest(spark, made.path, warehouse)
+    found = [(row["log_offset"], row["producer_id"]) for row in table(warehouse, "commits")]
+    assert found == [(0, None), (1, 5), (2, None)]
+
+
+def test_following_a_log(spark: SparkSession, made: LogDirectory, warehouse: Warehouse) -> None:
+    log = Log()
+    for number in range(6):
+        log.append([commit_record("g", number)])
+    made.write_log(7, log, 2)
+    stop = threading.Event()
+    upto = [2]
+
+    def more(_: Progress) -> None:
+        seen = len(table(warehouse, "commits"))
+        if seen == len(log.batches):
+            stop.set()
+        elif seen == upto[0]:
+            upto[0] += 2
+            made.write_log(7, log, upto[0], per_segment=10)
+
+    done = ingest(spark, made.path, warehouse, follow=True, stop=stop, on_progress=more)
+    assert done.records == 6
+    assert [row["log_offset"] for row in table(warehouse, "commits")] == list(range(6))
+
+
+@pytest.mark.parametrize("seed", [11, 12])
+def test_the_newest_of_every_key_is_what_the_daemon_loads(
+    spark: SparkSession, made: LogDirectory, warehouse: Warehouse, seed: int
+) -> None:
+    log = example_log(seed, strange=False)
+    add_transactions(log)
+    made.write_log(7, log)
+    ingest(spark, made.path, warehouse)
+    shard = Shard(GroupConfig())
+    opened = PartitionLog.open(OsFiles(), str(made.partition(7)), LogConfig())
+    assert list(Load(opened, shard, OsFiles()).steps())
+    opened.close()
+    state = shard.copy_durable()
+    commits: dict[Any, Any] = {}
+    for row in table(warehouse, "commits"):
+        value = None if row["tombstone"] else (row["offset"], row["metadata"])
+        commits[row["group"], row["topic"], row["partition"]] = value
+    loaded = {
+        (group, topic, partition): (value.offset, value.metadata)
+        for group, topics in state.offsets.items()
+        for topic, partitions in topics.items()
+        for partition, value in partitions.items()
+    }
+    assert {key: value for key, value in commits.items() if value is not None} == loaded
+    groups = {row["group"]: row for row in table(warehouse, "group_generations")}
+    living = {name: row["generation"] for name, row in groups.items() if not row["tombstone"]}
+    assert living == {name: value.generation for name, value in state.metadata.items()}
+
+
+@pytest.mark.parametrize("name", ["clean", "killed", "compacted"])
+def test_logs_of_a_real_broker(
+    spark: SparkSession, made: LogDirectory, warehouse: Warehouse, name: str
+) -> None:
+    unpack(name, made.path)
+    ingest(spark, made.path, warehouse)
+    latest: dict[str, dict[str, Any]] = {}
+    for row in table(warehouse, "commits"):
+        offsets = latest.setdefault(row["group"], {})
+        partition = f"{row['topic']}-{row['partition']}"
+        offsets.pop(partition, None)
+        if not row["tombstone"]:
+            epoch = -1 if row["leader_epoch"] is None else row["leader_epoch"]
+            offsets[partition] = [row["offset"], epoch, row["metadata"]]
+    served = {group: view for group, view in expected(name)["served"].items() if "offsets" in view}
+    for group, view in served.items():
+        assert latest.get(group, {}) == view["offsets"], group
+    assert {group for group, offsets in latest.items() if offsets} <= served.keys()
+    groups = {row["group"]: row for row in table(warehouse, "group_generations")}
+    rows = table(warehouse, "members")
+    for group, view in served.items():
+        if view["type"] != "classic" or not view.get("members"):
+            continue
+        place = groups[group]["log_offset"], groups[group]["log_partition"]
+        found = {row["member_id"]: row for row in rows if (row["log_offset"], row["log_partition"]) == place}
+        assert found.keys() == view["members"].keys()
+        for member_id, member in view["members"].items():
+            assert found[member_id]["client_id"] == member["client_id"]
+            assert found[member_id]["group_instance_id"] == member["group_instance_id"]
+            assert found[member_id]["generation"] == member["generation"]
+    kinds = {row["kind"] for row in table(warehouse, "ingest_findings")}
+    assert "damage" not in kinds
+
+
+def test_a_warehouse_takes_one_log_of_one_version(
+    spark: SparkSession, made: LogDirectory, warehouse: Warehouse, tmp_path: Path
+) -> None:
+    made.write_log(7, example_log(3, batches=3))
+    (made.root / "meta.properties").write_text("version=1\ncluster.id=abc\nnode.id=1\n")
+    ingest(spark, made.path, warehouse)
+    before = tables(warehouse)
+    (made.root / "meta.properties").write_text("version=1\ncluster.id=other\nnode.id=1\n")
+    with pytest.raises(BadInput, match="cluster abc node 1, not of cluster other node 1"):
+        ingest(spark, made.path, warehouse)
+    marker = Path(warehouse.path(MARKER))
+    marker.write_text(marker.read_text().replace('"version": 1', '"version": 99'))
+    with pytest.raises(BadInput, match="version 99"):
+        ingest(spark, made.path, warehouse)
+    assert tables(warehouse) == before
+    with pytest.raises(BadInput, match="is no warehouse"):
+        ingest(spark, made.path, Warehouse(str(tmp_path)))
+    with pytest.raises(BadInput, match="is a file"):
+        ingest(spark, made.path, Warehouse(str(marker)))
+
+
+def test_a_warehouse_without_its_checkpoint_is_left_alone(
+    spark: SparkSession, made: LogDirectory, warehouse: Warehouse
+) -> None:
+    import shutil
+
+    made.write_log(7, example_log(3, batches=3))
+    ingest(spark, made.path, warehouse)
+    shutil.rmtree(warehouse.path("_checkpoint"))
+    with pytest.raises(BadInput, match="ingest anew"):
+        ingest(spark, made.path, warehouse)
+
+
+def test_an_empty_log_gives_tables_without_rows(
+    spark: SparkSession, made: LogDirectory, warehouse: Warehouse
+) -> None:
+    made.write(7, [])
+    assert ingest(spark, made.path, warehouse).records == 0
+    assert tables(warehouse) == {name: [] for name in RECORDS}
+    assert in_order([]) == []
