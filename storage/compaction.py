@@ -18,6 +18,7 @@ Source: Kafka's `Cleaner`.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from storage.cleanable import Cleanable
@@ -91,8 +92,13 @@ class Compaction:
 
     def _rewrite(self, keys: KeyOffsets) -> Steps:
         survivors = Survivors(keys, self._terms)
-        below = [segment for segment in self._sealed() if segment.base_offset < keys.end_offset]
-        bytes_before = sum(segment.size for segment in below)
+        segments = self._log.segments
+        below = [
+            (segment, following.base_offset)
+            for segment, following in pairwise(segments)
+            if segment.base_offset < keys.end_offset
+        ]
+        bytes_before = sum(segment.size for segment, _ in below)
         bytes_after = 0
         for group in _groups(below, min(self._log.config.segment_bytes, MAX_SEGMENT_BYTES)):
             cleaned = CleanedSegment(self._log, group[0].base_offset)
@@ -138,12 +144,12 @@ class Compaction:
         return changes
 
 
-def _groups(segments: Sequence[Segment], max_bytes: int) -> Iterator[list[Segment]]:
-    """Runs of neighbours that fit in one segment together, as they are today."""
+def _groups(segments: Sequence[tuple[Segment, int]], max_bytes: int) -> Iterator[list[Segment]]:
+    """Runs of neighbours that fit in one segment together, as they are today. In: each with its end offset."""
     group: list[Segment] = []
     size = 0
-    for segment in segments:
-        is_too_far = group and segment.base_offset - group[0].base_offset > MAX_RELATIVE_OFFSET // 2
+    for segment, end_offset in segments:
+        is_too_far = group and end_offset - 1 - group[0].base_offset > MAX_RELATIVE_OFFSET
         if group and (size + segment.size > max_bytes or is_too_far):
             yield group
             group, size = [], 0
