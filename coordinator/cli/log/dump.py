@@ -117,9 +117,11 @@ class _Dump:
             if not selection.takes_batch(piece.header):
                 continue
             try:
-                for entry in entries(piece, log.name, is_offsets):
-                    if selection.takes(entry):
-                        write(form(entry) + "\n")
+                wanted = [
+                    form(entry) for entry in entries(piece, log.name, is_offsets) if selection.takes(entry)
+                ]
+                if wanted:
+                    write("\n".join(wanted) + "\n")
             except CorruptBatch as error:
                 self._code = FOUND
                 warn(f"{piece.path}: byte {piece.position}: its records cannot be unpacked: {error.reason}")

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 from coordinator.cli.log.entry import Entry, Fields
@@ -28,13 +29,19 @@ def as_json(entry: Entry) -> str:
         "key_bytes": None if record.key is None else len(record.key),
         "value_bytes": None if record.value is None else len(record.value),
         "headers": [_header(header) for header in record.headers],
-        "batch": batch_fields(entry.header) | {"position": entry.batch.position},
     }
     if entry.error is not None:
         fields["error"] = entry.error
-    return json.dumps(fields)
+    return f'{json.dumps(fields)[:-1]}, "batch": {_batch(entry.header, entry.batch.position)}}}'
 
 
+@lru_cache(maxsize=1)
+def _batch(header: BatchHeader, position: int) -> str:
+    """The same for all records of a batch, which come one after the other."""
+    return json.dumps(batch_fields(header) | {"position": position})
+
+
+@lru_cache(maxsize=8)
 def iso_time(timestamp_ms: int) -> str | None:
     """In UTC, to the millisecond; None for -1 and for times that no calendar has."""
     if timestamp_ms < 0:
