@@ -23,7 +23,6 @@ from storage.compression import DEFAULT_LIMIT_BYTES, NONE, compress, decompress
 from storage.errors import CorruptBatch, UnsupportedMagic
 from storage.record import (
     Record,
-    decode_keys_and_values,
     decode_record_section,
     encode_records,
     encode_records_at,
@@ -291,11 +290,6 @@ def decode_records(
     return decode_record_section(
         section, header.records_count, header.base_offset, header.base_timestamp_ms, append_time_ms
     )
-
-
-def decode_pairs(batch: bytes, header: BatchHeader) -> list[tuple[bytes | None, bytes | None]]:
-    """Keys and values of the records of one whole batch. Raises CorruptBatch, as `decode_records`."""
-    return decode_keys_and_values(_records_section(batch, header, DEFAULT_LIMIT_BYTES), header.records_count)
 
 
 def _records_section(batch: bytes | memoryview, header: BatchHeader, limit_bytes: int) -> bytes:

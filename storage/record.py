@@ -139,11 +139,18 @@ def decode_keys_and_values(data: bytes, count: int) -> list[tuple[bytes | None, 
 
     Raises CorruptBatch for the same bytes.
     """
-    if count * 7 > len(data):
-        raise CorruptBatch(f"{count} records cannot fit in {len(data)} bytes")
     found: list[tuple[bytes | None, bytes | None]] = []
+    append_keys_and_values(found, data, 0, len(data), count)
+    return found
+
+
+def append_keys_and_values(
+    found: list[tuple[bytes | None, bytes | None]], data: bytes, position: int, section_end: int, count: int
+) -> None:
+    """The same for a section that is a part of `data`; adds to `found`, when it raises perhaps only some."""
+    if count * 7 > section_end - position:
+        raise CorruptBatch(f"{count} records cannot fit in {section_end - position} bytes")
     limit = _TWO_BYTES_LIMIT
-    position = 0
     try:
         for _ in range(count):
             start = position
@@ -174,9 +181,8 @@ def decode_keys_and_values(data: bytes, count: int) -> list[tuple[bytes | None, 
             found.append((record.key, record.value))
     except IndexError:
         raise CorruptBatch("the bytes end inside a record", position) from None
-    if position != len(data):
-        raise CorruptBatch(f"{len(data) - position} bytes follow the last of {count} records", position)
-    return found
+    if position != section_end:
+        raise CorruptBatch(f"{section_end - position} bytes follow the last of {count} records", position)
 
 
 def _decode_record(data: bytes, start: int, base_offset: int, base_timestamp_ms: int) -> tuple[Record, int]:

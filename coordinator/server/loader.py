@@ -14,14 +14,14 @@ from typing import Final
 from coordinator.group.outcome import Record as Fact
 from coordinator.group.shard import Shard
 from coordinator.server.group_state import CONTENTS
-from coordinator.server.newest_values import MissingKey, NewestValues, Pair
+from coordinator.server.newest_values import MissingKey, NewestValues
 from coordinator.server.open_transactions import OpenTransactions
 from protocol.malformed import Malformed
 from protocol.records import UnknownKey, decode_key, decode_value
-from storage.batch import CONTROL, TRANSACTIONAL, decode_pairs
 from storage.errors import CorruptBatch, DamagedFile, LogDamaged
 from storage.files import Files
 from storage.log import PartitionLog
+from storage.pairs import Pair, PlainRun, walk_pairs
 from storage.record import Record
 from storage.segment import StoredBatch
 from storage.state_file import find_state
@@ -32,7 +32,6 @@ RECORDS_IN_A_STEP: Final = 500
 _INT16: Final = Struct(">h")
 _CONTROL_KEY: Final = Struct(">hh")
 _ABORT, _COMMIT = 0, 1
-_SPECIAL: Final = CONTROL | TRANSACTIONAL
 
 
 class LoadFailed(Exception):
@@ -95,19 +94,19 @@ class Load:
             _LOG.warning("The log is read without a state that is of no use: %s", line)
 
     def _read_log(self) -> Iterator[int]:
-        newest, transactions = self._newest, self._transactions
-        for batch in self._log.batches(self.state_end_offset or None):
-            header = batch.header
+        for part in walk_pairs(self._log, self.state_end_offset or self._log.log_start_offset):
             try:
-                if transactions or header.attributes & _SPECIAL:
-                    newest.put(_pairs(_in_transactions(batch, batch.records(), transactions)))
+                if isinstance(part, PlainRun):
+                    assert not self._transactions
+                    self._newest.put(part.pairs)
+                    self.records += len(part.pairs)
                 else:
-                    newest.put(decode_pairs(batch.data, header))
+                    self._newest.put(_pairs(_in_transactions(part, part.records(), self._transactions)))
+                    self.records += part.header.records_count
             except CorruptBatch as error:
-                raise LogDamaged(batch.path, error.reason, batch.position) from error
+                raise LogDamaged(part.path, error.reason, part.position) from error
             except (Malformed, MissingKey) as error:
-                raise LoadFailed(f"{batch.path}: byte {batch.position}: {error}") from error
-            self.records += header.records_count
+                raise LoadFailed(f"{part.path}: from byte {part.position} on: {error}") from error
             if self.records >= self._next_step:
                 self._next_step = self.records + RECORDS_IN_A_STEP
                 yield self.records
@@ -120,14 +119,15 @@ def _pairs(records: Iterable[Record]) -> Iterator[Pair]:
 def _in_transactions(
     batch: StoredBatch, records: list[Record], transactions: OpenTransactions
 ) -> list[Record]:
-    """The records that count from this batch on, where transactions play a part."""
+    """The records that count from this batch on."""
     header = batch.header
     if header.is_control:
         return _end_transaction(header.producer_id, records, transactions)
     if header.is_transactional:
         transactions.add(header.producer_id, records)
         return []
-    transactions.passed(records)
+    if transactions:
+        transactions.passed(records)
     return records
 
 

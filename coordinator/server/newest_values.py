@@ -15,13 +15,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from protocol.records import UnknownKey, decode_key
+from storage.pairs import Pair
 
 _OLD_OFFSET_KEY: Final = b"\0\0"
 _OFFSET_KEY: Final = b"\0\1"
-
-
-Pair = tuple[bytes | None, bytes | None]
-"""Key and value of a record; a value of None is a tombstone."""
 
 
 class MissingKey(Exception):

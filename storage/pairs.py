@@ -1,0 +1,142 @@
+"""Keys and values of a whole log, as fast as Python reads them: what a load of groups needs, and no more.
+
+Most batches of `__consumer_offsets` hold one or a few plain records, so that what is done for each batch decides
+how long a load takes. Here a run of plain batches (not compressed, of no transaction) is read from one piece of the
+file, without an object for any of them. At the first batch that is anything else, or that does not check, the
+ordinary walk takes over for the rest of the segment: it is the reference, and finds the words for what is wrong.
+"""
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final, NamedTuple
+
+from storage.batch import (
+    CODEC_MASK,
+    CONTROL,
+    CRC_FROM,
+    HEADER_BYTES,
+    LENGTH_END,
+    MAGIC,
+    MIN_BATCH_LENGTH,
+    TRANSACTIONAL,
+)
+from storage.checksum import crc32c
+from storage.errors import CorruptBatch, LogDamaged, OffsetOutOfRange
+from storage.log import PartitionLog
+from storage.record import append_keys_and_values
+from storage.segment import Segment, StoredBatch
+
+Pair = tuple[bytes | None, bytes | None]
+"""Key and value of a record; a value of None is a tombstone."""
+
+PAIRS_IN_A_RUN: Final = 500
+_CHUNK_BYTES: Final = 1024 * 1024
+_OF_TRANSACTIONS: Final = CONTROL | TRANSACTIONAL
+_SPECIAL: Final = CODEC_MASK | _OF_TRANSACTIONS
+# Base offset, batch length, magic, checksum, attributes, last offset delta, number of records.
+_HEADER: Final = Struct(">qi4xbIhi30xi")
+
+
+class PlainRun(NamedTuple):
+    """Neighbouring plain records, and where the first of their batches lies."""
+
+    path: str
+    position: int
+    pairs: list[Pair]
+
+
+def walk_pairs(log: PartitionLog, from_offset: int) -> Iterator[PlainRun | StoredBatch]:
+    """All that `log.batches(from_offset)` gives, plain batches as runs. Raises LogDamaged, OffsetOutOfRange.
+
+    No run comes after a batch of a transaction: from there on it matters which offset a record has.
+    """
+    end_offset = log.log_end_offset
+    if not log.log_start_offset <= from_offset <= end_offset:
+        raise OffsetOutOfRange(log.directory, from_offset, log.log_start_offset, end_offset)
+    segments = log.segments
+    next_offset = 0
+    has_transactions = False
+    for segment, following in zip(segments, [*segments[1:], None], strict=True):
+        if following is not None and following.base_offset <= from_offset:
+            continue
+        try:
+            position = 0
+            if segment.base_offset < from_offset:
+                position = segment.position_of(from_offset, log.config.index_interval_bytes)
+            reading = _Reading(segment, position, max(next_offset, segment.base_offset), end_offset)
+            if not has_transactions:
+                yield from reading.runs()
+            for batch in reading.others():
+                has_transactions = has_transactions or bool(batch.header.attributes & _OF_TRANSACTIONS)
+                yield batch
+        except CorruptBatch as error:
+            raise LogDamaged(segment.path, error.reason, error.position) from error
+        next_offset = reading.next_offset
+
+
+class _Reading:
+    """One segment, while it is read."""
+
+    def __init__(self, segment: Segment, position: int, next_offset: int, end_offset: int) -> None:
+        self.next_offset = next_offset
+        """The lowest that the next batch may begin at."""
+        self._segment = segment
+        self._position = position
+        self._end_offset = end_offset
+
+    def runs(self) -> Iterator[PlainRun]:
+        """Plain batches, up to the first that is none."""
+        segment, size = self._segment, self._segment.size
+        while self._position < size:
+            chunk = segment.file.pread(_CHUNK_BYTES, self._position)
+            start, local = self._position, 0
+            while True:
+                pairs: list[Pair] = []
+                first = local
+                local = self._run(chunk, local, min(len(chunk), size - start), pairs)
+                self._position = start + local
+                if pairs:
+                    yield PlainRun(segment.path, start + first, pairs)
+                if len(pairs) < PAIRS_IN_A_RUN:
+                    break
+            if not local:
+                return
+
+    def _run(self, chunk: bytes, position: int, limit: int, pairs: list[Pair]) -> int:
+        """Adds what plain batches hold from `position` on; where the first begins that is not taken."""
+        next_offset, end_offset = self.next_offset, self._end_offset
+        while limit - position >= HEADER_BYTES and len(pairs) < PAIRS_IN_A_RUN:
+            base_offset, length, magic, crc, attributes, delta, count = _HEADER.unpack_from(chunk, position)
+            end = position + length + LENGTH_END
+            if (
+                magic != MAGIC
+                or length < MIN_BATCH_LENGTH
+                or end > limit
+                or attributes & _SPECIAL
+                or not next_offset <= base_offset < end_offset
+                or delta < 0
+                or count < 0
+                or crc32c(chunk[position + CRC_FROM : end]) != crc
+            ):
+                break
+            known = len(pairs)
+            try:
+                append_keys_and_values(pairs, chunk, position + HEADER_BYTES, end, count)
+            except CorruptBatch:
+                del pairs[known:]
+                break
+            next_offset = base_offset + delta + 1
+            position = end
+        self.next_offset = next_offset
+        return position
+
+    def others(self) -> Iterator[StoredBatch]:
+        """Every batch from there on."""
+        for batch in self._segment.walk(self._position, check=True):
+            header = batch.header
+            if header.base_offset >= self._end_offset:
+                return
+            if header.base_offset < self.next_offset:
+                raise CorruptBatch(f"offset {header.base_offset} comes again", batch.position)
+            self.next_offset = header.next_offset
+            yield batch
