@@ -30,7 +30,9 @@ class Effect(Enum):
     """What comes of it."""
 
     STOPS_LOAD = "stops_load"
-    """The partition is not loaded: what was acknowledged is damaged, and never skipped silently."""
+    """A start that reads it does not load the partition: what was acknowledged is never skipped silently. (One that
+    has a state of what lies before reads only the rest.)
+    """
     CUT_AT_START = "cut_at_start"
     """The log is cut there at the next start: what lies past the recovery point was promised to nobody."""
     FAILS_READS = "fails_reads"

@@ -18,7 +18,7 @@ values of __consumer_offsets, at indexes and checkpoints. Changes nothing, and m
 Exit codes: 0 sound, 1 something is wrong, 2 PATH is no log."""
 
 MEANINGS: Final = {
-    Effect.STOPS_LOAD: "the partition is not loaded",
+    Effect.STOPS_LOAD: "a start that reads this does not load the partition",
     Effect.CUT_AT_START: "the log is cut here at the next start, with all that follows",
     Effect.FAILS_READS: "reads that come here fail",
     Effect.MISLEADS_READS: "reads may begin in the wrong place and miss records",
