@@ -6,6 +6,7 @@ without Arrow. Drivers on a machine of their own address are reached on the loop
 service; a cluster gets Spark's own choice.
 """
 
+import logging
 import os
 import shutil
 import subprocess
@@ -88,4 +89,6 @@ def start(master: str | None = None, settings: dict[str, str] | None = None) -> 
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    # It logs, with a traceback, what it then raises; an interrupted call looks like a failure there.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     return spark

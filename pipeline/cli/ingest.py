@@ -1,12 +1,12 @@
 """`groupd-pipeline ingest`."""
 
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any, Final
 
 import click
 
+from pipeline.cli.interruption import stop_on_interrupt
 from pipeline.progress import Progress
 
 _MEGABYTE: Final = 1_000_000
@@ -50,15 +50,16 @@ def ingest(log_dir: str, warehouse: str, master: str | None, max_bytes: int | No
     check_java()
     spark = start(master)
     try:
-        done = run(
-            spark,
-            log_dir,
-            Warehouse(warehouse),
-            max_bytes=max_bytes,
-            follow=follow,
-            stop=threading.Event(),
-            on_progress=show_progress,
-        )
+        with stop_on_interrupt() as stop:
+            done = run(
+                spark,
+                log_dir,
+                Warehouse(warehouse),
+                max_bytes=max_bytes,
+                follow=follow,
+                stop=stop,
+                on_progress=show_progress,
+            )
     finally:
         spark.stop()
     megabytes = done.bytes / _MEGABYTE

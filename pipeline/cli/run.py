@@ -1,13 +1,13 @@
 """`groupd-pipeline run`: all of it."""
 
 import os
-import threading
 from typing import Any
 
 import click
 
 from pipeline.cli.build import lag_options, settings_of
 from pipeline.cli.ingest import log_options, show_progress
+from pipeline.cli.interruption import stop_on_interrupt
 from pipeline.cli.report import report_options, selection_of
 
 
@@ -43,15 +43,8 @@ def run(
     spark = start(master)
     try:
         place = Warehouse(warehouse)
-        ingest(
-            spark,
-            log_dir,
-            place,
-            max_bytes=max_bytes,
-            follow=False,
-            stop=threading.Event(),
-            on_progress=show_progress,
-        )
+        with stop_on_interrupt() as stop:
+            ingest(spark, log_dir, place, max_bytes=max_bytes, stop=stop, on_progress=show_progress)
         build(spark, place, settings)
         write_report(spark, place, out, selection)
     finally:

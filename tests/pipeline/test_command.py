@@ -1,0 +1,146 @@
+"""`groupd-pipeline` as a process: its exit codes, and that no end of it does harm."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pipeline.session import java_version
+from pipeline.warehouse import Warehouse
+from tests.interop.requirement import lacking
+from tests.pipeline.log_directory import LogDirectory
+from tests.pipeline.random_logs import Log
+from tests.pipeline.silver_tables import table, tables
+from tests.pipeline.test_decode import commit_record
+
+pytestmark = pytest.mark.timeout(400)
+
+KILLS = 2
+BATCHES = 40
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "pipeline", *arguments]
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments), capture_output=True, text=True, timeout=300, env={**os.environ, **environment}
+    )
+
+
+def need_java() -> None:
+    from pipeline.errors import BadInput
+    from pipeline.session import check_java
+
+    try:
+        check_java()
+    except BadInput as error:
+        lacking(str(error))
+
+
+def one_line(done: subprocess.CompletedProcess[str], code: int) -> str:
+    """What it said in its only line."""
+    assert done.returncode == code, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert not done.stdout
+    return line
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> LogDirectory:
+    return LogDirectory(tmp_path / "data")
+
+
+def long_log() -> Log:
+    log = Log()
+    for number in range(BATCHES):
+        log.append([commit_record(f"g{number % 3}", number * 50 + n, "x" * 40) for n in range(50)])
+    return log
+
+
+def test_bad_input_takes_one_line_and_writes_nothing(tmp_path: Path) -> None:
+    warehouse = str(tmp_path / "warehouse")
+    missing = str(tmp_path / "nowhere")
+    said = one_line(run("ingest", "--log-dir", missing, "--warehouse", warehouse), 2)
+    assert missing in said
+    (tmp_path / "empty").mkdir()
+    one_line(run("ingest", "--log-dir", str(tmp_path / "empty"), "--warehouse", warehouse), 2)
+    assert not Path(warehouse).exists()
+
+
+def test_without_java_one_line_says_what_to_install(tmp_path: Path, made: LogDirectory) -> None:
+    made.write_log(7, long_log())
+    arguments = ("ingest", "--log-dir", made.path, "--warehouse", str(tmp_path / "warehouse"))
+    said = one_line(run(*arguments, PATH=str(tmp_path), JAVA_HOME=""), 2)
+    assert "Java" in said
+    assert "install" in said
+
+
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_292"', 8),
+        ('openjdk version "21" 2023-09-19', 21),
+        ("something else", None),
+    ],
+)
+def test_the_version_of_java_is_understood(said: str, version: int | None) -> None:
+    assert java_version(said) == version
+
+
+def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    while not list(path.glob("ingest_batch=[1-9]*")):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+
+
+def start(arguments: Sequence[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def test_interrupted_it_ends_with_130_and_goes_on_later(tmp_path: Path, made: LogDirectory) -> None:
+    need_java()
+    made.write_log(7, long_log())
+    warehouse = Warehouse(str(tmp_path / "warehouse"))
+    arguments = ["ingest", "--log-dir", made.path, "--warehouse", warehouse.root]
+    process = start([*arguments, "--follow", "--max-bytes", "20000"])
+    wait_for(Path(warehouse.path("commits")), process)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to all processes in the foreground
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
+    done = run(*arguments)
+    assert done.returncode == 0, done.stderr
+    offsets = [row["log_offset"] for row in table(warehouse, "commits")]
+    assert offsets == list(range(50 * BATCHES))
+
+
+def test_killed_at_any_moment_it_loses_and_repeats_nothing(tmp_path: Path, made: LogDirectory) -> None:
+    need_java()
+    made.write_log(7, long_log(), per_segment=7)
+    warehouse = Warehouse(str(tmp_path / "warehouse"))
+    arguments = ["ingest", "--log-dir", made.path, "--warehouse", warehouse.root, "--max-bytes", "30000"]
+    chance = random.Random(8)
+    for _ in range(KILLS):
+        process = start(arguments)
+        wait_for(Path(warehouse.path("commits")), process)
+        time.sleep(chance.random() * 3)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+        tables(warehouse)
+    done = run(*arguments)
+    assert done.returncode == 0, done.stderr
+    offsets = [row["log_offset"] for row in table(warehouse, "commits")]
+    assert offsets == list(range(50 * BATCHES))
+    batches = [row["ingest_batch"] for row in table(warehouse, "ingest_batches", without_batch=False)]
+    assert sorted(batches) == list(range(1, len(batches) + 1))
