@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
+from storage.batch import HEADER_BYTES
 from storage.directory_reader import LogFiles, SegmentFile, list_again
 from storage.files import File, Files
 from storage.segment_scan import BadBytes, Piece, SegmentScan
@@ -27,6 +28,8 @@ class LogReader:
         self._pause = pause
         self._segment = -1
         self._position = 0
+        self._mark = (0, b"")
+        """Where the last batch began that was read, and its header."""
 
     def pieces(self) -> Iterator[Piece]:
         """Sound batches and bad bytes, in order; memory for one batch at a time.
@@ -70,8 +73,7 @@ class LogReader:
     ) -> Generator[Piece, None, bool]:
         """Out, at its end: whether the list of segments changed, so that bad bytes may be none."""
         position, next_offset = 0, segment.base_offset
-        # A compaction may have put another file in the place of one that was read in part.
-        if segment.base_offset == self._segment and self._position <= file.size():
+        if segment.base_offset == self._segment and self._is_where_it_was(file):
             position, next_offset = self._position, max(self.next_offset, next_offset)
         scan = SegmentScan(
             file, segment.base_offset, end_offset=end_offset, position=position, next_offset=next_offset
@@ -86,14 +88,25 @@ class LogReader:
             if isinstance(found, BadBytes):
                 if may_list_again and self._is_outdated():
                     return True
+                if self._segment != segment.base_offset:
+                    self._mark = (0, b"")
                 end = found.position + (0 if found.is_incomplete else found.length)
                 self._segment, self._position = segment.base_offset, end
                 yield found
             elif found.header.next_offset > self.next_offset:
                 self._segment, self._position = segment.base_offset, found.position + len(found.data)
+                self._mark = (found.position, found.data[:HEADER_BYTES])
                 self.next_offset = found.header.next_offset
                 yield found
         return False
+
+    def _is_where_it_was(self, file: File) -> bool:
+        """Whether a segment that was read in part still has there what it had.
+
+        A compaction puts another file in its place; a log may be cut and grow again.
+        """
+        at, header = self._mark
+        return self._position <= file.size() and file.pread(len(header), at) == header
 
     def _look_again(self, file: File, scan: SegmentScan, torn: BadBytes) -> Piece | None:
         """What becomes of an unfinished batch at the end; None when its writer took it back."""

@@ -1,6 +1,8 @@
 """`groupd log verify` and `groupd log repair`, on logs that a daemon then has to load, or had to refuse."""
 
+import asyncio
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from tests.cli.log_directory import (
     segments,
     write_data_directory,
 )
+from tests.cli.test_serve import TIMEOUT_S, clean_environment
 from tests.kafka_log.fixture import NAMES, unpack
 from tests.server.harness import Client, serving
 from tests.server.test_offsets import commit
@@ -132,6 +135,57 @@ async def test_nothing_is_repaired_under_a_running_daemon(tmp_path: Path) -> Non
         assert line["value"]["offset"] == 10
         (stats,) = json_lines(log("stats", "--json", tmp_path))
         assert [group["group"] for group in stats["groups"]] == [GROUP]
+
+
+async def test_reading_beside_a_daemon_that_writes_finds_nothing_wrong(tmp_path: Path) -> None:
+    properties = {"offsets.topic.segment.bytes": "20000", "log.flush": "os"}
+
+    async def write(server: Server) -> int:
+        written = 0
+        async with Client(server, "busy") as client:
+            while not is_done.is_set():
+                for _ in range(20):
+                    client.send(commit({"orders": [0, 1, 2]}, group=GROUP), 8)
+                for _ in range(20):
+                    assert (await client.receive()).topics
+                written += 20
+        return written
+
+    async with serving(tmp_path, properties) as server:
+        is_done = asyncio.Event()
+        writing = asyncio.create_task(write(server))
+        try:
+            for command in ("verify", "dump", "stats"):
+                process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    *("-m", "coordinator", "log", command, "--json", str(tmp_path)),
+                    stdout=asyncio.subprocess.DEVNULL,
+                    stderr=asyncio.subprocess.PIPE,
+                    env=clean_environment(),
+                )
+                _, said = await asyncio.wait_for(process.communicate(), TIMEOUT_S)
+                assert (command, process.returncode, said) == (command, 0, b"")
+        finally:
+            is_done.set()
+            written = await writing
+    lines = json_lines(log("dump", "--json", "--group", GROUP, tmp_path))
+    assert len(lines) == 3 * written
+    assert len(segments(tmp_path, LOG)) > 1
+
+
+def test_an_unfinished_compaction_is_finished_by_a_repair(tmp_path: Path) -> None:
+    write_data_directory(tmp_path, {OFFSETS: commits(60)}, SMALL_SEGMENTS)
+    first, second, *_ = segments(tmp_path)
+    before = log("dump", "--json", tmp_path).stdout.count("\n")
+    first.with_name(first.name + ".swap").write_bytes(first.read_bytes() + second.read_bytes())
+    first.unlink()
+    copy = tmp_path.with_name("copy-of-it")
+    assert log("repair", "--out", copy, tmp_path).exit_code == 0
+    assert log("repair", "--in-place", tmp_path).exit_code == 0
+    for path in (tmp_path, copy):
+        assert findings(path, 0) == []
+        assert [line["offset"] for line in json_lines(log("dump", "--json", path))] == list(range(before))
+        assert not list(path.glob("*/*.swap"))
 
 
 def commits(count: int) -> list[list[Record]]:
