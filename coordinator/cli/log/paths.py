@@ -28,19 +28,18 @@ P = ParamSpec("P")
 
 
 def logs_at(files: Files, paths: Sequence[str]) -> list[LogFiles]:
-    """The logs at all paths. Raises NotALog, OSError."""
+    """The logs at all paths. Raises FileError, OSError."""
     logs: list[LogFiles] = []
     for path in paths:
         absolute = os.path.abspath(path)
-        if os.path.exists(absolute) and not _is_plain(absolute):
-            raise FileError(path, "is neither a file nor a directory")
+        try:
+            mode = os.stat(absolute).st_mode
+        except FileNotFoundError:
+            raise FileError(absolute, "does not exist") from None
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise FileError(absolute, "is neither a file nor a directory")
         logs += find_logs(files, absolute)
     return logs
-
-
-def _is_plain(path: str) -> bool:
-    mode = os.stat(path).st_mode
-    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
 
 def holds_offsets(log: LogFiles) -> bool:
