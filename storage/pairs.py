@@ -6,7 +6,7 @@ file, without an object for any of them. At the first batch that is anything els
 ordinary walk takes over for the rest of the segment: it is the reference, and finds the words for what is wrong.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -25,6 +25,7 @@ from storage.errors import CorruptBatch, LogDamaged, OffsetOutOfRange
 from storage.log import PartitionLog
 from storage.record import append_keys_and_values
 from storage.segment import Segment, StoredBatch
+from storage.walk import check_offset
 
 Pair = tuple[bytes | None, bytes | None]
 """Key and value of a record; a value of None is a tombstone."""
@@ -53,7 +54,12 @@ def walk_pairs(log: PartitionLog, from_offset: int) -> Iterator[PlainRun | Store
     end_offset = log.log_end_offset
     if not log.log_start_offset <= from_offset <= end_offset:
         raise OffsetOutOfRange(log.directory, from_offset, log.log_start_offset, end_offset)
-    segments = log.segments
+    return _walk(log, from_offset, end_offset, log.segments, log.segments[-1].size)
+
+
+def _walk(
+    log: PartitionLog, from_offset: int, end_offset: int, segments: Sequence[Segment], end_position: int
+) -> Iterator[PlainRun | StoredBatch]:
     next_offset = 0
     has_transactions = False
     for segment, following in zip(segments, [*segments[1:], None], strict=True):
@@ -63,7 +69,9 @@ def walk_pairs(log: PartitionLog, from_offset: int) -> Iterator[PlainRun | Store
             position = 0
             if segment.base_offset < from_offset:
                 position = segment.position_of(from_offset, log.config.index_interval_bytes)
-            reading = _Reading(segment, position, max(next_offset, segment.base_offset), end_offset)
+            until = end_position if following is None else segment.size
+            first_offset = max(next_offset, segment.base_offset)
+            reading = _Reading(segment, position, until, first_offset, end_offset)
             if not has_transactions:
                 yield from reading.runs()
             for batch in reading.others():
@@ -77,23 +85,26 @@ def walk_pairs(log: PartitionLog, from_offset: int) -> Iterator[PlainRun | Store
 class _Reading:
     """One segment, while it is read."""
 
-    def __init__(self, segment: Segment, position: int, next_offset: int, end_offset: int) -> None:
+    def __init__(
+        self, segment: Segment, position: int, until: int, next_offset: int, end_offset: int
+    ) -> None:
         self.next_offset = next_offset
         """The lowest that the next batch may begin at."""
         self._segment = segment
         self._position = position
+        self._until = until
         self._end_offset = end_offset
 
     def runs(self) -> Iterator[PlainRun]:
         """Plain batches, up to the first that is none."""
-        segment, size = self._segment, self._segment.size
-        while self._position < size:
+        segment = self._segment
+        while self._position < self._until:
             chunk = segment.file.pread(_CHUNK_BYTES, self._position)
             start, local = self._position, 0
             while True:
                 pairs: list[Pair] = []
                 first = local
-                local = self._run(chunk, local, min(len(chunk), size - start), pairs)
+                local = self._run(chunk, local, min(len(chunk), self._until - start), pairs)
                 self._position = start + local
                 if pairs:
                     yield PlainRun(segment.path, start + first, pairs)
@@ -133,10 +144,9 @@ class _Reading:
     def others(self) -> Iterator[StoredBatch]:
         """Every batch from there on."""
         for batch in self._segment.walk(self._position, check=True):
-            header = batch.header
-            if header.base_offset >= self._end_offset:
+            if batch.position >= self._until:
                 return
-            if header.base_offset < self.next_offset:
-                raise CorruptBatch(f"offset {header.base_offset} comes again", batch.position)
+            header = batch.header
+            check_offset(header.base_offset, self.next_offset, self._end_offset, batch.position)
             self.next_offset = header.next_offset
             yield batch

@@ -9,10 +9,22 @@ from storage.segment import Segment, StoredBatch
 def walk_segments(
     segments: Sequence[Segment], from_offset: int, end_offset: int, index_interval_bytes: int
 ) -> Iterator[StoredBatch]:
-    """The batches that end at or after `from_offset` and begin before `end_offset`, checksums verified.
+    """The batches that end at or after `from_offset`, checksums verified.
+
+    In: where the last segment ends now, as an offset. What is appended from now on is not walked.
 
     Gaps and empty batches that compaction left are normal. Raises LogDamaged with file and position.
     """
+    return _walk(segments, segments[-1].size, from_offset, end_offset, index_interval_bytes)
+
+
+def _walk(
+    segments: Sequence[Segment],
+    end_position: int,
+    from_offset: int,
+    end_offset: int,
+    index_interval_bytes: int,
+) -> Iterator[StoredBatch]:
     expected_offset = 0
     for segment in segments:
         try:
@@ -21,13 +33,19 @@ def walk_segments(
                 position = segment.position_of(from_offset, index_interval_bytes)
             expected_offset = max(expected_offset, segment.base_offset)
             for batch in segment.walk(position, check=True):
+                if segment is segments[-1] and batch.position >= end_position:
+                    return  # appended since the walk began
                 header = batch.header
-                base_offset = header.base_offset
-                if base_offset >= end_offset:
-                    return
-                if base_offset < expected_offset:
-                    raise CorruptBatch(f"offset {base_offset} comes again", batch.position)
-                expected_offset = base_offset + header.last_offset_delta + 1
+                check_offset(header.base_offset, expected_offset, end_offset, batch.position)
+                expected_offset = header.base_offset + header.last_offset_delta + 1
                 yield batch
         except CorruptBatch as error:
             raise LogDamaged(segment.path, error.reason, error.position) from error
+
+
+def check_offset(base_offset: int, expected_offset: int, end_offset: int, position: int) -> None:
+    """Raises CorruptBatch for a batch whose offset, which is under no checksum, does not fit where it lies."""
+    if base_offset < expected_offset:
+        raise CorruptBatch(f"offset {base_offset} comes again", position)
+    if base_offset >= end_offset:
+        raise CorruptBatch(f"offset {base_offset} is past the end of the log, {end_offset}", position)
