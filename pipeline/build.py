@@ -1,7 +1,8 @@
 """Deriving every gold table from silver, anew each time.
 
 Gold is small beside the log and depends on all of it, so it is recomputed whole; each table replaces its
-predecessor when it is done. The commit history, which most tables need, is computed once and kept for the others.
+predecessor when it is done. The commit history, which most tables need, is computed once and
+written down meanwhile.
 """
 
 import time
@@ -11,8 +12,7 @@ from functools import reduce
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
 
 from pipeline.gold.anomalies import ANOMALIES
@@ -93,26 +93,24 @@ def build(spark: SparkSession, warehouse: Warehouse, settings: Settings = Settin
     is replaced."""
     warehouse.check_version()
     silver = Silver(*(warehouse.silver(spark, name) for name in Silver._fields))
-    latest = latest_offsets(silver.commits).persist(StorageLevel.MEMORY_AND_DISK)
-    history = commit_history(*silver).persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        period = _period(silver)
+    period = _period(silver)
+    with (
+        warehouse.written_down(spark, LATEST_OFFSETS.name, latest_offsets(silver.commits)) as latest,
+        warehouse.written_down(spark, "commit_history", commit_history(*silver)) as history,
+    ):
         measured = _measure(latest, period, settings.measure)
         now_ms = max([period.end_ms, *(end.at_ms for end in measured if end.source == LIVE)])
 
         def put(table: Table, frame: DataFrame) -> DataFrame:
             began = time.monotonic()
-            warehouse.replace_gold(table.name, frame)
-            written = warehouse.gold(spark, table.name)
-            settings.on_table(Built(table.name, written.count(), time.monotonic() - began))
-            return written
+            counter = Observation()
+            warehouse.replace_gold(table.name, frame.observe(counter, sf.count(sf.lit(1)).alias("rows")))
+            settings.on_table(Built(table.name, counter.get["rows"], time.monotonic() - began))
+            return warehouse.gold(spark, table.name)
 
         ends = put(LOG_END_OFFSETS, _ends_frame(spark, measured))
         put(LATEST_OFFSETS, latest)
         _build_rest(silver, latest, history, ends, _Now(period, now_ms, settings.retention_minutes), put)
-    finally:
-        history.unpersist()
-        latest.unpersist()
 
 
 class _Now(NamedTuple):

@@ -3,6 +3,7 @@
     _groupd_warehouse.json                     which format this is
     _checkpoint/                               how far the log has been read
     _staging/                                  what is being written
+    _scratch/                                  what a build computes once for many tables
     <silver table>/ingest_batch=<n>/*.parquet  rows of one batch; batch 0 has none, only the schema
     <gold table>/<gold table>.parquet          one file
 
@@ -18,6 +19,8 @@ Readers of Parquet ignore names that begin with an underscore.
 
 import io
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 from uuid import uuid4
 
@@ -36,6 +39,7 @@ FORMAT: Final = "groupd warehouse"
 MARKER: Final = "_groupd_warehouse.json"
 CHECKPOINT: Final = "_checkpoint"
 STAGING: Final = "_staging"
+SCRATCH: Final = "_scratch"
 EMPTY_BATCH: Final = 0
 """The batch of every silver table that only says what its columns are."""
 
@@ -122,6 +126,20 @@ class Warehouse:
         if not self._directory.exists(name):
             raise BadInput(f"{self.path(name)}: does not exist: build the tables first")
         return spark.read.parquet(self.path(name))
+
+    # What a build needs for a while
+
+    @contextmanager
+    def written_down(self, spark: SparkSession, name: str, frame: DataFrame) -> Iterator[DataFrame]:
+        """`frame` as Parquet for as long as the context lasts: computed once, then read as often as needed, a few
+        columns at a time, without the plan that it came from."""
+        place = f"{SCRATCH}/{name}"
+        self._directory.delete(place)
+        frame.write.parquet(self.path(place))
+        try:
+            yield spark.read.schema(frame.schema).parquet(self.path(place))
+        finally:
+            self._directory.delete(place)
 
     # Replacing gold
 

@@ -77,20 +77,23 @@ def commit_history(
     topic_before = sf.lag("topic_id").over(before)
     is_same_topic = sf.coalesce(topic_before == sf.col("topic_id"), sf.lit(True))
     is_continued = ~sf.lag("tombstone", 1, True).over(before) & ~sf.col("tombstone") & is_same_topic
+    previous = {
+        "previous_offset": sf.lag("offset").over(before),
+        "previous_log_offset": sf.lag("log_offset").over(before),
+        "previous_ts": sf.lag("commit_ts").over(before),
+        "previous_member": sf.lag("member").over(before),
+    }
+    linked = written.withColumns(
+        {"number": sf.row_number().over(before), "is_continued": is_continued, **previous}
+    )
+    offset, offset_before = sf.col("offset"), sf.col("previous_offset")
     return (
-        written.withColumn("number", sf.row_number().over(before))
-        .withColumn("is_continued", is_continued)
-        .withColumn("previous_offset", sf.lag("offset").over(before))
-        .withColumn("previous_log_offset", sf.lag("log_offset").over(before))
-        .withColumn("previous_ts", sf.lag("commit_ts").over(before))
-        .withColumn("previous_member", sf.lag("member").over(before))
+        linked.withColumns({name: sf.when(sf.col("is_continued"), sf.col(name)) for name in previous})
         .withColumns(
             {
-                name: sf.when(sf.col("is_continued"), sf.col(name))
-                for name in ("previous_offset", "previous_log_offset", "previous_ts", "previous_member")
+                "is_unmoved": sf.coalesce(offset == offset_before, sf.lit(False)),
+                "is_rewind": sf.coalesce(offset < offset_before, sf.lit(False)),
             }
         )
-        .withColumn("is_unmoved", sf.coalesce(sf.col("offset") == sf.col("previous_offset"), sf.lit(False)))
-        .withColumn("is_rewind", sf.coalesce(sf.col("offset") < sf.col("previous_offset"), sf.lit(False)))
         .drop("is_continued")
     )

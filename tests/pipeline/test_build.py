@@ -24,7 +24,9 @@ def ms(seconds: float) -> int:
     return int(at(seconds).timestamp() * 1000)
 
 
-def test_every_table_is_built_as_declared(spark: SparkSession, warehouse: Warehouse) -> None:
+def test_every_table_is_built_as_declared_and_a_later_build_replaces_it(
+    spark: SparkSession, warehouse: Warehouse
+) -> None:
     made = HandMade(spark)
     made.generation("g", 1, {"a1": [("t", 0)]}, 0)
     for n in range(12):
@@ -50,27 +52,14 @@ def test_every_table_is_built_as_declared(spark: SparkSession, warehouse: Wareho
     assert (info["commits"], info["group_records"], info["log_end_source"]) == (12, 1, "file")
     assert (info["first_record_ts"], info["last_record_ts"], info["as_of_ts"]) == (at(0), at(110), at(110))
 
-
-def test_an_empty_warehouse_builds_empty_tables(spark: SparkSession, warehouse: Warehouse) -> None:
-    warehouse.create()
-    warehouse.prepare()
-    build(spark, warehouse)
-    for name in GOLD:
-        assert warehouse.gold(spark, name).count() == (name == "build_info")
-
-
-def test_a_later_build_replaces_the_tables(spark: SparkSession, warehouse: Warehouse) -> None:
-    made = HandMade(spark)
-    made.commit("g", "t", 0, 1, 0)
-    fill(spark, warehouse, made)
-    build(spark, warehouse)
     later = HandMade(spark)
     later.next_offset = made.next_offset
-    later.commit("g", "t", 0, 2, 1)
+    later.commit("g", "t", 0, 45, 120)
     fill(spark, warehouse, later, ingest_batch=2)
     build(spark, warehouse)
-    assert rows(warehouse.gold(spark, "latest_offsets"), "offset") == [2]
-    assert rows(warehouse.gold(spark, "velocity"), "commits") == [2]
+    assert rows(warehouse.gold(spark, "latest_offsets"), "offset") == [45]
+    assert rows(warehouse.gold(spark, "lag"), "lag") == [None]
+    assert sum(rows(warehouse.gold(spark, "velocity"), "commits")) == 13
 
 
 def test_log_ends_that_cannot_be_had_leave_the_tables_as_they_were(
