@@ -1,5 +1,6 @@
 """`groupd log dump`: what was written is what is printed, in every form that logs come in."""
 
+import errno
 import json
 import os
 import subprocess
@@ -31,6 +32,7 @@ from protocol.records import (
 from storage.batch import encode_batch
 from storage.checkpoint import TopicPartition
 from storage.compression import CODEC_NAMES
+from storage.files import OsFile, OsFiles
 from storage.record import Record
 from storage.uuid_text import uuid_to_text
 from tests.cli.log_directory import (
@@ -435,10 +437,13 @@ def test_paths_that_are_no_log_are_refused_in_one_line(tmp_path: Path) -> None:
     is_refused(tmp_path / "pipe")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_log_that_may_not_be_read_is_refused(tmp_path: Path) -> None:
+def test_a_log_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_data_directory(tmp_path, {OFFSETS: [[commit("g", "orders")]]})
-    segments(tmp_path)[0].chmod(0)
+
+    def refuse(files: OsFiles, path: str) -> OsFile:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(OsFiles, "open_read", refuse)
     assert log("dump", tmp_path).exit_code == 2
 
 

@@ -117,7 +117,9 @@ class Coordinator:
         )
         outcome = self.shard.handle(request, context, self.now)
         if had_nothing_to_hear:
-            assert outcome == Outcome([], [(context.waiter, HeartbeatResponse(error_code=0))], {}, []), outcome
+            assert outcome == Outcome([], [(context.waiter, HeartbeatResponse(error_code=0))], {}, []), (
+                outcome
+            )
         self._take(outcome)
         return ask
 
