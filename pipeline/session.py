@@ -31,7 +31,6 @@ _RUNTIME: Final = {
 }
 _STATIC: Final = {
     "spark.ui.enabled": "false",
-    "spark.log.level": "ERROR",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.streaming.ui.enabled": "false",
 }
@@ -88,7 +87,6 @@ def start(master: str | None = None, settings: dict[str, str] | None = None) -> 
     for key, value in {**_RUNTIME, **(settings or {})}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
     # It logs, with a traceback, what it then raises; an interrupted call looks like a failure there.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     return spark
