@@ -36,8 +36,8 @@ layers: $(VENV)/.test
 	@$(BIN)/lint-imports --no-cache > $(VENV)/layers.log 2>&1 || { cat $(VENV)/layers.log; exit 1; }
 
 docker-check: $(VENV)/.test
-	@$(BIN)/hadolint docker/Dockerfile docker/examples/Dockerfile
-	@$(BIN)/docker-compose -f docker/docker-compose.yml config -q
+	@$(BIN)/hadolint docker/Dockerfile docker/examples/Dockerfile docker/pipeline/Dockerfile
+	@$(BIN)/docker-compose -f docker/docker-compose.yml --profile pipeline config -q
 	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker/docker-compose.yml
 	@$(BIN)/yamllint --strict docker/docker-compose.yml
 
