@@ -1,5 +1,6 @@
 """Recovery as clients and operators see it: torn tails, damage, partitions that take long, stops in between."""
 
+import asyncio
 import logging
 import threading
 from collections.abc import Iterator
@@ -186,8 +187,11 @@ async def test_a_stop_while_a_partition_is_still_being_opened(tmp_path: Path) ->
         async with Client(server) as client:
             assert (await client.call(ListGroupsRequest(), 0)).error_code != ErrorCode.NONE
         assert files.is_asked.wait(10)
+        closing = asyncio.create_task(server.close())
+        while not server.runtime.is_shut_down:
+            await asyncio.sleep(0)
         files.may_open.set()
-        await server.close()
+        await closing
     assert not (tmp_path / CLEAN_MARKER).exists()
     async with serving(tmp_path, topics=()) as server, Client(server) as client:
         assert [await committed(client, group) for group in GROUPS] == [5] * len(GROUPS)
