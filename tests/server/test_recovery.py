@@ -184,12 +184,12 @@ async def test_a_stop_while_a_partition_is_still_being_opened(tmp_path: Path) ->
         await commit_everywhere(server)
     with slow(0) as files:
         server = await start(settings(tmp_path, files=files), wait=False)
+        assert await asyncio.to_thread(files.is_asked.wait, 10)
         async with Client(server) as client:
-            assert (await client.call(ListGroupsRequest(), 0)).error_code != ErrorCode.NONE
-        assert files.is_asked.wait(10)
-        closing = asyncio.create_task(server.close())
-        while not server.runtime.is_shut_down:
-            await asyncio.sleep(0)
+            closing = asyncio.create_task(server.close())
+            stopped = ErrorCode.COORDINATOR_NOT_AVAILABLE
+            while (await client.call(ListGroupsRequest(), 0)).error_code != stopped:
+                pass
         files.may_open.set()
         await closing
     assert not (tmp_path / CLEAN_MARKER).exists()
