@@ -8,7 +8,7 @@ from typing import Final
 
 import uvloop
 
-from benchmarks import commit, compaction, heartbeat, load, memory, rebalance, startup
+from benchmarks import commit, compaction, heartbeat, load, memory, pipeline, rebalance, startup
 from benchmarks.report import Report, write_result
 
 FULL: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
@@ -19,6 +19,7 @@ FULL: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "memory": memory.measure,
     "load": load.measure,
     "compaction": compaction.measure,
+    "pipeline": pipeline.measure,
 }
 QUICK: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "startup": lambda: startup.measure(runs=3),
@@ -28,6 +29,7 @@ QUICK: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "memory": lambda: memory.measure(groups=20),
     "load": lambda: load.measure(sizes=(20_000,), rounds=1),
     "compaction": lambda: compaction.measure(commits=150_000, rounds=1, seconds=0.5),
+    "pipeline": lambda: pipeline.measure(commits=20_000, rounds=1),
 }
 
 

@@ -1,0 +1,120 @@
+"""A made-up `__consumer_offsets` to measure readers of it: many groups that commit, few that rebalance."""
+
+import os
+import random
+from typing import Final
+
+from protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartition,
+    encode_assignment,
+    encode_subscription,
+)
+from protocol.records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    encode_key,
+    encode_value,
+)
+from storage.batch import encode_batch
+from storage.record import Record
+from storage.segment import segment_name
+
+PARTITIONS: Final = 50
+GROUPS: Final = 300
+SEGMENT_BYTES: Final = 16 * 1024 * 1024
+BATCH_SIZES: Final = (1, 4, 6, 6, 8, 12)  # partitions in one commit
+REBALANCE_EVERY: Final = 700  # batches of one log partition
+_VALUE_VERSION: Final = 3
+
+
+class Written:
+    """What there is of one log."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.records = 0
+        self.commits = 0
+
+
+def write_log(directory: str, commits: int, seed: int = 1) -> Written:
+    """Writes about as many commits into the segments of a broker's directory. The same seed gives the same."""
+    written = Written()
+    for partition in range(PARTITIONS):
+        _write_partition(directory, partition, commits // PARTITIONS, seed, written)
+    return written
+
+
+def _write_partition(directory: str, partition: int, commits: int, seed: int, written: Written) -> None:
+    chance = random.Random(seed * 1000 + partition)
+    path = os.path.join(directory, f"__consumer_offsets-{partition}")
+    os.makedirs(path)
+    groups = [f"group-{number}" for number in range(partition, GROUPS, PARTITIONS)]
+    positions: dict[tuple[str, int], int] = {}
+    offset, time_ms, batches, left = 0, 1_767_225_600_000, 0, commits
+    file, room = open(os.path.join(path, segment_name(0) + ".log"), "wb"), SEGMENT_BYTES  # noqa: SIM115
+    while left > 0:
+        group = chance.choice(groups)
+        time_ms += chance.randrange(40)
+        if batches % REBALANCE_EVERY == 0:
+            records = [_generation(group, batches // REBALANCE_EVERY + 1, time_ms)]
+        else:
+            records = []
+            for number in range(chance.choice(BATCH_SIZES)):
+                positions[group, number] = positions.get((group, number), 0) + chance.randrange(200)
+                records.append(_commit(group, number, positions[group, number], time_ms))
+            left -= len(records)
+            written.commits += len(records)
+        batch = encode_batch(records, offset, base_sequence=0)
+        if room < len(batch):
+            file.close()
+            file, room = open(os.path.join(path, segment_name(offset) + ".log"), "wb"), SEGMENT_BYTES  # noqa: SIM115
+        file.write(batch)
+        room -= len(batch)
+        offset += len(records)
+        batches += 1
+        written.bytes += len(batch)
+        written.records += len(records)
+    file.close()
+
+
+def _commit(group: str, partition: int, offset: int, time_ms: int) -> Record:
+    key = OffsetCommitKey(group=group, topic="orders-of-the-day", partition=partition)
+    value = OffsetCommitValue(offset=offset, leader_epoch=0, metadata="", commit_timestamp=time_ms)
+    return Record(-1, time_ms, encode_key(key), encode_value(value, _VALUE_VERSION))
+
+
+def _generation(group: str, generation: int, time_ms: int) -> Record:
+    topic = "orders-of-the-day"
+    subscription = encode_subscription(ConsumerProtocolSubscription(topics=[topic], user_data=None), 1)
+    members = [
+        MemberMetadata(
+            member_id=f"{group}-member-{number}",
+            client_id="billing",
+            client_host="/10.0.0.1",
+            rebalance_timeout=300_000,
+            session_timeout=45_000,
+            subscription=subscription,
+            assignment=encode_assignment(
+                ConsumerProtocolAssignment(
+                    assigned_partitions=[TopicPartition(topic=topic, partitions=list(range(number, 12, 3)))],
+                    user_data=None,
+                ),
+                1,
+            ),
+        )
+        for number in range(3)
+    ]
+    value = GroupMetadataValue(
+        protocol_type="consumer",
+        generation=generation,
+        protocol="range",
+        leader=members[0].member_id,
+        current_state_timestamp=time_ms,
+        members=members,
+    )
+    return Record(-1, time_ms, encode_key(GroupMetadataKey(group=group)), encode_value(value, _VALUE_VERSION))

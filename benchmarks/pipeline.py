@@ -1,0 +1,227 @@
+"""The pipeline: decoding, reading, writing and deriving, and Kafka's own log tool over the same files."""
+
+import asyncio
+import os
+import resource
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from benchmarks.offsets_log import Written, write_log
+from benchmarks.process_tree import command_of, descendants, peak_resident_bytes, tree_cpu_seconds
+from benchmarks.report import Report, spread
+from tests.interop.build import CannotBuild
+from tests.kafka_log.artifacts import dump_log
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COMMITS: Final = 1_000_000
+GROWTH: Final = 4
+ROUNDS: Final = 3
+PEER_BYTES: Final = 30_000_000
+CHUNK_BYTES: Final = 1 << 20
+_WORKER: Final = "pyspark.daemon"
+
+TARGET_DECODER: Final = "100 MB/s, 1.0 M/s"
+TARGET_NOTHING: Final = "50 MB/s"
+TARGET_PARQUET: Final = "30 MB/s"
+TARGET_STREAMING: Final = "18 MB/s"
+TARGET_LATEST: Final = "1.5 M/s"
+TARGET_WORKER_MB: Final = 200
+
+
+class Used(NamedTuple):
+    """CPU seconds of some work, once per round."""
+
+    what: str
+    rounds: list[float]
+    written: Written
+    """What the work was done on."""
+
+    def row(self, target: str) -> list[str]:
+        """A line of the report: per CPU second, which is per second of a core."""
+        megabytes = [self.written.bytes / 1e6 / cpu_s for cpu_s in self.rounds]
+        rate = [self.written.records / 1e6 / cpu_s for cpu_s in self.rounds]
+        return [self.what, spread(megabytes, ".0f"), spread(rate, ".2f"), spread(self.rounds, ".1f"), target]
+
+    @property
+    def best(self) -> float:
+        """The least disturbed round."""
+        return min(self.rounds)
+
+
+async def measure(commits: int = COMMITS, rounds: int = ROUNDS) -> Report:
+    """All of it, in a thread: Spark blocks."""
+    return await asyncio.to_thread(_measure, commits, rounds)
+
+
+def _measure(commits: int, rounds: int) -> Report:
+    with tempfile.TemporaryDirectory(prefix="groupd-bench-") as place:
+        small, large = (os.path.join(place, name) for name in ("small", "large"))
+        written = write_log(small, commits)
+        grown = write_log(large, commits * GROWTH)
+        report = _report(written, grown, rounds)
+        paths = sorted(str(path) for path in Path(small).rglob("*.log"))
+        report.rows.append(_decoder(paths, written, rounds, is_plain=False).row(TARGET_DECODER))
+        report.rows.append(_decoder(paths, written, rounds, is_plain=True).row(""))
+        report.rows.append(_kafkas_tool(paths, rounds))
+        with _session() as spark:
+            _through_spark(report, spark, place, [(small, written), (large, grown)], rounds)
+    return report
+
+
+def _report(written: Written, grown: Written, rounds: int) -> Report:
+    return Report(
+        "Pipeline: reading the offsets log",
+        f"A made-up log of {written.records / 1e6:.1f} million records, {written.bytes / 1e6:.0f} MB in 50 "
+        f"partitions, uncompressed; {rounds} rounds after one that is not counted. All figures are per second of "
+        "CPU time, of the process and everything below it (driver, JVM, Python workers), which is to say per core "
+        "and second; records are commits and group records. Checksums are verified everywhere. Growth compares "
+        f"the least disturbed rounds with those on a log of {grown.bytes / 1e6:.0f} MB: {GROWTH}.0 is linear.",
+        ["what", "MB per core-second", "million records per core-second", "CPU, s", "target"],
+    )
+
+
+def _decoder(paths: list[str], written: Written, rounds: int, *, is_plain: bool) -> Used:
+    from pipeline.decode.frames import read_frames
+    from pipeline.decode.plain import batch_rows
+    from pipeline.decode.rows import record_batch
+    from pipeline.decode.vectorised import Wanted, decode_frames
+
+    def decode(data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            frames, _ = read_frames(view[:CHUNK_BYTES])
+            chunk = view[: frames.end]
+            if is_plain:
+                batches = zip(frames.positions, range(len(frames)), strict=True)
+                rows = [batch_rows(chunk[at:], frames.header(index), 0) for at, index in batches]
+                record_batch([row for some in rows for row in some])
+            else:
+                decode_frames(chunk, frames, 0, Wanted())
+            view = view[frames.end :]
+
+    used = []
+    for _ in range(rounds + 1):
+        spent_s = 0.0
+        for path in paths:
+            data = Path(path).read_bytes()
+            began_s = time.process_time()
+            decode(data)
+            spent_s += time.process_time() - began_s
+        used.append(spent_s)
+    what = "plain decoder, its oracle" if is_plain else "decoder alone, one process"
+    return Used(what, used[1:], written)
+
+
+def _kafkas_tool(paths: list[str], rounds: int) -> list[str]:
+    """Kafka's `DumpLogSegments` with its offsets decoder, its text thrown away."""
+    name = "Kafka's kafka-dump-log --offsets-decoder, as text"
+    try:
+        command = dump_log()
+    except CannotBuild as problem:
+        return [f"{name} (not there: {problem})", "", "", "", ""]
+    chosen: list[str] = []
+    while sum(map(os.path.getsize, chosen)) < PEER_BYTES and len(chosen) < len(paths):
+        chosen.append(paths[len(chosen)])
+    read = Written()
+    read.bytes = sum(map(os.path.getsize, chosen))
+    used = []
+    for number in range(rounds + 1):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.Popen(
+            [*command, "--offsets-decoder", "--files", ",".join(chosen)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        assert done.stdout is not None
+        records = sum(line.startswith(b"|") for line in done.stdout)
+        assert done.wait() == 0
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        read.records = records
+        if number:
+            used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return Used(f"{name}, {read.bytes / 1e6:.0f} MB of the files", used, read).row("")
+
+
+@contextmanager
+def _session() -> "Iterator[SparkSession]":
+    from pipeline.session import start
+
+    spark = start("local[2]", {"spark.sql.shuffle.partitions": "4"})
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _repeat(what: str, written: Written, rounds: int, work: Callable[[], None]) -> Used:
+    used = []
+    for number in range(rounds + 1):
+        before_s = tree_cpu_seconds(os.getpid())
+        work()
+        if number:
+            used.append(tree_cpu_seconds(os.getpid()) - before_s)
+    return Used(what, used, written)
+
+
+def _through_spark(
+    report: Report, spark: "SparkSession", place: str, logs: list[tuple[str, Written]], rounds: int
+) -> None:
+    from pipeline.gold.latest_offsets import latest_offsets
+    from pipeline.ingest import ingest
+    from pipeline.silver.transform import commits
+    from pipeline.source import FORMAT, register
+    from pipeline.warehouse import Warehouse
+
+    register(spark)
+    tables = os.path.join(place, "tables")
+    warehouse = Warehouse(os.path.join(place, "warehouse"))
+
+    def rows(log: str) -> "Callable[[], None]":
+        frame = spark.read.format(FORMAT).option("tasks", "2").load(log)
+        return lambda: frame.write.format("noop").mode("overwrite").save()
+
+    def parquet(log: str) -> "Callable[[], None]":
+        frame = commits(spark.read.format(FORMAT).option("tasks", "2").load(log), 1)
+        return lambda: frame.write.mode("overwrite").parquet(tables)
+
+    def stream(log: str) -> "Callable[[], None]":
+        def work() -> None:
+            shutil.rmtree(warehouse.root, ignore_errors=True)
+            ingest(spark, log, warehouse)
+
+        return work
+
+    def latest(_: str) -> "Callable[[], None]":
+        silver = warehouse.silver(spark, "commits")
+        return lambda: latest_offsets(silver).write.format("noop").mode("overwrite").save()
+
+    for what, target, make in (
+        ("source to nothing", TARGET_NOTHING, rows),
+        ("source to Parquet, commits alone", TARGET_PARQUET, parquet),
+        ("streaming to all silver tables, one batch", TARGET_STREAMING, stream),
+        ("latest offsets of the silver commits", TARGET_LATEST, latest),
+    ):
+        used = []
+        for log, written in logs:
+            if make is latest:
+                stream(log)()  # its silver tables
+            used.append(_repeat(what, written, rounds, make(log)))
+        small, large = used
+        report.rows.append(small.row(target))
+        report.rows.append([f"{what}: growth", f"{large.best / small.best:.1f}", "", "", f"{GROWTH}.0"])
+    peak = max((peak_resident_bytes(pid) for pid in _workers()), default=0)
+    report.rows.append(
+        ["peak memory of a Python worker, MB", f"{peak / 1e6:.0f}", "", "", f"{TARGET_WORKER_MB} MB"]
+    )
+
+
+def _workers() -> list[int]:
+    return [pid for pid in descendants(os.getpid()) if _WORKER in command_of(pid)]
