@@ -1,10 +1,17 @@
 """The programs of Apache Kafka that the tests run, fetched from Maven once."""
 
 import os
+from typing import Final
 
 from tests.interop.build import kafka
 
 JAVA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "java")
+NEWEST: Final = "4.4.0"
+BROKERS: Final = {
+    NEWEST: ("kafka-broker", "broker", ("Values.java", "ShareMember.java")),
+    "3.9.1": ("kafka-broker-3.9.1", "broker_3.9.1", ()),
+}
+"""Version of Kafka: a name for the cache, the folder of its pom, programs that are compiled with it."""
 
 
 def dump_log() -> list[str]:
@@ -12,6 +19,9 @@ def dump_log() -> list[str]:
     return [*kafka("kafka-tools", os.path.join(JAVA, "tools")), "org.apache.kafka.tools.DumpLogSegments"]
 
 
-def broker() -> list[str]:
-    """The command that runs a class of the broker, or of ours, by name. Raises CannotBuild."""
-    return kafka("kafka-broker", os.path.join(JAVA, "broker"), ("Values.java", "ShareMember.java"))
+def broker(version: str = NEWEST) -> list[str]:
+    """The command that runs a class of the broker, or of ours, by name. Raises CannotBuild; KeyError for a
+    version without a pom.
+    """
+    name, folder, programs = BROKERS[version]
+    return kafka(name, os.path.join(JAVA, folder), programs)

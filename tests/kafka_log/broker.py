@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from protocol.messages.metadata import MetadataRequest
-from tests.kafka_log.artifacts import broker
+from tests.kafka_log.artifacts import NEWEST, broker
 from tests.kafka_log.connection import Connection
 
 CLUSTER_ID: Final = "4L6g3nShT-eMCtK--X86sw"
@@ -29,8 +29,11 @@ def free_ports(count: int) -> list[int]:
 class KafkaBroker:
     """One broker process. It is formatted on first start; later starts keep the data."""
 
-    def __init__(self, directory: str, properties: Mapping[str, str]) -> None:
-        """In: a directory for the data and the files beside it; properties besides the necessary ones."""
+    def __init__(self, directory: str, properties: Mapping[str, str], version: str = NEWEST) -> None:
+        """In: a directory for the data and the files beside it; properties besides the necessary ones; which
+        Kafka, one of those in `artifacts.BROKERS`.
+        """
+        self._version = version
         self.data_directory = os.path.join(directory, "data")
         self._directory = directory
         self._properties = dict(properties)
@@ -52,7 +55,7 @@ class KafkaBroker:
             file.writelines(
                 f"{name}={value}\n" for name, value in (self._necessary() | self._properties).items()
             )
-        command = [*broker(), *_QUIET]
+        command = [*broker(self._version), *_QUIET]
         if not os.path.exists(os.path.join(self.data_directory, "meta.properties")):
             format_storage = [*command, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", config]
             subprocess.run(format_storage, check=True, stdout=subprocess.DEVNULL, timeout=60)

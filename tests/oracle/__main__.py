@@ -1,0 +1,126 @@
+"""Plays the sessions against a real broker and against groupd, and says where the answers differ.
+
+python -m tests.oracle [--kafka VERSION] [--record] [PATTERN ...]
+
+Exit status 1 when an answer differs that tests/oracle/explained.py does not explain.
+"""
+
+import argparse
+import contextlib
+import datetime
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+
+from tests.kafka_log.artifacts import NEWEST
+from tests.oracle import golden
+from tests.oracle.compare import Difference, compare
+from tests.oracle.explained import explanation
+from tests.oracle.peers import Peer, groupd, kafka, play_all
+from tests.oracle.play import Account
+from tests.oracle.session import Session, library
+
+
+def main() -> int:
+    """Returns the exit status."""
+    parser = argparse.ArgumentParser(prog="make oracle", description=__doc__)
+    parser.add_argument("--kafka", default=NEWEST, metavar="VERSION", help="the broker to compare with")
+    parser.add_argument("--record", action="store_true", help="keep the broker's answers as golden ones")
+    parser.add_argument("--verbose", action="store_true", help="print every answer of the broker")
+    parser.add_argument("pattern", nargs="*", help="sessions or subjects (default: all)")
+    options = parser.parse_args()
+    sessions = [each for each in library() if not options.pattern or _wanted(each, options.pattern)]
+    print(f"{len(sessions)} sessions against Apache Kafka {options.kafka}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="oracle-") as directory:
+        theirs = _play(sessions, lambda setup: kafka(directory, setup, options.kafka))
+        ours = _play(sessions, lambda setup: groupd(directory, setup))
+    if options.verbose:
+        for account in theirs.values():
+            print(f"= {account.session.name}", *(f"{a} -> {b}" for a, b in account.entries), sep="\n")
+    failures = _report(theirs, ours, options.kafka)
+    if options.record and not failures:
+        _record(options.kafka, theirs)
+    return 1 if failures else 0
+
+
+def _wanted(session: Session, patterns: list[str]) -> bool:
+    return any(
+        pattern == session.subject or fnmatchcase(session.name, pattern.replace("[", "[[]"))
+        for pattern in patterns
+    )
+
+
+def _play(
+    sessions: list[Session], broker: Callable[[str], contextlib.AbstractContextManager[Peer]]
+) -> dict[str, Account]:
+    with contextlib.ExitStack() as stack:
+        peers = {setup: stack.enter_context(broker(setup)) for setup in {each.setup for each in sessions}}
+        return play_all(sessions, peers)
+
+
+def _report(theirs: dict[str, Account], ours: dict[str, Account], version: str) -> int:
+    """Prints what differs; the number of sessions that failed."""
+    recorded = golden.read() if version != NEWEST else {}
+    tally: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    for name, account in theirs.items():
+        mine = ours[name]
+        if account.problem or mine.problem:
+            tally["the script failed"] += 1
+            who = "Kafka" if account.problem else "groupd"
+            print(f"{name}: the script failed against {who}\n{account.problem or mine.problem}")
+        elif account.unplayed or mine.unplayed:
+            tally["not answered by one of them"] += 1
+            reasons[account.unplayed or f"groupd: {mine.unplayed}"] += 1
+        else:
+            newer = recorded.get(name)
+            tally[_judge(compare(name, account.entries, mine.entries), mine, newer, reasons)] += 1
+    print("\n".join(f"{count:6} {what}" for what, count in sorted(reasons.items())))
+    print(
+        f"{len(theirs)} sessions, {sum(len(account.entries) for account in theirs.values())} answers: ",
+        end="",
+    )
+    print(", ".join(f"{count} {what}" for what, count in tally.most_common()))
+    return tally["differ"] + tally["the script failed"]
+
+
+def _judge(
+    differences: list[Difference], mine: Account, newer: golden.Recorded | None, reasons: Counter[str]
+) -> str:
+    """Which pile a session belongs to; prints the differences that nothing explains."""
+    if not differences:
+        return "agree"
+    unexplained = []
+    for difference in differences:
+        known = explanation(difference)
+        if known is not None:
+            reasons[f"explained: {known.why}"] += 1
+        else:
+            unexplained.append(difference)
+    if not unexplained:
+        return "agree but for what is explained"
+    if newer is not None and newer.version == NEWEST and _as_newer(mine, newer):
+        reasons[f"changed in Kafka since: {mine.session.subject}"] += 1
+        return f"changed since; groupd answers as {NEWEST}"
+    print(*unexplained, sep="\n")
+    return "differ"
+
+
+def _as_newer(mine: Account, newer: golden.Recorded) -> bool:
+    left = compare(mine.session.name, newer.entries, mine.entries)
+    return all(explanation(difference) is not None for difference in left)
+
+
+def _record(version: str, accounts: dict[str, Account]) -> None:
+    played = [account for account in accounts.values() if not account.unplayed]
+    if version != NEWEST:
+        newest = {name for name, kept in golden.read().items() if kept.version == NEWEST}
+        played = [account for account in played if account.session.name not in newest]
+    golden.write(version, datetime.datetime.now(datetime.UTC).date().isoformat(), played)
+    print(f"recorded {len(played)} sessions of Apache Kafka {version}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

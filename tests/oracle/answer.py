@@ -1,0 +1,169 @@
+"""Answers in a form in which those of two brokers can be compared, and be read.
+
+An answer becomes plain data, field by field as its version carries them. Error codes get their names. Apart
+from that only this is replaced, because no two brokers have it in common:
+
+- the random part of member ids: `#1`, `#2`, … in the order in which they are first seen;
+- ids of topics, producers and fetch sessions, the id of the cluster: by what they name;
+- ports, and the time of an append where the broker stamps records;
+- what a session adds to its names of groups and topics, so that sessions do not meet;
+- the wording of `error_message`: that there is one, is empty or null, stays.
+
+Arrays that Kafka fills from a hash map (`UNORDERED`) are sorted.
+"""
+
+import json
+import re
+from dataclasses import dataclass, field, is_dataclass
+from functools import cache
+from typing import Any, Final
+
+from protocol.errors import ErrorCode
+from protocol.schema import layout
+from storage.batch import BatchHeader, walk_batches
+from storage.errors import CorruptBatch
+
+UNORDERED: Final = {
+    ("JoinGroupResponse", "members"),
+    ("DescribedGroup", "members"),
+    ("ListGroupsResponse", "groups"),
+}
+"""Message and array whose order Kafka takes from a hash map."""
+
+_UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_ZERO_UUID: Final = bytes(16)
+_ERRORS: Final = ("error_code", "topic_config_error_code")
+_ERROR_NAMES: Final[dict[int, str]] = {int(error): error.name for error in ErrorCode}
+_MESSAGES: Final = ("error_message", "batch_index_error_message")
+
+Plain = dict[str, "Plain"] | list["Plain"] | str | int | bool | None
+
+
+@dataclass
+class Names:
+    """What stands for the values that differ from broker to broker."""
+
+    suffix: str
+    """What a session adds to the names of its groups and topics."""
+    members: dict[str, str] = field(default_factory=dict)
+    topics: dict[bytes, str] = field(default_factory=dict)
+    producers: dict[int, str] = field(default_factory=dict)
+    fetch_sessions: dict[int, str] = field(default_factory=dict)
+
+    def topic(self, topic_id: bytes) -> str:
+        """An id of a topic: zero, one of a topic that the session knows, or bytes that the session made up."""
+        if topic_id == _ZERO_UUID:
+            return "zero"
+        return self.topics.get(topic_id) or f"unknown {topic_id.hex()}"
+
+    def text(self, value: str) -> str:
+        """A text without what only one broker or one session has in it."""
+        value = value.replace(self.suffix, "")
+        return _UUID.sub(lambda found: self.members.setdefault(found[0], f"#{len(self.members) + 1}"), value)
+
+    def text_so_far(self, value: str) -> str:
+        """As `text`, without learning new ids."""
+        return _UUID.sub(lambda found: self.members.get(found[0], "#?"), value.replace(self.suffix, ""))
+
+
+@cache
+def _fields(message: type[Any], version: int) -> tuple[str, ...]:
+    return tuple(entry.name for entry in layout(message, version))
+
+
+def plain(value: Any, version: int, names: Names, name: str = "", learn: bool = True) -> Plain:
+    """A message of this version, or a part of one, in the form to compare."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return _message(value, version, names, learn)
+    if isinstance(value, list):
+        return [plain(item, version, names, name, learn) for item in value]
+    if isinstance(value, str):
+        if name in _MESSAGES:
+            return "(a text)" if value and value != "NONE" else value
+        if name == "cluster_id":
+            return "(its id)" if value else value
+        return names.text(value) if learn else names.text_so_far(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return _bytes(bytes(value), names, name)
+    if isinstance(value, bool) or value is None:
+        return value
+    return _number(int(value), names, name)
+
+
+def _message(value: Any, version: int, names: Names, learn: bool) -> Plain:
+    kind = type(value).__name__
+    result: dict[str, Plain] = {}
+    for name in _fields(type(value), version):
+        content = getattr(value, name)
+        if (kind, name) in UNORDERED:
+            content = sorted(
+                content, key=lambda item: json.dumps(plain(item, version, names, learn=False), sort_keys=True)
+            )
+        if name == "throttle_time_ms" and content == 0:
+            continue
+        result[name] = plain(content, version, names, name, learn)
+    return result
+
+
+def _number(value: int, names: Names, name: str) -> Plain:
+    if name in _ERRORS:
+        return _ERROR_NAMES.get(value, value)
+    if name == "port" and value > 0:
+        return "(its port)"
+    if name == "producer_id" and value >= 0:
+        return names.producers.setdefault(value, f"producer {len(names.producers) + 1}")
+    if name == "log_append_time_ms" and value >= 0:
+        return "(the time of the append)"
+    if name == "session_id" and value > 0:
+        return names.fetch_sessions.setdefault(value, f"fetch session {len(names.fetch_sessions) + 1}")
+    return value
+
+
+def _bytes(value: bytes, names: Names, name: str) -> Plain:
+    if name == "topic_id":
+        return names.topic(value)
+    if name == "records":
+        return _batches(value, names)
+    text = value.decode("ascii", "replace")
+    return text if text.isascii() and text.isprintable() else value.hex()
+
+
+def _batches(records: bytes, names: Names) -> Plain:
+    """Every field of each batch's header, the checksum for the rest; what is cut off at the end as its size."""
+    result: list[Plain] = []
+    position = 0
+    try:
+        for start, header in walk_batches(records):
+            result.append(_batch(header, names))
+            position = start + header.size_bytes
+    except CorruptBatch:
+        result.append(f"{len(records) - position} bytes that are no batch")
+    else:
+        if position < len(records):
+            result.append(f"{len(records) - position} bytes of a batch")
+    return result
+
+
+def _batch(header: BatchHeader, names: Names) -> Plain:
+    fields = header._asdict()
+    described = {name: _number(int(value), names, name) for name, value in fields.items()}
+    if header.is_log_append_time:
+        described["max_timestamp_ms"] = "(the time of the append)"
+    if header.producer_id >= 0 or header.is_log_append_time:
+        described["crc"] = "(covers the above)"
+    return described
+
+
+def flat(value: Plain, path: str = "") -> dict[str, Plain]:
+    """Every leaf by its path: `topics[0].partitions[1].error_code`. An array also has its length, `topics[]`."""
+    if isinstance(value, dict):
+        leaves: dict[str, Plain] = {}
+        for name, item in value.items():
+            leaves |= flat(item, f"{path}.{name}" if path else name)
+        return leaves
+    if isinstance(value, list):
+        leaves = {f"{path}[]": len(value)}
+        for row, item in enumerate(value):
+            leaves |= flat(item, f"{path}[{row}]")
+        return leaves
+    return {path: value}

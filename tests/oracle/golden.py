@@ -1,0 +1,60 @@
+"""Kafka's answers, kept in text files: one a subject, sessions in the order of their names.
+
+# Answers of Apache Kafka 4.4.0, recorded on 2026-11-21 by `make oracle-record`.
+
+= a_beat_of_nobody[v0]
+a Heartbeat v0 -> {"error_code": "UNKNOWN_MEMBER_ID"}
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.oracle.play import Account, Entry
+
+GOLDEN: Final = Path(__file__).with_name("golden")
+_ORIGIN: Final = "# Answers of Apache Kafka {version}, recorded on {date} by `make oracle-record`.\n"
+
+
+class Recorded(NamedTuple):
+    """What Kafka answered in a session, and which Kafka."""
+
+    version: str
+    subject: str
+    entries: list[Entry]
+
+
+def write(version: str, date: str, accounts: Iterable[Account]) -> None:
+    """Replaces all that is kept of this version of Kafka."""
+    folder = GOLDEN / version
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.txt"):
+        old.unlink()
+    by_subject: dict[str, list[Account]] = defaultdict(list)
+    for account in accounts:
+        by_subject[account.session.subject].append(account)
+    for subject, mine in by_subject.items():
+        lines = [_ORIGIN.format(version=version, date=date)]
+        for account in sorted(mine, key=lambda account: account.session.name):
+            lines.append(f"\n= {account.session.name}\n")
+            lines += [f"{entry.label} -> {json.dumps(entry.answer)}\n" for entry in account.entries]
+        (folder / f"{subject}.txt").write_text("".join(lines), "utf-8")
+
+
+def read() -> dict[str, Recorded]:
+    """Every session that is kept, by name; the newest Kafka's answer where several answered."""
+    recorded: dict[str, Recorded] = {}
+    for folder in sorted(GOLDEN.iterdir(), key=lambda folder: [int(part) for part in folder.name.split(".")]):
+        for file in sorted(folder.glob("*.txt")):
+            for name, entries in _sessions(file.read_text("utf-8")):
+                recorded[name] = Recorded(folder.name, file.stem, entries)
+    return recorded
+
+
+def _sessions(text: str) -> Iterable[tuple[str, list[Entry]]]:
+    for block in text.split("\n= ")[1:]:
+        name, *lines = block.splitlines()
+        parts = [line.partition(" -> ") for line in lines if line]
+        yield name, [Entry(label, json.loads(answer)) for label, _, answer in parts]

@@ -1,0 +1,99 @@
+"""The two brokers that sessions are played against, in every configuration that sessions ask for."""
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Final
+
+from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from tests.interop.daemon import Daemon
+from tests.kafka_log.broker import KafkaBroker
+from tests.oracle.play import Account, Peer, Play
+from tests.oracle.session import Session
+from tests.oracle.wire import Wire
+
+SETUPS: Final[Mapping[str, Mapping[str, str]]] = {
+    "plain": {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "100"},
+    "tight": {
+        "group.initial.rebalance.delay.ms": "700",
+        "group.min.session.timeout.ms": "100",
+        "group.max.session.timeout.ms": "60000",
+        "group.max.size": "2",
+        "offset.metadata.max.bytes": "8",
+        "auto.create.topics.enable": "false",
+    },
+}
+"""What both brokers are told, by the name that a session gives."""
+ONE_AFTER_THE_OTHER: Final = {
+    "num.network.threads": "1",
+    "num.io.threads": "1",
+    "group.coordinator.append.linger.ms": "0",
+}
+"""What makes Kafka do first what it was sent first, so that sessions can tell when it is done."""
+AT_ONCE: Final = 24
+"""Sessions played at the same time: most of them only wait."""
+_PROBES: Final = 500
+"""So many groups reach every partition of the offsets topic."""
+
+
+def served(bootstrap: str) -> Mapping[int, tuple[int, int]]:
+    """The versions that a broker answers, by API key."""
+    wire = Wire(bootstrap, "oracle")
+    try:
+        wire.send(ApiVersionsRequest(), 0)
+        answer = wire.take()
+    finally:
+        wire.close()
+    return {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+
+
+def coordinates(bootstrap: str) -> bool:
+    """Whether the broker coordinates every group by now; asking makes it begin."""
+    groups = [f"probe-{number}" for number in range(_PROBES)]
+    wire = Wire(bootstrap, "oracle")
+    try:
+        wire.send(FindCoordinatorRequest(key_type=0, coordinator_keys=groups[:1]), 4)
+        if wire.take().coordinators[0].error_code:
+            return False
+        asked = [OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
+        wire.send(OffsetFetchRequest(groups=asked), 8)
+        return all(group.error_code == 0 for group in wire.take().groups)
+    finally:
+        wire.close()
+
+
+@contextmanager
+def kafka(directory: str, setup: str, version: str) -> Iterator[Peer]:
+    """A broker of Apache Kafka of this version."""
+    folder = os.path.join(directory, f"kafka-{setup}")
+    os.makedirs(folder)
+    broker = KafkaBroker(folder, {**ONE_AFTER_THE_OTHER, **SETUPS[setup]}, version)
+    broker.start()
+    try:
+        while not coordinates(broker.bootstrap):
+            time.sleep(0.1)
+        yield Peer(broker.bootstrap, served(broker.bootstrap))
+    finally:
+        broker.kill()
+
+
+@contextmanager
+def groupd(directory: str, setup: str) -> Iterator[Peer]:
+    """A daemon of ours."""
+    options = [word for name, value in SETUPS[setup].items() for word in ("-o", f"{name}={value}")]
+    daemon = Daemon(os.path.join(directory, f"groupd-{setup}"), *options)
+    try:
+        yield Peer(daemon.bootstrap, served(daemon.bootstrap))
+    finally:
+        daemon.stop()
+
+
+def play_all(sessions: list[Session], peers: Mapping[str, Peer]) -> dict[str, Account]:
+    """Plays every session against the peer of its setup, many at a time; the accounts by name."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        accounts = pool.map(lambda each: Play(each, peers[each.setup]).run(), sessions)
+        return {account.session.name: account for account in accounts}

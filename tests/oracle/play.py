@@ -1,0 +1,276 @@
+"""A session as it is played against one broker: what the script sends with, and the account that comes of it."""
+
+import re
+import time
+import traceback
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from protocol.apis import APIS
+from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from protocol.messages.describe_groups import DescribeGroupsRequest
+from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from protocol.schema import message_info
+from tests.oracle.answer import Names, Plain, plain
+from tests.oracle.session import Session
+from tests.oracle.wire import Closed, Exchange, NoAnswer, Wire
+
+EVENT_TIMEOUT_S: Final = 30
+LISTED: Final = ("groups", "topics")
+"""The arrays of answers that list what the whole broker has."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A broker that sessions are played against, and the versions that it answers."""
+
+    bootstrap: str
+    versions: Mapping[int, tuple[int, int]]
+
+
+class NotServed(Exception):
+    """The session wants a version that this broker does not answer."""
+
+
+class Entry(NamedTuple):
+    """One step that had an answer: who asked what, and the answer in the form to compare."""
+
+    label: str
+    answer: Plain
+
+
+@dataclass
+class Account:
+    """What came of a session: its answers, or why it cannot be played against this broker."""
+
+    session: Session
+    entries: list[Entry] = field(default_factory=list)
+    unplayed: str = ""
+    problem: str = ""
+    """The script itself failed."""
+    exchanges: list[Exchange] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic that the session made."""
+
+    name: str
+    id: bytes
+
+
+class Play:
+    """One session against one broker. Connections are called by letters; the first request opens one."""
+
+    def __init__(self, session: Session, peer: Peer) -> None:
+        self.account = Account(session)
+        self.suffix = f"-{zlib.crc32(session.name.encode()):08x}"
+        self.names = Names(self.suffix)
+        self._peer = peer
+        self._wires: dict[str, Wire] = {}
+        self._labels: dict[str, list[tuple[str, int]]] = {}
+        self._quiet = 0
+
+    def run(self) -> Account:
+        """Plays the whole session."""
+        try:
+            self.account.session.script(self)
+        except NotServed as reason:
+            self.account.unplayed = str(reason)
+        except Exception:  # noqa: BLE001 - a script that fails is a result, shown with where it did
+            self.account.problem = traceback.format_exc()
+        finally:
+            for name in list(self._wires):
+                self.drop(name)
+        return self.account
+
+    # Names
+
+    def name(self, short: str) -> str:
+        """The name that a group or topic of this session has on the wire."""
+        return short + self.suffix
+
+    @property
+    def group(self) -> str:
+        """The group of a session that needs only one."""
+        return self.name("g")
+
+    # Connections
+
+    def wire(self, by: str = "a", client_id: str | None = "") -> Wire:
+        """The connection of this name. In: the client id it sends; "" means its name."""
+        if by not in self._wires:
+            self._wires[by] = Wire(self._peer.bootstrap, by if client_id == "" else client_id)
+            self._labels[by] = []
+        return self._wires[by]
+
+    def drop(self, by: str) -> None:
+        """Closes a connection, whatever it is owed."""
+        wire = self._wires.pop(by)
+        self.account.exchanges += wire.exchanges
+        wire.close()
+
+    # Requests
+
+    def ask(self, request: Any, version: int, by: str = "a", note: str = "", own: bool = False) -> Any:
+        """Sends a request and waits for its answer; None where the connection was closed instead.
+
+        In: `own` leaves out of a listing what other sessions made.
+        """
+        self._send(request, version, by, note)
+        return self._take(by, own)
+
+    def park(self, request: Any, version: int, by: str = "a", note: str = "") -> None:
+        """Sends a request that is not answered now; goes on when the broker has dealt with it.
+
+        Tells an answer that comes all the same.
+        """
+        self._send(request, version, by, note)
+        self.settle(getattr(request, "group_id", self.group))
+        label = self._labels[by][-1][0]
+        if self.wire(by).has_answer():
+            self.tell(label, "should wait, and does not")
+        else:
+            self.tell(label, "waits")
+
+    def answer(self, by: str = "a") -> Any:
+        """Waits for the answer to what waited."""
+        return self._take(by)
+
+    def still_waits(self, by: str) -> None:
+        """Tells whether what was parked still is."""
+        self.tell(f"{by} still", "has its answer" if self.wire(by).has_answer() else "waits")
+
+    def settle(self, group: str) -> None:
+        """Returns when the broker has dealt with everything that was sent before.
+
+        A broker with one network thread and one request thread does first what came first. The first request
+        may still share a round of its poll with what was sent before; the second cannot.
+        """
+        wire = self.wire("settling")
+        for _ in range(2):
+            wire.send(DescribeGroupsRequest(groups=[group]), 0)
+            wire.take()
+        wire.exchanges.clear()
+
+    def _send(self, request: Any, version: int, by: str, note: str) -> None:
+        key = message_info(type(request)).api_key
+        first, last = self._peer.versions.get(key, (0, -1))
+        if not first <= version <= last:
+            raise NotServed(f"{APIS[key].name} v{version}")
+        wire = self.wire(by)
+        self._labels[by].append(
+            (f"{by} {APIS[key].name} v{version}" + (f" ({note})" if note else ""), version)
+        )
+        wire.send(request, version)
+
+    def _take(self, by: str, own: bool = False) -> Any:
+        label, version = self._labels[by].pop(0)
+        try:
+            answer = self.wire(by).take()
+        except (Closed, NoAnswer) as end:
+            self.tell(label, "closed" if isinstance(end, Closed) else "no answer")
+            self.drop(by)
+            return None
+        if own:
+            self._leave_out_others(answer)
+        if not self._quiet:
+            self.tell(label, plain(answer, version, self.names))
+        elif hasattr(answer, "member_id"):
+            self.names.text(answer.member_id)
+        return answer
+
+    def _leave_out_others(self, answer: Any) -> None:
+        for array in LISTED:
+            if hasattr(answer, array):
+                items = getattr(answer, array)
+                name = "group_id" if array == "groups" else "name"
+                setattr(answer, array, [item for item in items if self.suffix in (getattr(item, name) or "")])
+
+    # The account
+
+    def tell(self, label: str, answer: Plain) -> None:
+        """Adds an entry to the account."""
+        if not self._quiet:
+            self.account.entries.append(Entry(label, answer))
+
+    @contextmanager
+    def quietly(self) -> Iterator[None]:
+        """What happens inside is not told: it leads to the situation that the session is about."""
+        self._quiet += 1
+        try:
+            yield
+        finally:
+            self._quiet -= 1
+
+    # Time
+
+    def pause(self, duration_ms: int) -> None:
+        """Lets time pass where that itself is the point: that something does not happen too early."""
+        time.sleep(duration_ms / 1000)
+
+    def until(self, reached: Callable[[], bool]) -> None:
+        """Asks again and again, quietly. Raises AssertionError when it takes too long."""
+        deadline = time.monotonic() + EVENT_TIMEOUT_S
+        with self.quietly():
+            while not reached():
+                assert time.monotonic() < deadline, "it did not happen"
+                time.sleep(0.02)
+
+    def until_state(self, state: str, group: str = "") -> None:
+        """Waits until the group is in this state."""
+        request = DescribeGroupsRequest(groups=[group or self.group])
+        self.until(lambda: self.ask(request, 0, "watch").groups[0].group_state == state)
+
+    # What most sessions need
+
+    def describe(self, group: str = "", version: int = 5, note: str = "") -> Any:
+        """Tells how the group looks now."""
+        return self.ask(DescribeGroupsRequest(groups=[group or self.group]), version, "admin", note)
+
+    def topic(self, short: str = "orders", partitions: int = 2, **configs: str) -> Topic:
+        """Makes a topic and waits until it can be used. In: configs with underscores for dots."""
+        name = self.name(short)
+        wanted = {"retention.ms": "-1"} | {key.replace("_", "."): value for key, value in configs.items()}
+        creation = CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=1,
+            assignments=[],
+            configs=[CreatableTopicConfig(name=key, value=value) for key, value in wanted.items()],
+        )
+        with self.quietly():
+            made = self.ask(CreateTopicsRequest(topics=[creation], timeout_ms=20000), 7, "admin")
+        assert made.topics[0].error_code == 0, made
+        topic = Topic(name, made.topics[0].topic_id)
+        self.names.topics[topic.id] = f"id of {short}"
+        self.until(lambda: self._usable(topic, partitions))
+        return topic
+
+    def topic_id(self, short: str) -> bytes:
+        """The id of a topic as the broker names it now, known by that name from here on."""
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=self.name(short))], allow_auto_topic_creation=False
+        )
+        with self.quietly():
+            found: bytes = self.ask(request, 12, "admin").topics[0].topic_id
+        self.names.topics.setdefault(found, f"id of {short}")
+        return found
+
+    def _usable(self, topic: Topic, partitions: int) -> bool:
+        asked = [ListOffsetsPartition(partition_index=row, timestamp=-1) for row in range(partitions)]
+        request = ListOffsetsRequest(
+            replica_id=-1, topics=[ListOffsetsTopic(name=topic.name, partitions=asked)]
+        )
+        answer = self.ask(request, 7, "admin")
+        return all(partition.error_code == 0 for partition in answer.topics[0].partitions)
+
+
+def short_name(label: str) -> str:
+    """`JoinGroup v9` of the label of an entry; "" where it names no request."""
+    found = re.match(r"\S+ (\w+ v\d+)", label)
+    return found[1] if found else ""

@@ -1,0 +1,115 @@
+"""A connection that speaks the protocol by hand: requests go out when a session says so, answers come later."""
+
+import select
+import socket
+import time
+from typing import Any, Final, NamedTuple
+
+from protocol.apis import APIS
+from protocol.codec import decode
+from protocol.framing import encode_request, response_body_position
+from protocol.schema import message_info
+
+ANSWER_TIMEOUT_S: Final = 30
+
+
+class Closed(Exception):
+    """The other side ended the connection instead of answering."""
+
+
+class NoAnswer(Exception):
+    """Nothing came in time."""
+
+
+class Exchange(NamedTuple):
+    """A request and its answer as they were on the wire, without their size."""
+
+    api_key: int
+    version: int
+    request: bytes
+    response: bytes
+
+
+class Wire:
+    """One connection. Kafka answers in the order of the requests, so the first that is owed is the next."""
+
+    def __init__(self, bootstrap: str, client_id: str | None) -> None:
+        """In: HOST:PORT; what the requests name as their client. Raises OSError."""
+        host, _, port = bootstrap.rpartition(":")
+        self._socket = socket.create_connection((host, int(port)), ANSWER_TIMEOUT_S)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._client_id = client_id
+        self._correlation_id = 0
+        self._received = bytearray()
+        self._owed: list[tuple[int, int, bytes]] = []
+        self.exchanges: list[Exchange] = []
+
+    def close(self) -> None:
+        """Ends the connection; what is owed is lost."""
+        self._socket.close()
+
+    def send(self, request: Any, version: int) -> None:
+        """Sends a request. Raises Closed."""
+        self._correlation_id += 1
+        key = message_info(type(request)).api_key
+        frame = bytes(encode_request(key, version, self._correlation_id, self._client_id, request))
+        self._owed.append((key, version, frame[4:]))
+        self.send_bytes(frame)
+
+    def send_bytes(self, data: bytes) -> None:
+        """Sends bytes as they are. Raises Closed."""
+        try:
+            self._socket.sendall(data)
+        except OSError as problem:
+            raise Closed from problem
+
+    def take(self, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
+        """The answer to the oldest request that is owed one. Raises Closed, NoAnswer."""
+        key, version, request = self._owed[0]
+        frame = self.take_frame(timeout_s)
+        del self._owed[0]
+        assert frame[:4] == request[4:8], "the answer to another request"
+        self.exchanges.append(Exchange(key, version, request, frame))
+        return decode(APIS[key].response, version, frame, response_body_position(key, version, frame))
+
+    def take_frame(self, timeout_s: float = ANSWER_TIMEOUT_S) -> bytes:
+        """The next frame, without its size. Raises Closed, NoAnswer."""
+        deadline = time.monotonic() + timeout_s
+        while (frame := self._whole_frame()) is None:
+            if not self._receive(max(0.0, deadline - time.monotonic())):
+                raise NoAnswer
+        return frame
+
+    def has_answer(self) -> bool:
+        """Whether an answer has arrived by now, or the end of the connection."""
+        while self._whole_frame(keep=True) is None:
+            try:
+                if not self._receive(0.0):
+                    return False
+            except Closed:
+                return True
+        return True
+
+    def _whole_frame(self, keep: bool = False) -> bytes | None:
+        end = 4 + int.from_bytes(self._received[:4], "big") if len(self._received) >= 4 else 4
+        if len(self._received) < max(end, 5):
+            return None
+        frame = bytes(self._received[4:end])
+        if not keep:
+            del self._received[:end]
+        return frame
+
+    def _receive(self, timeout_s: float) -> bool:
+        """Whether anything came."""
+        ready = select.poll()
+        ready.register(self._socket, select.POLLIN)
+        if not ready.poll(timeout_s * 1000):
+            return False
+        try:
+            data = self._socket.recv(1 << 20)
+        except OSError as problem:
+            raise Closed from problem
+        if not data:
+            raise Closed
+        self._received += data
+        return True
