@@ -278,7 +278,7 @@ async def test_a_partition_that_fails_while_it_is_compacted() -> None:
             assert log is not None
             while not log.is_pinned:
                 assert await commits.one(client) is ErrorCode.NONE
-            files.fail("write")
+            files.fail("write", times=10**9)
             while await commits.one(client) is ErrorCode.NONE:
                 pass
             files.faults.clear()
