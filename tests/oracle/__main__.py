@@ -18,8 +18,8 @@ from tests.kafka_log.artifacts import NEWEST
 from tests.oracle import golden
 from tests.oracle.compare import Difference, compare
 from tests.oracle.explained import explanation
-from tests.oracle.peers import Peer, groupd, kafka, play_all
-from tests.oracle.play import Account
+from tests.oracle.peers import groupd, kafka, play_all
+from tests.oracle.play import Account, Peer
 from tests.oracle.session import Session, library
 
 

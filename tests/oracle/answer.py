@@ -93,7 +93,8 @@ def plain(value: Any, version: int, names: Names, name: str = "", learn: bool = 
 def _message(value: Any, version: int, names: Names, learn: bool) -> Plain:
     kind = type(value).__name__
     result: dict[str, Plain] = {}
-    for name in _fields(type(value), version):
+    cls: type = type(value)
+    for name in _fields(cls, version):
         content = getattr(value, name)
         if (kind, name) in UNORDERED:
             content = sorted(
