@@ -4,7 +4,16 @@ from typing import Final
 
 from tests.oracle.compare import Difference, Explained
 
-EXPLAINED: Final[tuple[Explained, ...]] = ()
+EXPLAINED: Final = (
+    Explained(
+        "The refusal of a coordinator for share groups says why",
+        session="find_many_coordinators*",
+        label="*(key type 2)",
+        path="coordinators(?).error_message",
+        kafka=("",),
+        groupd=("(a text)",),
+    ),
+)
 
 
 def explanation(difference: Difference) -> Explained | None:

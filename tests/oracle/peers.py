@@ -16,11 +16,15 @@ from tests.oracle.play import Account, Peer, Play
 from tests.oracle.session import Session
 from tests.oracle.wire import Wire
 
+_COMMON: Final = {
+    "group.min.session.timeout.ms": "100",
+    "offsets.retention.check.interval.ms": "600000",
+}
 SETUPS: Final[Mapping[str, Mapping[str, str]]] = {
-    "plain": {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "100"},
+    "plain": {**_COMMON, "group.initial.rebalance.delay.ms": "0"},
     "tight": {
+        **_COMMON,
         "group.initial.rebalance.delay.ms": "700",
-        "group.min.session.timeout.ms": "100",
         "group.max.session.timeout.ms": "60000",
         "group.max.size": "2",
         "offset.metadata.max.bytes": "8",

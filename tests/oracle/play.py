@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from protocol.apis import APIS
+from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -102,11 +103,21 @@ class Play:
     # Connections
 
     def wire(self, by: str = "a", client_id: str | None = "") -> Wire:
-        """The connection of this name. In: the client id it sends; "" means its name."""
+        """The connection of this name. In: the client id it sends; "" means its name.
+
+        A new one is used once, so that the broker has it before anything depends on the order of requests.
+        """
         if by not in self._wires:
-            self._wires[by] = Wire(self._peer.bootstrap, by if client_id == "" else client_id)
+            wire = self._wires[by] = self.raw_wire(by if client_id == "" else client_id)
             self._labels[by] = []
+            wire.send(ApiVersionsRequest(), 0)
+            wire.take()
+            wire.exchanges.clear()
         return self._wires[by]
+
+    def raw_wire(self, client_id: str | None = "raw") -> Wire:
+        """A fresh connection that the script closes itself."""
+        return Wire(self._peer.bootstrap, client_id)
 
     def drop(self, by: str) -> None:
         """Closes a connection, whatever it is owed."""
