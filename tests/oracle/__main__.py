@@ -38,7 +38,11 @@ def main() -> int:
         ours = _play(sessions, lambda setup: groupd(directory, setup))
     if options.verbose:
         for account in theirs.values():
-            print(f"= {account.session.name}", *(f"{a} -> {b}" for a, b in account.entries), sep="\n")
+            print(
+                f"= {account.session.name} took {account.duration_s:.1f} s",
+                *(f"{a} -> {b}" for a, b in account.entries),
+                sep="\n",
+            )
     failures = _report(theirs, ours, options.kafka)
     if options.record and not failures:
         _record(options.kafka, theirs)

@@ -6,6 +6,14 @@ from tests.oracle.compare import Difference, Explained
 
 EXPLAINED: Final = (
     Explained(
+        "A JoinGroup or SyncGroup that is replaced by a second one",
+        session="a_second_*_of_a_waiting_member",
+        label="b still",
+        path="",
+        kafka=("waits",),
+        groupd=("has its answer",),
+    ),
+    Explained(
         "The refusal of a coordinator for share groups says why",
         session="find_many_coordinators*",
         label="*(key type 2)",

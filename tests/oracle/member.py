@@ -202,6 +202,7 @@ class Member:
 def stable(*members: Member) -> None:
     """Makes a Stable group of these members, the first of which leads; not told in the account."""
     play, (first, *others) = members[0].play, members
+    assert not any(each.member_id for each in members)
     with play.quietly():
         first.enter()
         if others:
@@ -211,14 +212,16 @@ def stable(*members: Member) -> None:
 
 
 def gather(first: Member, *others: Member) -> None:
-    """All join. `first` is a member of a group that is not Empty; when it comes, nobody is missing."""
-    for each in others:
-        if each.version("join") >= 4 and each.instance is None and not each.member_id:
+    """All join. `first` leads a Stable group; of the others all belong to it, or none."""
+    newcomers = [each for each in others if not each.member_id]
+    for each in newcomers:
+        if each.version("join") >= 4 and each.instance is None:
             each.join()
-    for each in others:
+    *early, last = (*others, first) if newcomers else (first, *others)
+    for each in early:
         each.begin_join()
-    first.join()
-    for each in others:
+    last.join()
+    for each in early:
         each.joined()
 
 

@@ -54,6 +54,7 @@ class Account:
     problem: str = ""
     """The script itself failed."""
     exchanges: list[Exchange] = field(default_factory=list)
+    duration_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ class Play:
 
     def run(self) -> Account:
         """Plays the whole session."""
+        started = time.monotonic()
         try:
             self.account.session.script(self)
         except NotServed as reason:
@@ -87,6 +89,7 @@ class Play:
         finally:
             for name in list(self._wires):
                 self.drop(name)
+        self.account.duration_s = time.monotonic() - started
         return self.account
 
     # Names
@@ -208,6 +211,8 @@ class Play:
         """Adds an entry to the account."""
         if not self._quiet:
             self.account.entries.append(Entry(label, answer))
+        else:
+            assert answer == "waits", f"{label}: {answer}"
 
     @contextmanager
     def quietly(self) -> Iterator[None]:

@@ -138,7 +138,9 @@ def joins_by_state(play: Play, state: str) -> None:
     stranger = Member(play, "x")
     for version in (0, 3, 5, 9):
         stranger.join("an unknown member", version=version, member_id="nobody")
-        stranger.join("a member of another type", version=version, member_id="nobody", protocol_type="connect")
+        stranger.join(
+            "a member of another type", version=version, member_id="nobody", protocol_type="connect"
+        )
         if version >= 5:
             known = scene.follower.member_id or "nobody"
             stranger.join("an unknown instance", version=version, member_id=known, group_instance_id="i")
