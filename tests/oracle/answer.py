@@ -26,7 +26,13 @@ from storage.errors import CorruptBatch
 UNORDERED: Final = {
     ("JoinGroupResponse", "members"),
     ("DescribedGroup", "members"),
+    ("DescribeGroupsResponse", "groups"),
+    ("DeleteGroupsResponse", "results"),
     ("ListGroupsResponse", "groups"),
+    ("OffsetFetchResponse", "topics"),
+    ("OffsetFetchResponseTopic", "partitions"),
+    ("OffsetFetchResponseGroup", "topics"),
+    ("OffsetFetchResponseTopics", "partitions"),
 }
 """Message and array whose order Kafka takes from a hash map."""
 

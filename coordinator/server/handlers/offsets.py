@@ -107,6 +107,8 @@ def _finish_commit(
     if by_id:
         for topic in response.topics:
             topic.topic_id = ids[topic.name]
+    if not refused:
+        return response
     topics: dict[object, OffsetCommitResponseTopic] = {}
     for topic in [*refused, *response.topics]:
         key: object = topic.topic_id if by_id else topic.name
