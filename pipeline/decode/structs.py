@@ -90,6 +90,16 @@ class _Cursor:
         return places
 
 
+_LAYOUTS: Final[dict[tuple[type[Any], int], tuple[FieldLayout, ...]]] = {}
+
+
+def _fields(cls: type[Any], version: int) -> tuple[FieldLayout, ...]:
+    """The layout, worked out once."""
+    if (cls, version) not in _LAYOUTS:
+        _LAYOUTS[cls, version] = layout(cls, version)
+    return _LAYOUTS[cls, version]
+
+
 def read_structs(data: Bytes, at: Numbers, ends: Numbers, cls: type[Any], version: int) -> Structs:
     """The structs of class `cls` that begin at `at` and must end at `ends`.
 
@@ -101,7 +111,7 @@ def read_structs(data: Bytes, at: Numbers, ends: Numbers, cls: type[Any], versio
     strings: dict[str, Strings] = {}
     uuids: dict[str, Numbers] = {}
     tagged: FieldLayout | None = None
-    for field in layout(cls, version):
+    for field in _fields(cls, version):
         kind = field.type.kind
         if field.tag is not None:
             assert kind.name == "uuid", field
