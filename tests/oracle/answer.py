@@ -15,7 +15,7 @@ Arrays that Kafka fills from a hash map (`UNORDERED`) are sorted.
 import json
 import re
 from dataclasses import dataclass, field, is_dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 from protocol.errors import ErrorCode
@@ -24,17 +24,24 @@ from storage.batch import BatchHeader, walk_batches
 from storage.errors import CorruptBatch
 
 UNORDERED: Final = {
-    ("JoinGroupResponse", "members"),
-    ("DescribedGroup", "members"),
-    ("DescribeGroupsResponse", "groups"),
-    ("DeleteGroupsResponse", "results"),
-    ("ListGroupsResponse", "groups"),
-    ("OffsetFetchResponse", "topics"),
-    ("OffsetFetchResponseTopic", "partitions"),
-    ("OffsetFetchResponseGroup", "topics"),
-    ("OffsetFetchResponseTopics", "partitions"),
+    ("JoinGroupResponse", "members"): "member_id",
+    ("DescribedGroup", "members"): "member_id",
+    ("DescribeGroupsResponse", "groups"): "group_id",
+    ("DeleteGroupsResponse", "results"): "group_id",
+    ("ListGroupsResponse", "groups"): "group_id",
+    ("OffsetFetchResponse", "topics"): "name",
+    ("OffsetFetchResponseTopic", "partitions"): "partition_index",
+    ("OffsetFetchResponseGroup", "topics"): "name",
+    ("OffsetFetchResponseTopics", "partitions"): "partition_index",
+    ("CreateTopicsResponse", "topics"): "name",
+    ("CreatableTopicResult", "configs"): "name",
+    ("CreatePartitionsResponse", "results"): "name",
+    ("DeleteTopicsResponse", "responses"): "name",
+    ("MetadataResponse", "topics"): "name",
+    ("DescribeConfigsResponse", "results"): "resource_name",
+    ("DescribeConfigsResult", "configs"): "name",
 }
-"""Message and array whose order Kafka takes from a hash map."""
+"""Message and array whose order Kafka takes from a hash map, and what its items are sorted by first."""
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _ZERO_UUID: Final = bytes(16)
@@ -103,13 +110,17 @@ def _message(value: Any, version: int, names: Names, learn: bool) -> Plain:
     for name in _fields(cls, version):
         content = getattr(value, name)
         if (kind, name) in UNORDERED:
-            content = sorted(
-                content, key=lambda item: json.dumps(plain(item, version, names, learn=False), sort_keys=True)
-            )
+            content = sorted(content, key=partial(_place, version, names, UNORDERED[kind, name]))
         if name == "throttle_time_ms" and content == 0:
             continue
         result[name] = plain(content, version, names, name, learn)
     return result
+
+
+def _place(version: int, names: Names, first: str, item: Any) -> tuple[str, str]:
+    whole = plain(item, version, names, learn=False)
+    assert isinstance(whole, dict)
+    return json.dumps(whole.get(first)), json.dumps(whole, sort_keys=True)
 
 
 def _number(value: int, names: Names, name: str) -> Plain:

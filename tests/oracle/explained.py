@@ -6,6 +6,14 @@ from tests.oracle.compare import Difference, Explained
 
 EXPLAINED: Final = (
     Explained(
+        "Nothing is set for the whole cluster",
+        session="*",
+        label="*",
+        path="*",
+        kafka=(3,),
+        groupd=(5,),
+    ),
+    Explained(
         "A JoinGroup or SyncGroup that is replaced by a second one",
         session="a_second_*_of_a_waiting_member",
         label="b still",

@@ -121,8 +121,7 @@ def values_that_are_committed(play: Play, version: int) -> None:
     if version < 5:
         simple(play, {(orders, 1): 1}, version, "to be kept for long", retention_time_ms=10**9)
         simple(play, {(orders, 1): 2}, version, "to be kept for no time", retention_time_ms=-5)
-    request = fetch_request(play.group, 9, {orders: list(range(8))})
-    play.ask(request, 9)
+    play.ask(fetch_request(play.group, 9, {orders: list(range(8))}), 9)
 
 
 @session(version=COMMIT_VERSIONS)

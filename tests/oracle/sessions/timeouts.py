@@ -156,9 +156,10 @@ def a_promise_given_up_ends_the_wait(play: Play) -> None:
 @session(version=(0, 1, 4, 9))
 def the_rebalance_timeout_removes_who_does_not_join(play: Play, version: int) -> None:
     timeout_ms = 1200
-    sessions = {"session_ms": timeout_ms} if version == 0 else {"rebalance_ms": timeout_ms}
-    a = Member(play, "a", versions={"join": version}, **sessions)
-    b = Member(play, "b", versions={"join": version}, **sessions)
+    a, b = Member(play, "a", versions={"join": version}), Member(play, "b", versions={"join": version})
+    for each in (a, b):
+        each.rebalance_ms = timeout_ms
+        each.session_ms = timeout_ms if version == 0 else each.session_ms
     a.enter()
     a.sync()
     if version >= 4:
