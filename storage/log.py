@@ -300,13 +300,13 @@ class PartitionLog:
         """From oldest to active, for reading only."""
         return tuple(self._segments)
 
-    def read(self, offset: int, max_bytes: int, *, up_to: int, min_one_batch: bool = True) -> bytes:
-        """Whole batches from the one that holds `offset` (its earlier records come along), in one segment.
+    def read(
+        self, offset: int, max_bytes: int, *, up_to: int, min_one_batch: bool = True, is_cut: bool = False
+    ) -> bytes:
+        """Batches of one segment, from the one that holds `offset`; none that begins at `up_to` or later.
 
-        In: `up_to`, which no batch returned begins at or after; whether a first batch larger than `max_bytes`
-        comes whole all the same. Out: b"" when there is nothing below `up_to`.
-        Raises OffsetOutOfRange, LogDamaged (structure only: checksums are verified by whoever decodes).
-        """
+        In: whether a first batch larger than `max_bytes` comes whole; whether the last may be cut there.
+        Out: b"" if there is nothing below `up_to`. Raises OffsetOutOfRange, LogDamaged."""
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(self.directory, offset, self.log_start_offset, self.log_end_offset)
         if offset >= up_to or offset == self.log_end_offset:
@@ -314,7 +314,7 @@ class PartitionLog:
         interval_bytes = self.config.index_interval_bytes
         for segment in self._segments[self._segment_number(offset) :]:
             try:
-                data = segment.read(offset, max_bytes, up_to, min_one_batch, interval_bytes)
+                data = segment.read(offset, max_bytes, up_to, min_one_batch, is_cut, interval_bytes)
             except CorruptBatch as error:
                 raise LogDamaged(segment.path, error.reason, error.position) from error
             # Compaction may have left nothing from this offset to the end of its segment.

@@ -307,13 +307,19 @@ class Segment:
         return self.size
 
     def read(
-        self, offset: int, max_bytes: int, up_to: int, min_one_batch: bool, index_interval_bytes: int
+        self,
+        offset: int,
+        max_bytes: int,
+        up_to: int,
+        min_one_batch: bool,
+        is_cut: bool,
+        index_interval_bytes: int,
     ) -> bytes:
-        """Whole batches from the one that holds `offset`, at most `max_bytes`, none that begins at `up_to` or
-        later.
+        """Batches from the one that holds `offset`, at most `max_bytes`, none that begins at `up_to` or later.
 
-        With `min_one_batch` a first batch larger than `max_bytes` comes whole. Raises CorruptBatch when the
-        segment's structure is broken there; checksums are the reader's to verify.
+        They are whole, or with `is_cut` end at that many bytes, amid a batch or not. With `min_one_batch` a
+        first batch larger than `max_bytes` comes whole. Raises CorruptBatch when the segment's structure is
+        broken there; checksums are the reader's to verify.
         """
         start = self.position_of(offset, index_interval_bytes)
         available = self.size - start
@@ -331,9 +337,11 @@ class Segment:
             data = self.file.pread(first.size_bytes, start)
         last, end = 0, first.size_bytes
         limit = min(len(data), max(max_bytes, end))
+        is_last = False
         while end + LENGTH_END <= limit:
             base_offset, length = _OFFSET_AND_LENGTH.unpack_from(data, end)
             if base_offset >= up_to:
+                is_last = True
                 break
             if length < MIN_BATCH_LENGTH:
                 raise CorruptBatch(f"batch length {length} is less than a header", start + end)
@@ -342,7 +350,10 @@ class Segment:
             last, end = end, end + LENGTH_END + length
         (base_offset, _) = _OFFSET_AND_LENGTH.unpack_from(data, last)
         (delta,) = _LAST_OFFSET_DELTA.unpack_from(data, last + 23)
-        self._next_read = (base_offset + delta + 1, start + end)
+        next_offset = base_offset + delta + 1
+        self._next_read = (next_offset, start + end)
+        if is_cut and next_offset < up_to and not is_last:
+            end = limit
         return data if end == len(data) else data[:end]
 
     def position_before(self, timestamp_ms: int, index_interval_bytes: int) -> int:

@@ -13,6 +13,8 @@ from protocol.malformed import Malformed
 
 _VERSION_BITS: Final = 16
 _SIGN: Final = 0x8000
+ANSWERED_FROM: Final = {int(ApiKey.PRODUCE): 3}
+"""Where the lowest version that is advertised is none that is answered (KAFKA-18659)."""
 
 
 class Dispatcher:
@@ -32,7 +34,7 @@ class Dispatcher:
         """The route of a version, entered in the table; None when that version is not served."""
         key, version = _split(key_version)
         api = APIS.get(key)
-        if api is None or version not in api.versions:
+        if api is None or version not in api.versions or version < ANSWERED_FROM.get(key, version):
             return None
         route = Route(api, version, self._handlers[key], self.counts[key], self._repeat.get(key))
         self.routes[key_version] = route
@@ -46,9 +48,9 @@ class Dispatcher:
         api = APIS.get(key)
         if api is None:
             raise Malformed(f"api key {key} (version {version}) is not served")
-        versions = api.versions
+        first = ANSWERED_FROM.get(key, api.versions.first)
         raise Malformed(
-            f"{api.name} (api key {key}) has no version {version} here, only {versions.first} to {versions.last}"
+            f"{api.name} (api key {key}) has no version {version} here, only {first} to {api.versions.last}"
         )
 
 

@@ -65,7 +65,7 @@ def answer_describe_configs(
                     "topics (2) and brokers (4) can",
                 )
         except Refusal as error:
-            result.error_code, result.error_message = error.code, error.message
+            result.error_code, result.error_message = error.code, error.message or ""
         results.append(result)
     return DescribeConfigsResponse(results=results)
 

@@ -5,7 +5,8 @@ does not want to wait, or has nothing to wait for; otherwise it waits for append
 `max_wait_ms`. What it then answers is read afresh.
 
 Partitions are read in order, each up to `partition_max_bytes`, all together up to `max_bytes`; the first
-one that has records gives at least one batch, however large, so that a consumer always gets on.
+one that has records gives at least one batch, however large, so that a consumer always gets on. A last batch
+is cut where the bytes end: consumers know that, and read it again.
 
 Source: Kafka's `KafkaApis.handleFetchRequest`, `ReplicaManager.readFromLog`, `DelayedFetch`.
 """
@@ -161,7 +162,9 @@ class Fetcher:
                 data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
                 return data
         try:
-            data.records = log.read(target.fetch_offset, limit, up_to=high_watermark, min_one_batch=is_first)
+            data.records = log.read(
+                target.fetch_offset, limit, up_to=high_watermark, min_one_batch=is_first, is_cut=True
+            )
         except OffsetOutOfRange:
             return _refused(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
         except (StorageError, OSError) as error:

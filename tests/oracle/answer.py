@@ -29,6 +29,8 @@ UNORDERED: Final = {
     ("DescribeGroupsResponse", "groups"): "group_id",
     ("DeleteGroupsResponse", "results"): "group_id",
     ("ListGroupsResponse", "groups"): "group_id",
+    ("ProduceResponse", "responses"): "name",
+    ("TopicProduceResponse", "partition_responses"): "index",
     ("OffsetFetchResponse", "topics"): "name",
     ("OffsetFetchResponseTopic", "partitions"): "partition_index",
     ("OffsetFetchResponseGroup", "topics"): "name",
@@ -106,6 +108,8 @@ def plain(value: Any, version: int, names: Names, name: str = "", learn: bool = 
 def _message(value: Any, version: int, names: Names, learn: bool) -> Plain:
     kind = type(value).__name__
     result: dict[str, Plain] = {}
+    if learn and kind == "CreatableTopicResult" and value.topic_id != _ZERO_UUID:
+        names.topics.setdefault(bytes(value.topic_id), f"id of {names.text(value.name)}")
     cls: type = type(value)
     for name in _fields(cls, version):
         content = getattr(value, name)

@@ -6,12 +6,33 @@ from tests.oracle.compare import Difference, Explained
 
 EXPLAINED: Final = (
     Explained(
+        "A refused Produce says why",
+        session="*",
+        label="*Produce v*",
+        path="*.error_message",
+        kafka=(None,),
+        groupd=("(a text)",),
+    ),
+    Explained(
         "Nothing is set for the whole cluster",
         session="*",
         label="*",
-        path="*",
+        path="*.config*(*).config_source",
         kafka=(3,),
         groupd=(5,),
+    ),
+    Explained(
+        "Nothing is set for the whole cluster",
+        session="all_configs_of_a_topic*",
+        label="*",
+        path="results(0).configs(23).synonyms*",
+    ),
+    Explained(
+        "The offsets topic keeps its partitions",
+        session="the_offsets_topic_is_internal",
+        label="*CreatePartitions*",
+        path="results(0).error_*",
+        groupd=("POLICY_VIOLATION", "(a text)"),
     ),
     Explained(
         "A JoinGroup or SyncGroup that is replaced by a second one",

@@ -9,6 +9,7 @@ from typing import Final
 
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tests.interop.daemon import Daemon
 from tests.kafka_log.broker import KafkaBroker
@@ -55,11 +56,14 @@ def served(bootstrap: str) -> Mapping[int, tuple[int, int]]:
     return {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
 
 
-def coordinates(bootstrap: str) -> bool:
-    """Whether the broker coordinates every group by now; asking makes it begin."""
+def is_ready(bootstrap: str) -> bool:
+    """Whether the broker coordinates every group by now, and has ids for producers; asking makes it begin."""
     groups = [f"probe-{number}" for number in range(_PROBES)]
     wire = Wire(bootstrap, "oracle")
     try:
+        wire.send(InitProducerIdRequest(transaction_timeout_ms=1000), 4)
+        if wire.take().error_code:
+            return False
         wire.send(FindCoordinatorRequest(key_type=0, coordinator_keys=groups[:1]), 4)
         if wire.take().coordinators[0].error_code:
             return False
@@ -78,7 +82,7 @@ def kafka(directory: str, setup: str, version: str) -> Iterator[Peer]:
     broker = KafkaBroker(folder, {**ONE_AFTER_THE_OTHER, **SETUPS[setup]}, version)
     broker.start()
     try:
-        while not coordinates(broker.bootstrap):
+        while not is_ready(broker.bootstrap):
             time.sleep(0.1)
         yield Peer(broker.bootstrap, served(broker.bootstrap))
     finally:

@@ -63,6 +63,10 @@ class Wire:
         except OSError as problem:
             raise Closed from problem
 
+    def forget(self) -> None:
+        """The last request is one that is not answered."""
+        del self._owed[-1]
+
     def take(self, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
         """The answer to the oldest request that is owed one. Raises Closed, NoAnswer."""
         key, version, request = self._owed[0]

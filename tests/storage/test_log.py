@@ -110,6 +110,14 @@ def test_a_read_gives_whole_batches_from_the_one_that_holds_the_offset(
         is_last_of_segment = batches[-1][1].next_offset in [item.base_offset for item in log.segments]
         if following and not is_last_of_segment and batches[-1][1].next_offset < up_to:
             assert len(got) + read_header(following).size_bytes > max_bytes
+        # A consumer gets the beginning of that one too, as far as the bytes go.
+        cut = log.read(offset, max_bytes, up_to=up_to, is_cut=True)
+        assert cut.startswith(got)
+        assert cut in stored
+        if following and not is_last_of_segment and batches[-1][1].next_offset < up_to:
+            assert len(cut) == max(len(got), max_bytes)
+        else:
+            assert cut == got
 
 
 @given(SIZES, st.integers(0, 900))

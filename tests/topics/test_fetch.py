@@ -135,6 +135,14 @@ def test_a_partition_gives_at_most_its_bytes_but_at_least_one_batch(filled: Brok
     assert offsets(one(filled, max_bytes=0)) == [0]
 
 
+def test_the_last_batch_is_cut_where_the_bytes_end(filled: Broker) -> None:
+    size = size_of_one(filled)
+    whole = one(filled).records or b""
+    assert one(filled, partition_max_bytes=3 * size + 5).records == whole[: 3 * size + 5]
+    assert one(filled, max_bytes=2 * size + 30).records == whole[: 2 * size + 30]
+    assert one(filled, partition_max_bytes=100 * size).records == whole
+
+
 def test_only_the_first_partition_with_records_may_exceed_its_bytes(filled: Broker) -> None:
     filled.fill("orders", 3, 1)
     size = size_of_one(filled)
