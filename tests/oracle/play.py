@@ -171,11 +171,15 @@ class Play:
             wire.take()
         wire.exchanges.clear()
 
-    def _send(self, request: Any, version: int, by: str, note: str) -> None:
-        key = message_info(type(request)).api_key
+    def require(self, key: int, version: int) -> None:
+        """Raises NotServed where the broker does not answer this version of an API."""
         first, last = self._peer.versions.get(key, (0, -1))
         if not first <= version <= last:
             raise NotServed(f"{APIS[key].name} v{version}")
+
+    def _send(self, request: Any, version: int, by: str, note: str) -> None:
+        key = message_info(type(request)).api_key
+        self.require(key, version)
         wire = self.wire(by)
         self._labels[by].append(
             (f"{by} {APIS[key].name} v{version}" + (f" ({note})" if note else ""), version)
