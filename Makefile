@@ -6,10 +6,11 @@ BIN := $(VENV)/bin
 ARGS ?=
 SEED ?= 1
 STEPS ?= 400
+JOBS ?= 2
 SAMPLE := .cache/pipeline-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test check format lint types layers docker-check tests pipeline sim scenarios-rewrite bench clean
+.PHONY: help run install test check format lint types layers docker-check tests pipeline sim scenarios-rewrite oracle oracle-record golden-record bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
@@ -41,8 +42,8 @@ docker-check: $(VENV)/.test
 	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker/docker-compose.yml
 	@$(BIN)/yamllint --strict docker/docker-compose.yml
 
-tests: $(VENV)/.test ## the tests alone (PYTEST_ARGS="-k join" picks some)
-	@$(BIN)/python -X dev -m pytest $(PYTEST_ARGS)
+tests: $(VENV)/.test ## the tests alone, in JOBS processes (PYTEST_ARGS="-k join" picks some)
+	@$(BIN)/python -X dev -m pytest --dist loadgroup --tx '$(JOBS)*popen//python=$(abspath $(BIN))/python -X dev' $(PYTEST_ARGS)
 
 pipeline: $(VENV)/.test ## tables and a report of sample data: real clients against groupd (two minutes; needs Java)
 	@rm -rf $(SAMPLE) && mkdir -p $(SAMPLE)
@@ -54,6 +55,18 @@ sim: $(VENV)/.test ## reproduce a simulator run: make sim SEED=7 STEPS=400
 
 scenarios-rewrite: $(VENV)/.test ## write what the scenarios print today into their files; review with git diff
 	@$(BIN)/python -m tests.scenarios.rewrite
+
+oracle: $(VENV)/.test ## compare every answer with a real Kafka's (minutes; needs Java, Maven); ARGS="--kafka 3.9.1 commits"
+	@$(BIN)/python -m tests.oracle $(ARGS)
+
+oracle-record: $(VENV)/.test ## the same for both Kafkas, and keep their answers; review with git diff
+	@$(BIN)/python -m tests.oracle --record $(ARGS)
+	@$(BIN)/python -m tests.oracle --record --kafka 3.9.1 $(ARGS)
+	@$(BIN)/python -m docs.generate_protocol
+
+golden-record: $(VENV)/.test ## capture what stock clients and a real Kafka say to each other into tests/golden
+	@$(BIN)/python -m tests.golden.capture
+	@$(BIN)/python -m docs.generate_protocol
 
 bench: $(VENV)/.test ## measure (minutes); results go to benchmarks/RESULTS.md
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -32,6 +32,9 @@ def main() -> int:
     parser.add_argument("pattern", nargs="*", help="sessions or subjects (default: all)")
     options = parser.parse_args()
     sessions = [each for each in library() if not options.pattern or _wanted(each, options.pattern)]
+    subjects = {each.subject for each in sessions}
+    if options.record and sessions != [each for each in library() if each.subject in subjects]:
+        parser.error("only whole subjects are recorded")
     print(f"{len(sessions)} sessions against Apache Kafka {options.kafka}", flush=True)
     with tempfile.TemporaryDirectory(prefix="oracle-") as directory:
         theirs = _play(sessions, lambda setup: kafka(directory, setup, options.kafka))
@@ -45,7 +48,7 @@ def main() -> int:
             )
     failures = _report(theirs, ours, options.kafka)
     if options.record and not failures:
-        _record(options.kafka, theirs)
+        _record(options.kafka, theirs, subjects)
     return 1 if failures else 0
 
 
@@ -117,12 +120,12 @@ def _as_newer(mine: Account, newer: golden.Recorded) -> bool:
     return all(explanation(difference) is not None for difference in left)
 
 
-def _record(version: str, accounts: dict[str, Account]) -> None:
+def _record(version: str, accounts: dict[str, Account], subjects: set[str]) -> None:
     played = [account for account in accounts.values() if not account.unplayed]
     if version != NEWEST:
         newest = {name for name, kept in golden.read().items() if kept.version == NEWEST}
         played = [account for account in played if account.session.name not in newest]
-    golden.write(version, datetime.datetime.now(datetime.UTC).date().isoformat(), played)
+    golden.write(version, datetime.datetime.now(datetime.UTC).date().isoformat(), played, subjects)
     print(f"recorded {len(played)} sessions of Apache Kafka {version}")
 
 

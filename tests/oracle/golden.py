@@ -8,7 +8,7 @@ a Heartbeat v0 -> {"error_code": "UNKNOWN_MEMBER_ID"}
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -26,12 +26,13 @@ class Recorded(NamedTuple):
     entries: list[Entry]
 
 
-def write(version: str, date: str, accounts: Iterable[Account]) -> None:
-    """Replaces all that is kept of this version of Kafka."""
+def write(version: str, date: str, accounts: Iterable[Account], subjects: Collection[str]) -> None:
+    """Replaces what is kept of this version of Kafka about these subjects."""
     folder = GOLDEN / version
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.txt"):
-        old.unlink()
+        if old.stem in subjects:
+            old.unlink()
     by_subject: dict[str, list[Account]] = defaultdict(list)
     for account in accounts:
         by_subject[account.session.subject].append(account)
@@ -46,11 +47,17 @@ def write(version: str, date: str, accounts: Iterable[Account]) -> None:
 def read() -> dict[str, Recorded]:
     """Every session that is kept, by name; the newest Kafka's answer where several answered."""
     recorded: dict[str, Recorded] = {}
-    for folder in sorted(GOLDEN.iterdir(), key=lambda folder: [int(part) for part in folder.name.split(".")]):
-        for file in sorted(folder.glob("*.txt")):
+    for version in versions():
+        for file in sorted((GOLDEN / version).glob("*.txt")):
             for name, entries in _sessions(file.read_text("utf-8")):
-                recorded[name] = Recorded(folder.name, file.stem, entries)
+                recorded[name] = Recorded(version, file.stem, entries)
     return recorded
+
+
+def versions() -> list[str]:
+    """The Kafkas of which answers are kept, the newest last."""
+    found = (folder.name for folder in GOLDEN.glob("*") if folder.is_dir())
+    return sorted(found, key=lambda version: [int(part) for part in version.split(".")])
 
 
 def _sessions(text: str) -> Iterable[tuple[str, list[Entry]]]:

@@ -31,6 +31,11 @@ SETUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "offset.metadata.max.bytes": "8",
         "auto.create.topics.enable": "false",
     },
+    "expiring": {
+        **_COMMON,
+        "group.initial.rebalance.delay.ms": "0",
+        "offsets.retention.check.interval.ms": "250",
+    },
 }
 """What both brokers are told, by the name that a session gives."""
 ONE_AFTER_THE_OTHER: Final = {

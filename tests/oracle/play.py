@@ -18,7 +18,7 @@ from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.schema import message_info
 from tests.oracle.answer import Names, Plain, plain
 from tests.oracle.session import Session
-from tests.oracle.wire import Closed, Exchange, NoAnswer, Wire
+from tests.oracle.wire import Closed, NoAnswer, Wire
 
 EVENT_TIMEOUT_S: Final = 30
 LISTED: Final = ("groups", "topics")
@@ -53,7 +53,6 @@ class Account:
     unplayed: str = ""
     problem: str = ""
     """The script itself failed."""
-    exchanges: list[Exchange] = field(default_factory=list)
     duration_s: float = 0.0
 
 
@@ -115,7 +114,6 @@ class Play:
             self._labels[by] = []
             wire.send(ApiVersionsRequest(), 0)
             wire.take()
-            wire.exchanges.clear()
         return self._wires[by]
 
     def raw_wire(self, client_id: str | None = "raw") -> Wire:
@@ -124,9 +122,7 @@ class Play:
 
     def drop(self, by: str) -> None:
         """Closes a connection, whatever it is owed."""
-        wire = self._wires.pop(by)
-        self.account.exchanges += wire.exchanges
-        wire.close()
+        self._wires.pop(by).close()
 
     # Requests
 
@@ -169,7 +165,6 @@ class Play:
         for _ in range(2):
             wire.send(DescribeGroupsRequest(groups=[group]), 0)
             wire.take()
-        wire.exchanges.clear()
 
     def require(self, key: int, version: int) -> None:
         """Raises NotServed where the broker does not answer this version of an API."""

@@ -34,6 +34,11 @@ class Session:
     setup: str
     """The configuration that both brokers run with: a key of `peers.SETUPS`."""
 
+    @property
+    def script_name(self) -> str:
+        """The function's name."""
+        return self.name.partition("[")[0]
+
 
 _LIBRARY: dict[str, Session] = {}
 

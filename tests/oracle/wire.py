@@ -3,7 +3,7 @@
 import select
 import socket
 import time
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from protocol.apis import APIS
 from protocol.codec import decode
@@ -21,15 +21,6 @@ class NoAnswer(Exception):
     """Nothing came in time."""
 
 
-class Exchange(NamedTuple):
-    """A request and its answer as they were on the wire, without their size."""
-
-    api_key: int
-    version: int
-    request: bytes
-    response: bytes
-
-
 class Wire:
     """One connection. Kafka answers in the order of the requests, so the first that is owed is the next."""
 
@@ -42,7 +33,6 @@ class Wire:
         self._correlation_id = 0
         self._received = bytearray()
         self._owed: list[tuple[int, int, bytes]] = []
-        self.exchanges: list[Exchange] = []
 
     def close(self) -> None:
         """Ends the connection; what is owed is lost."""
@@ -53,7 +43,7 @@ class Wire:
         self._correlation_id += 1
         key = message_info(type(request)).api_key
         frame = bytes(encode_request(key, version, self._correlation_id, self._client_id, request))
-        self._owed.append((key, version, frame[4:]))
+        self._owed.append((key, version, frame[8:12]))
         self.send_bytes(frame)
 
     def send_bytes(self, data: bytes) -> None:
@@ -69,11 +59,10 @@ class Wire:
 
     def take(self, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
         """The answer to the oldest request that is owed one. Raises Closed, NoAnswer."""
-        key, version, request = self._owed[0]
+        key, version, correlation_id = self._owed[0]
         frame = self.take_frame(timeout_s)
         del self._owed[0]
-        assert frame[:4] == request[4:8], "the answer to another request"
-        self.exchanges.append(Exchange(key, version, request, frame))
+        assert frame[:4] == correlation_id, "the answer to another request"
         return decode(APIS[key].response, version, frame, response_body_position(key, version, frame))
 
     def take_frame(self, timeout_s: float = ANSWER_TIMEOUT_S) -> bytes:

@@ -16,11 +16,16 @@ def commit(play: Play, *topics: Topic) -> None:
     play.ask(commit_request(play.group, {(topic, 0): 1 for topic in topics}), 9)
 
 
+def subscription(*topics: Topic) -> list[JoinGroupRequestProtocol]:
+    """What consumers of these topics offer."""
+    wanted = ConsumerProtocolSubscription(topics=[topic.name for topic in topics])
+    return [JoinGroupRequestProtocol(name="range", metadata=encode_subscription(wanted, 1))]
+
+
 def subscribed(play: Play, *topics: Topic) -> Member:
     """The only member of a group; it says what it reads, as consumers do."""
-    subscription = ConsumerProtocolSubscription(topics=[topic.name for topic in topics])
     a = Member(play, "a")
-    offered = [JoinGroupRequestProtocol(name="range", metadata=encode_subscription(subscription, 1))]
+    offered = subscription(*topics)
     with play.quietly():
         for _ in range(2):
             request, version = a.join_request({})

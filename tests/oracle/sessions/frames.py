@@ -1,6 +1,7 @@
 """Frames and headers: what is answered, what ends the connection; ApiVersions."""
 
 import struct
+from typing import Any
 
 from protocol.messages.api_versions import ApiVersionsRequest
 from tests.oracle.play import Play
@@ -150,29 +151,31 @@ def a_version_of_api_versions_that_is_not_there(play: Play, version: int) -> Non
     )
 
 
+def api_versions(play: Play, version: int, note: str, **fields: Any) -> Any:
+    """Asks what is served and tells the error only: what is served is not the same."""
+    play.require(API_VERSIONS, version)
+    wire = play.wire()
+    request = ApiVersionsRequest(**{"client_software_name": "a", "client_software_version": "1", **fields})
+    wire.send(request, version)
+    answer = wire.take()
+    play.tell(f"a ApiVersions v{version}" + (f" ({note})" if note else ""), answer.error_code)
+    return answer
+
+
 @session(version=(3, 4, 5))
 def names_of_client_software(play: Play, version: int) -> None:
-    play.require(API_VERSIONS, version)
     for name, software_version in (
         ("a", "1"), ("", ""), ("a b", "1"), ("-a", "1"), ("a-", "1"), ("a", "1 "), ("a.b-c", "1.0"), ("ü", "1"),
         ("a_b", "1"), ("a" * 100, "1"), (".", "1"),
     ):  # fmt: skip
-        request = ApiVersionsRequest(client_software_name=name, client_software_version=software_version)
-        wire = play.wire()
-        wire.send(request, version)
-        answer = wire.take()
-        play.tell(f"'{name[:12]}' '{software_version}'", answer.error_code)
+        note = f"'{name[:12]}' '{software_version}'"
+        api_versions(play, version, note, client_software_name=name, client_software_version=software_version)
 
 
 @session(version=range(6))
 def what_is_served(play: Play, version: int) -> None:
     """Of the APIs that all brokers serve alike; the others are in docs/differences.md."""
-    play.require(API_VERSIONS, version)
-    request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
-    wire = play.wire()
-    wire.send(request, version)
-    answer = wire.take()
-    play.tell("error", answer.error_code)
+    answer = api_versions(play, version, "")
     kept = (HEARTBEAT, DESCRIBE_GROUPS, API_VERSIONS, 10, 11, 13, 14, 16, 42, 47)
     told = {api.api_key: [api.min_version, api.max_version] for api in answer.api_keys if api.api_key in kept}
     play.tell("versions", {str(key): list(told[key]) for key in kept})
@@ -180,19 +183,13 @@ def what_is_served(play: Play, version: int) -> None:
 
 @session()
 def the_cluster_that_a_client_means(play: Play) -> None:
-    play.require(API_VERSIONS, 5)
     for note, cluster_id, node_id in (
         ("none", None, -1),
         ("another", "another", 1),
         ("only a cluster", "another", -1),
         ("only a node", None, 1),
     ):
-        request = ApiVersionsRequest(
-            client_software_name="a", client_software_version="1", cluster_id=cluster_id, node_id=node_id
-        )
-        wire = play.wire()
-        wire.send(request, 5)
-        play.tell(note, wire.take().error_code)
+        api_versions(play, 5, note, cluster_id=cluster_id, node_id=node_id)
 
 
 @session()

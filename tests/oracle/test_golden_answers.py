@@ -1,0 +1,110 @@
+"""groupd answers every session as Apache Kafka did when its answers were recorded. No broker is needed.
+
+All sessions are played at the same time against one daemon for each configuration: most of them only wait.
+"""
+
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+
+from tests.oracle import golden
+from tests.oracle.answer import Plain
+from tests.oracle.compare import Difference, compare
+from tests.oracle.explained import EXPLAINED, explanation
+from tests.oracle.peers import groupd, play_all
+from tests.oracle.play import Account, Entry
+from tests.oracle.session import library
+
+SESSIONS = {each.name: each for each in library()}
+SUBJECTS = sorted({each.subject for each in SESSIONS.values()})
+RECORDED = golden.read()
+
+
+@pytest.fixture(scope="module")
+def accounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Account]]:
+    """What came of every session against groupd."""
+    directory = str(tmp_path_factory.mktemp("oracle"))
+    with contextlib.ExitStack() as stack:
+        setups = {each.setup for each in SESSIONS.values()}
+        peers = {setup: stack.enter_context(groupd(directory, setup)) for setup in setups}
+        yield play_all(list(SESSIONS.values()), peers)
+
+
+def differences_of(account: Account) -> list[Difference]:
+    return compare(account.session.name, RECORDED[account.session.name].entries, account.entries)
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_groupd_answers_as_kafka_did(accounts: dict[str, Account], subject: str) -> None:
+    mine = [account for account in accounts.values() if account.session.subject == subject]
+    broken = [account.problem or account.unplayed for account in mine]
+    assert [reason for reason in broken if reason] == []
+    found = [difference for account in mine for difference in differences_of(account)]
+    unexplained = [str(difference) for difference in found if explanation(difference) is None]
+    assert unexplained == [], "\n".join(unexplained)
+
+
+def test_every_explanation_is_of_a_difference_that_is_there(accounts: dict[str, Account]) -> None:
+    found = [difference for account in accounts.values() for difference in differences_of(account)]
+    unused = [known for known in EXPLAINED if not any(known.covers(difference) for difference in found)]
+    assert unused == []
+
+
+def test_every_session_has_an_answer_of_kafka_and_every_answer_a_session() -> None:
+    assert {name: kept.subject for name, kept in RECORDED.items()} == {
+        name: each.subject for name, each in SESSIONS.items()
+    }
+
+
+def leaves(value: Plain, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Where the values of an answer are."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from leaves(item, (*path, name))
+    elif isinstance(value, list):
+        for row, item in enumerate(value):
+            yield from leaves(item, (*path, row))
+    else:
+        yield path
+
+
+def altered(value: Plain, path: tuple[str | int, ...]) -> Plain:
+    """The same answer with another value there."""
+    if not path:
+        return "altered"
+    first, *rest = path
+    if isinstance(value, dict):
+        return {name: altered(item, tuple(rest)) if name == first else item for name, item in value.items()}
+    assert isinstance(value, list)
+    return [altered(item, tuple(rest)) if row == first else item for row, item in enumerate(value)]
+
+
+def test_a_wrong_value_anywhere_in_an_answer_is_seen() -> None:
+    session, recorded = "groups_are_described[v5]", RECORDED["groups_are_described[v5]"].entries
+    assert compare(session, recorded, recorded) == []
+    for step, entry in enumerate(recorded):
+        for path in leaves(entry.answer):
+            wrong = [*recorded]
+            wrong[step] = Entry(entry.label, altered(entry.answer, path))
+            (difference,) = compare(session, wrong, recorded)
+            assert (difference.step, difference.kafka) == (step, "altered")
+
+
+def test_an_answer_too_few_or_too_many_or_of_another_step_is_seen() -> None:
+    session, recorded = "groups_are_described[v5]", RECORDED["groups_are_described[v5]"].entries
+    assert compare(session, recorded, recorded[:-1])
+    assert compare(session, recorded[:-1], recorded)
+    assert compare(session, recorded, [recorded[1], recorded[0], *recorded[2:]])
+    longer = [*recorded[0].answer["groups"], {}] if isinstance(recorded[0].answer, dict) else []  # type: ignore[list-item, misc]
+    assert compare(session, recorded, [Entry(recorded[0].label, {"groups": longer}), *recorded[1:]])
+
+
+def test_what_is_written_is_read_again(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = Entry(
+        "a Heartbeat v0 (with -> an arrow)", {"error_code": "NONE", "text": "ü -> \n= x", "n": [None]}
+    )
+    account = Account(SESSIONS["a_beat_of_nobody[v0]"], [entry])
+    monkeypatch.setattr(golden, "GOLDEN", tmp_path)
+    golden.write("4.4.0", "2026-11-21", [account], {"heartbeat"})
+    assert golden.read() == {account.session.name: golden.Recorded("4.4.0", "heartbeat", [entry])}
