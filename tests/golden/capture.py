@@ -1,0 +1,174 @@
+"""Captures what stock clients and a real Kafka say to each other, and keeps what shows every field.
+
+python -m tests.golden.capture
+
+Needs Java, Maven, Go and Node. The clients are those of `tests/interop`; the sessions of `tests/oracle` add the
+versions that no client of today speaks.
+"""
+
+import contextlib
+import datetime
+import itertools
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+from tests.golden.choice import choose
+from tests.golden.proxy import Proxy
+from tests.golden.recording import write
+from tests.interop.broker import Broker, eventually
+from tests.interop.driver import DRIVERS, Driver
+from tests.interop.group import Group, partitions_of, records_of
+from tests.interop.member import Board, Member
+from tests.kafka_log.artifacts import NEWEST, tools
+from tests.kafka_log.broker import KafkaBroker, free_ports
+from tests.oracle.peers import ONE_AFTER_THE_OTHER, SETUPS, is_ready, play_all, served
+from tests.oracle.play import Peer
+from tests.oracle.session import library
+
+PARTITIONS = 3
+RECORDS = 20
+BY_HAND = "oracle"
+NOT_FRAMES = ("frames",)
+"""Subjects whose sessions send bytes that no encoder would write."""
+COMMANDS = (
+    ("org.apache.kafka.tools.TopicCommand", "--create", "--topic", "tools", "--partitions", "2"),
+    ("org.apache.kafka.tools.TopicCommand", "--alter", "--topic", "tools", "--partitions", "3"),
+    ("org.apache.kafka.tools.TopicCommand", "--describe"),
+    ("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--list", "--state"),
+    ("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--describe", "--all-groups"),
+    (
+        *("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--delete-offsets"),
+        *("--group", "group-java", "--topic", "topic-java"),
+    ),
+    ("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--delete", "--group", "group-java"),
+    ("org.apache.kafka.tools.TopicCommand", "--delete", "--topic", "tools"),
+)
+
+
+@contextlib.contextmanager
+def behind_a_proxy(directory: str) -> Iterator[tuple[Proxy, str]]:
+    """A broker and what stands before it, and the broker's own address."""
+    (port,) = free_ports(1)
+    properties = {
+        **ONE_AFTER_THE_OTHER,
+        **SETUPS["plain"],
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+    }
+    broker = KafkaBroker(directory, properties)
+    broker.start()
+    try:
+        while not is_ready(broker.bootstrap):
+            time.sleep(0.1)
+        proxy = Proxy(port, broker.bootstrap)
+        try:
+            yield proxy, f"127.0.0.1:{port}"
+        finally:
+            proxy.close()
+    finally:
+        broker.kill()
+
+
+def life_of_a_group(proxy: Proxy, bootstrap: str, driver: Driver) -> str:
+    """A client produces, reads, commits, joins and leaves. Returns which release it is."""
+    command = driver.prepare()
+    broker, board = Broker(bootstrap, None), Board()
+    topic = f"topic-{driver.name}"
+    broker.create_topic(topic, PARTITIONS)
+    with _ended(board):
+        if driver.codecs:
+            proxy.client = driver.name
+            options = {"mode": "produce", "bootstrap": bootstrap, "topic": topic, "count": str(RECORDS)}
+            words = [word for name, value in options.items() for word in (f"--{name}", value)]
+            Member(board, "producer", [*command, *words, "--idempotent", "true"]).finish(60)
+            proxy.client = ""
+        broker.produce(topic, PARTITIONS, 2)
+        group = Group(broker, driver, command, f"group-{driver.name}", board)
+        _play(proxy, group, topic)
+    return f"{board.members[-1].of('ready')[0]['version']}"
+
+
+def _play(proxy: Proxy, group: Group, topic: str) -> None:
+    everything, driver = partitions_of(topic, PARTITIONS), group.driver
+    proxy.client = driver.name
+    one = group.join(topic)
+    group.converge([one], everything)
+    two = group.join(topic, instance_id="two" if driver.static_membership else "")
+    group.converge([one, two], everything)
+    group.consumed([one, two], records_of(topic, PARTITIONS, 0, 2))
+    if not driver.commits_by_itself:
+        for member in (one, two):
+            assert member.commit(), member.report()
+    heard = time.monotonic()
+    eventually("a few heartbeats", lambda: time.monotonic() > heard + 1)
+    two.leave()
+    one.leave()
+    again = group.join(topic)
+    group.converge([again], everything)
+    again.leave()
+    proxy.client = ""
+
+
+@contextlib.contextmanager
+def _ended(board: Board) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        for member in board.members:
+            member.dispose()
+
+
+def administrators(proxy: Proxy, bootstrap: str) -> None:
+    """Kafka's own tools and kafka-python's administrator, about the groups that are there by now."""
+    proxy.client = "kafka_python"
+    broker = Broker(bootstrap, None)
+    broker.create_topic("by-kafka-python", 1)
+    broker.grow_topic("by-kafka-python", 2)
+    broker.committed("group-kafka_python")
+    broker.describe("group-kafka_python")
+    proxy.client = "java"
+    for program, *arguments in COMMANDS:
+        command = [*tools(), program, "--bootstrap-server", bootstrap, *arguments]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=120)
+    proxy.client = ""
+
+
+def by_hand(proxy: Proxy, bootstrap: str) -> None:
+    """Every version of every API."""
+    proxy.client = BY_HAND
+    peer = Peer(bootstrap, served(bootstrap))
+    sessions = [each for each in library() if each.setup == "plain" and each.subject not in NOT_FRAMES]
+    failed = [account.problem for account in play_all(sessions, {"plain": peer}).values() if account.problem]
+    assert not failed, "\n".join(failed)
+    proxy.client = ""
+
+
+def main() -> int:
+    """Returns the exit status."""
+    drivers = [driver for driver in DRIVERS if driver.name != "kcat"]  # librdkafka, as confluent
+    with (
+        tempfile.TemporaryDirectory(prefix="golden-") as directory,
+        behind_a_proxy(directory) as (proxy, bootstrap),
+    ):
+        clients = {driver.name: life_of_a_group(proxy, bootstrap, driver) for driver in drivers}
+        administrators(proxy, bootstrap)
+        by_hand(proxy, bootstrap)
+    said = list(itertools.chain.from_iterable(each.exchanges() for each in proxy.conversations))
+    kept = choose(said)
+    about = {
+        "origin": f"captured from Apache Kafka {NEWEST} by `make golden-record`",
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "clients": clients,
+        "form": "frames without their size, in hex, headers included",
+    }
+    write(about, kept)
+    counted = Counter(each.client for each in kept)
+    print(f"kept {len(kept)} of {len(said)} exchanges:", *(f"{who} {n}," for who, n in counted.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
