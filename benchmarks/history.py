@@ -6,8 +6,8 @@ from typing import Final
 
 from coordinator.group.outcome import Record as Fact
 from coordinator.server.offsets_partition import BASE_SEQUENCE
-from coordinator.server.partitioner import partition_for
 from coordinator.server.record_bytes import RecordBytes
+from protocol.partitioner import partition_for
 from protocol.records import OffsetCommitKey, OffsetCommitValue
 from storage.batch import encode_batch
 from storage.checkpoint import TopicPartition

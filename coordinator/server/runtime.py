@@ -28,13 +28,13 @@ from coordinator.server.load_queue import LoadQueue, Opening
 from coordinator.server.loader import Load, LoadFailed
 from coordinator.server.log_lines import log_expiry
 from coordinator.server.offsets_partition import OffsetsPartition, PartitionState
-from coordinator.server.partitioner import partition_for
 from coordinator.server.state_keeper import StateKeeper
 from coordinator.server.timers import Timers
 from coordinator.server.trouble import Troubles
 from coordinator.topics.config import LogFlush
 from coordinator.topics.topic_name import CONSUMER_OFFSETS
 from protocol.errors import ErrorCode
+from protocol.partitioner import partition_for
 from storage.checkpoint import TopicPartition
 from storage.errors import LogDamaged, LogPoisoned, StorageError
 from storage.files import Files

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from coordinator.server.offsets_partition import PartitionState
-from coordinator.server.partitioner import partition_for
 from coordinator.server.server import Server
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from protocol.partitioner import partition_for
 from protocol.records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from storage.batch import read_header, walk_batches
 from storage.checkpoint import TopicPartition

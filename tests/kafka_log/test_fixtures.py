@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from coordinator.server.partitioner import partition_for
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.metadata import MetadataRequest
 from protocol.messages.offset_commit import (
@@ -16,6 +15,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from protocol.partitioner import partition_for
 from storage.batch import LENGTH_END, read_header
 from storage.compression import CODEC_NAMES
 from storage.uuid_text import uuid_to_text

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.server.partitioner import java_hash, partition_for
+from protocol.partitioner import java_hash, partition_for
 
 VECTORS = [
     ("", 0, 0),
