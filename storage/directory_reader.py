@@ -73,7 +73,8 @@ def find_logs(files: Files, path: str) -> list[LogFiles]:
     if any(_LIVE_SEGMENT.fullmatch(name) or _SWAP.fullmatch(name) for name in names):
         return [_log(files, path, names)]
     logs = [_log(files, directory, files.listdir(directory)) for directory in _partitions(files, path, names)]
-    if logs:
+    # Many a directory's name ends in a number: by itself that does not make it a partition.
+    if any(log.segments for log in logs) or (logs and _is_data_directory(files, path)):
         return sorted(logs, key=_name)
     if not names:
         raise NotALog(path, "is an empty directory")
@@ -96,7 +97,11 @@ def data_directory_of(files: Files, log: LogFiles) -> str | None:
     if log.name is None or os.path.basename(log.directory) != str(log.name):
         return None
     parent = os.path.dirname(log.directory)
-    return parent if any(files.exists(f"{parent}/{name}") for name in _OF_A_DATA_DIRECTORY) else None
+    return parent if _is_data_directory(files, parent) else None
+
+
+def _is_data_directory(files: Files, path: str) -> bool:
+    return any(files.exists(f"{path}/{name}") for name in _OF_A_DATA_DIRECTORY)
 
 
 def _name(log: LogFiles) -> TopicPartition:

@@ -53,6 +53,15 @@ def ask_when_loaded(broker: KafkaBroker, groups: set[str]) -> View:
         time.sleep(0.2)
 
 
+def complaints(log: str) -> list[str]:
+    """What a broker's log says against the data; not what its own parts say while they find each other."""
+    return [
+        line
+        for line in log.splitlines()
+        if ("orrupt" in line or "ERROR" in line) and "kafka.server.ControllerApis" not in line
+    ]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_broker_serves_what_groupd_served_and_the_other_way_round(name: str, tmp_path: Path) -> None:
     data = tmp_path / "data"
@@ -78,7 +87,7 @@ def test_a_broker_serves_what_groupd_served_and_the_other_way_round(name: str, t
     # It says so when it does not like what it finds.
     log = (tmp_path / "broker.log").read_text()
     assert log
-    assert not [line for line in log.splitlines() if "orrupt" in line or "ERROR" in line]
+    assert not complaints(log)
     daemon = Daemon(str(data))
     try:
         with Connection(daemon.bootstrap) as connection:

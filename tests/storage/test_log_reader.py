@@ -158,3 +158,17 @@ def test_a_data_directory_lists_partitions_in_order_and_nothing_else() -> None:
         find_logs(files, "/data/misc")
     with pytest.raises(NotALog):
         find_logs(files, DIRECTORY + "/none")
+
+
+def test_a_directory_whose_name_ends_in_a_number_is_not_a_partition_by_that() -> None:
+    files = FaultyFiles()
+    files.mkdir("/etc/dbus-1")
+    with pytest.raises(NotALog):
+        find_logs(files, "/etc")
+
+
+def test_partitions_without_segments_are_listed_where_a_broker_keeps_its_data() -> None:
+    files = FaultyFiles()
+    files.mkdir("/data/orders-1")
+    files.open_append("/data/meta.properties").close()
+    assert [str(log.name) for log in find_logs(files, "/data")] == ["orders-1"]
