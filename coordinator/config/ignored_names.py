@@ -67,7 +67,7 @@ IGNORED_PROPERTIES: Final = frozenset(
     offsets.commit.required.acks offsets.commit.timeout.ms offsets.load.buffer.size
     offsets.topic.replication.factor password.encoder.secret port principal.builder.class process.roles
     producer.id.expiration.check.interval.ms producer.purgatory.purge.interval.requests
-    queued.max.request.bytes queued.max.requests quota.consumer.default quota.producer.default
+    queued.max.requests quota.consumer.default quota.producer.default
     quota.window.num quota.window.size.seconds remote.fetch.max.wait.ms
     remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
     remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second

@@ -81,12 +81,24 @@ class Config:
         "A connection that is silent for this long is closed; a negative value keeps it.",
         anything,
     )
-    max_connections: int = _property(_INT, _MAX_INT, "Connections at one time.", at_least(0))
+    queued_max_request_bytes: int = _property(
+        _LONG,
+        -1,
+        "What all requests that are being received may take together; while it is taken, no further request is "
+        "read. Not above 0: anything.",
+        anything,
+    )
+    max_connections: int = _property(
+        _INT, _MAX_INT, "Connections at one time; further ones wait until one is closed.", at_least(0)
+    )
     max_connections_per_ip: int = _property(
-        _INT, _MAX_INT, "Connections of one address at one time.", at_least(0)
+        _INT,
+        _MAX_INT,
+        "Connections of one address at one time; further ones are closed at once.",
+        at_least(0),
     )
     max_connections_per_ip_overrides: str = _property(
-        _STRING, "", "ADDRESS:COUNT, …: other limits for some addresses."
+        _STRING, "", "HOST:COUNT, …: other limits for some addresses."
     )
     # Groups
     group_min_session_timeout_ms: int = _property(

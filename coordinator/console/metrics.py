@@ -112,6 +112,35 @@ class ServerCollector(Collector):
             "Connections turned away or closed for what they sent",
             value=connections.refused,
         )
+        yield CounterMetricFamily(
+            "groupd_connections_closed_idle",
+            "Connections closed for their silence",
+            value=connections.closed_idle,
+        )
+        yield CounterMetricFamily(
+            "groupd_connections_full_seconds",
+            "Time during which new connections had to wait (max.connections)",
+            value=connections.full_seconds,
+        )
+        yield GaugeMetricFamily(
+            "groupd_unanswered_requests",
+            "Requests that wait for an answer: for their group, for records, or for the disk",
+            value=sum(connection.open_answers for connection in connections.open),
+        )
+        yield GaugeMetricFamily(
+            "groupd_answer_bytes",
+            "Answers that wait for those before them, or for their reader",
+            value=sum(connection.answer_bytes for connection in connections.open),
+        )
+        memory = connections.memory
+        yield GaugeMetricFamily(
+            "groupd_request_bytes", "Size of the requests that are being received", value=memory.taken_bytes
+        )
+        yield GaugeMetricFamily(
+            "groupd_connections_awaiting_memory",
+            "Connections that are not read from (queued.max.request.bytes)",
+            value=memory.waiting,
+        )
 
     def _logs(self) -> Iterator[Metric]:
         sizes: Counter[str] = Counter()

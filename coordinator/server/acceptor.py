@@ -1,4 +1,4 @@
-"""The door: which connections are let in, what they are told to connect to, and what is said when one misbehaves.
+"""Which connections are let in, what they are told to connect to, and what is said when one misbehaves.
 
 Source: KIP-402 and KIP-612 for the limits, Kafka's `SocketServer`.
 """
@@ -6,14 +6,16 @@ Source: KIP-402 and KIP-612 for the limits, Kafka's `SocketServer`.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
 from coordinator.config.listeners import Address, Listener
 from coordinator.server import clock
+from coordinator.server.complaints import Complaints
 from coordinator.server.connection import Connection
+from coordinator.server.connection_limits import ConnectionLimits
 from coordinator.server.outbox import Outbox
 from coordinator.server.peer import printable
+from coordinator.server.request_memory import RequestMemory
 from coordinator.server.route import Route
 from coordinator.topics.answer import Node
 
@@ -21,17 +23,6 @@ _LOG = logging.getLogger("SocketServer")
 
 MAX_REASON = 400
 _WILDCARD_FALLBACK = "127.0.0.1"
-
-
-@dataclass(slots=True)
-class ConnectionLimits:
-    """Kafka's bounds on connections. Times in milliseconds, sizes in bytes; a negative idle time is for ever."""
-
-    max_request_bytes: int
-    max_idle_ms: int
-    max_connections: int
-    max_connections_per_ip: int
-    per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
 
 
 class Connections:
@@ -43,20 +34,44 @@ class Connections:
         """With the address of the peer."""
         self.accepted = 0
         self.refused = 0
+        """Turned away, or closed for what they sent."""
+        self.closed_idle = 0
         self.emptied = asyncio.Event()
         """Set while there is no connection."""
         self.emptied.set()
+        self.complaints = Complaints()
+        self.memory = RequestMemory(limits.queued_max_request_bytes)
         self._per_address: Counter[str] = Counter()
+        self._awaiting_place: list[Callable[[], None]] = []
+        self._full_since_ns = 0
+        self._full_ns = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many as there may be."""
+        return len(self.open) >= self.limits.max_connections
+
+    @property
+    def full_seconds(self) -> float:
+        """How long new connections have had to wait, since the start."""
+        waiting_ns = clock.monotonic_ns() - self._full_since_ns if self._awaiting_place else 0
+        return (self._full_ns + waiting_ns) / 1e9
+
+    def await_place(self, door_opens: Callable[[], None]) -> None:
+        """Calls `door_opens` when there is place for a new connection again."""
+        if not self._awaiting_place:
+            self._full_since_ns = clock.monotonic_ns()
+            _LOG.warning("%d connections are open (max.connections): new ones have to wait", len(self.open))
+        self._awaiting_place.append(door_opens)
 
     def admit(self, connection: Connection) -> str | None:
-        """Takes a connection in; why not, when there are too many."""
+        """Takes a connection in; why not, when there are too many from its address."""
         address = connection.client_host[1:]
-        limits = self.limits
-        if len(self.open) >= limits.max_connections:
-            return f"there are {len(self.open)} connections already (max.connections)"
-        most = limits.per_ip_overrides.get(address, limits.max_connections_per_ip)
+        most = self.limits.per_ip_overrides.get(address, self.limits.max_connections_per_ip)
         if self._per_address[address] >= most:
-            return f"{address} has {most} connections already (max.connections.per.ip)"
+            return (
+                f"address already has the configured maximum of {most} connections (max.connections.per.ip)"
+            )
         self.open[connection] = address
         self.emptied.clear()
         self._per_address[address] += 1
@@ -73,19 +88,30 @@ class Connections:
             del self._per_address[address]
         if not self.open:
             self.emptied.set()
+        if self._awaiting_place and not self.is_full:
+            waited_ns = clock.monotonic_ns() - self._full_since_ns
+            self._full_ns += waited_ns
+            _LOG.info("There is place for new connections again after %.1f s", waited_ns / 1e9)
+            doors, self._awaiting_place = self._awaiting_place, []
+            for door_opens in doors:
+                door_opens()
 
     def close_idle(self) -> None:
         """Closes what has been silent for too long, save where an answer is being waited for."""
         if self.limits.max_idle_ms < 0:
             return
         oldest_ns = clock.monotonic_ns() - self.limits.max_idle_ms * 1_000_000
-        idle = [
-            connection
-            for connection in self.open
-            if connection.last_received_ns < oldest_ns and connection.is_idle
-        ]
+        idle = [connection for connection in self.open if connection.is_idle_since(oldest_ns)]
         for connection in idle:
             connection.abort()
+        self.closed_idle += len(idle)
+        if idle:
+            _LOG.info(
+                "Closed %d connections that were silent for %d ms (connections.max.idle.ms), %s among them",
+                len(idle),
+                self.limits.max_idle_ms,
+                idle[0].peer,
+            )
 
 
 class Acceptor:
@@ -113,6 +139,7 @@ class Acceptor:
         self.routes = routes
         self.route = route
         self.refuse_version = refuse_version
+        self.memory = connections.memory
         self.max_request_bytes = connections.limits.max_request_bytes
         self.port = listener.address.port
         """Where the listener is bound; known once it is open."""
@@ -153,13 +180,10 @@ class Acceptor:
 
     # What a connection reports
 
-    def opened(self, connection: Connection) -> str | None:
-        """A connection was made; why it must go at once, or None."""
-        refusal = self._connections.admit(connection)
-        if refusal is not None:
-            self._connections.refused += 1
-            _LOG.warning("Turned away %s: %s", connection.peer, refusal)
-        return refusal
+    def turned_away(self, connection: Connection, reason: str) -> None:
+        """A connection was not let in."""
+        self._connections.refused += 1
+        self._complain(connection, "Rejected connection from", reason)
 
     def closed(self, connection: Connection) -> None:
         """A connection is gone."""
@@ -168,7 +192,11 @@ class Acceptor:
     def refused(self, connection: Connection, reason: str) -> None:
         """A connection sent something that is no request, and is being closed."""
         self._connections.refused += 1
-        _LOG.warning("Closing connection from %s: %s", connection.peer, printable(reason, MAX_REASON))
+        self._complain(connection, "Closing connection from", printable(reason, MAX_REASON))
+
+    def _complain(self, connection: Connection, what: str, reason: str) -> None:
+        if self._connections.complaints.is_to_be_told(connection.client_host):
+            _LOG.warning("%s %s: %s", what, connection.peer, reason)
 
     def handler_failed(self, connection: Connection, problem: Exception) -> None:
         """Answering a request failed for a reason that is ours; the connection is being closed."""

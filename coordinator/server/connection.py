@@ -6,7 +6,8 @@ anything but the bytes and its handler, and all answers of one read leave in one
 Processing is *held* while a slot parks (as Kafka mutes a connection while it works on a request), while too many
 slots are open, or while the peer does not read its answers. What arrives meanwhile is kept up to a bound; beyond
 it nothing more is read from the socket. So a connection holds a bounded number of bytes in every direction, save
-for the one request that is being received.
+for the one request that is being received and the one answer that is being sent. The requests being received
+share `queued.max.request.bytes`: a connection that is to receive one and finds nothing free is not read from.
 
 Bytes that are no request cost this connection and one log line, nothing else.
 """
@@ -51,7 +52,7 @@ _HEADER: Final = Struct(
 
 
 class Connection(asyncio.Protocol):
-    """A client's connection. Made by the acceptor for each socket."""
+    """A client's connection. Made for each socket; `peername` is what the system calls its other end."""
 
     __slots__ = (
         "_acceptor",
@@ -62,12 +63,15 @@ class Connection(asyncio.Protocol):
         "_is_flush_due",
         "_is_held",
         "_is_reading",
+        "_is_starved",
         "_is_working",
         "_is_write_paused",
         "_parked",
         "_pending",
+        "_reserved_bytes",
         "_slots",
         "_transport",
+        "_unsent_bytes",
         "_wanted",
         "client_host",
         "client_id",
@@ -76,43 +80,41 @@ class Connection(asyncio.Protocol):
         "peer",
     )
 
-    def __init__(self, acceptor: "Acceptor") -> None:
+    def __init__(self, acceptor: "Acceptor", peername: object) -> None:
         self._acceptor = acceptor
         self._transport: asyncio.Transport | None = None
         self._pending = bytearray()
         self._wanted = 0
         self._slots: deque[Slot] = deque()
         self._parked = 0
+        self._reserved_bytes = 0
         self._held_output = 0
+        self._unsent_bytes = 0
         self._is_closing = False
         self._is_flush_due = False
         self._is_held = False
         self._is_reading = True
+        self._is_starved = False
         self._is_working = False
         self._is_write_paused = False
         self._beat: Beat | None = None
         self._client_id_bytes = b""
         self.client_id = ""
-        self.client_host = "/"
-        self.peer = "an unknown peer"
-        self.last_received_ns = 0
+        self.client_host = "/" + peer_address(peername)
+        self.peer = peer_name(peername)
+        self.last_received_ns = clock.monotonic_ns()
         self.node: Node = acceptor.fallback_node
 
     # What asyncio calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has connected; it is turned away when there are too many."""
+        """The socket is ready to be used."""
         # uvloop's transports are no subclasses of asyncio's, only alike.
         transport = cast("asyncio.Transport", transport)
         self._transport = transport
-        peername = transport.get_extra_info("peername")
-        self.peer = peer_name(peername)
-        self.client_host = "/" + peer_address(peername)
-        self.last_received_ns = clock.monotonic_ns()
         self.node = self._acceptor.node_for(transport.get_extra_info("sockname"))
-        refusal = self._acceptor.opened(self)
-        if refusal is not None:
-            self.abort()
+        if self._is_closing:  # the daemon stops
+            transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone: nobody waits for its answers any more."""
@@ -120,6 +122,8 @@ class Connection(asyncio.Protocol):
         self._transport = None
         slots, self._slots = self._slots, deque()
         self._pending = bytearray()
+        self._acceptor.memory.forget(self)
+        self._give_back(self._reserved_bytes)
         for slot in slots:
             if slot.data is None:
                 slot.drop()
@@ -186,11 +190,16 @@ class Connection(asyncio.Protocol):
         """Processes what was kept, as far as that goes now."""
         if self._is_working or self._transport is None:
             return
-        while self._pending and len(self._pending) >= self._wanted and not self._is_held:
+        while (
+            self._pending and len(self._pending) >= self._wanted and not (self._is_held or self._is_starved)
+        ):
             data = bytes(self._pending)
             self._pending = bytearray()
+            received_bytes, self._reserved_bytes = self._reserved_bytes, 0
             self._process(data, clock.monotonic_ns())
-        if self._is_reading or self._is_closing:
+            self._give_back(received_bytes)
+        self._reserve()
+        if self._is_reading or self._is_closing or self._is_starved:
             return
         # The rest of a large request has to come in, however much of it is here.
         if not self._is_held or len(self._pending) <= HELD_INPUT_BYTES:
@@ -281,8 +290,34 @@ class Connection(asyncio.Protocol):
                 self.close()
                 return
             self._wanted = _SIZE_BYTES + size
+            self._reserve()
         if self._is_held and len(self._pending) > HELD_INPUT_BYTES:
             self._stop_reading()
+
+    def _reserve(self) -> None:
+        """Takes the memory of the request that is coming in, or stops reading until there is some.
+
+        A held connection does not: what its peer would send next is no reason to keep others waiting.
+        """
+        if self._is_held or self._is_starved or self._reserved_bytes:
+            return
+        if not _START.size < self._wanted > len(self._pending) > 0:
+            return
+        if self._acceptor.memory.take(self, self._wanted):
+            self._reserved_bytes = self._wanted
+        else:
+            self._is_starved = True
+            self._stop_reading()
+
+    def memory_taken(self, size_bytes: int) -> None:
+        """There is memory for the request that this connection has waited to receive."""
+        self._is_starved = False
+        self._reserved_bytes = size_bytes
+        self._work()
+
+    def _give_back(self, size_bytes: int) -> None:
+        if size_bytes:
+            self._acceptor.memory.give_back(size_bytes)
 
     def _body(self, frame: bytes, position: int, length: int, *, is_flexible: bool) -> int:
         """Reads the client id, `length` bytes at `position`, and what follows it of the header; where that ends."""
@@ -391,9 +426,26 @@ class Connection(asyncio.Protocol):
     # Ending
 
     @property
-    def is_idle(self) -> bool:
-        """Whether nothing is being answered."""
-        return not self._slots
+    def open_answers(self) -> int:
+        """Requests that were processed and have no answer yet."""
+        return sum(slot.data is None for slot in self._slots)
+
+    @property
+    def answer_bytes(self) -> int:
+        """The size of the answers that have not left yet."""
+        transport = self._transport
+        return self._held_output + (0 if transport is None else transport.get_write_buffer_size())
+
+    def is_idle_since(self, oldest_ns: int) -> bool:
+        """Whether nothing came or left since then, and nothing is being answered. Asked from time to time."""
+        transport = self._transport
+        if self._slots or transport is None:
+            return False
+        unsent_bytes = transport.get_write_buffer_size()
+        if unsent_bytes < self._unsent_bytes:
+            self.last_received_ns = clock.monotonic_ns()  # it reads, if slowly
+        self._unsent_bytes = unsent_bytes
+        return self.last_received_ns < oldest_ns
 
     def close(self) -> None:
         """Sends what is ready, then closes; a peer that does not read is cut off after a while."""

@@ -15,20 +15,20 @@ import os
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Final
 
-from coordinator.config.errors import ConfigError
 from coordinator.config.listeners import Address, Listener
 from coordinator.config.properties import Config
 from coordinator.group.config import MESSAGE_MAX_BYTES, GroupConfig
 from coordinator.group.events import Event
 from coordinator.server import clock
-from coordinator.server.acceptor import Acceptor, ConnectionLimits, Connections
+from coordinator.server.acceptor import Acceptor, Connections
 from coordinator.server.broker_properties import broker_configs, broker_properties
 from coordinator.server.cleaner import Cleaner, Compactable
-from coordinator.server.connection import Connection
+from coordinator.server.complaints import PERIOD_MS
+from coordinator.server.connection_limits import connection_limits
 from coordinator.server.dispatch import Dispatcher
+from coordinator.server.door import Door
 from coordinator.server.flusher import Flusher
 from coordinator.server.handlers.api_versions import ApiVersionsHandler
 from coordinator.server.handlers.describe_cluster import DescribeClusterHandler
@@ -94,13 +94,13 @@ class Server:
         self.loop = asyncio.get_running_loop()
         self.metrics = Metrics()
         self.turn = clock.Turn()
-        self.connections = Connections(_limits(settings.config))
+        self.connections = Connections(connection_limits(settings.config))
         self.outbox = Outbox(self.loop)
         self.acceptors: list[Acceptor] = []
         self.ready = asyncio.Event()
         """Set when every partition of the groups is loaded, or has failed."""
         self.is_closing = False
-        self._servers: list[asyncio.Server] = []
+        self._doors: list[Door] = []
         self._upkeep: dict[Callable[[], None], asyncio.TimerHandle] = {}
 
     # Opening
@@ -274,14 +274,10 @@ class Server:
             )
             sockets = bind(listener.address, self.settings.config.socket_listen_backlog_size)
             acceptor.bound(sockets[0].getsockname()[1])
-            for bound in sockets:
-                server = await self.loop.create_server(
-                    partial(Connection, acceptor),
-                    sock=bound,
-                    backlog=self.settings.config.socket_listen_backlog_size,
-                )
-                self._servers.append(server)
+            self._doors += [Door(self.loop, bound, acceptor, self.connections) for bound in sockets]
             self.acceptors.append(acceptor)
+        for door in self._doors:
+            door.open()
         self._start_upkeep()
         if self.settings.config.log_cleaner_enable:
             self.cleaner.start()
@@ -314,6 +310,7 @@ class Server:
         config = self.settings.config
         if config.connections_max_idle_ms > 0:
             self._every(max(100, config.connections_max_idle_ms // 4), self.connections.close_idle)
+        self._every(PERIOD_MS, self.connections.complaints.sum_up)
         self._every(config.log_flush_offset_checkpoint_interval_ms, self._write_checkpoints)
         self._every(config.log_retention_check_interval_ms, self.topics.sweep)
         if config.log_flush == LogFlush.INTERVAL:
@@ -360,8 +357,8 @@ class Server:
         if self.is_closing:
             return
         self.is_closing = True
-        for server in self._servers:
-            server.close()
+        for door in self._doors:
+            door.close()
         for handle in self._upkeep.values():
             handle.cancel()
         await self.cleaner.stop()
@@ -392,8 +389,8 @@ class Server:
 
     def abandon(self) -> None:
         """Lets go of everything at once, as a crash would; for a start that fails half-way."""
-        for server in self._servers:
-            server.close()
+        for door in self._doors:
+            door.close()
         if hasattr(self, "cleaner"):
             self.cleaner.abandon()
         if hasattr(self, "runtime"):
@@ -406,22 +403,6 @@ class Server:
 def _no_producers(producer_id: int, last_offset: int) -> bool:
     """Nobody produces to the offsets of groups with a sequence."""
     return False
-
-
-def _limits(config: Config) -> ConnectionLimits:
-    overrides: dict[str, int] = {}
-    for part in filter(None, (part.strip() for part in config.max_connections_per_ip_overrides.split(","))):
-        host, _, count = part.rpartition(":")
-        if not host or not count.isdecimal():
-            raise ConfigError(f"max.connections.per.ip.overrides: {part} is not ADDRESS:COUNT")
-        overrides[host] = int(count)
-    return ConnectionLimits(
-        config.socket_request_max_bytes,
-        config.connections_max_idle_ms,
-        config.max_connections,
-        config.max_connections_per_ip,
-        overrides,
-    )
 
 
 def bind(address: Address, backlog: int) -> list[socket.socket]:
