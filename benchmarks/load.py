@@ -10,7 +10,7 @@ from time import perf_counter, process_time
 from typing import Final
 
 from benchmarks.history import KEYS, OFFSETS_PARTITIONS, open_logs, write_history
-from benchmarks.process import groupd_command
+from benchmarks.process import environment, groupd_command
 from benchmarks.report import Report, spread
 from coordinator.group.config import GroupConfig
 from coordinator.group.shard import Shard
@@ -47,7 +47,11 @@ def _start_and_stop(directory: str, *options: str) -> float:
     with (Path(directory) / "log").open("ab") as log:
         began = perf_counter()
         process = subprocess.Popen(
-            groupd_command(directory, *options), stdout=subprocess.PIPE, stderr=log, text=True
+            groupd_command(directory, *options),
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env=environment(),
         )
         assert process.stdout is not None
         line = process.stdout.readline()

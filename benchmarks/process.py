@@ -77,6 +77,12 @@ def groupd_command(directory: str, *options: str) -> list[str]:
     return [sys.executable, "-m", "coordinator", "serve", *addresses, "--data-dir", data, *options]
 
 
+def environment() -> dict[str, str]:
+    """Of a process that is timed: Python keeps its bytecode, as it does for whoever runs groupd, even where that is
+    turned off for tests."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def kafka_address(ready_line: str) -> tuple[str, int]:
     """Host and port of the ready line `groupd ready kafka=HOST:PORT …`."""
     for word in ready_line.split():

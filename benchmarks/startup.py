@@ -1,13 +1,12 @@
 """How long from the start of the process to the ready line, and how much memory at rest?"""
 
 import asyncio
-import os
 import subprocess
 import tempfile
 from time import perf_counter
 from typing import Final, NamedTuple
 
-from benchmarks.process import STOP_SECONDS, Server, groupd_command, kafka_address
+from benchmarks.process import STOP_SECONDS, Server, environment, groupd_command, kafka_address
 from benchmarks.report import Report, spread
 
 RUNS: Final = 15
@@ -25,13 +24,11 @@ class Started(NamedTuple):
 
 def _start_once() -> Started:
     """Start it with an empty data directory, and stop it."""
-    # Python keeps its bytecode, as it does for whoever runs groupd, even where that is turned off for tests.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with tempfile.TemporaryDirectory(prefix="groupd-bench-") as directory:
         command = groupd_command(directory)
         began = perf_counter()
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
         )
         assert process.stdout is not None
         line = process.stdout.readline()
