@@ -69,7 +69,7 @@ def _play(
 
 def _report(theirs: dict[str, Account], ours: dict[str, Account], version: str) -> int:
     """Prints what differs; the number of sessions that failed."""
-    recorded = golden.read() if version != NEWEST else {}
+    recorded = golden.read_version(NEWEST) if version != NEWEST else {}
     tally: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     for name, account in theirs.items():
@@ -78,9 +78,12 @@ def _report(theirs: dict[str, Account], ours: dict[str, Account], version: str) 
             tally["the script failed"] += 1
             who = "Kafka" if account.problem else "groupd"
             print(f"{name}: the script failed against {who}\n{account.problem or mine.problem}")
-        elif account.unplayed or mine.unplayed:
-            tally["not answered by one of them"] += 1
-            reasons[account.unplayed or f"groupd: {mine.unplayed}"] += 1
+        elif mine.unplayed:
+            tally["the script failed"] += 1
+            print(f"{name}: groupd does not answer {mine.unplayed}")
+        elif account.unplayed:
+            tally["not answered by this Kafka"] += 1
+            reasons[f"not in Kafka {version}: {account.unplayed}"] += 1
         else:
             newer = recorded.get(name)
             tally[_judge(compare(name, account.entries, mine.entries), mine, newer, reasons)] += 1
@@ -108,7 +111,7 @@ def _judge(
             unexplained.append(difference)
     if not unexplained:
         return "agree but for what is explained"
-    if newer is not None and newer.version == NEWEST and _as_newer(mine, newer):
+    if newer is not None and _as_newer(mine, newer):
         reasons[f"changed in Kafka since: {mine.session.subject}"] += 1
         return f"changed since; groupd answers as {NEWEST}"
     print(*unexplained, sep="\n")
@@ -123,10 +126,16 @@ def _as_newer(mine: Account, newer: golden.Recorded) -> bool:
 def _record(version: str, accounts: dict[str, Account], subjects: set[str]) -> None:
     played = [account for account in accounts.values() if not account.unplayed]
     if version != NEWEST:
-        newest = {name for name, kept in golden.read().items() if kept.version == NEWEST}
-        played = [account for account in played if account.session.name not in newest]
+        newest = golden.read_version(NEWEST)
+        played = [account for account in played if _adds_to(newest, account)]
     golden.write(version, datetime.datetime.now(datetime.UTC).date().isoformat(), played, subjects)
     print(f"recorded {len(played)} sessions of Apache Kafka {version}")
+
+
+def _adds_to(newest: dict[str, golden.Recorded], account: Account) -> bool:
+    """Whether the newest Kafka does not answer the session, or in another way."""
+    name = account.session.name
+    return name not in newest or bool(compare(name, newest[name].entries, account.entries))
 
 
 if __name__ == "__main__":

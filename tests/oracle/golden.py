@@ -1,5 +1,8 @@
 """Kafka's answers, kept in text files: one a subject, sessions in the order of their names.
 
+Of the newest Kafka all are kept; of an older one the sessions that the newest cannot answer, because it dropped a
+version, and those that it answers in another way.
+
 # Answers of Apache Kafka 4.4.0, recorded on 2026-11-21 by `make oracle-record`.
 
 = a_beat_of_nobody[v0]
@@ -48,10 +51,17 @@ def read() -> dict[str, Recorded]:
     """Every session that is kept, by name; the newest Kafka's answer where several answered."""
     recorded: dict[str, Recorded] = {}
     for version in versions():
-        for file in sorted((GOLDEN / version).glob("*.txt")):
-            for name, entries in _sessions(file.read_text("utf-8")):
-                recorded[name] = Recorded(version, file.stem, entries)
+        recorded |= read_version(version)
     return recorded
+
+
+def read_version(version: str) -> dict[str, Recorded]:
+    """The sessions that are kept of one Kafka, by name."""
+    return {
+        name: Recorded(version, file.stem, entries)
+        for file in sorted((GOLDEN / version).glob("*.txt"))
+        for name, entries in _sessions(file.read_text("utf-8"))
+    }
 
 
 def versions() -> list[str]:

@@ -83,16 +83,38 @@ def what_a_member_reads_stays(play: Play) -> None:
 
 
 @session(setup="expiring")
-def what_is_read_in_a_rebalance_stays(play: Play) -> None:
+def nothing_expires_in_a_rebalance(play: Play) -> None:
     orders, lines = play.topic(), play.topic("lines")
     a = subscribed(play, orders)
     a.sync()
     commit(play, orders, lines, by=a)
     with play.quietly():
-        b = Member(play, "b", protocols=("range",))
+        b = Member(play, "b")
+        b.join()
+        request, version = b.join_request({})
+        request.protocols = subscription(orders)
+        play.park(request, version, "b")
+    play.pause(1500)
+    look(play)
+    with play.quietly():
+        a.leave(by="x")
+        b.joined()
+        b.sync()
+    until_gone(play, lines)
+    look(play)
+
+
+@session(setup="expiring")
+def one_member_does_not_say_what_it_reads(play: Play) -> None:
+    orders, lines = play.topic(), play.topic("lines")
+    a = subscribed(play, orders)
+    a.sync()
+    commit(play, orders, lines, by=a)
+    with play.quietly():
+        b = Member(play, "b")
         b.join()
         b.begin_join()
-    until_gone(play, lines)
+    play.pause(1500)
     look(play)
 
 
