@@ -14,9 +14,14 @@ BROKERS: Final = {
 """Version of Kafka: a name for the cache, the folder of its pom, programs that are compiled with it."""
 
 
+def tools() -> list[str]:
+    """The command that runs a command-line tool, or our `Commands`, by its class. Raises CannotBuild."""
+    return kafka("kafka-tools", os.path.join(JAVA, "tools"), ("Commands.java",))
+
+
 def dump_log() -> list[str]:
     """The command of `kafka-dump-log.sh`, without arguments. Raises CannotBuild."""
-    return [*kafka("kafka-tools", os.path.join(JAVA, "tools")), "org.apache.kafka.tools.DumpLogSegments"]
+    return [*tools(), "org.apache.kafka.tools.DumpLogSegments"]
 
 
 def broker(version: str = NEWEST) -> list[str]:

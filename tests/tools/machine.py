@@ -1,0 +1,95 @@
+"""One Java virtual machine that runs Kafka's command-line tools, one after the other.
+
+A start of Java costs seconds and a warm command a tenth of one, so all the tests share a machine. Each tool runs by
+its `main` method, as its shell script runs it, with streams and an exit status of its own; the protocol is that of
+`tests/kafka_log/java/tools/Commands.java`.
+"""
+
+import struct
+import subprocess
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import IO, Final
+
+from tests.kafka_log.artifacts import tools
+
+TIMEOUT_S: Final = 60
+CLASSES: Final[Mapping[str, str]] = {
+    "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+    "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
+    "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
+}
+"""The shell scripts' names, without `.sh`, and what they run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+class Machine:
+    """The virtual machine."""
+
+    def __init__(self) -> None:
+        """Starts it. Raises CannotBuild where Java or the tools cannot be had."""
+        self._process = subprocess.Popen(
+            [*tools(), "Commands"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+
+    def run(self, tool: str, *arguments: str, stdin: str = "") -> Done:
+        """Run a command to its end; AssertionError when it takes longer than a minute."""
+        asked, answered = self._process.stdin, self._process.stdout
+        assert asked is not None
+        assert answered is not None
+        words = [word.encode() for word in (CLASSES[tool], *arguments)]
+        request = b"".join(struct.pack(">H", len(word)) + word for word in words)
+        typed = stdin.encode()
+        impatience = threading.Timer(TIMEOUT_S, self._process.kill)
+        impatience.start()
+        try:
+            asked.write(struct.pack(">i", len(words)) + request + struct.pack(">i", len(typed)) + typed)
+            asked.flush()
+            (status,) = struct.unpack(">i", _read(answered, 4))
+            out, err = (_read(answered, struct.unpack(">i", _read(answered, 4))[0]) for _ in range(2))
+        except (EOFError, BrokenPipeError) as ended:
+            raise AssertionError(f"{tool} {' '.join(arguments)} did not end in {TIMEOUT_S} s") from ended
+        finally:
+            impatience.cancel()
+        return Done(status, out.decode(errors="replace"), err.decode(errors="replace"))
+
+    def run_alone(self, tool: str, *arguments: str) -> Done:
+        """Run a command in a virtual machine of its own: one that does its last work when that ends."""
+        done = subprocess.run(
+            [*tools(), CLASSES[tool], *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def stop(self) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.communicate()
+
+
+def _read(stream: IO[bytes], count: int) -> bytes:
+    read = stream.read(count)
+    if len(read) < count:
+        raise EOFError
+    return read
