@@ -4,9 +4,9 @@ Spark's Structured Streaming keeps in the checkpoint which log offsets each batc
 it is done, after. A batch that was interrupted is run again with the same offsets, and adds what is missing of it:
 a table whose rows of that batch are there already keeps them. `ingest_batches` gets its row last.
 
-A batch is read twice: for the commits, which are nearly all of it and pass through at once, and for the rest,
-which is little, is kept by Spark and feeds the other tables. The second reading decodes no further than it takes
-to see that a record is a commit.
+A batch is read once: its commits, nearly all of it, are written by the workers that decode them, and the rest,
+which is little, is kept by Spark and feeds the other tables. In a warehouse that only Hadoop's file systems reach,
+Spark writes the commits, in a reading of their own.
 """
 
 import fcntl
@@ -20,13 +20,14 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
 
+from pipeline.commit_files import WRITTEN
 from pipeline.decode.rows import COMMIT, FINDING, GROUP, KINDS, UNKNOWN
 from pipeline.directory import local_path
 from pipeline.errors import BadInput
 from pipeline.log_files import LogFiles
 from pipeline.progress import OnProgress, follow_progress
 from pipeline.segments import find_partitions
-from pipeline.silver import COMMITS, INGEST_BATCHES, SILVER
+from pipeline.silver import COMMITS, SILVER
 from pipeline.silver.transform import (
     assignments,
     commits,
@@ -35,7 +36,7 @@ from pipeline.silver.transform import (
     members,
     unknown_records,
 )
-from pipeline.source import FORMAT, KINDS_PROPERTY, register
+from pipeline.source import COMMITS_TO_PROPERTY, FORMAT, KINDS_PROPERTY, register
 from pipeline.warehouse import CHECKPOINT, Warehouse
 
 POLL_S: Final = 5
@@ -162,47 +163,68 @@ def _alone(warehouse: Warehouse) -> Iterator[None]:
 
 def add_batch(warehouse: Warehouse, rows: DataFrame, ingest_batch: int) -> int:
     """Adds the rows of one batch to all silver tables, or what is missing of them. Out: its records."""
-    spark = rows.sparkSession
     if ingest_batch in warehouse.complete_batches():
         return 0
-    with _only(spark, [COMMIT]):
-        records = _add_commits(warehouse, spark, rows, ingest_batch)
-    others = [kind for kind in KINDS if kind != COMMIT]
-    with _only(spark, others):
-        rest = kept = rows.where(sf.col("kind").isin(others)).persist()
-        try:
-            counts = {row["kind"]: int(row["count"]) for row in rest.groupBy("kind").count().collect()}
-            if sum(counts.values()) <= ONE_FILE_ROWS:
-                rest = rest.coalesce(1)
-            for kind, tables in _OF_KIND.items():
-                for name, transform in tables.items() if counts.get(kind) else ():
-                    warehouse.add_batch(name, ingest_batch, transform(rest, ingest_batch))
-        finally:
-            kept.unpersist()
+    name, records, staging = COMMITS.name, 0, None
+    if warehouse.has_batch(name, ingest_batch):
+        records = warehouse.rows_in_batch(rows.sparkSession, name, ingest_batch)
+    elif local_path(warehouse.root) is None:
+        records = _add_commits(warehouse, rows, ingest_batch)
+    else:
+        staging = warehouse.stage(name, ingest_batch)
+    with _kept(rows, None if staging is None else warehouse.path(staging)) as (rest, counts, files):
+        if staging is not None:
+            records = sum(files.values())
+            warehouse.publish(name, ingest_batch, staging, files.keys())
+        if sum(counts.values()) <= ONE_FILE_ROWS:
+            rest = rest.coalesce(1)
+        for kind, tables in _OF_KIND.items():
+            for table, transform in tables.items() if counts.get(kind) else ():
+                warehouse.add_batch(table, ingest_batch, transform(rest, ingest_batch))
     records += counts.get(GROUP, 0) + counts.get(UNKNOWN, 0)
-    done = spark.range(1, numPartitions=1).select(
-        sf.lit(ingest_batch).alias("ingest_batch"), sf.lit(records).alias("n_records")
-    )
-    done = done.withColumn("ingested_ts", sf.current_timestamp())
-    warehouse.add_batch(INGEST_BATCHES.name, ingest_batch, INGEST_BATCHES.shape(done))
+    warehouse.complete_batch(ingest_batch, records)
     return records
 
 
-def _add_commits(warehouse: Warehouse, spark: SparkSession, rows: DataFrame, ingest_batch: int) -> int:
-    name = COMMITS.name
+@contextmanager
+def _kept(
+    rows: DataFrame, commits_to: str | None
+) -> Iterator[tuple[DataFrame, dict[str, int], dict[str, int]]]:
+    """The rows that are no commits, computed once, how many there are of each kind, and the rows of each file that
+    was written to `commits_to` meanwhile.
+    """
+    spark = rows.sparkSession
+    others = [kind for kind in KINDS if kind != COMMIT]
+    kept = rows.persist()
+    try:
+        file = sf.when(sf.col("kind") == WRITTEN, sf.struct("path", "position"))
+        with _reading(spark, others, commits_to):
+            found = kept.groupBy("kind").agg(sf.count("*").alias("n"), sf.collect_list(file).alias("files"))
+            counts = {row["kind"]: row for row in found.collect()}
+        written = counts.pop(WRITTEN).files if WRITTEN in counts else []
+        files = {file["path"]: int(file["position"]) for file in written}
+        with _reading(spark, others):  # should Spark have lost what it kept
+            yield kept, {kind: int(row["n"]) for kind, row in counts.items()}, files
+    finally:
+        kept.unpersist()
+
+
+def _add_commits(warehouse: Warehouse, rows: DataFrame, ingest_batch: int) -> int:
     counted = Observation()
     observed = rows.where(sf.col("kind") == COMMIT).observe(counted, sf.count(sf.lit(1)).alias("rows"))
-    if warehouse.add_batch(name, ingest_batch, commits(observed, ingest_batch)):
-        return int(counted.get["rows"])
-    return warehouse.rows_in_batch(spark, name, ingest_batch)
+    with _reading(rows.sparkSession, [COMMIT]):
+        warehouse.add_batch(COMMITS.name, ingest_batch, commits(observed, ingest_batch))
+    return int(counted.get["rows"])
 
 
 @contextmanager
-def _only(spark: SparkSession, kinds: list[str]) -> Iterator[None]:
-    """Lets the source produce rows of these kinds alone, in jobs of this thread."""
+def _reading(spark: SparkSession, kinds: list[str], commits_to: str | None = None) -> Iterator[None]:
+    """In jobs of this thread, lets the source produce rows of these kinds alone, and write commits elsewhere."""
     context = spark.sparkContext
     context.setLocalProperty(KINDS_PROPERTY, ",".join(kinds))
+    context.setLocalProperty(COMMITS_TO_PROPERTY, commits_to)  # type: ignore[arg-type]  # None removes it
     try:
         yield
     finally:
         context.setLocalProperty(KINDS_PROPERTY, None)  # type: ignore[arg-type]
+        context.setLocalProperty(COMMITS_TO_PROPERTY, None)  # type: ignore[arg-type]

@@ -1,7 +1,8 @@
 """What one task of Spark reads: ranges of the log, as Arrow."""
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,13 @@ from pipeline.log_files import LogFiles
 from pipeline.segments import LogPartition
 from pipeline.survey import Aborted, Survey
 from pipeline.walk import CHUNK_BYTES, Place, Walk
+
+MIN_TASK_BYTES: Final = 1 << 18
+"""Of the log: each task of an ingest makes a file."""
+
+
+class Damaged(Exception):
+    """The log is damaged, and nobody asked for findings."""
 
 
 class LogChanged(Exception):
@@ -55,8 +63,10 @@ def ranges(survey: Survey, first_offset: int, next_offset: int) -> list[Range]:
 
 
 def pack(wanted: Sequence[Range], tasks: int) -> list[Task]:
-    """Ranges, in order, in about `tasks` tasks of equal bytes; neighbours in a file are put together."""
-    share = max(1, -(-sum(item.length for item in wanted) // max(1, tasks)))
+    """Ranges, in order, in about `tasks` tasks of equal bytes, fewer if these would be small; neighbours in a file
+    are put together.
+    """
+    share = max(MIN_TASK_BYTES, -(-sum(item.length for item in wanted) // max(1, tasks)))
     packed: list[list[Range]] = []
     room = 0
     for item in wanted:
@@ -74,19 +84,32 @@ def pack(wanted: Sequence[Range], tasks: int) -> list[Task]:
     return [Task(tuple(some)) for some in packed]
 
 
-def read_task(files: LogFiles, task: Task, wanted: Wanted) -> Iterator[pa.RecordBatch]:
-    """The wanted rows of a task. Raises LogChanged, OSError."""
+def refuse_damage(findings: Iterable[Finding]) -> None:
+    """Raises Damaged if there is damage among findings."""
+    for finding in findings:
+        if finding.kind == "damage":
+            raise Damaged(f"{finding.path}: byte {finding.position}: {finding.detail}")
+
+
+def read_task(
+    files: LogFiles, task: Task, wanted: Wanted, *, tell_findings: bool = True
+) -> Iterator[pa.RecordBatch]:
+    """The wanted rows of a task, in batches of commits alone or of none. Raises LogChanged, OSError, and Damaged
+    unless findings are to be told.
+    """
     findings = list(task.findings)
     for item in task.ranges:
         yield from _read_range(files, item, wanted, findings)
-    if findings and FINDING in wanted.kinds:
-        yield record_batch([finding.row() for finding in findings])
+        if not tell_findings:
+            refuse_damage(findings)
+    if findings and tell_findings and FINDING in wanted.kinds:
+        yield record_batch([finding.row() for finding in findings], wanted.schema)
 
 
 def _read_range(
     files: LogFiles, item: Range, wanted: Wanted, findings: list[Finding]
 ) -> Iterator[pa.RecordBatch]:
-    inside = Wanted(wanted.kinds, wanted.groups, item.first_offset, item.next_offset)
+    inside = replace(wanted, first_offset=item.first_offset, next_offset=item.next_offset)
     place = Place(item.path, item.position, item.first_offset)
     walk = Walk(files, item.partition, place, min(CHUNK_BYTES, item.length))
     for chunk in walk:

@@ -7,16 +7,20 @@ Call `register(spark)` first. Options:
     max_bytes    of segment files in a micro-batch, about; as much as there is without it
     tasks        how many tasks to plan for, about; the driver's cores without it
 
+`schema(...)` before `load` chooses among the columns: those that are not asked for are not made.
+
 A stream's offset says for each log partition which log offset is next, and what was found so far: a finding is a
 row in the batch whose end offset first has it. Thus findings come exactly once, like records.
 
 Filters on `log_partition`, `group` and `kind` are pushed down. Spark pushes none to a stream: there, rows
-of other kinds than those in the local property `consumer_offsets.kinds` are not produced.
+of other kinds than those in the local property `consumer_offsets.kinds` are not produced. A second one,
+`consumer_offsets.commits_to`, names a directory where a stream's commits are written instead, as in `commit_files`.
 """
 
 import os
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -40,27 +44,26 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pipeline.decode.rows import KINDS, SCHEMA, Finding
+from pipeline.commit_files import set_aside
+from pipeline.decode.rows import COMMIT, KINDS, SCHEMA, Finding
 from pipeline.decode.vectorised import Wanted
 from pipeline.errors import BadInput
 from pipeline.log_files import LogFiles
-from pipeline.reading import Range, Task, pack, ranges, read_task
+from pipeline.placement import that_may_hold
+from pipeline.reading import Range, Task, pack, ranges, read_task, refuse_damage
 from pipeline.segments import LogPartition, find_partitions
 from pipeline.survey import Survey, survey
 from pipeline.walk import CHUNK_BYTES, Place
 
 FORMAT: Final = "consumer_offsets"
 KINDS_PROPERTY: Final = "consumer_offsets.kinds"
+COMMITS_TO_PROPERTY: Final = "consumer_offsets.commits_to"
 PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
 MIN_CHUNK_BYTES: Final = 4096
 LASTING_S: Final = 60
 """While following a log, how long a transaction stays open or a tail torn before it is worth a finding."""
 
 Offset = dict[str, Any]
-
-
-class Damaged(Exception):
-    """The log is damaged, and nobody asked for findings."""
 
 
 class _Settings:
@@ -101,10 +104,21 @@ class ConsumerOffsets(DataSource):
         return from_arrow_schema(SCHEMA)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return OffsetsLogReader(_Settings(self.options))
+        return OffsetsLogReader(_Settings(self.options), _columns(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 Spark's name
-        return OffsetsLogStreamReader(_Settings(self.options))
+        return OffsetsLogStreamReader(_Settings(self.options), _columns(schema))
+
+
+def _columns(schema: StructType) -> pa.Schema:
+    """What was asked for. Raises BadInput for what the source does not have."""
+    kinds = {field.name: field.dataType for field in from_arrow_schema(SCHEMA)}
+    for field in schema:
+        if kinds.get(field.name) != field.dataType:
+            known = kinds.get(field.name)
+            reason = "does not exist" if known is None else f"is {known.simpleString()}"
+            raise BadInput(f"{FORMAT}: the column {field.name} {field.dataType.simpleString()} {reason}")
+    return pa.schema([SCHEMA.field(field.name) for field in schema])
 
 
 class _Planned(InputPartition):
@@ -117,10 +131,10 @@ class _Planned(InputPartition):
 class OffsetsLogReader(DataSourceReader):
     """Reads the log as it is now, up to the last stable offset of each partition."""
 
-    def __init__(self, settings: _Settings) -> None:
+    def __init__(self, settings: _Settings, columns: pa.Schema) -> None:
         self._settings = settings
         self._partitions: set[int] | None = None
-        self._wanted = Wanted()
+        self._wanted = Wanted(schema=columns)
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 Spark's name
         for given in filters:
@@ -133,25 +147,31 @@ class OffsetsLogReader(DataSourceReader):
         if column == "log_partition":
             self._partitions = values if self._partitions is None else self._partitions & values
         elif column == "kind":
-            self._wanted = Wanted(self._wanted.kinds & values, self._wanted.groups)
+            self._wanted = replace(self._wanted, kinds=self._wanted.kinds & values)
         elif column == "group":
             known = self._wanted.groups
             groups = frozenset(values) if known is None else known & values
-            self._wanted = Wanted(self._wanted.kinds, groups)
+            self._wanted = replace(self._wanted, groups=groups)
 
     def partitions(self) -> list[InputPartition]:
         files = LogFiles(self._settings.path)
         found: list[Range] = []
         findings: list[Finding] = []
-        for partition in find_partitions(files):
-            if self._partitions is None or partition.number in self._partitions:
-                seen = survey(files, partition, None)
-                found += ranges(seen, seen.first_offset, seen.next_offset)
-                findings += seen.findings + seen.passing + seen.findings_until(seen.next_offset)
+        for partition in self._looked_at(files):
+            seen = survey(files, partition, None)
+            found += ranges(seen, seen.first_offset, seen.next_offset)
+            findings += seen.findings + seen.passing + seen.findings_until(seen.next_offset)
         if not self._settings.findings:
-            _refuse_damage(findings)
+            refuse_damage(findings)
             findings = []
         return _planned(found, findings, self._settings.tasks)
+
+    def _looked_at(self, files: LogFiles) -> list[LogPartition]:
+        partitions = find_partitions(files)
+        if self._partitions is not None:
+            partitions = [one for one in partitions if one.number in self._partitions]
+        groups = self._wanted.groups
+        return partitions if groups is None else that_may_hold(files, partitions, groups)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(self._settings, partition, self._wanted)
@@ -165,12 +185,6 @@ def _values(given: Filter) -> tuple[str, set[Any]] | None:
     return None
 
 
-def _refuse_damage(findings: list[Finding]) -> None:
-    for finding in findings:
-        if finding.kind == "damage":
-            raise Damaged(f"{finding.path}: byte {finding.position}: {finding.detail}")
-
-
 def _planned(found: list[Range], findings: list[Finding], tasks: int) -> list[InputPartition]:
     planned = pack(found, tasks)
     if findings:
@@ -182,20 +196,15 @@ def _read(settings: _Settings, partition: InputPartition, wanted: Wanted) -> Ite
     task = partition.value
     if task is None:  # what Spark makes of a plan without tasks
         return
-    for batch in read_task(LogFiles(settings.path), task, wanted):
-        if not settings.findings and batch.num_rows:
-            kinds = batch.column("kind")
-            if kinds[0].as_py() == "finding":
-                where = batch.slice(0, 1).to_pylist()[0]
-                raise Damaged(f"{where['path']}: byte {where['position']}: {where['detail']}")
-        yield batch
+    yield from read_task(LogFiles(settings.path), task, wanted, tell_findings=settings.findings)
 
 
 class OffsetsLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads what was added since. One instance plans all batches of a run; others, in workers, only read."""
 
-    def __init__(self, settings: _Settings) -> None:
+    def __init__(self, settings: _Settings, columns: pa.Schema) -> None:
         self._settings = settings
+        self._columns = columns
         self._is_frozen = False
         self._surveys: dict[int, Survey] | None = None
         self._seen_s: dict[str, float] = {}
@@ -274,7 +283,7 @@ class OffsetsLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         ]
         findings.sort(key=lambda finding: (finding.log_partition, finding.first_offset))
         if not self._settings.findings:
-            _refuse_damage(findings)
+            refuse_damage(findings)
         found: list[Range] = []
         for text, next_offset in end["next_offsets"].items():
             first = start["next_offsets"].get(text)
@@ -306,10 +315,16 @@ class OffsetsLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         return None if partition is None else survey(files, partition, first)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        asked = context.getLocalProperty(KINDS_PROPERTY) if context is not None else None
+        asked, directory = (_property(name) for name in (KINDS_PROPERTY, COMMITS_TO_PROPERTY))
         kinds = frozenset(KINDS if asked is None else asked.split(","))
-        return _read(self._settings, partition, Wanted(kinds))
+        if directory is None:
+            return _read(self._settings, partition, Wanted(kinds, schema=self._columns))
+        return set_aside(_read(self._settings, partition, Wanted(kinds | {COMMIT})), directory)
+
+
+def _property(name: str) -> str | None:
+    context = TaskContext.get()
+    return None if context is None else context.getLocalProperty(name)
 
 
 def _start(before: Survey | None, known: dict[str, int], partition: LogPartition) -> Place | int | None:

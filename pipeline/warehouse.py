@@ -19,8 +19,9 @@ Readers of Parquet ignore names that begin with an underscore.
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import uuid4
 
@@ -44,6 +45,7 @@ EMPTY_BATCH: Final = 0
 """The batch of every silver table that only says what its columns are."""
 
 EMPTY_FILE: Final = "columns.parquet"
+_BATCH_FILE: Final = "batch.parquet"
 
 _SUFFIX: Final = ".parquet"
 
@@ -169,7 +171,7 @@ class Warehouse:
             if not self._directory.exists(target):
                 staging = f"{STAGING}/{name}-{EMPTY_BATCH}"
                 self._directory.create(staging)
-                self._directory.write(f"{staging}/{EMPTY_FILE}", _no_rows(table))
+                self._directory.write(f"{staging}/{EMPTY_FILE}", _parquet(table, []))
                 self._directory.create(name)
                 self._directory.rename(staging, target)
 
@@ -180,22 +182,49 @@ class Warehouse:
             batch for batch in sorted(int(name) for name in names if name.isdigit()) if batch != EMPTY_BATCH
         ]
 
+    def has_batch(self, name: str, ingest_batch: int) -> bool:
+        """Whether a silver table has the rows of a batch."""
+        return self._directory.exists(self._batch(name, ingest_batch))
+
+    def stage(self, name: str, ingest_batch: int) -> str:
+        """A new directory for the files of a batch, to be published."""
+        staging = self._new_staging(name, ingest_batch)
+        self._directory.create(staging)
+        return staging
+
+    def publish(self, name: str, ingest_batch: int, staging: str, files: Collection[str]) -> None:
+        """Makes some files of a staging directory the rows of a batch; others that lie there are removed."""
+        if not files:
+            self._directory.delete(staging)
+            return
+        for file in self._directory.names(staging):
+            if file not in files:
+                self._directory.delete(f"{staging}/{file}")
+        self._directory.create(name)
+        self._directory.rename(staging, self._batch(name, ingest_batch))
+
     def add_batch(self, name: str, ingest_batch: int, frame: DataFrame) -> bool:
         """Adds the rows of one batch to a silver table, unless they are there from an interrupted run (False).
 
         In: a frame of the table's columns; `ingest_batch` of its rows is that of the call.
         """
-        target = self._batch(name, ingest_batch)
-        if self._directory.exists(target):
+        if self.has_batch(name, ingest_batch):
             return False
-        staging = f"{STAGING}/{name}-{ingest_batch}-{uuid4().hex}"
+        staging = self._new_staging(name, ingest_batch)
         frame.drop("ingest_batch").write.parquet(self.path(staging))
-        for file in self._directory.names(staging):
-            if not _is_data(file):
-                self._directory.delete(f"{staging}/{file}")
-        self._directory.create(name)
-        self._directory.rename(staging, target)
+        files = [file for file in self._directory.names(staging) if _is_data(file)]
+        self.publish(name, ingest_batch, staging, files)
         return True
+
+    def complete_batch(self, ingest_batch: int, n_records: int) -> None:
+        """Says that a batch is all there."""
+        row = {"ingested_ts": datetime.now(UTC), "n_records": n_records}
+        staging = self.stage(INGEST_BATCHES.name, ingest_batch)
+        self._directory.write(f"{staging}/{_BATCH_FILE}", _parquet(INGEST_BATCHES, [row]))
+        self.publish(INGEST_BATCHES.name, ingest_batch, staging, [_BATCH_FILE])
+
+    def _new_staging(self, name: str, ingest_batch: int) -> str:
+        return f"{STAGING}/{name}-{ingest_batch}-{uuid4().hex}"
 
     def rows_in_batch(self, spark: SparkSession, name: str, ingest_batch: int) -> int:
         """How many rows a silver table has of a batch that it has."""
@@ -205,11 +234,11 @@ class Warehouse:
         return f"{name}/ingest_batch={ingest_batch}"
 
 
-def _no_rows(table: Table) -> bytes:
-    """A Parquet file that only says what the columns are."""
+def _parquet(table: Table, rows: list[dict[str, Any]]) -> bytes:
+    """A Parquet file of some rows of a silver table; without any, it only says what the columns are."""
     columns = [pa.field(name, arrow_type(kind)) for name, kind in table.columns if name != "ingest_batch"]
     file = io.BytesIO()
-    pq.write_table(pa.schema(columns).empty_table(), file)
+    pq.write_table(pa.Table.from_pylist(rows, pa.schema(columns)), file)
     return file.getvalue()
 
 

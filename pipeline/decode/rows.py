@@ -115,8 +115,10 @@ def time_us(time_ms: int) -> int | None:
     return time_ms * 1000 if 0 <= time_ms <= MAX_TIME_MS else None
 
 
-def record_batch(rows: Sequence[Row]) -> pa.RecordBatch:
-    """Rows as Arrow. In: dictionaries by column, of the columns that are not NULL; times as microseconds."""
+def record_batch(rows: Sequence[Row], schema: pa.Schema = SCHEMA) -> pa.RecordBatch:
+    """Rows as Arrow. In: dictionaries by column, of the columns that are not NULL; times as microseconds; the
+    columns to make of them.
+    """
     return pa.RecordBatch.from_arrays(
-        [pa.array([row.get(field.name) for row in rows], field.type) for field in SCHEMA], schema=SCHEMA
+        [pa.array([row.get(field.name) for row in rows], field.type) for field in schema], schema=schema
     )

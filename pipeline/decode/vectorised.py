@@ -5,7 +5,7 @@ NumPy: first the keys, then the values version by version, then strings are copi
 does not fit is handed to the plain decoder: batches whose section is odd, and single records.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,6 +40,8 @@ class Wanted:
     """None: all of them. Rows that have no group are wanted only then."""
     first_offset: int = 0
     next_offset: int = 2**63 - 1
+    schema: pa.Schema = SCHEMA
+    """The columns they need of SCHEMA: what nobody asks for need not be made."""
 
     def takes(self, row: Row) -> bool:
         """Whether a row is one of them."""
@@ -55,6 +57,7 @@ class Decoded:
 
     def __init__(self) -> None:
         self.batches: list[pa.RecordBatch] = []
+        """Each holds commits alone, or none."""
         self.findings: list[Finding] = []
 
 
@@ -91,8 +94,10 @@ def decode_frames(
         decoded.batches.append(commits)
     rows += _plain_rows(sections, frames, records, offsets, others, log_partition)
     rows = [row for row in rows if wanted.takes(row)]
-    if rows:
-        decoded.batches.append(record_batch(rows))
+    for are_commits in (True, False):
+        some = [row for row in rows if (row["kind"] == COMMIT) == are_commits]
+        if some:
+            decoded.batches.append(record_batch(some, wanted.schema))
     return decoded
 
 
@@ -171,24 +176,23 @@ def _commits(
         return None, others
     if len(rows) < len(texts["group"]):
         texts = {name: _Texts(data, column.take(is_plain)) for name, column in strings.items()}
-    columns = {
-        "kind": _constant(COMMIT, pa.string(), len(rows)),
-        "log_partition": _constant(log_partition, pa.int32(), len(rows)),
-        "log_offset": pa.array(offsets[rows]),
-        "record_ts": _times(_times_ms(frames, records)[rows]),
-        "producer_id": _producer_ids(frames, records.batch[rows]),
-        "group": texts["group"].array(),
-        "topic": texts["topic"].array(),
-        "partition": pa.array(keys.numbers["partition"][is_plain].astype(np.int32)),
-        "metadata": texts["metadata"].array(versions[rows] < 0),
+    made: dict[str, Callable[[], pa.Array]] = {
+        "kind": lambda: _constant(COMMIT, pa.string(), len(rows)),
+        "log_partition": lambda: _constant(log_partition, pa.int32(), len(rows)),
+        "log_offset": lambda: pa.array(offsets[rows]),
+        "record_ts": lambda: _times(_times_ms(frames, records)[rows]),
+        "producer_id": lambda: _producer_ids(frames, records.batch[rows]),
+        "group": texts["group"].array,
+        "topic": texts["topic"].array,
+        "partition": lambda: pa.array(keys.numbers["partition"][is_plain].astype(np.int32)),
+        "metadata": lambda: texts["metadata"].array(versions[rows] < 0),
         **values.columns(is_plain),
     }
-    arrays = [columns.get(field.name) for field in SCHEMA]
-    full = [
-        pa.nulls(len(rows), field.type) if array is None else array
-        for field, array in zip(SCHEMA, arrays, strict=True)
+    arrays = [
+        made[field.name]() if field.name in made else pa.nulls(len(rows), field.type)
+        for field in wanted.schema
     ]
-    return pa.RecordBatch.from_arrays(full, schema=SCHEMA), others
+    return pa.RecordBatch.from_arrays(arrays, schema=wanted.schema), others
 
 
 def _keys(data: Bytes, records: Records, chosen: Numbers) -> Structs:
@@ -224,20 +228,23 @@ class _Values:
             for places in read.uuids.values():
                 self._topic_ids[rows] = places
 
-    def columns(self, chosen: Flags) -> dict[str, pa.Array]:
-        """The columns of the chosen ones."""
+    def columns(self, chosen: Flags) -> dict[str, Callable[[], pa.Array]]:
+        """How to make the columns of the chosen ones."""
         versions = self._versions[chosen]
         is_tombstone = versions < 0
-        numbers = {name: column[chosen] for name, column in self._numbers.items()}
-        epochs = numbers["leader_epoch"].astype(np.int32)
+
+        def epochs() -> pa.Array:
+            numbers = self._numbers["leader_epoch"][chosen].astype(np.int32)
+            return pa.array(numbers, mask=numbers < 0)
+
         return {
-            "tombstone": pa.array(is_tombstone),
-            "value_version": pa.array(versions.astype(np.int32), mask=is_tombstone),
-            "offset": pa.array(numbers["offset"], mask=is_tombstone),
-            "leader_epoch": pa.array(epochs, mask=epochs < 0),
-            "commit_ts": _times(numbers["commit_timestamp"]),
-            "expire_ts": _times(numbers["expire_timestamp"]),
-            "topic_id": self._topic_id_texts(self._topic_ids[chosen]),
+            "tombstone": lambda: pa.array(is_tombstone),
+            "value_version": lambda: pa.array(versions.astype(np.int32), mask=is_tombstone),
+            "offset": lambda: pa.array(self._numbers["offset"][chosen], mask=is_tombstone),
+            "leader_epoch": epochs,
+            "commit_ts": lambda: _times(self._numbers["commit_timestamp"][chosen]),
+            "expire_ts": lambda: _times(self._numbers["expire_timestamp"][chosen]),
+            "topic_id": lambda: self._topic_id_texts(self._topic_ids[chosen]),
         }
 
     def _topic_id_texts(self, places: Numbers) -> pa.Array:
