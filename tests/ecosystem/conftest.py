@@ -1,0 +1,36 @@
+"""Fixtures: a groupd of the test's own and the programs that it starts."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from tests.ecosystem.program import Program
+from tests.interop.broker import EXTERNAL, Broker
+from tests.interop.daemon import Daemon
+
+Start = Callable[[Sequence[str]], Program]
+
+
+@pytest.fixture
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker of this test's own."""
+    if EXTERNAL:
+        yield Broker(EXTERNAL, None)
+        return
+    daemon = Daemon(str(tmp_path_factory.mktemp("groupd")))
+    yield Broker(daemon.bootstrap, daemon)
+    daemon.stop()
+
+
+@pytest.fixture
+def start(broker: Broker) -> Iterator[Start]:
+    """Starts a program, which ends before the broker does."""
+    programs: list[Program] = []
+
+    def start(command: Sequence[str]) -> Program:
+        programs.append(Program(command))
+        return programs[-1]
+
+    yield start
+    for program in programs:
+        program.kill()

@@ -1,0 +1,60 @@
+"""A Java program that a test starts, watches and kills."""
+
+import subprocess
+import threading
+from collections.abc import Sequence
+from typing import IO, Final
+
+from tests.interop.broker import eventually
+from tests.interop.build import CannotBuild, kafka
+from tests.interop.requirement import lacking
+
+KEPT_LINES: Final = 60
+
+
+def prepared(name: str, folder: str, programs: tuple[str, ...] = ()) -> list[str]:
+    """The command that runs a class of `folder`'s jars; the test is skipped where they cannot be had."""
+    try:
+        return kafka(name, folder, programs)
+    except CannotBuild as reason:
+        lacking(str(reason))
+        raise AssertionError("unreachable") from reason
+
+
+class Program:
+    """A process, and what it prints."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        """Starts it."""
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        assert self._process.stdout is not None
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
+        self._reader.start()
+
+    def _read(self, printed: IO[str]) -> None:
+        for line in printed:
+            self.lines.append(line.rstrip("\n"))
+
+    def wait_printed(self, line: str, timeout_s: float) -> None:
+        """Wait until it has printed a line."""
+        eventually(f"{line!r} in", lambda: line in self.lines, self.report, timeout_s)
+
+    def kill(self) -> None:
+        """kill -9."""
+        self._process.kill()
+        self._process.wait()
+        self._reader.join(10)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def report(self) -> str:
+        """The end of what it printed."""
+        return "\n".join(self.lines[-KEPT_LINES:])

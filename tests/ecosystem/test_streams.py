@@ -1,0 +1,96 @@
+"""A Kafka Streams application counts words on groupd and loses an instance."""
+
+import os
+import random
+import struct
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from tests.ecosystem.conftest import Start
+from tests.ecosystem.program import prepared
+from tests.interop.broker import Broker, eventually
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
+JAVA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "java", "streams")
+PARTITIONS = 4
+LINES = 200
+WORDS = ("offset", "group", "member", "leader", "generation", "lag", "topic", "commit")
+
+
+class Counts:
+    """The newest count of each word in the output topic."""
+
+    def __init__(self, broker: Broker, topic: str) -> None:
+        """Reads every partition from its start."""
+        self.newest: dict[str, int] = {}
+        self._reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "nobody"})
+        self._reader.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
+
+    def read(self) -> dict[str, int]:
+        """Take in what has been written since."""
+        for message in self._reader.consume(1000, timeout=0.2):
+            assert message.error() is None, message.error()
+            (count,) = struct.unpack(">q", message.value() or b"")
+            self.newest[(message.key() or b"").decode()] = count
+        return self.newest
+
+    def ends(self, topic: str) -> dict[tuple[str, int], int]:
+        """Where a topic's partitions end, those that hold nothing left out."""
+        places = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
+        found = {
+            (topic, at.partition): self._reader.get_watermark_offsets(at, timeout=10)[1] for at in places
+        }
+        return {place: end for place, end in found.items() if end}
+
+    def close(self) -> None:
+        """End reading."""
+        self._reader.close()
+
+
+def _write_lines(broker: Broker, topic: str, seed: int) -> Counter[str]:
+    """Write lines of words to every partition; return how often each word is in them."""
+    words_of = random.Random(seed)
+    written: Counter[str] = Counter()
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5})
+    for number in range(LINES):
+        words = words_of.choices(WORDS, k=5)
+        written.update(words)
+        producer.produce(topic, partition=number % PARTITIONS, value=" ".join(words))
+    assert producer.flush(20) == 0
+    return written
+
+
+def test_a_word_count_survives_an_instance(broker: Broker, start: Start, tmp_path: Path) -> None:
+    """Two instances share the work, one is killed, the other takes over with its state: the counts are right."""
+    command = prepared("kafka-streams", JAVA, ("WordCount.java",))
+    application, lines, output = "word-count", "lines", "counts"
+    for topic in (lines, output):
+        broker.create_topic(topic, PARTITIONS)
+    expected = _write_lines(broker, lines, 1)
+    instances = [
+        start([*command, "WordCount", broker.bootstrap, application, lines, output, str(tmp_path / name)])
+        for name in ("first", "second")
+    ]
+    for instance in instances:
+        instance.wait_printed("RUNNING", 60)
+    eventually(
+        "both instances to be members",
+        lambda: len(broker.describe(application)["members"]) == 2,
+        instances[0].report,
+    )
+    repartition = f"{application}-counts-repartition"
+    counts = Counts(broker, output)
+    try:
+        eventually("the counts", lambda: counts.read() == expected, lambda: counts.newest, 30)
+        # At least once: only what is committed is not counted again after a kill.
+        broker.wait_committed(application, counts.ends(lines) | counts.ends(repartition))
+        instances[0].kill()
+        expected += _write_lines(broker, lines, 2)
+        eventually("the counts after the kill", lambda: counts.read() == expected, lambda: counts.newest, 40)
+    finally:
+        counts.close()
+    (survivor,) = broker.describe(application)["members"]
+    assert survivor["client_id"].startswith(application)

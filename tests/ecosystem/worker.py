@@ -1,0 +1,105 @@
+"""A worker of Kafka Connect in distributed mode, and its REST interface."""
+
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tests.ecosystem.conftest import Start
+from tests.interop.broker import Broker, eventually
+from tests.kafka_log.broker import free_ports
+
+JAVA: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "java", "connect")
+MAIN: Final = "org.apache.kafka.connect.cli.ConnectDistributed"
+QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+GROUP: Final = "connect-cluster"
+START_TIMEOUT_S: Final = 60
+REQUEST_TIMEOUT_S: Final = 20
+
+
+class Worker:
+    """One worker of the group `connect-cluster`."""
+
+    def __init__(self, command: Sequence[str], start: Start, broker: Broker, directory: Path) -> None:
+        """Starts it. In: the command that runs a class; where its properties file goes."""
+        (port,) = free_ports(1)
+        self.id = f"127.0.0.1:{port}"
+        directory.mkdir()
+        plain = "org.apache.kafka.connect.storage.StringConverter"
+        properties = {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": GROUP,
+            "key.converter": plain,
+            "value.converter": plain,
+            "listeners": f"http://{self.id}",
+            "rest.advertised.host.name": "127.0.0.1",
+            "plugin.discovery": "service_load",
+            "offset.flush.interval.ms": "500",
+            "scheduled.rebalance.max.delay.ms": "500",
+            "session.timeout.ms": "4000",
+            "heartbeat.interval.ms": "400",
+            "status.storage.partitions": "2",
+            "offset.storage.partitions": "2",
+            "consumer.session.timeout.ms": "4000",
+            "consumer.heartbeat.interval.ms": "400",
+        }
+        for storage in ("config", "offset", "status"):
+            properties[f"{storage}.storage.topic"] = f"connect-{storage}"
+            properties[f"{storage}.storage.replication.factor"] = "1"
+        file = directory / "worker.properties"
+        file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+        self._program = start([*command[:1], QUIET, *command[1:], MAIN, str(file)])
+
+    def get(self, path: str) -> Any:
+        """What the worker says; None while it cannot."""
+        try:
+            with urllib.request.urlopen(f"http://{self.id}{path}", timeout=REQUEST_TIMEOUT_S) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as refused:
+            refused.close()
+            return None
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            return None
+
+    def wait_ready(self) -> None:
+        """Wait until it answers."""
+        eventually(f"worker {self.id}", lambda: self.get("/") is not None, self.report, START_TIMEOUT_S)
+
+    def create(self, name: str, config: dict[str, str]) -> None:
+        """Create a connector; while the group rebalances the worker refuses, and is asked again."""
+        request = urllib.request.Request(
+            f"http://{self.id}/connectors/{name}/config",
+            json.dumps(config).encode(),
+            {"Content-Type": "application/json"},
+            method="PUT",
+        )
+
+        def created() -> bool:
+            try:
+                with urllib.request.urlopen(request, timeout=REQUEST_TIMEOUT_S) as answer:
+                    return int(answer.status) in (200, 201)
+            except urllib.error.HTTPError as refused:
+                refused.close()
+                return False
+            except (urllib.error.URLError, ConnectionError, TimeoutError):
+                return False
+
+        eventually(f"connector {name}", created, self.report)
+
+    def tasks(self, name: str) -> dict[int, str]:
+        """The running tasks of a connector: number to the id of the worker that runs it."""
+        status = self.get(f"/connectors/{name}/status")
+        if status is None:
+            return {}
+        return {task["id"]: task["worker_id"] for task in status["tasks"] if task["state"] == "RUNNING"}
+
+    def kill(self) -> None:
+        """kill -9."""
+        self._program.kill()
+
+    def report(self) -> str:
+        """The end of what it printed."""
+        return self._program.report()
