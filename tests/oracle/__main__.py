@@ -16,11 +16,13 @@ from fnmatch import fnmatchcase
 
 from tests.kafka_log.artifacts import NEWEST
 from tests.oracle import golden
-from tests.oracle.compare import Difference, compare
+from tests.oracle.compare import compare
 from tests.oracle.explained import explanation
 from tests.oracle.peers import groupd, kafka, play_all
 from tests.oracle.play import Account, Peer
 from tests.oracle.session import Session, library
+
+DIFFERS, FAILED = "differ", "failed"
 
 
 def main() -> int:
@@ -73,49 +75,41 @@ def _report(theirs: dict[str, Account], ours: dict[str, Account], version: str) 
     tally: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     for name, account in theirs.items():
-        mine = ours[name]
-        if account.problem or mine.problem:
-            tally["the script failed"] += 1
-            who = "Kafka" if account.problem else "groupd"
-            print(f"{name}: the script failed against {who}\n{account.problem or mine.problem}")
-        elif mine.unplayed:
-            tally["the script failed"] += 1
-            print(f"{name}: groupd does not answer {mine.unplayed}")
-        elif account.unplayed:
-            tally["not answered by this Kafka"] += 1
-            reasons[f"not in Kafka {version}: {account.unplayed}"] += 1
-        else:
-            newer = recorded.get(name)
-            tally[_judge(compare(name, account.entries, mine.entries), mine, newer, reasons)] += 1
+        tally[_judge(account, ours[name], recorded.get(name), version, reasons)] += 1
     print("\n".join(f"{count:6} {what}" for what, count in sorted(reasons.items())))
     print(
         f"{len(theirs)} sessions, {sum(len(account.entries) for account in theirs.values())} answers: ",
         end="",
     )
     print(", ".join(f"{count} {what}" for what, count in tally.most_common()))
-    return tally["differ"] + tally["the script failed"]
+    return tally[DIFFERS] + tally[FAILED]
 
 
 def _judge(
-    differences: list[Difference], mine: Account, newer: golden.Recorded | None, reasons: Counter[str]
+    account: Account, mine: Account, newer: golden.Recorded | None, version: str, reasons: Counter[str]
 ) -> str:
-    """Which pile a session belongs to; prints the differences that nothing explains."""
-    if not differences:
-        return "agree"
-    unexplained = []
-    for difference in differences:
-        known = explanation(difference)
-        if known is not None:
-            reasons[f"explained: {known.why}"] += 1
-        else:
-            unexplained.append(difference)
-    if not unexplained:
-        return "agree but for what is explained"
-    if newer is not None and _as_newer(mine, newer):
-        reasons[f"changed in Kafka since: {mine.session.subject}"] += 1
+    """Which pile a session belongs to; prints what is wrong. In: the newest Kafka's answers, for an older one."""
+    name = account.session.name
+    if mine.problem or mine.unplayed:
+        print(f"{name}: groupd\n{mine.problem or mine.unplayed}")
+        return FAILED
+    if account.unplayed:
+        reasons[f"not in Kafka {version}: {account.unplayed}"] += 1
+        return "not answered by this Kafka"
+    differences = compare(name, account.entries, mine.entries)
+    unexplained = [each for each in differences if explanation(each) is None]
+    if (account.problem or unexplained) and newer is not None and _as_newer(mine, newer):
+        reasons[f"changed in Kafka since: {account.session.subject}"] += 1
         return f"changed since; groupd answers as {NEWEST}"
-    print(*unexplained, sep="\n")
-    return "differ"
+    if account.problem:
+        print(f"{name}: Kafka\n{account.problem}")
+        return FAILED
+    if unexplained:
+        print(*unexplained, sep="\n")
+        return DIFFERS
+    for known in filter(None, map(explanation, differences)):
+        reasons[f"explained: {known.why}"] += 1
+    return "agree but for what is explained" if differences else "agree"
 
 
 def _as_newer(mine: Account, newer: golden.Recorded) -> bool:
@@ -124,7 +118,7 @@ def _as_newer(mine: Account, newer: golden.Recorded) -> bool:
 
 
 def _record(version: str, accounts: dict[str, Account], subjects: set[str]) -> None:
-    played = [account for account in accounts.values() if not account.unplayed]
+    played = [account for account in accounts.values() if not account.unplayed and not account.problem]
     if version != NEWEST:
         newest = golden.read_version(NEWEST)
         played = [account for account in played if _adds_to(newest, account)]

@@ -40,6 +40,7 @@ UNORDERED: Final = {
     ("CreatePartitionsResponse", "results"): "name",
     ("DeleteTopicsResponse", "responses"): "name",
     ("MetadataResponse", "topics"): "name",
+    ("MetadataResponseTopic", "partitions"): "partition_index",
     ("DescribeConfigsResponse", "results"): "resource_name",
     ("DescribeConfigsResult", "configs"): "name",
 }

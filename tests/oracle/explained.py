@@ -28,6 +28,26 @@ EXPLAINED: Final = (
         path="results(0).configs(23).synonyms*",
     ),
     Explained(
+        "DescribeConfigs v0 says which values are defaults",
+        session="configs_are_described[v0]",
+        label="*",
+        path="*.is_default",
+        kafka=(False,),
+        groupd=(True,),
+    ),
+    Explained(
+        "OffsetCommit and OffsetFetch v0 reach",
+        session="commits_of_the_oldest_clients[v0]",
+        label="*",
+        path="*",
+    ),
+    Explained(
+        "OffsetCommit and OffsetFetch v0 reach",
+        session="fetches_of_the_oldest_clients",
+        label="* OffsetFetch v0",
+        path="topics*",
+    ),
+    Explained(
         "The offsets topic keeps its partitions",
         session="the_offsets_topic_is_internal",
         label="*CreatePartitions*",

@@ -10,9 +10,9 @@ from typing import Final
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
-from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tests.interop.daemon import Daemon
 from tests.kafka_log.broker import KafkaBroker
+from tests.oracle.member import commit_request
 from tests.oracle.play import Account, Peer, Play
 from tests.oracle.session import Session
 from tests.oracle.wire import Wire
@@ -62,7 +62,7 @@ def served(bootstrap: str) -> Mapping[int, tuple[int, int]]:
 
 
 def is_ready(bootstrap: str) -> bool:
-    """Whether the broker coordinates every group by now, and has ids for producers; asking makes it begin."""
+    """Whether the broker takes commits of every group by now, and has ids for producers; asking makes it begin."""
     groups = [f"probe-{number}" for number in range(_PROBES)]
     wire = Wire(bootstrap, "oracle")
     try:
@@ -72,9 +72,11 @@ def is_ready(bootstrap: str) -> bool:
         wire.send(FindCoordinatorRequest(key_type=0, coordinator_keys=groups[:1]), 4)
         if wire.take().coordinators[0].error_code:
             return False
-        asked = [OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
-        wire.send(OffsetFetchRequest(groups=asked), 8)
-        return all(group.error_code == 0 for group in wire.take().groups)
+        commits = [commit_request(group, {("__consumer_offsets", 0): 1}) for group in groups]
+        for commit in commits:
+            wire.send(commit, 8)
+        answers = [wire.take() for _ in commits]
+        return all(answer.topics[0].partitions[0].error_code == 0 for answer in answers)
     finally:
         wire.close()
 

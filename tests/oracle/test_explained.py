@@ -18,9 +18,8 @@ SESSION = re.compile(r"`tests/oracle/sessions/(\w+)\.py::(\w+)`")
 def test_its_row_names_a_session_that_shows_it(known: Explained) -> None:
     (row,) = [line for line in PAGE.read_text().splitlines() if line.startswith(f"| {known.why}")]
     named = SESSION.findall(row)
-    covered = {
-        (each.subject, each.script_name) for each in library() if fnmatchcase(each.script_name, known.session)
-    }
+    pattern = known.session.replace("[", "[[]")
+    covered = {(each.subject, each.script_name) for each in library() if fnmatchcase(each.name, pattern)}
     assert covered & set(named)
 
 

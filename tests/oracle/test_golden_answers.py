@@ -109,9 +109,7 @@ def test_an_answer_too_few_or_too_many_or_of_another_step_is_seen() -> None:
 
 
 def test_what_is_written_is_read_again(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = Entry(
-        "a Heartbeat v0 (with -> an arrow)", {"error_code": "NONE", "text": "ü -> \n= x", "n": [None]}
-    )
+    entry = Entry("a Heartbeat v0 (a note)", {"error_code": "NONE", "text": "ü -> \n= x", "n": [None]})
     account = Account(SESSIONS["a_beat_of_nobody[v0]"], [entry])
     monkeypatch.setattr(golden, "GOLDEN", tmp_path)
     golden.write("4.4.0", "2026-11-21", [account], {"heartbeat"})

@@ -42,7 +42,6 @@ def configs_are_described(play: Play, version: int) -> None:
     some = ["retention.ms", "no.such.config", "cleanup.policy", "segment.bytes"]
     for note, resource in (
         ("some", (TOPIC, orders.name, some)),
-        ("none", (TOPIC, orders.name, [])),
         ("of an unknown topic", (TOPIC, play.name("unknown"), None)),
         ("of a strange topic", (TOPIC, "not a name!", None)),
         ("of a topic without a name", (TOPIC, "", None)),
@@ -55,6 +54,8 @@ def configs_are_described(play: Play, version: int) -> None:
         play.ask(describe(resource), version, note=note)
     if version >= 1:
         play.ask(describe((TOPIC, orders.name, some), synonyms=True), version, note="with synonyms")
+        # Which configs there are depends on the broker: version 0 is answered by an old one only.
+        play.ask(describe((TOPIC, orders.name, [])), version, note="none")
     twice = [(TOPIC, orders.name, ["retention.ms"]), (TOPIC, orders.name, ["cleanup.policy"])]
     play.ask(describe(*twice), version, note="a topic twice")
     play.ask(describe(), version, note="of nothing")

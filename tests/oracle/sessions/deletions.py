@@ -22,9 +22,9 @@ def subscription(*topics: Topic) -> list[JoinGroupRequestProtocol]:
     return [JoinGroupRequestProtocol(name="range", metadata=encode_subscription(wanted, 1))]
 
 
-def subscribed(play: Play, *topics: Topic) -> Member:
-    """The only member of a group; it says what it reads, as consumers do."""
-    a = Member(play, "a")
+def subscribed(play: Play, *topics: Topic, version: int = 9) -> Member:
+    """The only member of a group; it says what it reads, as consumers do. In: its version of JoinGroup."""
+    a = Member(play, "a", versions={"join": version})
     offered = subscription(*topics)
     with play.quietly():
         for _ in range(2):
