@@ -10,7 +10,7 @@ JOBS ?= 2
 SAMPLE := .cache/pipeline-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test check format lint types layers docker-check tests pipeline sim scenarios-rewrite oracle oracle-record golden-record bench clean
+.PHONY: help run install test check format lint types layers docker-check tests pipeline sim fuzz soak scenarios-rewrite oracle oracle-record golden-record bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
@@ -55,6 +55,12 @@ sim: $(VENV)/.test ## reproduce a simulator run: make sim SEED=7 STEPS=400
 
 scenarios-rewrite: $(VENV)/.test ## write what the scenarios print today into their files; review with git diff
 	@$(BIN)/python -m tests.scenarios.rewrite
+
+fuzz: $(VENV)/.test ## look for bytes that break a decoder: make fuzz ARGS="--seconds 600 --seed 7"
+	@$(BIN)/python -m tests.hostile.fuzz $(ARGS)
+
+soak: $(VENV)/.test ## half an hour of real clients that join and die; 1 when anything grows or is left (ARGS="--minutes 5")
+	@$(BIN)/python -m tests.soak $(ARGS)
 
 oracle: $(VENV)/.test ## compare every answer with a real Kafka's (minutes; needs Java, Maven); ARGS="--kafka 3.9.1 commits"
 	@$(BIN)/python -m tests.oracle $(ARGS)

@@ -70,14 +70,15 @@ class Door:
                 return
             try:
                 accepted, peername = self._socket.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            except BlockingIOError:
+                self._troubles.is_over("Accepting connections")
+                return
+            except (InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
                 self._shut(error)
                 return
             self._admit(accepted, peername)
-        if self._troubles:
-            self._troubles.is_over("Accepting connections")
 
     def _shut(self, error: OSError) -> None:
         if self._troubles.failed("Accepting connections", error):

@@ -1,0 +1,120 @@
+"""Targets: every message at every version, headers, and what clients put into the bytes of a group."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+from protocol import codec
+from protocol.apis import APIS, Api
+from protocol.codec import decode_prefix
+from protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartition,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+    subscribed_topics,
+)
+from protocol.framing import parse_request_header, response_body_position
+from protocol.malformed import Malformed
+from tests.golden.recording import FRAMES
+from tests.hostile.fuzz.target import Target
+from tests.protocol.declared import ALL, full, name
+
+
+class Exchange(NamedTuple):
+    """A request that was captured, and its answer, without their sizes."""
+
+    api: Api
+    version: int
+    request: bytes
+    response: bytes
+
+
+def exchanges() -> list[Exchange]:
+    """What real clients and a real broker said to each other."""
+    by_name = {api.name: api for api in APIS.values()}
+    entries = [json.loads(line) for line in FRAMES.read_text("ascii").splitlines()[1:]]
+    return [
+        Exchange(
+            by_name[entry["api"]],
+            entry["version"],
+            bytes.fromhex(entry["request"]),
+            bytes.fromhex(entry["response"]),
+        )
+        for entry in entries
+    ]
+
+
+def message_targets() -> Iterator[Target]:
+    """A target for each declared message and version."""
+    captured: defaultdict[tuple[type[Any], int], list[bytes]] = defaultdict(list)
+    for exchange in exchanges():
+        header = parse_request_header(exchange.request)
+        captured[exchange.api.request, exchange.version].append(exchange.request[header.body_position :])
+        position = response_body_position(exchange.api.key, exchange.version, exchange.response)
+        captured[exchange.api.response, exchange.version].append(exchange.response[position:])
+    for declared in ALL:
+        cls, version = declared
+        seeds = (codec.encode(full(cls, version), version), *captured[declared])
+        yield Target(name(declared), seeds, partial(read_message, cls, version), (Malformed,))
+
+
+def read_message(cls: type[Any], version: int, data: bytes) -> None:
+    """Decodes as a response is (to the end) and as a request is (what follows is left alone).
+
+    Whatever decodes means the same after it was encoded, and its encoding is the same the second time.
+    """
+    message = decode_prefix(cls, version, data)
+    encoded = codec.encode(message, version)
+    again = codec.decode(cls, version, encoded)
+    assert again == message, "the message encodes to another one"
+    assert codec.encode(again, version) == encoded, "one message has two encodings"
+    assert len(encoded) <= len(data), "the encoding is longer than what was read"
+    assert codec.decode(cls, version, data) == message, "a message that ends with the data is another one"
+
+
+def other_targets() -> Iterator[Target]:
+    """Headers, subscriptions, assignments."""
+    seeds = tuple(exchange.request[:40] for exchange in exchanges())[::7]
+    yield Target("request header", seeds, read_header, (Malformed,))
+    responses = tuple(exchange.response[:12] for exchange in exchanges())[::7]
+    yield Target("response header", responses, read_response_header, (Malformed,))
+    parts = [TopicPartition(topic="t", partitions=[0, 1, 2])]
+    subscription = ConsumerProtocolSubscription(
+        topics=["orders", "é"], user_data=b"user", owned_partitions=parts, generation_id=3, rack_id="r"
+    )
+    subscriptions = tuple(encode_subscription(subscription, version) for version in range(4))
+    yield Target("subscription", subscriptions, read_subscription, (Malformed,))
+    yield Target("subscribed topics", subscriptions, subscribed_topics, (Malformed,))
+    assignment = ConsumerProtocolAssignment(assigned_partitions=parts, user_data=b"user")
+    assignments = tuple(encode_assignment(assignment, version) for version in range(4))
+    yield Target("assignment", assignments, read_assignment, (Malformed,))
+
+
+def read_header(data: bytes) -> None:
+    header = parse_request_header(data)
+    assert 10 <= header.body_position <= len(data)
+    assert header.api_version in APIS[header.api_key].versions
+
+
+def read_response_header(data: bytes) -> None:
+    for key, api in APIS.items():
+        assert 4 <= response_body_position(key, api.versions.last, data) <= len(data)
+
+
+def read_subscription(data: bytes) -> None:
+    subscription = decode_subscription(data)
+    version = min(int.from_bytes(data[:2], "big"), 3)
+    assert decode_subscription(encode_subscription(subscription, version)) == subscription
+    assert subscribed_topics(data) == subscription.topics
+
+
+def read_assignment(data: bytes) -> None:
+    assignment = decode_assignment(data)
+    version = min(int.from_bytes(data[:2], "big"), 3)
+    assert decode_assignment(encode_assignment(assignment, version)) == assignment
