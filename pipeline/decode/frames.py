@@ -151,8 +151,10 @@ def read_frames(
 
 def _gather(view: memoryview, positions: Numbers) -> NDArray[np.void]:
     raw = np.frombuffer(view, np.uint8)
-    rows = raw[positions[:, None] + np.arange(HEADER_BYTES)]
-    return np.ascontiguousarray(rows).view(HEADER).reshape(-1)
+    if not len(positions):
+        return np.empty(0, HEADER)
+    every: NDArray[np.void] = np.ndarray((len(raw) - HEADER_BYTES + 1,), HEADER, raw, 0, (1,))
+    return every[positions]
 
 
 def _positions(view: memoryview, *, check: bool) -> tuple[list[int], Fault | None]:

@@ -25,6 +25,11 @@ class Varints(NamedTuple):
     is_sound: Flags
 
 
+def stretches(data: Bytes, width: int) -> NDArray[np.void]:
+    """The bytes from each place on, `width` of them, without a copy: to be indexed, or assigned to, at places."""
+    return np.ndarray((len(data) - width + 1,), f"V{width}", data, 0, (1,))
+
+
 def fixed(data: Bytes, at: Numbers, width: int) -> Numbers:
     """Big-endian signed integers of `width` bytes."""
     every = np.ndarray((len(data) - width + 1,), f">i{width}", data, 0, (1,))  # one begins at each byte
@@ -37,8 +42,15 @@ def unsigned_varints(data: Bytes, at: Numbers, max_bytes: int = 5) -> Varints:
     values = (first & 0x7F).astype(np.int64)
     after = at + 1
     is_sound = np.ones(len(at), bool)
-    more = np.flatnonzero(first >= 0x80)
-    shift = 7
+    is_longer = first >= 0x80
+    if max_bytes > 1 and is_longer.any():
+        # Two bytes are as common as one: read for all, as this is faster than to pick out those that have them.
+        second = data[after]
+        values += np.where(is_longer, (second & 0x7F).astype(np.int64) << 7, 0)
+        after += is_longer
+        is_longer &= second >= 0x80
+    more = np.flatnonzero(is_longer)
+    shift = 14
     while len(more) and shift < 7 * max_bytes:
         byte = data[after[more]]
         values[more] |= (byte & 0x7F).astype(np.int64) << shift

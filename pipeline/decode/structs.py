@@ -18,13 +18,22 @@ _WIDTHS: Final = {"b": 1, "h": 2, "i": 4, "q": 8}
 _UUID_BYTES: Final = 16
 
 
+Chosen = Numbers | slice
+"""Which elements: their indices, or all of them, for which no column is copied."""
+
+
+def chosen_by(flags: Flags) -> Chosen:
+    """Those that are flagged."""
+    return slice(None) if flags.all() else np.flatnonzero(flags)
+
+
 class Strings(NamedTuple):
     """Places of strings and their lengths in bytes."""
 
     starts: Numbers
     lengths: Numbers
 
-    def take(self, chosen: Flags | Numbers) -> "Strings":
+    def take(self, chosen: Chosen) -> "Strings":
         """Some of them."""
         return Strings(self.starts[chosen], self.lengths[chosen])
 

@@ -7,17 +7,18 @@ does not fit is handed to the plain decoder: batches whose section is odd, and s
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from pipeline.decode.frames import Flags, Frames, Numbers
-from pipeline.decode.numbers import Bytes, fixed
+from pipeline.decode.numbers import Bytes, fixed, stretches
 from pipeline.decode.plain import batch_rows, record_row
 from pipeline.decode.rows import COMMIT, KINDS, MAX_TIME_MS, SCHEMA, TIME, Finding, Row, record_batch
 from pipeline.decode.sections import Records, Sections, find_records, find_sections
-from pipeline.decode.structs import Strings, Structs, read_structs
+from pipeline.decode.structs import Chosen, Strings, Structs, chosen_by, read_structs
 from protocol.kinds import ZERO_UUID
 from protocol.records import OffsetCommitKey, OffsetCommitValue
 from protocol.schema import message_info
@@ -28,7 +29,9 @@ from storage.uuid_text import uuid_to_text
 _TYPE_BYTES: Final = 2
 _KEY_TYPES: Final = message_info(OffsetCommitKey).versions
 _VALUE_VERSIONS: Final = message_info(OffsetCommitValue).versions
-_OTHER: Final = -2  # a value version that is not decoded here; -1: a tombstone
+_MANY_LENGTHS: Final = 64
+_NONE: Final = -1  # the value version of a tombstone
+_OTHER: Final = -2  # one that is not decoded here
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +79,8 @@ def decode_frames(
     sections = find_sections(buffer, frames)
     records, is_odd = find_records(sections, frames.field("records_count"))
     offsets = frames.base_offsets[records.batch] + records.offset_deltas
-    if wanted.first_offset > 0 or (len(offsets) and int(offsets.max()) >= wanted.next_offset):
-        inside = (offsets >= wanted.first_offset) & (offsets < wanted.next_offset)
+    inside = (offsets >= wanted.first_offset) & (offsets < wanted.next_offset)
+    if not inside.all():
         records, offsets = Records(*(column[inside] for column in records)), offsets[inside]
     rows: list[Row] = []
     for index in np.flatnonzero(is_odd):
@@ -152,17 +155,18 @@ def _commits(
     is_commit = (
         (types >= _KEY_TYPES.first) & (types <= _KEY_TYPES.last) & (records.key_lengths >= _TYPE_BYTES)
     )
-    versions = np.where(records.value_lengths < 0, -1, _OTHER)
-    is_versioned = records.value_lengths >= _TYPE_BYTES
-    versions[is_versioned] = fixed(data, records.value_starts[is_versioned], _TYPE_BYTES)
-    versions[is_versioned & (versions == -1)] = _OTHER
-    is_commit &= (versions == -1) | ((versions >= _VALUE_VERSIONS.first) & (versions <= _VALUE_VERSIONS.last))
+    versions = np.where(records.value_lengths < 0, _NONE, _OTHER)
+    has_version = chosen_by(records.value_lengths >= _TYPE_BYTES)
+    found = fixed(data, records.value_starts[has_version], _TYPE_BYTES)
+    is_known = (found >= _VALUE_VERSIONS.first) & (found <= _VALUE_VERSIONS.last)
+    versions[has_version] = np.where(is_known, found, _OTHER)
+    is_commit &= versions != _OTHER
     candidates = np.flatnonzero(is_commit)
     keys = _keys(data, records, candidates)
     values = _Values(data, records, candidates, versions[candidates])
     strings = {**keys.strings, "metadata": values.metadata}
     is_plain = keys.is_plain & values.is_plain
-    texts = {name: _Texts(data, column.take(is_plain)) for name, column in strings.items()}
+    texts = {name: _Texts(data, column.take(chosen_by(is_plain))) for name, column in strings.items()}
     unsound = np.unique(np.concatenate([column.not_utf8() for column in texts.values()]))
     is_plain[np.flatnonzero(is_plain)[unsound]] = False
     is_commit[candidates[~is_plain]] = False
@@ -171,11 +175,12 @@ def _commits(
         return None, others
     if wanted.groups is not None:
         is_plain &= _is_one_of(data, keys.strings["group"], wanted.groups)
-    rows = candidates[is_plain]
+    chosen = chosen_by(is_plain)
+    rows = candidates[chosen]
     if not len(rows):
         return None, others
     if len(rows) < len(texts["group"]):
-        texts = {name: _Texts(data, column.take(is_plain)) for name, column in strings.items()}
+        texts = {name: _Texts(data, column.take(chosen)) for name, column in strings.items()}
     made: dict[str, Callable[[], pa.Array]] = {
         "kind": lambda: _constant(COMMIT, pa.string(), len(rows)),
         "log_partition": lambda: _constant(log_partition, pa.int32(), len(rows)),
@@ -184,9 +189,9 @@ def _commits(
         "producer_id": lambda: _producer_ids(frames, records.batch[rows]),
         "group": texts["group"].array,
         "topic": texts["topic"].array,
-        "partition": lambda: pa.array(keys.numbers["partition"][is_plain].astype(np.int32)),
+        "partition": lambda: pa.array(keys.numbers["partition"][chosen].astype(np.int32)),
         "metadata": lambda: texts["metadata"].array(versions[rows] < 0),
-        **values.columns(is_plain),
+        **values.columns(chosen),
     }
     arrays = [
         made[field.name]() if field.name in made else pa.nulls(len(rows), field.type)
@@ -217,7 +222,7 @@ class _Values:
         self.metadata = Strings(np.zeros(count, np.int64), np.zeros(count, np.int64))
         self._topic_ids = np.full(count, -1, np.int64)
         for version in np.flatnonzero(np.bincount(versions[versions >= 0])):
-            rows = np.flatnonzero(versions == version)
+            rows = chosen_by(versions == version)
             starts = records.value_starts[chosen[rows]]
             ends = starts + records.value_lengths[chosen[rows]]
             read = read_structs(data, starts + _TYPE_BYTES, ends, OffsetCommitValue, int(version))
@@ -228,19 +233,19 @@ class _Values:
             for places in read.uuids.values():
                 self._topic_ids[rows] = places
 
-    def columns(self, chosen: Flags) -> dict[str, Callable[[], pa.Array]]:
+    def columns(self, chosen: Chosen) -> dict[str, Callable[[], pa.Array]]:
         """How to make the columns of the chosen ones."""
         versions = self._versions[chosen]
         is_tombstone = versions < 0
 
         def epochs() -> pa.Array:
             numbers = self._numbers["leader_epoch"][chosen].astype(np.int32)
-            return pa.array(numbers, mask=numbers < 0)
+            return _or_null(numbers, numbers < 0)
 
         return {
             "tombstone": lambda: pa.array(is_tombstone),
-            "value_version": lambda: pa.array(versions.astype(np.int32), mask=is_tombstone),
-            "offset": lambda: pa.array(self._numbers["offset"][chosen], mask=is_tombstone),
+            "value_version": lambda: _or_null(versions.astype(np.int32), is_tombstone),
+            "offset": lambda: _or_null(self._numbers["offset"][chosen], is_tombstone),
             "leader_epoch": epochs,
             "commit_ts": lambda: _times(self._numbers["commit_timestamp"][chosen]),
             "expire_ts": lambda: _times(self._numbers["expire_timestamp"][chosen]),
@@ -265,15 +270,38 @@ def _constant(value: str | int, kind: pa.DataType, count: int) -> pa.Array:
     return pa.repeat(pa.scalar(value, kind), count)
 
 
+def _or_null(numbers: NDArray[Any], is_null: Flags) -> pa.Array:
+    return pa.array(numbers, mask=is_null) if is_null.any() else pa.array(numbers)
+
+
 def _times(times_ms: Numbers) -> pa.Array:
     is_none = (times_ms < 0) | (times_ms > MAX_TIME_MS)
-    return pa.array(np.where(is_none, 0, times_ms) * 1000, mask=is_none).view(TIME)
+    if is_none.any():
+        times_ms = np.where(is_none, 0, times_ms)
+    return _or_null(times_ms * 1000, is_none).view(TIME)
 
 
 def _producer_ids(frames: Frames, batch: Numbers) -> pa.Array:
     if not frames.is_transactional.any():
         return pa.nulls(len(batch), pa.int64())
     return pa.array(frames.field("producer_id")[batch], mask=~frames.is_transactional[batch])
+
+
+def _copied(data: Bytes, strings: Strings, bounds: NDArray[np.int32]) -> Bytes:
+    """The bytes of the strings, one after the other. Those of a length are copied at once; where they are of many
+    lengths, every byte is looked up by itself.
+    """
+    lengths = np.flatnonzero(np.bincount(strings.lengths)) if len(strings.lengths) else strings.lengths
+    if len(lengths) > _MANY_LENGTHS:
+        # Half as wide as other numbers here: there is one for every byte.
+        places = np.repeat((strings.starts - bounds[:-1]).astype(np.int32), strings.lengths)
+        places += np.arange(len(places), dtype=np.int32)
+        return data.take(places)
+    copied = np.empty(int(bounds[-1]), np.uint8)
+    for length in lengths[lengths > 0]:
+        rows = np.flatnonzero(strings.lengths == length) if len(lengths) > 1 else slice(None)
+        stretches(copied, length)[bounds[:-1][rows]] = stretches(data, length)[strings.starts[rows]]
+    return copied
 
 
 class _Texts:
@@ -283,10 +311,7 @@ class _Texts:
         assert len(data) < 2**31, "a buffer of batches is far smaller"
         self._bounds = np.zeros(len(strings.lengths) + 1, np.int32)
         np.cumsum(strings.lengths, out=self._bounds[1:])
-        # Half as wide as other numbers here: there is one for every byte.
-        places = np.repeat((strings.starts - self._bounds[:-1]).astype(np.int32), strings.lengths)
-        places += np.arange(len(places), dtype=np.int32)
-        self._bytes = data.take(places)
+        self._bytes = _copied(data, strings, self._bounds)
 
     def __len__(self) -> int:
         return len(self._bounds) - 1
