@@ -6,12 +6,16 @@ version that lacks one of its fields leaves the field out.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from protocol.codegen import decoder_source, encoder_source, function
 from protocol.schema import message_info
 
 T = TypeVar("T")
+
+MAX_REQUEST_ELEMENTS: Final = 250_000
+"""Elements of all arrays of one request. An element may take a single byte of the request, and a hundred times that of
+memory until it is answered; no client has so many things to ask at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +73,7 @@ _PREFIX_DECODERS: dict[tuple[type[Any], int], Callable[..., Any]] = {}
 
 
 def prefix_decoder(cls: type[Any], version: int) -> Callable[..., Any]:
-    """As `decoder`, but what follows the message is left alone.
-
-    Requests are read like this, as Kafka reads them: librdkafka ends some Metadata requests with bytes that
-    belong to no field."""
+    """As `decoder`, but what follows the message is left alone."""
     made = _PREFIX_DECODERS.get((cls, version))
     if made is None:
         _require(cls, version)
@@ -80,6 +81,16 @@ def prefix_decoder(cls: type[Any], version: int) -> Callable[..., Any]:
         made = function(source, "decode", f"decode prefix {cls.__name__} v{version}")
         _PREFIX_DECODERS[cls, version] = made
     return made
+
+
+def request_decoder(cls: type[Any], version: int) -> Callable[..., Any]:
+    """As `prefix_decoder`, for a request from a stranger: Malformed with more than MAX_REQUEST_ELEMENTS.
+
+    What follows the message is left alone, as Kafka does: librdkafka ends some Metadata requests with bytes that
+    belong to no field. Made anew at each call; the caller keeps it."""
+    _require(cls, version)
+    source = decoder_source(cls, version, whole=False, most_elements=MAX_REQUEST_ELEMENTS)
+    return function(source, "decode", f"decode request {cls.__name__} v{version}")
 
 
 def decode_prefix(cls: type[T], version: int, data: bytes, position: int = 0) -> T:

@@ -15,12 +15,14 @@ from protocol.schema import message_info
 from protocol.source import Source
 
 
-def decoder_source(cls: type[Any], version: int, whole: bool = True) -> Source:
+def decoder_source(
+    cls: type[Any], version: int, whole: bool = True, most_elements: int | None = None
+) -> Source:
     """The source of `decode(data, p=0) -> message`, and the names that it needs; `whole`: the message must
-    reach to the end of the data."""
+    reach to the end of the data; `most_elements`: how many elements its arrays may have together."""
     source = Source()
     source.namespace["struct_error"] = struct.error
-    DecoderSource(source, cls, version, version in message_info(cls).flexible, whole)
+    DecoderSource(source, cls, version, version in message_info(cls).flexible, whole, most_elements)
     return source
 
 

@@ -21,16 +21,27 @@ class DecoderSource:
     """Writes the decoder of `cls` at `version` to `source` as a function named `decode`."""
 
     def __init__(
-        self, source: Source, cls: type[Any], version: int, flexible: bool, whole: bool = True
+        self,
+        source: Source,
+        cls: type[Any],
+        version: int,
+        flexible: bool,
+        whole: bool = True,
+        most_elements: int | None = None,
     ) -> None:
+        """In: whether the message must reach to the end of the data; how many elements all its arrays may have
+        together, None for any number."""
         self._source = source
         self._version = version
         self._flexible = flexible
+        self._most_elements = most_elements
         self._run = FixedRun()
         for value in (Malformed, read_uvarint, skip_tagged_fields):
             source.constant(value.__name__, value)
         with source.block("def decode(data, p=0):"):
             source.line("n = len(data)")
+            if most_elements is not None:
+                source.line(f"left = {most_elements}")
             with source.block("try:"):
                 message = self._struct(cls)
             with source.block("except (IndexError, struct_error, UnicodeDecodeError) as problem:"):
@@ -147,6 +158,10 @@ class DecoderSource:
         assert least > 0, "an element without bytes could be counted without bound"
         with self._source.block(f"if {count} * {least} > n - p:"):
             self._source.line(f'raise Malformed(f"{{{count}}} elements of {variable} do not fit")')
+        if self._most_elements is not None:
+            self._source.line(f"left -= {count}")
+            with self._source.block("if left < 0:"):
+                self._source.line(f'raise Malformed("there are more than {self._most_elements} elements")')
         if element.kind.letter:
             unpack = self._source.constant("unpack_many", _unpack_many)
             self._source.line(f"{variable} = {unpack}({element.kind.letter!r}, {count}, data, p)")

@@ -6,7 +6,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from protocol.apis import Api
-from protocol.codec import prefix_decoder, writer
+from protocol.codec import request_decoder, writer
 from protocol.framing import has_flexible_response_header
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Route:
         self.repeat = repeat
         self.is_flexible = version in api.flexible
         """Whether a tagged section ends the request header."""
-        self.decode = prefix_decoder(api.request, version)
+        self.decode = request_decoder(api.request, version)
         self._header = bytes(9 if has_flexible_response_header(api, version) else 8)
         self._writers: Callable[[Any, bytearray], None] | None = None
 

@@ -12,6 +12,7 @@ import pytest
 from protocol.primitives import read_uvarint
 from protocol.schema import message_info
 from tests.hostile.fuzz.__main__ import all_targets
+from tests.hostile.fuzz.connection import connection_target
 from tests.hostile.fuzz.engine import Finding, Fuzzer
 from tests.hostile.fuzz.messages import message_targets, other_targets
 from tests.hostile.fuzz.stored import stored_targets
@@ -22,6 +23,7 @@ RUNS: Final = int(os.environ.get("FUZZ_RUNS", "1"))
 """FUZZ_RUNS=50 in the environment looks that many times as long."""
 _STORED_RUNS: Final = 150
 _MESSAGE_RUNS: Final = 60
+_CONNECTION_RUNS: Final = 400
 
 STORED: Final = [*stored_targets(), *other_targets()]
 NEWEST: Final = {name((cls, version)) for cls, version in ALL if version == message_info(cls).versions.last}
@@ -36,6 +38,11 @@ def test_bytes_of_files_batches_and_headers(target: Target) -> None:
 @pytest.mark.parametrize("target", MESSAGES, ids=lambda target: target.name)
 def test_bytes_of_messages(target: Target) -> None:
     Fuzzer(target, seed=1).run(lambda runs: runs < RUNS * _MESSAGE_RUNS)
+
+
+def test_frames_into_a_daemon() -> None:
+    with connection_target() as target:
+        Fuzzer(target, seed=1).run(lambda runs: runs < RUNS * _CONNECTION_RUNS)
 
 
 _FAR_AHEAD: Final = (

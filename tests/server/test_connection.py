@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from coordinator.server.server import Server
-from protocol.apis import ApiKey
+from protocol.apis import APIS, ApiKey
+from protocol.codec import MAX_REQUEST_ELEMENTS
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.fetch import FetchRequest
+from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.metadata import MetadataRequest
 from protocol.messages.offset_commit import (
@@ -20,6 +22,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from protocol.messages.produce import ProduceRequest, TopicProduceData
 from tests.server.harness import Client, heartbeat_request, join_alone, join_request, serving, sync_request
 
 
@@ -272,6 +275,20 @@ async def test_many_idle_connections_are_held_and_closed(server: Server) -> None
     for client in clients:
         client.writer.transport.abort()
     await asyncio.wait_for(server.connections.emptied.wait(), 5)
+
+
+@pytest.mark.parametrize("key", [ApiKey.FIND_COORDINATOR, ApiKey.PRODUCE])
+async def test_a_request_of_a_great_many_tiny_things_costs_its_connection(
+    tmp_path: Path, key: ApiKey
+) -> None:
+    """A thing may take one byte of the request, and much more of memory and time."""
+    things = MAX_REQUEST_ELEMENTS + 1
+    coordinators = FindCoordinatorRequest(coordinator_keys=[""] * things)
+    topics = ProduceRequest(acks=1, timeout_ms=1, topic_data=[TopicProduceData(partition_data=[])] * things)
+    async with serving(tmp_path) as server, Client(server) as client:
+        client.send(topics if key == ApiKey.PRODUCE else coordinators, APIS[key].versions.last)
+        assert await client.closed()
+        assert await lives(server)
 
 
 async def test_only_a_produce_request_may_be_very_large(tmp_path: Path) -> None:

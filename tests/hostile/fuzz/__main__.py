@@ -5,26 +5,38 @@ import logging
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from typing import Final
 
+from tests.hostile.fuzz.connection import connection_target
 from tests.hostile.fuzz.engine import Finding, Fuzzer
 from tests.hostile.fuzz.messages import message_targets, other_targets
 from tests.hostile.fuzz.stored import stored_targets
 from tests.hostile.fuzz.target import Target
 
 
+_CONNECTION_SHARE: Final = 60
+
+
 def all_targets() -> Iterator[Target]:
-    """Everything that takes bytes from outside."""
+    """Every decoder of bytes from outside."""
     yield from stored_targets()
     yield from other_targets()
     yield from message_targets()
 
 
-def fuzz(target: Target, seed: int, seconds: float) -> Fuzzer:
-    """One target for some time. Raises Finding."""
+def fuzz(target: Target, seed: int, seconds: float) -> Finding | None:
+    """One target for some time; what it came to is printed."""
     end = time.monotonic() + seconds
-    fuzzer = Fuzzer(target, seed)
-    fuzzer.run(lambda _: time.monotonic() < end)
-    return fuzzer
+    try:
+        fuzzer = Fuzzer(target, seed)
+        fuzzer.run(lambda _: time.monotonic() < end)
+    except Finding as finding:
+        print(f"FOUND {finding}\n")
+        return finding
+    print(
+        f"{target.name}: {fuzzer.runs} runs, {len(fuzzer.coverage.edges)} edges, {len(fuzzer.corpus)} inputs kept"
+    )
+    return None
 
 
 def _chosen(targets: Iterable[Target], names: list[str] | None) -> list[Target]:
@@ -41,26 +53,22 @@ def main() -> int:
     )
     parser.add_argument("--input", help="run one input, in hex, on each of the targets")
     arguments = parser.parse_args()
-    logging.disable()
-    targets = _chosen(all_targets(), arguments.target)
-    if arguments.input is not None:
-        for target in targets:
-            target.call(bytes.fromhex(arguments.input))
-        return 0
-    findings: list[Finding] = []
-    runs = edges = 0
-    for target in targets:
-        try:
-            fuzzer = fuzz(target, arguments.seed, arguments.seconds / len(targets))
-        except Finding as finding:
-            findings.append(finding)
-            print(f"FOUND {finding}\n")
-            continue
-        runs += fuzzer.runs
-        edges += len(fuzzer.coverage.edges)
-        found = f"{fuzzer.runs} runs, {len(fuzzer.coverage.edges)} edges, {len(fuzzer.corpus)} inputs kept"
-        print(f"{target.name}: {found}")
-    print(f"{len(targets)} targets, {runs} runs, {edges} edges, {len(findings)} findings")
+    logging.lastResort = None  # the daemon's lines are not what is asked for here
+    with connection_target() as connection:
+        targets = _chosen([connection, *all_targets()], arguments.target)
+        if arguments.input is not None:
+            for target in targets:
+                target.call(bytes.fromhex(arguments.input))
+            return 0
+        # A daemon has more to look at than a decoder.
+        shares = [_CONNECTION_SHARE if target is connection else 1 for target in targets]
+        share_s = arguments.seconds / sum(shares)
+        found = [
+            fuzz(target, arguments.seed, share * share_s)
+            for target, share in zip(targets, shares, strict=True)
+        ]
+    findings = len(found) - found.count(None)
+    print(f"{len(targets)} targets, {findings} findings")
     return 1 if findings else 0
 
 
