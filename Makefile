@@ -72,6 +72,7 @@ oracle-record: $(VENV)/.test ## the same for both Kafkas, and keep their answers
 
 golden-record: $(VENV)/.test ## capture what stock clients and a real Kafka say to each other into tests/golden
 	@$(BIN)/python -m tests.golden.capture
+	@$(BIN)/python -m tests.golden.capture --kafka 3.9.1
 	@$(BIN)/python -m docs.generate_protocol
 
 bench: $(VENV)/.test ## measure (minutes); results go to benchmarks/RESULTS.md

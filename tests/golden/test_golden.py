@@ -1,89 +1,140 @@
-"""Frames that a real broker answered: each decodes, and encodes to the very same bytes.
+"""What stock clients and a real broker said to each other: each frame decodes, and encodes to the same bytes.
 
-The first line of the file says where they come from. Each other line is a request and its response, whole
-frames without their size. They hold what no declaration shows by itself: which header goes with which version,
-what is null and what is empty, which tags a broker leaves out.
+They hold what no declaration shows by itself: which header goes with which version, what is null and what is
+empty, which tags are left out, in which order what is unordered is sent.
 """
-
-import json
-from collections.abc import Iterator
-from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from protocol.apis import APIS, Api, ApiKey
+from protocol import reference
+from protocol.apis import APIS, ApiKey
 from protocol.codec import decode
+from protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    encode_assignment,
+    encode_subscription,
+)
 from protocol.framing import encode_request, encode_response, parse_request_header, response_body_position
+from protocol.messages.join_group import JoinGroupRequest
+from protocol.messages.sync_group import SyncGroupRequest
+from tests.golden.choice import choose
+from tests.golden.recording import Exchange, read
 
-FRAMES = Path(__file__).with_name("kafka-4.4.0.jsonl")
-GROUP_APIS = (
-    ApiKey.OFFSET_COMMIT,
-    ApiKey.OFFSET_FETCH,
+EXCHANGES = read()
+CLIENTS = ("java", "confluent", "franz_go", "kafka_python", "kafkajs", "aiokafka")
+GROUP_LIFE = {
+    ApiKey.API_VERSIONS,
+    ApiKey.METADATA,
+    ApiKey.PRODUCE,
+    ApiKey.FETCH,
     ApiKey.FIND_COORDINATOR,
     ApiKey.JOIN_GROUP,
+    ApiKey.SYNC_GROUP,
     ApiKey.HEARTBEAT,
     ApiKey.LEAVE_GROUP,
-    ApiKey.SYNC_GROUP,
-    ApiKey.DESCRIBE_GROUPS,
-    ApiKey.LIST_GROUPS,
-    ApiKey.DELETE_GROUPS,
-    ApiKey.OFFSET_DELETE,
-)
-KAFKA_4_LOWEST = {ApiKey.OFFSET_COMMIT: 2, ApiKey.OFFSET_FETCH: 1}
-"""The group APIs of which Kafka 4 no longer answers every version."""
+    ApiKey.OFFSET_COMMIT,
+    ApiKey.OFFSET_FETCH,
+}
+"""What every client asks for that produces, reads, commits and leaves."""
+ONLY_SAID_TO_BE_SERVED = {(ApiKey.PRODUCE, version) for version in range(3)}
+"""Kafka advertises these and closes the connection."""
+APIS_AND_VERSIONS = sorted({(one.api.name, one.version) for one in EXCHANGES})
 
 
-class Exchange(NamedTuple):
-    """A request and what the broker answered."""
+@pytest.mark.parametrize(("api", "version"), APIS_AND_VERSIONS, ids=lambda value: str(value))
+def test_every_frame_encodes_to_the_same_bytes(api: str, version: int) -> None:
+    exchanges = [one for one in EXCHANGES if (one.api.name, one.version) == (api, version)]
+    different = [
+        one for one in exchanges if encoded_again(one) != (framed(one.request), framed(one.response))
+    ]
+    assert different == []
 
-    api: Api
-    version: int
-    request: bytes
-    response: bytes
+
+def encoded_again(exchange: Exchange) -> tuple[bytes, bytes]:
+    """Both frames, decoded and encoded."""
+    _, api, version, request, response = exchange
+    header = parse_request_header(request)
+    assert (header.api_key, header.api_version) == (api.key, version)
+    asked = decode(api.request, version, request, header.body_position)
+    answered = decode(api.response, version, response, response_body_position(api.key, version, response))
+    return (
+        bytes(encode_request(api.key, version, header.correlation_id, header.client_id, asked)),
+        bytes(encode_response(api.key, version, header.correlation_id, answered)),
+    )
 
 
-def exchanges() -> Iterator[Exchange]:
-    """What is in the file."""
-    by_name = {api.name: api for api in APIS.values()}
-    for line in FRAMES.read_text("ascii").splitlines()[1:]:
-        entry = json.loads(line)
-        yield Exchange(
-            by_name[entry["api"]],
-            entry["version"],
-            bytes.fromhex(entry["request"]),
-            bytes.fromhex(entry["response"]),
+def framed(content: bytes) -> bytes:
+    """With its size."""
+    return len(content).to_bytes(4, "big") + content
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_both_codecs_read_the_same_in_every_frame_of_a_client(client: str) -> None:
+    for _, api, version, request, response in (one for one in EXCHANGES if one.client == client):
+        asked = parse_request_header(request).body_position
+        assert reference.decode(api.request, version, request[asked:]) == decode(
+            api.request, version, request, asked
+        )
+        answered = response_body_position(api.key, version, response)
+        assert reference.decode(api.response, version, response[answered:]) == decode(
+            api.response, version, response, answered
         )
 
 
-EXCHANGES = list(exchanges())
-each = pytest.mark.parametrize(
-    "exchange", EXCHANGES, ids=[f"{one.api.name}-v{one.version}-{row}" for row, one in enumerate(EXCHANGES)]
-)
+def test_a_frame_that_would_be_written_otherwise_is_seen() -> None:
+    (one, *_) = (one for one in EXCHANGES if one.api.key == ApiKey.HEARTBEAT and one.version == 4)
+    *head, tags = one.request
+    assert tags == 0
+    with_a_tag = one._replace(request=bytes(head) + b"\x01\x07\x01z")
+    assert encoded_again(with_a_tag) != (framed(with_a_tag.request), framed(one.response))
 
 
-@each
-def test_the_request_encodes_to_the_same_bytes(exchange: Exchange) -> None:
-    api, version, frame, _ = exchange
-    header = parse_request_header(frame)
-    assert (header.api_key, header.api_version) == (api.key, version)
-    request = decode(api.request, version, frame, header.body_position)
-    again = encode_request(api.key, version, header.correlation_id, header.client_id, request)
-    assert bytes(again) == len(frame).to_bytes(4, "big") + frame
+def test_every_version_that_is_served_is_there() -> None:
+    there = {(exchange.api.key, exchange.version) for exchange in EXCHANGES}
+    served = {
+        (key, version)
+        for key, api in APIS.items()
+        for version in range(api.versions.first, api.versions.last + 1)
+    }
+    assert served - there == ONLY_SAID_TO_BE_SERVED
 
 
-@each
-def test_the_response_encodes_to_the_same_bytes(exchange: Exchange) -> None:
-    api, version, request, frame = exchange
-    correlation_id = int.from_bytes(frame[:4], "big", signed=True)
-    assert correlation_id == parse_request_header(request).correlation_id
-    response = decode(api.response, version, frame, response_body_position(api.key, version, frame))
-    again = encode_response(api.key, version, correlation_id, response)
-    assert bytes(again) == len(frame).to_bytes(4, "big") + frame
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_life_of_a_group_is_there_from_every_client(client: str) -> None:
+    there = {exchange.api.key for exchange in EXCHANGES if exchange.client == client}
+    assert there >= GROUP_LIFE
 
 
-@pytest.mark.parametrize("key", GROUP_APIS)
-def test_every_version_of_a_group_api_is_there(key: ApiKey) -> None:
-    versions = APIS[key].versions
-    there = {exchange.version for exchange in EXCHANGES if exchange.api.key == key}
-    assert there == set(range(KAFKA_4_LOWEST.get(key, versions.first), versions.last + 1))
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_consumers_tell_each_other_encodes_to_the_same_bytes(client: str) -> None:
+    requests = [
+        decode(one.api.request, one.version, one.request, parse_request_header(one.request).body_position)
+        for one in EXCHANGES
+        if one.client == client
+    ]
+    told = [
+        protocol.metadata
+        for request in requests
+        if isinstance(request, JoinGroupRequest)
+        for protocol in request.protocols
+    ]
+    shared = [
+        part.assignment
+        for request in requests
+        if isinstance(request, SyncGroupRequest)
+        for part in request.assignments
+        if part.assignment
+    ]
+    assert told
+    assert shared
+    for data in told:
+        version = int.from_bytes(data[:2], "big")
+        assert encode_subscription(decode(ConsumerProtocolSubscription, version, data, 2), version) == data
+    for data in shared:
+        version = int.from_bytes(data[:2], "big")
+        assert encode_assignment(decode(ConsumerProtocolAssignment, version, data, 2), version) == data
+
+
+def test_nothing_is_kept_that_adds_nothing() -> None:
+    assert len(choose(EXCHANGES)) == len(EXCHANGES)
