@@ -14,7 +14,7 @@ from protocol.schema import message_info
 T = TypeVar("T")
 
 MAX_REQUEST_ELEMENTS: Final = 250_000
-"""Elements of all arrays of one request. An element may take a single byte of the request, and a hundred times that of
+"""Elements of all arrays of one request. One may take a single byte of the request, and a hundred times that of
 memory until it is answered; no client has so many things to ask at once."""
 
 

@@ -13,7 +13,6 @@ from tests.hostile.fuzz.messages import message_targets, other_targets
 from tests.hostile.fuzz.stored import stored_targets
 from tests.hostile.fuzz.target import Target
 
-
 _CONNECTION_SHARE: Final = 60
 
 

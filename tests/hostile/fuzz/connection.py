@@ -12,7 +12,7 @@ from typing import Any
 
 from coordinator.server.connection import Connection
 from coordinator.server.server import Server
-from tests.hostile.fuzz.messages import exchanges
+from tests.golden.recording import read
 from tests.hostile.fuzz.target import Target
 from tests.server.harness import settings, start
 from tests.storage.faulty_files import FaultyFiles
@@ -109,7 +109,7 @@ class House:
 @contextmanager
 def connection_target() -> Iterator[Target]:
     """The target; the daemon behind it runs as long as the context."""
-    seeds = {(one.api.key, one.version): one.request for one in exchanges()}
+    seeds = {(one.api.key, one.version): one.request for one in read()}
     house = House()
     try:
         # What an input does depends on what others have left: the bounds are for what runs away.

@@ -1,13 +1,12 @@
 """Targets: every message at every version, headers, and what clients put into the bytes of a group."""
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from protocol import codec
-from protocol.apis import APIS, Api
+from protocol.apis import APIS
 from protocol.codec import decode_prefix
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -21,33 +20,9 @@ from protocol.consumer_protocol import (
 )
 from protocol.framing import parse_request_header, response_body_position
 from protocol.malformed import Malformed
-from tests.golden.recording import FRAMES
+from tests.golden.recording import read as exchanges
 from tests.hostile.fuzz.target import Target
 from tests.protocol.declared import ALL, full, name
-
-
-class Exchange(NamedTuple):
-    """A request that was captured, and its answer, without their sizes."""
-
-    api: Api
-    version: int
-    request: bytes
-    response: bytes
-
-
-def exchanges() -> list[Exchange]:
-    """What real clients and a real broker said to each other."""
-    by_name = {api.name: api for api in APIS.values()}
-    entries = [json.loads(line) for line in FRAMES.read_text("ascii").splitlines()[1:]]
-    return [
-        Exchange(
-            by_name[entry["api"]],
-            entry["version"],
-            bytes.fromhex(entry["request"]),
-            bytes.fromhex(entry["response"]),
-        )
-        for entry in entries
-    ]
 
 
 def message_targets() -> Iterator[Target]:

@@ -304,6 +304,7 @@ def _log_with_state() -> tuple[FaultyFiles, PartitionLog, str]:
     return files, log, write_state(files, log, point, "groups", 4, batches)
 
 
+@cache
 def _state() -> bytes:
     files, log, path = _log_with_state()
     assert find_state(files, log, "groups")[0] is not None
