@@ -64,7 +64,7 @@ class CleanedSegment:
         Raises OSError before anything has changed; later failures poison the log and raise AppendFailed.
         """
         files, directory = self._files, self._log.directory
-        sync_directory = _directory_sync(self._log)
+        sync_directory = self._log.sync_directory
         segment = self._segment
         files.replace(self._cleaned_path, self._swap_path)
         yield sync_directory
@@ -81,14 +81,8 @@ class CleanedSegment:
             self._log.require_open()
             files.replace(self._swap_path, segment.path)
             segment.write_indexes()
+            yield segment.sync_indexes
             yield sync_directory
         except OSError as error:
             failure = AppendFailed(directory, f"cannot put a compacted segment in place: {error}")
             raise self._log.poison(failure) from error
-
-
-def _directory_sync(log: PartitionLog) -> Callable[[], None]:
-    def sync() -> None:
-        log.files.fsync_directory(log.directory)
-
-    return sync

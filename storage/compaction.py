@@ -14,6 +14,8 @@ disk. In between the log may be appended to, read, and even be deleted; the segm
 
 Damage ends a pass where it stands, with file and position. What could not be read is never rewritten.
 
+A state of the log from before the end of the pass goes first: it may hold a key whose tombstone is about to go.
+
 Source: Kafka's `Cleaner`.
 """
 
@@ -28,6 +30,7 @@ from storage.index import MAX_RELATIVE_OFFSET
 from storage.key_offsets import MAX_KEYS, KeyOffsets, map_keys
 from storage.log import PartitionLog
 from storage.segment import MAX_SEGMENT_BYTES, Segment, StoredBatch
+from storage.state_file import remove_states
 from storage.survivors import Survivors, Terms
 
 Step = Callable[[], None] | None
@@ -91,6 +94,9 @@ class Compaction:
         return self._log.segments[:-1]
 
     def _rewrite(self, keys: KeyOffsets) -> Steps:
+        if remove_states(self._log.files, self._log.directory, keys.end_offset):
+            yield self._log.sync_directory
+            self._log.require_open()
         survivors = Survivors(keys, self._terms)
         segments = self._log.segments
         below = [

@@ -28,7 +28,7 @@ from storage.checkpoint import (
     write_offsets,
 )
 from storage.errors import DamagedFile, DataDirectoryLocked, DataDirectoryUnusable
-from storage.files import DELETED_DIRECTORY_SUFFIX, Files, Lock, remove_directory
+from storage.files import DELETED_DIRECTORY_SUFFIX, Files, Lock, delete_directory, remove_directory
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.uuid_text import TEXT_LENGTH, uuid_from_text, uuid_to_text
@@ -133,6 +133,10 @@ class DataDirectory:
             log_start_offset=self._log_start_offsets.get(partition, 0),
             was_clean=self.was_clean,
         )
+        if self.cleaned_to(partition) > log.log_end_offset:
+            # The log was cut. What it grows to from here is not clean.
+            self._cleaned_offsets[partition] = log.log_end_offset
+        log.cleaned_to = self.cleaned_to(partition)
         if topic_id is not None and self.topic_id(partition) is None:
             text = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}\n"
             self.files.write(f"{log.directory}/{PARTITION_METADATA}", text.encode())
@@ -158,16 +162,23 @@ class DataDirectory:
         except ValueError as error:
             raise DamagedFile(path, str(error)) from error
 
-    def delete_logs(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
-        """Deletes the logs of a topic, their checkpoints first. Raises OSError."""
+    def delete_logs(self, logs: Mapping[TopicPartition, PartitionLog | None]) -> None:
+        """Deletes the logs of a topic, their checkpoints first. Raises OSError.
+
+        In: None for a log that is not open; it need not be whole, nor be there at all.
+        """
         for partition in logs:
             self._recovery_points.pop(partition, None)
             self._log_start_offsets.pop(partition, None)
             self._cleaned_offsets.pop(partition, None)
         self._write_offsets()
         self._write_cleaned_offsets()
-        for log in logs.values():
-            log.delete()
+        for partition, log in logs.items():
+            directory = self._file(str(partition))
+            if log is not None:
+                log.delete()
+            elif self.files.exists(directory):
+                delete_directory(self.files, directory)
 
     # Checkpoints
 

@@ -23,6 +23,8 @@ TEMPORARY_SUFFIX: Final = ".tmp"
 DELETED_DIRECTORY_SUFFIX: Final = "-delete"
 MAX_NAME_LENGTH: Final = 255
 
+_REWRITE_BYTES: Final = 1024 * 1024
+
 
 class File(Protocol):
     """One open file. Appends go to its end; reads are positional and move nothing."""
@@ -71,6 +73,10 @@ class Files(Protocol):
 
     def write(self, path: str, data: bytes) -> None:
         """Creates or replaces a small file in place: neither atomic nor durable."""
+
+    def rewrite(self, path: str, position: int) -> None:
+        """Writes the bytes of a file from `position` on once more, each over itself: the next sync of the file then
+        takes them to the disk, whatever an earlier sync has failed to do."""
 
     def write_atomically(self, path: str, data: bytes) -> None:
         """Replaces a small file so that a crash leaves the old one or the new one, whole and durable."""
@@ -223,6 +229,14 @@ class OsFiles:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
         try:
             write_all(descriptor, data)
+        finally:
+            os.close(descriptor)
+
+    def rewrite(self, path: str, position: int) -> None:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            while data := os.pread(descriptor, _REWRITE_BYTES, position):
+                position += os.pwrite(descriptor, data, position)
         finally:
             os.close(descriptor)
 

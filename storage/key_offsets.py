@@ -19,7 +19,8 @@ MAX_KEYS: Final = 1_000_000
 """Of one pass, about 150 bytes each; what lies behind the last of them is the next pass's."""
 
 _CONTROL_KEY: Final = struct.Struct(">hh")
-_ABORT, _COMMIT = 0, 1
+ABORT: Final = 0
+COMMIT: Final = 1
 
 
 class KeyOffsets:
@@ -37,12 +38,15 @@ class KeyOffsets:
         return len(self.latest) + sum(len(transaction.latest) for transaction in self._open.values())
 
     def take(self, batch: StoredBatch) -> None:
-        """Takes the next batch. Raises CorruptBatch."""
+        """Takes the next batch. Raises CorruptBatch.
+
+        One that compaction has emptied begins no transaction: the end of its own may be gone already.
+        """
         header = batch.header
         if header.is_control:
             for record in batch.records():
                 self._end(header.producer_id, record)
-        elif header.is_transactional:
+        elif header.is_transactional and header.records_count:
             transaction = self._open.setdefault(header.producer_id, _Open(header.base_offset))
             transaction.latest |= _latest(batch.records())
         else:
@@ -54,7 +58,7 @@ class KeyOffsets:
         transaction = self._open.pop(producer_id, None) if kind is not None else None
         if transaction is None:
             return
-        if kind == _COMMIT:
+        if kind == COMMIT:
             for key, offset in transaction.latest.items():
                 self.latest[key] = max(offset, self.latest.get(key, offset))
         else:
@@ -83,7 +87,7 @@ def end_of_transaction(marker: Record) -> int | None:
     if marker.key is None or len(marker.key) < _CONTROL_KEY.size:
         return None
     _, kind = _CONTROL_KEY.unpack_from(marker.key)
-    return kind if kind in (_ABORT, _COMMIT) else None
+    return kind if kind in (ABORT, COMMIT) else None
 
 
 def map_keys(

@@ -51,11 +51,11 @@ from storage.leader_epochs import LeaderEpochs
 from storage.log_config import LogConfig
 from storage.lookup import TimestampOffset, first_at_or_after, latest
 from storage.record import Record
-from storage.recovery import RecoveryReport, recover, rewrite_segment
+from storage.recovery import RecoveryReport, recover
 from storage.retention import count_below, count_deletable
 from storage.segment import Segment, StoredBatch
 from storage.swap import finish_swaps
-from storage.sync_plan import SyncPlan
+from storage.sync_plan import SyncPlan, unsynced
 from storage.transaction_index import AbortedTransactions, read_aborted
 from storage.walk import walk_segments
 
@@ -91,6 +91,8 @@ class PartitionLog:
         self.failure: StorageError | None = None
         """Why the log is poisoned, None while it is not."""
         self.is_closed = False
+        self.cleaned_to = 0
+        """Below it compaction has met every record: what is missing there may have been a tombstone."""
         self._is_pinned = False
         self.cuts = 0
         """How often the end was moved back, so that a sync begun before does not count."""
@@ -112,16 +114,17 @@ class PartitionLog:
         checkpoints; whether the last stop was clean. What was found is in `recovery_report`.
         Raises LogDamaged for damage before the recovery point, OSError.
         """
-        is_new = not files.is_directory(directory)
-        if is_new:
+        if not files.is_directory(directory):
             files.mkdir(directory)
         was_clean = not finish_swaps(files, directory) and was_clean
         epochs = LeaderEpochs.read(files, directory)
         segments, report = recover(files, directory, config, recovery_point, log_start_offset, was_clean)
         epochs = epochs or LeaderEpochs.create(files, directory, report.log_start_offset)
         log = cls(files, directory, config, segments, report, epochs)
+        if not report.was_clean or log.log_end_offset == report.log_start_offset:
+            # Nobody has synced the names of a log without records, not even a clean stop.
+            log._unsynced_directories = [directory, os.path.dirname(directory)]
         if not report.was_clean:
-            log._unsynced_directories = [directory, os.path.dirname(directory)] if is_new else [directory]
             log.durable_offset = min(max(recovery_point, report.log_start_offset), report.log_end_offset)
         return log
 
@@ -140,17 +143,12 @@ class PartitionLog:
             recovery_point=self.durable_offset,
             log_start_offset=self.log_start_offset,
         )
+        log.cleaned_to = self.cleaned_to
         try:
-            for segment in log._segments:
-                if not segment.is_synced:
-                    rewrite_segment(self.files, segment)
-            for directory in [self.directory, os.path.dirname(self.directory)]:
-                self.files.fsync_directory(directory)
+            log.sync()
         except BaseException:
             log._close_files()
             raise
-        log._unsynced_directories = []
-        log.durable_offset = log.log_end_offset
         return log
 
     # Appending
@@ -188,9 +186,7 @@ class PartitionLog:
         return AppendResult(base_offset, last_offset, len(data), is_rolled)
 
     def append_records(self, records: Sequence[Record], now_ms: int | None = None) -> AppendResult:
-        """Appends records as one batch. `now_ms` replaces their times where it is given. Raises as
-        `append`.
-        """
+        """Appends records as one batch, with `now_ms` for their times if it is given. Raises as `append`."""
         if now_ms is not None:
             records = [record._replace(timestamp_ms=now_ms) for record in records]
         return self.append(encode_batch(records))
@@ -213,6 +209,8 @@ class PartitionLog:
             if self.config.sync_on_roll:
                 self.sync()
             sealed.write_indexes()
+            if self.config.sync_on_roll:
+                sealed.sync_indexes()
             self._active = Segment.create(self.files, self.directory, self.log_end_offset)
         except (OSError, SyncFailed) as error:
             raise AppendFailed(self.directory, f"cannot begin a segment: {error}") from error
@@ -225,19 +223,7 @@ class PartitionLog:
     @property
     def is_dirty(self) -> bool:
         """Whether `begin_sync` would have anything to do."""
-        return self.log_end_offset > 0 and bool(self._unsynced_directories or self._unsynced_segments())
-
-    def _unsynced_segments(self) -> list[Segment]:
-        """From the oldest. Below a synced segment all are synced, save that the active one may still be
-        empty.
-        """
-        unsynced: list[Segment] = []
-        for segment in reversed(self._segments):
-            if not segment.is_synced:
-                unsynced.insert(0, segment)
-            elif segment is not self._active:
-                break
-        return unsynced
+        return self.log_end_offset > 0 and bool(self._unsynced_directories or unsynced(self._segments))
 
     def begin_sync(self) -> SyncPlan | None:
         """What has to be synced for everything appended so far to be durable; None when nothing does.
@@ -248,11 +234,14 @@ class PartitionLog:
         self.require_open()
         if self.log_end_offset == 0:
             return None  # nothing was ever written: a crash may as well forget the files
-        unsynced = [(segment, segment.file) for segment in self._unsynced_segments()]
-        if not unsynced and not self._unsynced_directories:
+        segments = [(segment, segment.file) for segment in unsynced(self._segments)]
+        if not segments and not self._unsynced_directories:
             return None
-        plan = SyncPlan(self.files, unsynced, self._unsynced_directories, self.log_end_offset, self.cuts)
-        for segment, _ in unsynced:
+        sealed = [segment for segment, _ in segments if segment is not self._active]
+        plan = SyncPlan(
+            self.files, segments, sealed, self._unsynced_directories, self.log_end_offset, self.cuts
+        )
+        for segment, _ in segments:
             segment.is_synced = True
         self._unsynced_directories = []
         return plan
@@ -349,9 +338,7 @@ class PartitionLog:
         return walk_segments(segments, from_offset, self.log_end_offset, self.config.index_interval_bytes)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
-        """The first record whose time is `timestamp_ms` or later, None when there is none. Raises
-        LogDamaged.
-        """
+        """The first record whose time is `timestamp_ms` or later, if there is one. Raises LogDamaged."""
         try:
             return first_at_or_after(
                 self._segments, timestamp_ms, self.log_start_offset, self.config.index_interval_bytes
@@ -398,6 +385,7 @@ class PartitionLog:
             raise LogDamaged(self.directory, error.reason, error.position) from error
         if count == len(self._segments):
             self._roll()
+            self.sync_directory()
         size_bytes = sum(segment.size for segment in self._segments[:count])
         self.log_start_offset = max(self.log_start_offset, self._segments[count].base_offset)
         self._delete_first(count)
@@ -436,6 +424,10 @@ class PartitionLog:
         if self.failure is not None:
             raise LogPoisoned(self.directory, f"refuses appends until it is reopened, because {self.failure}")
 
+    def sync_directory(self) -> None:
+        """Makes the names of all files durable; blocks, safe in any thread. Raises OSError."""
+        self.files.fsync_directory(self.directory)
+
     def put_in_place(self, old: Sequence[Segment], new: Segment) -> None:
         """Reads what `old`, sealed neighbours, held from `new`; the files are the caller's."""
         first = self._segments.index(old[0])
@@ -446,9 +438,7 @@ class PartitionLog:
         self._segments[first : first + len(old)] = [new]
 
     def truncate_to(self, offset: int) -> None:
-        """Removes every batch that ends at or after `offset`. Raises OffsetOutOfRange, LogDamaged,
-        OSError.
-        """
+        """Removes every batch that ends at or after `offset`. Raises OffsetOutOfRange, LogDamaged, OSError."""
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(self.directory, offset, self.log_start_offset, self.log_end_offset)
         assert not self._is_pinned, self.directory
@@ -467,7 +457,7 @@ class PartitionLog:
         self.log_end_offset = end_offset
         with self._durable_lock:
             self.durable_offset = min(self.durable_offset, end_offset)
-        self.files.fsync_directory(self.directory)
+        self.sync_directory()
 
     # Ending
 
@@ -481,11 +471,18 @@ class PartitionLog:
         try:
             if clean:
                 self.sync()
-                self._active.load_indexes(self.config.index_interval_bytes)
-                self._active.write_indexes()
+                if not self._is_as_found():
+                    self._active.load_indexes(self.config.index_interval_bytes)
+                    self._active.write_indexes()
+                    self._active.sync_indexes()
         finally:
             self.is_closed = True
             self._close_files()
+
+    def _is_as_found(self) -> bool:
+        """Whether the files of the active segment, indexes included, are what a clean stop has left."""
+        report = self.recovery_report
+        return report.was_clean and not self.cuts and self.log_end_offset == report.log_end_offset
 
     def delete(self) -> None:
         """Removes the whole directory. Raises OSError."""

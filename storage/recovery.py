@@ -9,24 +9,22 @@ acknowledged.
 After a clean stop only the batches past the last index entry are read. After anything else, every segment
 from the one that holds the recovery point is scanned with checksums and its indexes are built anew.
 
-What is read may still be only in the page cache. The log's next sync makes it durable, with one exception that
-no process can see: an fsync that failed in the process before, which should have used `rewrite_segment`.
+What is read may still be only in the page cache, and the log's next sync need not change that: after an fsync that
+failed, perhaps in the process before, the page cache may call bytes clean that the disk never took. So what lies
+past the recovery point is written once more, each byte over itself; only then does a sync say where it is.
 
 A hole between two segments counts as the end of the log too, except where compaction makes holes.
 
 Source: Kafka's `LogLoader` and `LogSegment.recover`.
 """
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from storage.errors import CorruptBatch, LogDamaged, SyncFailed, UnsupportedMagic
+from storage.errors import CorruptBatch, LogDamaged, UnsupportedMagic
 from storage.files import Files
+from storage.index import MAX_RELATIVE_OFFSET
 from storage.log_config import LogConfig
 from storage.segment import LOG_SUFFIX, Segment
-
-COPY_SUFFIX: Final = ".copy"
-
-_COPY_CHUNK_BYTES: Final = 1024 * 1024
 
 
 class RecoveryReport(NamedTuple):
@@ -89,23 +87,16 @@ def recover(
             raise LogDamaged(directory, f"no segment is left of a log synced up to offset {recovery_point}")
         segments = [Segment.create(files, directory, log_start_offset)]
     try:
-        return _recover(
-            files, directory, segments, _Scan(segments, config, recovery_point), log_start_offset, was_clean
-        )
+        scan = _Scan(files, directory, segments, config, recovery_point)
+        return _recover(scan, log_start_offset, was_clean)
     except BaseException:
         for segment in segments:
             segment.close()
         raise
 
 
-def _recover(
-    files: Files,
-    directory: str,
-    segments: list[Segment],
-    scan: "_Scan",
-    log_start_offset: int,
-    was_clean: bool,
-) -> Recovered:
+def _recover(scan: "_Scan", log_start_offset: int, was_clean: bool) -> Recovered:
+    segments = scan.segments
     if not (was_clean and scan.resume_clean()):
         was_clean = False
         scan.run()
@@ -114,11 +105,11 @@ def _recover(
         # Records were deleted up to an offset that the crash took back: nothing of the log is live.
         for segment in segments:
             segment.delete()
-        segments[:] = [Segment.create(files, directory, log_start_offset)]
+        segments[:] = [Segment.create(scan.files, scan.directory, log_start_offset)]
         log_end_offset = log_start_offset
     start = max(log_start_offset, segments[0].base_offset)
     report = RecoveryReport(
-        directory, was_clean, scan.recovery_point, start, log_end_offset, scan.scanned_bytes, *scan.cut
+        scan.directory, was_clean, scan.recovery_point, start, log_end_offset, scan.scanned_bytes, *scan.cut
     )
     return Recovered(segments, report)
 
@@ -126,7 +117,11 @@ def _recover(
 class _Scan:
     """One pass over the segments that may hold a torn tail."""
 
-    def __init__(self, segments: list[Segment], config: LogConfig, recovery_point: int) -> None:
+    def __init__(
+        self, files: Files, directory: str, segments: list[Segment], config: LogConfig, recovery_point: int
+    ) -> None:
+        self.files = files
+        self.directory = directory
         self.segments = segments
         self.config = config
         self.recovery_point = recovery_point
@@ -170,13 +165,14 @@ class _Scan:
                 break
             if number < len(self.segments) - 1:
                 segment.write_indexes()
-        for segment in self.segments[first:]:
-            # The scan read what the page cache holds; only a sync can say what the disk holds.
-            segment.is_synced = False
         if self.log_end_offset < self.recovery_point:
             active = self.segments[-1]
             reason = f"ends at offset {self.log_end_offset}, but was synced up to {self.recovery_point}"
             raise LogDamaged(active.path, reason, active.size)
+        position = self.segments[first].position_of(self.recovery_point, self.config.index_interval_bytes)
+        for segment in self.segments[first:]:
+            segment.write_anew(position)
+            position = 0
 
     def _note_first_timestamp(self, segment: Segment) -> None:
         for batch in segment.walk():
@@ -196,6 +192,9 @@ class _Scan:
             if header.base_offset < self.log_end_offset:
                 reason = f"batch at offset {header.base_offset} where {self.log_end_offset} or more is due"
                 raise CorruptBatch(reason, batch.position)
+            if header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
+                reason = f"offset {header.last_offset} is more than a segment of {segment.base_offset} holds"
+                raise CorruptBatch(reason, batch.position)
             segment.note(
                 batch.position, len(batch.data), header.last_offset, header.max_timestamp_ms, interval_bytes
             )
@@ -211,38 +210,14 @@ class _Scan:
             raise LogDamaged(segment.path, reason, position)
         cut_bytes = segment.size - position + sum(later.size for later in self.segments[number + 1 :])
         self.cut = (cut_bytes, segment.path, position, reason)
-        # The log's next sync makes the removals durable, before anything counts that was appended after them.
         for later in reversed(self.segments[number + 1 :]):
             later.delete()
+        if self.segments[number + 1 :]:
+            # A log that has grown to where one of them began must not find it there again.
+            self.files.fsync_directory(self.directory)
         del self.segments[number + 1 :]
         if position == 0 and number > self._first:
             segment.delete()
             del self.segments[number]
         else:
             segment.truncate(position)
-
-
-def rewrite_segment(files: Files, segment: Segment) -> None:
-    """Puts a synced copy of a segment in its place.
-
-    After a failed fsync the page cache may call bytes clean that the disk never took, and a second fsync
-    would succeed without writing them. Only bytes written anew and synced are known to be there.
-    Raises SyncFailed, OSError; the segment is then as it was.
-    """
-    copy_path = segment.path + COPY_SUFFIX
-    if files.exists(copy_path):
-        files.unlink(copy_path)
-    copy = files.open_append(copy_path)
-    try:
-        for position in range(0, segment.size, _COPY_CHUNK_BYTES):
-            length = min(_COPY_CHUNK_BYTES, segment.size - position)
-            copy.write(segment.file.pread(length, position))
-        try:
-            copy.fdatasync()
-        except OSError as error:
-            raise SyncFailed(copy_path, str(error)) from error
-    finally:
-        copy.close()
-    segment.close()
-    files.replace(copy_path, segment.path)
-    segment.is_synced = True

@@ -193,6 +193,17 @@ class Segment:
         self._files.write(self._stem + INDEX_SUFFIX, self._offset_index.encode())
         self._files.write(self._stem + TIME_INDEX_SUFFIX, self._time_index.encode())
 
+    def sync_indexes(self) -> None:
+        """Makes the index files durable; blocks, safe in any thread. Raises OSError."""
+        if not self.size:
+            return  # nothing is lost with them
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            file = self._files.open_read(self._stem + suffix)
+            try:
+                file.fdatasync()
+            finally:
+                file.close()
+
     # Indexes of a segment found on disk
 
     def load_indexes(self, index_interval_bytes: int) -> bool:
@@ -394,6 +405,12 @@ class Segment:
         self.truncate(size)
         self.rebuild_indexes(index_interval_bytes)
         return end_offset
+
+    def write_anew(self, position: int) -> None:
+        """Has the next sync take every byte from `position` on to the disk. Raises OSError."""
+        if position < self.size:
+            self._files.rewrite(self.path, position)
+        self.is_synced = False
 
     def close(self) -> None:
         """Closes the file. Reading opens it again."""

@@ -13,14 +13,17 @@ be deleted at any time, at the price of a longer load. The first batch holds one
 
 A state is believed only while the log still has that very batch in that very place. A log that was cut back and
 grew again, restored from elsewhere, repaired, or that begins somewhere else, has none, whatever its offsets; one
-whose batch was rewritten by a compaction has none either, and is read from the start. The file is written whole,
-synced, and then renamed into place; what it replaces goes after that.
+whose batch was rewritten by a compaction has none either, and is read from the start. Neither has one that was
+compacted past the state: a tombstone may be gone for a key that the state holds. Compaction removes such states
+itself, before anything goes; one by a broker is known by its checkpoint. The file is written whole, synced, and
+then renamed into place; what it replaces goes after that.
 
 The name ends in none of the ways that Kafka reads meaning into (`.log`, `.index`, `.snapshot`, …): a broker that
 is given the directory lets the file lie.
 """
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -96,7 +99,7 @@ def write_state(
         "records": records_count,
     }
     first = Record(UNASSIGNED_OFFSET, _NO_TIMESTAMP, _HEADER_KEY, json.dumps(header).encode())
-    path = f"{log.directory}/{segment_name(point.end_offset)}{STATE_SUFFIX}"
+    path = _path(log, point.end_offset)
     files.write_atomically(path, b"".join([encode_batch([first]), *batches]))
     for other in _paths(files, log.directory):
         if other != path:
@@ -126,6 +129,24 @@ def find_state(files: Files, log: PartitionLog, contents: str) -> tuple[State | 
     return found, ignored
 
 
+def remove_states(files: Files, directory: str, end_offset: int) -> bool:
+    """Removes the states that end before an offset; whether there were any. Raises OSError."""
+    name = segment_name(end_offset)
+    stale = [path for path in _paths(files, directory) if os.path.basename(path) < name]
+    for path in stale:
+        files.unlink(path)
+    return bool(stale)
+
+
+def has_state(files: Files, log: PartitionLog, end_offset: int) -> bool:
+    """Whether the state of a log that ends there is still beside it."""
+    return files.exists(_path(log, end_offset))
+
+
+def _path(log: PartitionLog, end_offset: int) -> str:
+    return f"{log.directory}/{segment_name(end_offset)}{STATE_SUFFIX}"
+
+
 def _paths(files: Files, directory: str) -> list[str]:
     endings = (STATE_SUFFIX, STATE_SUFFIX + TEMPORARY_SUFFIX)
     return [f"{directory}/{name}" for name in files.listdir(directory) if name.endswith(endings)]
@@ -141,6 +162,8 @@ def _read(files: Files, log: PartitionLog, path: str, contents: str) -> State:
         state = State(path, point.end_offset, int(header["records"]), data)
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedFile(path, f"has a header that makes no sense: {error!r}") from error
+    if point.end_offset < log.cleaned_to:
+        raise DamagedFile(path, f"is older than the compaction up to offset {log.cleaned_to}")
     if StatePoint.of(log, point.end_offset) != point:
         extent = f"offsets {log.log_start_offset} to {log.log_end_offset}"
         raise DamagedFile(path, f"is not a state of the log as it is now, {extent}")

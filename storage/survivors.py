@@ -3,7 +3,8 @@
 A record goes when a later one has its key, when its transaction was aborted, and, being a tombstone, when its grace
 period is over. That period begins when compaction first meets the tombstone: the time of its end is then written
 into the batch (the *delete horizon*), so that every consumer who reads at least that often sees the tombstone. A
-marker goes in the same way, once nothing is left of its transaction.
+commit marker goes in the same way, once nothing is left of its transaction. An abort marker stays: the index of
+aborted transactions goes on naming it, and a consumer who is told of it would wait for it past what came after.
 
 A batch of which nothing is left goes too, unless it is the last one of a producer that may still be there (its
 sequence number must not be forgotten) or the last one of its segment (its offsets must not).
@@ -15,7 +16,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from storage.batch import rewrite_batch
-from storage.key_offsets import KeyOffsets
+from storage.key_offsets import ABORT, KeyOffsets, end_of_transaction
 from storage.record import Record
 from storage.segment import StoredBatch
 
@@ -62,10 +63,10 @@ class Survivors:
         horizon_ms = header.delete_horizon_ms
         is_past_horizon = horizon_ms is not None and self._terms.now_ms >= horizon_ms
         if header.is_control:
-            had_data = header.producer_id in self._has_data
+            stays = header.producer_id in self._has_data or any(map(_is_abort, records))
             self._has_data.discard(header.producer_id)
-            kept = records if had_data or not is_past_horizon else []
-            needs_horizon = not had_data
+            kept = records if stays or not is_past_horizon else []
+            needs_horizon = not stays
         else:
             kept = self._kept(batch, records, is_past_horizon)
             needs_horizon = any(record.value is None for record in kept)
@@ -105,3 +106,7 @@ class Survivors:
         return keeps_range or (
             is_of_producer and self._terms.is_last_of_producer(header.producer_id, header.last_offset)
         )
+
+
+def _is_abort(marker: Record) -> bool:
+    return end_of_transaction(marker) == ABORT

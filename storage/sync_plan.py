@@ -13,6 +13,8 @@ class SyncPlan(NamedTuple):
 
     files: Files
     segments: Sequence[tuple[Segment, File]]
+    sealed: Sequence[Segment]
+    """Those whose indexes are complete and have to last as long as they do: nobody reads all of them again."""
     directories: Sequence[str]
     end_offset: int
     cuts: int
@@ -24,17 +26,11 @@ class SyncPlan(NamedTuple):
         `done` holds what was synced since this plan was made, is left out, and gets what is synced now.
         """
         for segment, file in self.segments:
-            if file in done:
-                continue
-            try:
-                file.fdatasync()
-            except FileClosed as error:
-                # Retention or the deletion of the topic may have removed it meanwhile.
-                if not segment.is_deleted:
-                    raise SyncFailed(file.path, "was closed before it was synced") from error
-            except OSError as error:
-                raise SyncFailed(file.path, f"cannot sync: {error}") from error
-            done.add(file)
+            if file not in done:
+                _sync(segment, file)
+                done.add(file)
+        for segment in self.sealed:
+            _sync_indexes(segment)
         for directory in self.directories:
             if directory in done:
                 continue
@@ -45,3 +41,37 @@ class SyncPlan(NamedTuple):
             except OSError as error:
                 raise SyncFailed(directory, f"cannot sync the directory: {error}") from error
             done.add(directory)
+
+
+def _sync(segment: Segment, file: File) -> None:
+    try:
+        file.fdatasync()
+    except FileClosed as error:
+        # Retention or the deletion of the topic may have removed it meanwhile.
+        if not segment.is_deleted:
+            raise SyncFailed(file.path, "was closed before it was synced") from error
+    except OSError as error:
+        raise SyncFailed(file.path, f"cannot sync: {error}") from error
+
+
+def _sync_indexes(segment: Segment) -> None:
+    try:
+        segment.sync_indexes()
+    except FileNotFoundError:
+        return  # removed meanwhile; else they are made anew when they are wanted
+    except OSError as error:
+        raise SyncFailed(segment.path, f"cannot sync its indexes: {error}") from error
+
+
+def unsynced(segments: Sequence[Segment]) -> list[Segment]:
+    """The segments of a log that hold unsynced bytes, from the oldest. In: all of them, the active one last.
+
+    Below a synced segment all are synced, save that the active one may still be empty.
+    """
+    found: list[Segment] = []
+    for segment in reversed(segments):
+        if not segment.is_synced:
+            found.insert(0, segment)
+        elif segment is not segments[-1]:
+            break
+    return found

@@ -54,6 +54,8 @@ class Cleaner:
         self._logs = logs
         self._backoff_s = backoff_ms / 1000
         self._uncleanable: set[PartitionLog] = set()
+        self._stuck: dict[PartitionLog, int] = {}
+        """Where the dirty part ended that a pass made nothing of, since a transaction in it has no end."""
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -76,6 +78,7 @@ class Cleaner:
         try:
             while True:
                 await self._pause(self._backoff_s)
+                self._forget_closed()
                 skipped = set(self._uncleanable)
                 while (due := self._dirtiest(skipped)) is not None:
                     target, todo = due
@@ -83,6 +86,10 @@ class Cleaner:
                         skipped.add(target.log)
         except _Stopping:
             return
+
+    def _forget_closed(self) -> None:
+        self._uncleanable = {log for log in self._uncleanable if not log.is_closed}
+        self._stuck = {log: offset for log, offset in self._stuck.items() if not log.is_closed}
 
     async def _pause(self, seconds: float) -> None:
         """Raises _Stopping when the daemon does."""
@@ -105,21 +112,25 @@ class Cleaner:
             except (LogDamaged, OSError) as error:
                 self._give_up(target, error)
                 continue
-            if todo.is_due(log.config.min_cleanable_dirty_ratio):
+            is_stuck = self._stuck.get(log) == todo.end_offset
+            if todo.is_due(log.config.min_cleanable_dirty_ratio) and not is_stuck:
                 due.append((target, todo))
         return max(due, key=lambda each: each[1].dirty_ratio, default=None)
 
     def _give_up(self, target: Compactable, error: Exception) -> None:
         """Until the log is opened again: what is damaged stays so."""
         self._uncleanable.add(target.log)
-        _LOG.error("%s is not compacted any more: %s", target.partition, error)
+        is_known = isinstance(error, LogDamaged | OSError)
+        _LOG.error(
+            "%s is not compacted any more: %s", target.partition, error, exc_info=None if is_known else error
+        )
 
     async def _clean(self, target: Compactable, todo: Cleanable) -> bool:
         """One pass; whether the log is cleaner than before."""
         terms = Terms(clock.wall_ms(), target.log.config.delete_retention_ms, target.is_last_of_producer)
-        compaction = Compaction(target.log, todo, terms)
         started_ns = clock.monotonic_ns()
         try:
+            compaction = Compaction(target.log, todo, terms)
             await self._do(compaction.steps())
         except LogDamaged as error:
             self._give_up(target, error)
@@ -130,9 +141,15 @@ class Cleaner:
         except (StorageError, OSError) as error:
             _LOG.error("Compaction of %s failed, and is tried again later: %s", target.partition, error)
             return False
+        except _Stopping:
+            raise
+        except Exception as problem:  # noqa: BLE001 - the other logs are compacted all the same
+            self._give_up(target, problem)
+            return False
         result = compaction.result
         assert result is not None
         if result.end_offset <= todo.first_dirty_offset:
+            self._stuck[target.log] = todo.end_offset
             return False
         return self._record(target, result, clock.monotonic_ns() - started_ns)
 
@@ -142,6 +159,9 @@ class Cleaner:
         _LOG.info("Cleaned log %s in %dms (%s)", target.partition, duration_ns // 1_000_000, result)
         if result.keyless:
             _LOG.warning("%s: %d records without a key were removed", target.partition, result.keyless)
+        if target.log.is_closed:
+            return False  # deleted meanwhile: a topic of that name would be another one
+        target.log.cleaned_to = result.end_offset
         try:
             self._directory.write_cleaned_to(target.partition, result.end_offset)
         except OSError as error:

@@ -20,6 +20,7 @@ from protocol.malformed import Malformed
 from protocol.records import UnknownKey, decode_key, decode_value
 from storage.errors import CorruptBatch, DamagedFile, LogDamaged
 from storage.files import Files
+from storage.key_offsets import COMMIT, end_of_transaction
 from storage.log import PartitionLog
 from storage.pairs import Pair, PlainRun, walk_pairs
 from storage.record import Record
@@ -30,8 +31,6 @@ _LOG = logging.getLogger("GroupCoordinator")
 
 RECORDS_IN_A_STEP: Final = 500
 _INT16: Final = Struct(">h")
-_CONTROL_KEY: Final = Struct(">hh")
-_ABORT, _COMMIT = 0, 1
 
 
 class LoadFailed(Exception):
@@ -124,7 +123,9 @@ def _in_transactions(
     if header.is_control:
         return _end_transaction(header.producer_id, records, transactions)
     if header.is_transactional:
-        transactions.add(header.producer_id, records)
+        # A batch that compaction has emptied begins no transaction: the end of its own may be gone already.
+        if records:
+            transactions.add(header.producer_id, records)
         return []
     if transactions:
         transactions.passed(records)
@@ -134,11 +135,9 @@ def _in_transactions(
 def _end_transaction(producer_id: int, records: list[Record], transactions: OpenTransactions) -> list[Record]:
     ended: list[Record] = []
     for record in records:
-        if record.key is None or len(record.key) < _CONTROL_KEY.size:
-            continue
-        _, kind = _CONTROL_KEY.unpack_from(record.key)
-        if kind in (_ABORT, _COMMIT):
-            ended += transactions.end(producer_id, is_committed=kind == _COMMIT)
+        kind = end_of_transaction(record)
+        if kind is not None:
+            ended += transactions.end(producer_id, is_committed=kind == COMMIT)
     return ended
 
 

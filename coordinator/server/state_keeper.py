@@ -20,7 +20,7 @@ from coordinator.server.offsets_partition import OffsetsPartition, PartitionStat
 from storage.errors import StorageError
 from storage.files import Files
 from storage.log import PartitionLog
-from storage.state_file import StatePoint, write_state
+from storage.state_file import StatePoint, has_state, write_state
 
 _LOG: Final = logging.getLogger("GroupCoordinator")
 
@@ -101,6 +101,9 @@ class StateKeeper:
         log = partition.log
         if end_offset is None or log is None or log.failure is not None or log.is_closed:
             return 0
+        if end_offset and not has_state(self._files, log, end_offset):
+            # Compaction has gone past it.
+            end_offset = self._end_offsets[partition.number] = 0
         return log.log_end_offset - max(end_offset, log.log_start_offset)
 
     def _is_due(self, partition: OffsetsPartition) -> bool:

@@ -219,8 +219,7 @@ class Catalogue:
         return topic_id in self._deleted
 
     def _remove_remains(self, partition: TopicPartition) -> None:
-        log = self._directory.open_log(partition, self.defaults.parse({}).log)
-        self._directory.delete_logs({partition: log})
+        self._directory.delete_logs({partition: None})
 
     def save(self) -> None:
         """Writes the file, atomically and durably. Raises OSError."""
@@ -311,15 +310,13 @@ class Catalogue:
             self._forget(topic)
             self._deleted[topic.topic_id] = topic.name
         self.save()
-        logs = {part.name: part.log for topic in topics for part in topic.hosted if part.log is not None}
-        self._directory.delete_logs(logs)
+        self._directory.delete_logs({part.name: part.log for topic in topics for part in topic.hosted})
         for topic in topics:
             # Gone for good, whatever a crash does: the file may go on naming it until it is next written.
-            if all(part.log is not None for part in topic.hosted):
-                del self._deleted[topic.topic_id]
+            del self._deleted[topic.topic_id]
 
     def _finish_deletion(self, name: str) -> None:
-        """Removes what an earlier deletion that failed has left. Raises OSError, StorageError."""
+        """Removes what an earlier deletion that failed has left. Raises OSError."""
         ids = [topic_id for topic_id, deleted in self._deleted.items() if deleted == name]
         if not ids:
             return

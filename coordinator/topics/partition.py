@@ -168,7 +168,7 @@ def _load_producers(log: PartitionLog, producers: ProducerState) -> dict[int, in
                 producers.record(header, header.base_offset, header.max_timestamp_ms)
                 if header.is_control:
                     still_open.pop(header.producer_id, None)
-                elif header.is_transactional:
+                elif header.is_transactional and header.records_count:
                     still_open.setdefault(header.producer_id, header.base_offset)
         except CorruptBatch as error:
             raise LogDamaged(segment.path, error.reason, error.position) from error

@@ -15,7 +15,7 @@ import pytest
 
 from storage.checkpoint import TopicPartition
 from storage.data_directory import DataDirectory, MetaProperties
-from storage.errors import StorageError
+from storage.errors import StorageError, SyncFailed
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from tests.storage.batches import record
@@ -112,5 +112,58 @@ def test_a_process_that_stops_at_any_failing_call(error: int) -> None:
         with suppress(StorageError, OSError):
             life.run()
         check(life, files.crash())
-        # The next process cannot know of a sync that failed in this one: what it reads, it may not rely on.
-        check_opening(life, files.kill())
+        check(life, files.kill())
+
+
+@pytest.mark.parametrize("lives", [0, 1])
+def test_the_first_acknowledged_record_of_a_log_outlives_the_power(lives: int) -> None:
+    config = LogConfig()
+    files = FaultyFiles()
+    for _ in range(lives):
+        directory = DataDirectory.open(files, "/data", META)
+        directory.close({ORDERS: directory.open_log(ORDERS, config, bytes(range(16)))})
+        files = files.kill()
+    directory = DataDirectory.open(files, "/data", META)
+    log = directory.open_log(ORDERS, config, bytes(range(16)))
+    log.append_records([record(0)])
+    log.sync()
+    assert log.durable_offset == 1
+    after = DataDirectory.open(files.crash(), "/data", META).open_log(ORDERS, config)
+    assert contents(after) == expected(1)
+
+
+def test_a_log_that_is_new_after_a_clean_start_outlives_the_power() -> None:
+    files = FaultyFiles()
+    DataDirectory.open(files, "/data", META).close({})
+    files = files.kill()
+    directory = DataDirectory.open(files, "/data", META)
+    assert directory.was_clean
+    log = directory.open_log(ORDERS, LogConfig())
+    log.append_records([record(0)])
+    log.sync()
+    after = DataDirectory.open(files.crash(), "/data", META).open_log(ORDERS, LogConfig())
+    assert contents(after) == expected(1)
+
+
+@pytest.mark.parametrize("has_checkpoint", [False, True])
+def test_a_sync_that_failed_before_a_restart_is_made_good(has_checkpoint: bool) -> None:
+    files = FaultyFiles()
+    directory = DataDirectory.open(files, "/data", META)
+    log = directory.open_log(ORDERS, LogConfig())
+    log.append_records([record(0)])
+    log.sync()
+    directory.write_checkpoints({ORDERS: log})
+    log.append_records([record(1)])
+    files.fail("fdatasync")
+    with pytest.raises(SyncFailed):
+        log.sync()
+    files = files.kill()
+    directory = DataDirectory.open(files, "/data", META)
+    log = directory.open_log(ORDERS, LogConfig())
+    log.append_records([record(2)])
+    log.sync()
+    assert log.durable_offset == 3
+    if has_checkpoint:
+        directory.write_checkpoints({ORDERS: log})
+    after = DataDirectory.open(files.crash(), "/data", META).open_log(ORDERS, LogConfig())
+    assert contents(after) == expected(3)

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.server import cleaner
 from coordinator.server.server import Server
 from protocol.messages.create_topics import (
     CreatableTopic,
@@ -18,7 +19,11 @@ from protocol.messages.produce import (
 )
 from storage.batch import encode_batch
 from storage.checkpoint import TopicPartition
+from storage.cleanable import Cleanable
+from storage.compaction import Compaction
+from storage.log import PartitionLog
 from storage.record import Record
+from storage.survivors import Terms
 from tests.server.harness import Client, serving
 from tests.server.test_runtime import commit, committed
 
@@ -70,6 +75,50 @@ async def test_the_history_of_commits_can_be_kept(tmp_path: Path, name: str, val
         assert log is not None
         assert len(log.segments) > 2
         assert sum(len(batch.records()) for batch in log.batches()) == log.log_end_offset
+
+
+async def test_a_log_that_defies_compaction_keeps_no_other_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(log: PartitionLog, todo: Cleanable, terms: Terms) -> Compaction:
+        if "__consumer_offsets" in log.directory:
+            raise ZeroDivisionError
+        return Compaction(log, todo, terms)
+
+    topic = CreateTopicsRequest(topics=[compacted("table")], timeout_ms=1000)
+    monkeypatch.setattr(cleaner, "Compaction", failing)
+    async with serving(tmp_path, OFFSETS) as server, Client(server) as client:
+        for offset in range(100):
+            await client.call(commit(offset), 2)
+        await client.call(topic, 7)
+        await passes(server, 1, lambda: client.call(produce("table", b"key", b"value"), 8))
+        assert await committed(client) == 99
+    assert [record.exc_info for record in caplog.records if "__consumer_offsets-0" in record.getMessage()]
+
+
+async def test_a_transaction_without_an_end_is_not_compacted_over_and_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[tuple[PartitionLog, int]] = []
+
+    def counted(log: PartitionLog, todo: Cleanable, terms: Terms) -> Compaction:
+        tried.append((log, todo.end_offset))
+        return Compaction(log, todo, terms)
+
+    topic = CreateTopicsRequest(topics=[compacted("table")], timeout_ms=1000)
+    monkeypatch.setattr(cleaner, "Compaction", counted)
+    async with serving(tmp_path, OFFSETS) as server, Client(server) as client:
+        stuck = server.runtime.partitions[0].log
+        assert stuck is not None
+        hanging = Record(-1, 0, b"\0\x0bshare", b"\0\0state")
+        stuck.append(encode_batch([hanging], producer_id=7, base_sequence=0, is_transactional=True))
+        for offset in range(50):
+            await client.call(commit(offset), 2)
+        while stuck not in [log for log, _ in tried]:
+            await client.call(commit(1), 2)
+        await client.call(topic, 7)
+        await passes(server, 5, lambda: client.call(produce("table", b"key", b"value"), 8))
+        assert len(set(tried)) == len(tried)
 
 
 def compacted(name: str) -> CreatableTopic:

@@ -34,6 +34,7 @@ from tests.storage.compacting import compact
 from tests.storage.faulty_files import FaultyFiles
 
 DIRECTORY = "/data/__consumer_offsets-0"
+HOUR_MS = 3_600_000
 CONFIG = LogConfig(segment_bytes=1000, index_interval_bytes=200, cleanup_policy="compact")
 
 
@@ -54,7 +55,9 @@ class CutBack(NamedTuple):
 
 
 class Compact(NamedTuple):
-    """The sealed segments are compacted."""
+    """The sealed segments are compacted, some hours later."""
+
+    hours: int
 
 
 Step = Write | TakeState | CutBack | Compact
@@ -106,7 +109,7 @@ STEPS = st.lists(
         st.builds(Write, FACTS),
         st.builds(Write, st.none() | FACTS),
         st.builds(TakeState),
-        st.builds(Compact),
+        st.builds(Compact, st.sampled_from([0, 1, 25])),
         st.builds(CutBack, st.integers(1, 5)),
     ),
     max_size=25,
@@ -149,6 +152,7 @@ def test_a_state_and_what_follows_make_what_the_whole_log_makes(steps: list[Step
     files = FaultyFiles()
     files.mkdir("/data")
     log = PartitionLog.open(files, DIRECTORY, CONFIG)
+    now_ms = 0
     for step in steps:
         if isinstance(step, Write):
             log.append_records([raw(step.fact)])
@@ -156,11 +160,46 @@ def test_a_state_and_what_follows_make_what_the_whole_log_makes(steps: list[Step
             take_state(log, files)
         elif isinstance(step, Compact):
             before = loaded(log, FilesWithoutStates(files))[0]
-            compact(log)
+            now_ms += step.hours * HOUR_MS
+            log.cleaned_to = compact(log, log.cleaned_to, now_ms).end_offset
             assert loaded(log, files)[0] == before
         else:
-            log.truncate_to(max(0, log.log_end_offset - step.records))
+            log.truncate_to(max(log.cleaned_to, log.log_end_offset - step.records))
         assert loaded(log, files)[0] == loaded(log, FilesWithoutStates(files))[0]
+
+
+@pytest.mark.parametrize("by", ["groupd", "broker"])
+def test_no_state_brings_back_what_was_deleted_after_it(by: str) -> None:
+    files = FaultyFiles()
+    files.mkdir("/data")
+    log = PartitionLog.open(files, DIRECTORY, CONFIG)
+    gone = OffsetCommitKey(group="gone", topic="t", partition=0)
+    idle = OffsetCommitKey(group="idle", topic="t", partition=0)
+    busy = OffsetCommitKey(group="busy", topic="t", partition=0)
+
+    def write(key: OffsetCommitKey, offset: int | None) -> None:
+        value = None
+        if offset is not None:
+            value = OffsetCommitValue(offset=offset, metadata="", commit_timestamp=0)
+        log.append_records([raw(Fact(key, value, 3))])
+
+    write(gone, 1)
+    write(idle, 2)
+    take_state(log, files)
+    (state,) = [path for path in files.names if path.endswith(STATE_SUFFIX)]
+    kept = files.read(state)
+    write(gone, None)
+    cleaned_to = 0
+    for hours in (0, 25, 50):
+        for offset in range(30):
+            write(busy, offset)
+        cleaned_to = compact(log, cleaned_to, hours * HOUR_MS).end_offset
+    assert all(record.value for batch in log.batches() for record in batch.records()), "a tombstone is left"
+    assert not files.exists(state)
+    if by == "broker":  # one that knows nothing of states, but records how far it has compacted
+        files.write(state, kept)
+        log.cleaned_to = cleaned_to
+    assert set(loaded(log, files)[0]) == {"idle", "busy"}
 
 
 @given(st.lists(FACTS, max_size=20))

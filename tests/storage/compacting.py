@@ -10,6 +10,7 @@ from storage.log import PartitionLog
 from storage.record import Record
 from storage.segment import StoredBatch
 from storage.survivors import IsLastOfProducer, Terms
+from tests.storage.faulty_files import CrashError
 
 ABORT, COMMIT = 0, 1
 
@@ -39,7 +40,7 @@ def compact(
 
 def run(steps: Steps) -> None:
     """A pass to its end, in this thread."""
-    with suppress(StopIteration):
+    try:
         step = next(steps)
         while True:
             if step is not None:
@@ -49,6 +50,11 @@ def run(steps: Steps) -> None:
                     step = steps.throw(error)
                     continue
             step = next(steps)
+    except StopIteration:
+        return
+    finally:
+        with suppress(CrashError):  # a dead process cleans nothing up
+            steps.close()
 
 
 def committed(log: PartitionLog) -> dict[bytes, bytes]:

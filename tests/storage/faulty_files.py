@@ -20,6 +20,7 @@ OPERATIONS = frozenset(
         "any",
         "open",
         "read",
+        "rewrite",
         "write",
         "write_atomically",
         "replace",
@@ -118,9 +119,18 @@ class FaultyFiles:
         after = FaultyFiles()
         names = dict(self.disk_names)
         if random is not None:
-            for path in sorted(self.names.keys() ^ self.disk_names.keys()):
-                if path in self.names and random.random() < 0.5 and os.path.dirname(path) in names:
-                    names[path] = self.names[path]
+            # Each change by itself, in any order: new names, removals, and renames, where two names change at once.
+            is_there: dict[int, bool] = {}
+            for path in sorted(self.names.keys() | self.disk_names.keys()):
+                inode, on_disk = self.names.get(path), self.disk_names.get(path)
+                if inode is on_disk or _parent(path) not in names:
+                    continue
+                if not is_there.setdefault(id(inode or on_disk), random.random() < 0.5):
+                    continue
+                if inode is not None:
+                    names[path] = inode
+                elif not any(name.startswith(path + "/") for name in names):
+                    del names[path]
         for path, inode in names.items():
             contents = bytearray(inode.after_crash(random))
             copy = Inode(inode.is_directory, contents, bytearray(contents), len(contents))
@@ -148,6 +158,11 @@ class FaultyFiles:
                     raise fault.error
         return -1
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether every fault that was planned has come to pass."""
+        return all(fault.nth <= 0 for fault in self.faults)
+
     def torn_error(self) -> BaseException:
         """What ends a torn write."""
         return next(fault.error for fault in self.faults if fault.nth <= 0 and fault.torn_bytes)
@@ -174,6 +189,11 @@ class FaultyFiles:
         inode.data.clear()
         inode.dirty_from = 0
         file.write(data)
+
+    def rewrite(self, path: str, position: int) -> None:
+        self.call("rewrite")
+        inode = self._inode(path)
+        inode.dirty_from = min(inode.dirty_from, position)
 
     def write_atomically(self, path: str, data: bytes) -> None:
         self.call("write_atomically")

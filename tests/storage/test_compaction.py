@@ -167,6 +167,38 @@ def test_a_marker_stays_while_a_record_of_its_transaction_does_and_a_grace_perio
     assert committed(reopened(log))[b"key"] == b"second"
 
 
+def test_the_marker_of_an_aborted_transaction_stays_for_those_who_are_told_of_it() -> None:
+    log = opened()
+    put(log, "key", "kept")
+    transaction(log, 7, "key", "aborted")
+    end_transaction(log, 7, ABORT)
+    cleaned_to = 0
+    for hours in (0, 25, 50):
+        fill(log, keys=1)
+        cleaned_to = compact(log, cleaned_to, now_ms=hours * HOUR_MS).end_offset
+    assert b"aborted" not in {value for _, value in values(log).values()}
+    assert [batch.header.producer_id for batch in log.batches() if batch.header.is_control] == [7]
+
+
+def test_a_batch_that_was_emptied_holds_no_transaction_open() -> None:
+    log = opened()
+    # It is the last of a segment that is full: its range stays there.
+    while log.segments[-1].size + 250 < CONFIG.segment_bytes:
+        put(log, f"other-{log.log_end_offset}", "value")
+    transaction(log, 7, "key", "superseded")
+    put(log, "long", "y" * 200)
+    assert len(log.segments) == 2
+    end_transaction(log, 7, COMMIT)
+    put(log, "key", "newest")
+    cleaned_to = 0
+    for hours in (0, 25, 50):
+        fill(log, keys=1)
+        cleaned_to = compact(log, cleaned_to, now_ms=hours * HOUR_MS).end_offset
+    assert any(not batch.header.records_count for batch in log.batches() if batch.header.is_transactional)
+    # The checkpoint is lost: everything counts as dirty again.
+    assert compact(log, 0, now_ms=51 * HOUR_MS).end_offset == log.segments[-1].base_offset
+
+
 def test_nothing_past_the_beginning_of_an_open_transaction_is_judged() -> None:
     log = opened()
     put(log, "key", "old")

@@ -143,6 +143,29 @@ def test_a_log_that_cannot_be_opened_takes_one_partition_offline() -> None:
     assert broker.produce("orders", batch(), 0).base_offset == 1
 
 
+def test_a_topic_with_a_damaged_partition_can_be_deleted_and_made_again() -> None:
+    files = FaultyFiles()
+    broker = Broker("/data", ALWAYS, files)
+    broker.create("orders", 2)
+    broker.produce("orders", batch(), 0)
+    for log in broker.plane.logs().values():
+        log.sync()
+    broker.directory.write_checkpoints(broker.plane.logs())
+    broker.crash()
+    files.write("/data/orders-0/00000000000000000000.log", b"\xff" * 80)
+    broker.open()
+    assert broker.plane.failed()
+    request = DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000)
+    response = broker.ask(request, DeleteTopicsResponse, 5)
+    assert response.responses[0].error_code == ErrorCode.NONE
+    assert not [name for name in files.listdir("/data") if name.startswith("orders-")]
+    broker.crash()
+    broker.open()
+    assert not topics(broker)
+    broker.create("orders", 2)
+    assert broker.produce("orders", batch(), 0).base_offset == 0
+
+
 def test_a_refused_write_is_refused_and_the_next_one_works() -> None:
     files = FaultyFiles()
     broker = Broker("/data", files=files)
