@@ -1,7 +1,7 @@
 """What the HTTP port answers."""
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from coordinator.console.metrics import ServerCollector
@@ -12,6 +12,7 @@ def make_application(server: Server) -> web.Application:
     """The routes: /health (the process lives), /ready (every group is loaded), /metrics (Prometheus)."""
     registry = CollectorRegistry()
     registry.register(ServerCollector(server))
+    ProcessCollector(registry=registry)
 
     async def health(request: web.Request) -> web.Response:
         return web.Response(text="ok\n")

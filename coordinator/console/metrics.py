@@ -3,6 +3,8 @@
 Source: Kafka's `GroupCoordinatorMetrics`, `CoordinatorRuntimeMetricsImpl`, `RequestMetrics`.
 """
 
+import asyncio
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from itertools import accumulate
@@ -39,6 +41,7 @@ class ServerCollector(Collector):
         yield from self._rebalances()
         yield from self._requests()
         yield from self._connections()
+        yield from self._process()
         yield from self._logs()
 
     def _groups(self) -> Iterator[Metric]:
@@ -140,6 +143,25 @@ class ServerCollector(Collector):
             "groupd_connections_awaiting_memory",
             "Connections that are not read from (queued.max.request.bytes)",
             value=memory.waiting,
+        )
+
+    def _process(self) -> Iterator[Metric]:
+        server = self._server
+        yield GaugeMetricFamily(
+            "groupd_waiters",
+            "Answers that groups, fetches and logs have still to give",
+            value=server.runtime.waiters + server.topics.waiters,
+        )
+        yield GaugeMetricFamily(
+            "groupd_timers", "Timers of groups: sessions, rebalances, retention", value=server.runtime.timers
+        )
+        yield GaugeMetricFamily(
+            "groupd_tasks", "Tasks of the event loop", value=len(asyncio.all_tasks(server.loop))
+        )
+        yield GaugeMetricFamily(
+            "groupd_memory_blocks",
+            "Blocks of memory that the interpreter has given out",
+            value=sys.getallocatedblocks(),
         )
 
     def _logs(self) -> Iterator[Metric]:

@@ -121,6 +121,16 @@ class GroupRuntime:
         self._waiter += 1
         return self._waiter
 
+    @property
+    def waiters(self) -> int:
+        """How many answers are owed."""
+        return sum(len(partition.waiting) for partition in self.partitions)
+
+    @property
+    def timers(self) -> int:
+        """How many are armed."""
+        return len(self._timers)
+
     # Asking
 
     def ask(self, partition: OffsetsPartition, request: Any, context: Context, now: Now) -> Any | None:

@@ -51,6 +51,11 @@ class Process:
         assert found is not None, f"no ready line but {line!r}; its log:\n{self.log()}"
         self.port, self.http_port = int(found[1]), int(found[2])
 
+    @property
+    def process_id(self) -> int:
+        """As the system numbers it."""
+        return self._process.pid
+
     def log(self) -> str:
         """The last part of what it and its predecessors logged."""
         return self._log.read_text(errors="replace")[-5000:]

@@ -141,6 +141,10 @@ async def test_a_silent_connection_is_closed_but_not_one_that_awaits_an_answer(
         assert len(server.connections.open) == 1
         assert metric(server, "groupd_connections_closed_idle_total") == 1
         assert metric(server, "groupd_unanswered_requests") == 1
+        assert metric(server, "groupd_waiters") == 1
+        parked.writer.transport.abort()
+        await asyncio.wait_for(server.connections.emptied.wait(), 10)
+        assert metric(server, "groupd_waiters") == 0
         port = idle.writer.get_extra_info("sockname")[1]
         assert sum(f"127.0.0.1:{port}" in record.getMessage() for record in caplog.records) == 1
 

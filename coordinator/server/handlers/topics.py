@@ -126,6 +126,11 @@ class TopicsHandler:
                 self._flusher.need(log)
             self._flusher.kick()
 
+    @property
+    def waiters(self) -> int:
+        """How many answers are owed."""
+        return len(self._parked) + len({entry for waiting in self._durable.values() for entry in waiting})
+
     # Long-poll fetches
 
     def _complete(self, completions: Completions) -> None:

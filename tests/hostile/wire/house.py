@@ -1,12 +1,12 @@
 """The daemon that is played to, and what has to be left of a play when everybody is gone."""
 
 import asyncio
-import re
 from pathlib import Path
 from typing import Final
 
 from tests.crash.process import Process
 from tests.hostile.wire.play import Play, Played
+from tests.soak.probe import metrics
 
 _OPTIONS: Final = (
     *("--profile", "test", "--topic", "orders:3", "--topic", "payments:2"),
@@ -15,16 +15,6 @@ _OPTIONS: Final = (
     *("-o", "offsets.retention.check.interval.ms=600000"),
 )
 _GONE_WITHIN_S: Final = 10
-
-
-async def metrics(http_port: int) -> dict[str, float]:
-    """The daemon's metrics that have no labels."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", http_port)
-    writer.write(b"GET /metrics HTTP/1.0\r\n\r\n")
-    text = (await reader.read()).decode()
-    writer.close()
-    found = re.findall(r"^(groupd_\w+) (\S+)$", text, re.MULTILINE)
-    return {name: float(value) for name, value in found}
 
 
 async def playing(directory: Path, seed: int, players: int, bursts: int) -> Played:
@@ -47,7 +37,7 @@ async def playing(directory: Path, seed: int, players: int, bursts: int) -> Play
 
 async def _nothing_is_left(daemon: Process) -> None:
     """Everybody is gone: no connection, no waiter, no bytes for anybody."""
-    names = ("connections", "unanswered_requests", "answer_bytes", "request_bytes")
+    names = ("connections", "unanswered_requests", "waiters", "answer_bytes", "request_bytes")
     left: dict[str, float] = {}
     try:
         async with asyncio.timeout(_GONE_WITHIN_S):

@@ -68,7 +68,7 @@ def _commit(consumer: KafkaConsumer) -> None:
         emit("committed", offsets=[])
 
 
-def _join_without_time_limit(consumer: KafkaConsumer) -> None:
+def join_without_time_limit(consumer: KafkaConsumer) -> None:
     """Work around a fault of kafka-python 3.0.
 
     When a poll runs out of time while its member joins, and the join completes before the next poll, that poll sees
@@ -94,7 +94,7 @@ def consume(options: argparse.Namespace, commands: Commands) -> None:
         fetch_max_wait_ms=100,
         reconnect_backoff_max_ms=500,
     )
-    _join_without_time_limit(consumer)
+    join_without_time_limit(consumer)
     listener = Listener(options.assignor == "cooperative-sticky")
     if options.pattern:
         consumer.subscribe(pattern=f"^{options.pattern}", listener=listener)
