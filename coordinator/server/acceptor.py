@@ -17,6 +17,7 @@ from coordinator.server.outbox import Outbox
 from coordinator.server.peer import printable
 from coordinator.server.request_memory import RequestMemory
 from coordinator.server.route import Route
+from coordinator.server.unread_answers import UnreadAnswers
 from coordinator.topics.answer import Node
 
 _LOG = logging.getLogger("SocketServer")
@@ -41,6 +42,7 @@ class Connections:
         self.emptied.set()
         self.complaints = Complaints()
         self.memory = RequestMemory(limits.queued_max_request_bytes)
+        self.unread = UnreadAnswers()
         self._per_address: Counter[str] = Counter()
         self._awaiting_place: list[Callable[[], None]] = []
         self._full_since_ns = 0
@@ -140,6 +142,7 @@ class Acceptor:
         self.route = route
         self.refuse_version = refuse_version
         self.memory = connections.memory
+        self.unread = connections.unread
         self.max_request_bytes = connections.limits.max_request_bytes
         self.port = listener.address.port
         """Where the listener is bound; known once it is open."""

@@ -71,6 +71,7 @@ class Connection(asyncio.Protocol):
         "_reserved_bytes",
         "_slots",
         "_transport",
+        "_unread_bytes",
         "_unsent_bytes",
         "_wanted",
         "client_host",
@@ -89,6 +90,7 @@ class Connection(asyncio.Protocol):
         self._parked = 0
         self._reserved_bytes = 0
         self._held_output = 0
+        self._unread_bytes = 0
         self._unsent_bytes = 0
         self._is_closing = False
         self._is_flush_due = False
@@ -120,6 +122,8 @@ class Connection(asyncio.Protocol):
         """The connection is gone: nobody waits for its answers any more."""
         self._is_closing = self._is_held = True
         self._transport = None
+        self._left_unread(0)
+        self._hold(-self._held_output)
         slots, self._slots = self._slots, deque()
         self._pending = bytearray()
         self._acceptor.memory.forget(self)
@@ -136,12 +140,24 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The peer reads slower than it asks."""
         self._is_write_paused = self._is_held = True
+        if self._transport is not None:
+            self._left_unread(self._transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         """The peer has caught up."""
         self._is_write_paused = False
+        self._left_unread(0)
         self._weigh()
         self._work()
+
+    def _hold(self, size_bytes: int) -> None:
+        """Counts answers that wait for others, or no longer do."""
+        self._held_output += size_bytes
+        self._acceptor.unread.held_bytes += size_bytes
+
+    def _left_unread(self, size_bytes: int) -> None:
+        self._acceptor.unread.held_bytes += size_bytes - self._unread_bytes
+        self._unread_bytes = size_bytes
 
     def data_received(self, data: bytes) -> None:
         """Bytes from the client, any number of them."""
@@ -365,14 +381,14 @@ class Connection(asyncio.Protocol):
         slot.data = data = bytearray()
         if response is not NO_ANSWER:
             route.write(response, correlation_id, data)
-        self._held_output += len(data)
+        self._hold(len(data))
         self._weigh()
 
     def _answer_bytes(self, frame: bytes | bytearray, out: bytearray) -> None:
         if self._slots:
             slot = Slot(self, self._slots[0].route, 0, False, 0)
             slot.data = frame
-            self._held_output += len(frame)
+            self._hold(len(frame))
             self._slots.append(slot)
         else:
             out += frame
@@ -390,7 +406,7 @@ class Connection(asyncio.Protocol):
                 self._acceptor.handler_failed(self, problem)
                 self.abort()
         slot.data = data
-        self._held_output += len(data)
+        self._hold(len(data))
         if slot.parks:
             self._parked -= 1
         if not self._is_flush_due:
@@ -409,7 +425,7 @@ class Connection(asyncio.Protocol):
             slot = slots.popleft()
             data = slot.data
             assert data is not None
-            self._held_output -= len(data)
+            self._hold(-len(data))
             out += data
             slot.route.counts.add(now_ns - slot.opened_ns)
         if out:

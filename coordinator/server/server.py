@@ -152,6 +152,7 @@ class Server:
         except (StorageError, InvalidConfig, OSError) as error:
             raise StartFailed(str(error)) from error
         self.data_plane.broker_configs = broker_configs(settings.properties)
+        self.data_plane.fetch_room = self.connections.unread.room
         for line in self.data_plane.catalogue.adopted:
             _LOG.warning("Taken over from another broker: %s", line)
         for name, reason in self.data_plane.failed().items():

@@ -73,6 +73,8 @@ class DataPlane:
         self.config = config
         self.broker_configs: Iterable[BrokerConfig] = ()
         """The broker's own properties, to be described; set by whoever knows them."""
+        self.fetch_room: Callable[[], int] = lambda: self.config.fetch_max_bytes
+        """How many bytes of records an answer may have now, beyond its first batch; set by whoever sends them."""
         self.parked = ParkedFetches()
         self.sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, random_session_id)
         self._directory = directory
@@ -144,7 +146,7 @@ class DataPlane:
         if self._fetcher is None:
             from coordinator.topics.fetch import Fetcher
 
-            self._fetcher = Fetcher(self.catalogue, self.config, self.sessions, self.parked)
+            self._fetcher = Fetcher(self.catalogue, self.config, self.sessions, self.parked, self.fetch_room)
         response = self._fetcher.answer(request, context, monotonic_ms)
         failures, self._fetcher.failures = self._fetcher.failures, []
         return Answer(response, changes=failures)

@@ -11,7 +11,7 @@ is cut where the bytes end: consumers know that, and read it again.
 Source: Kafka's `KafkaApis.handleFetchRequest`, `ReplicaManager.readFromLog`, `DelayedFetch`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from coordinator.topics.answer import PartitionFailed, TopicsContext
@@ -54,8 +54,15 @@ class Fetcher:
     """Answers Fetch requests over the catalogue's partitions."""
 
     def __init__(
-        self, catalogue: Catalogue, config: TopicsConfig, sessions: FetchSessions, parked: ParkedFetches
+        self,
+        catalogue: Catalogue,
+        config: TopicsConfig,
+        sessions: FetchSessions,
+        parked: ParkedFetches,
+        room: Callable[[], int],
     ) -> None:
+        """In: `room` says how many bytes of records an answer may have now, beyond its first batch."""
+        self._room = room
         self._catalogue = catalogue
         self._max_bytes = config.fetch_max_bytes
         self._sessions = sessions
@@ -112,7 +119,7 @@ class Fetcher:
         """
         found: Found = []
         unknown: Found = []
-        left = min(max(0, request.max_bytes), self._max_bytes)
+        left = min(max(0, request.max_bytes), self._max_bytes, self._room())
         size, has_known, has_error = 0, False, False
         is_committed = request.isolation_level == READ_COMMITTED
         for key, target in fetch.targets.items():

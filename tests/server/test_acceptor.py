@@ -286,6 +286,35 @@ async def test_a_peer_that_reads_nothing_holds_one_answer_however_much_it_asks_f
         assert metric(server, "groupd_answer_bytes") == 0
 
 
+async def test_many_peers_that_read_nothing_hold_a_bound_and_a_batch_each(tmp_path: Path) -> None:
+    peers = 12
+    async with serving(tmp_path) as server, AsyncExitStack() as stack:
+        friend = await stack.enter_async_context(Client(server))
+        await produced(friend)
+        unread = server.connections.unread
+        unread.limit_bytes = limit = 2 * BATCHES * BATCH_BYTES
+        clients = [await stack.enter_async_context(Client(server)) for _ in range(peers)]
+        for number, client in enumerate(clients, 1):
+            client.send(fetch_all(), 7)
+            while len([one for one in server.connections.open if one.answer_bytes]) < min(number, 2):
+                await passes(server)
+        for _ in range(5):
+            await passes(server)
+        assert metric(server, "groupd_answer_bytes") < unread.limit_bytes
+        unread.limit_bytes = unread.held_bytes
+        # Whoever asks now gets a batch: nobody is kept from getting on.
+        friend.send(fetch_all(), 7)
+        answer = await friend.receive()
+        assert 0 < len(answer.responses[0].partitions[0].records) < 2 * BATCH_BYTES
+        for client in clients:
+            assert (await client.receive()).responses[0].partitions[0].records
+        assert unread.held_bytes == 0
+        unread.limit_bytes = limit
+        friend.send(fetch_all(), 7)
+        answer = await friend.receive()
+        assert len(answer.responses[0].partitions[0].records) > BATCHES * BATCH_BYTES
+
+
 async def test_slow_reading_is_a_sign_of_life(tmp_path: Path) -> None:
     async with serving(tmp_path) as server, Client(server) as slow:
         await produced(slow)

@@ -36,10 +36,10 @@ async def metrics(http_port: int) -> dict[str, float]:
         text = (await reader.read()).decode()
     finally:
         writer.close()
-    found: Counter[str] = Counter()
+    found: dict[str, float] = {}
     for name, value in re.findall(r"^([a-z_]+)(?:\{[^\n]*\})? (\S+)$", text, re.MULTILINE):
-        found[name] += float(value)
-    return dict(found)
+        found[name] = found.get(name, 0) + float(value)
+    return found
 
 
 def descriptors(process_id: int) -> Counter[str]:

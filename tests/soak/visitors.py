@@ -83,12 +83,12 @@ class Visitors:
         admin = AdminClient({"bootstrap.servers": self._bootstrap})
         while not self._is_over.is_set():
             name = f"{FLEETING}{next(self._numbers)}"
-            await _answers(lambda name=name: admin.create_topics([NewTopic(name, 2, 1)]))
+            await _answers(admin.create_topics, [NewTopic(name, 2, 1)])
             self._fleeting.append(name)
             self.done["topics created"] += 1
             await self._pass(self._chance.uniform(5, 15))
             if self._chance.random() < 0.3:
-                await _answers(lambda name=name: admin.create_partitions([NewPartitions(name, 4)]))
+                await _answers(admin.create_partitions, [NewPartitions(name, 4)])
                 await self._pass(5)
             if len(self._fleeting) > 2 or self._is_over.is_set():
                 await self._delete_topic(admin, self._fleeting.pop(0))
@@ -97,7 +97,7 @@ class Visitors:
 
     async def _delete_topic(self, admin: AdminClient, name: str) -> None:
         self._promises.topic_deleted(name)
-        await _answers(lambda: admin.delete_topics([name], operation_timeout=_ANSWER_S))
+        await _answers(admin.delete_topics, [name])
         self.done["topics deleted"] += 1
 
     async def _visit_groups(self) -> None:
@@ -113,7 +113,7 @@ class Visitors:
         """One that was killed is a member until its session ends."""
         while True:
             try:
-                await _answers(lambda: admin.delete_consumer_groups([group]))
+                await _answers(admin.delete_consumer_groups, [group])
             except KafkaException as refused:
                 code = refused.args[0].code()
                 if code == KafkaError.GROUP_ID_NOT_FOUND:
@@ -126,11 +126,11 @@ class Visitors:
         self._promises.group_deleted(group)
 
 
-async def _answers(ask: Callable[[], dict[str, Future[Any]]]) -> None:
+async def _answers(ask: Callable[[list[Any]], dict[str, Future[Any]]], wanted: list[Any]) -> None:
     """Waits for what an administrator asked for. Raises KafkaException."""
 
     def wait() -> None:
-        for future in ask().values():
+        for future in ask(wanted).values():
             future.result(_ANSWER_S)
 
     await asyncio.to_thread(wait)
