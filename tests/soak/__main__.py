@@ -37,6 +37,8 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
+        if arguments.keep is not None:
+            arguments.keep.mkdir(parents=True, exist_ok=True)
         soak = Soak(arguments.keep or Path(directory), arguments.seed, lambda line: print(line, flush=True))
         asyncio.run(soak.run(arguments.minutes * 60))
     report(soak)

@@ -1,6 +1,7 @@
 """One soak from the start of the daemon to its end."""
 
 import asyncio
+import gc
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -87,6 +88,8 @@ class Soak:
                     self._show(self._line(self.samples[-1], crowd, visitors))
             await visitors.go()
             await crowd.disperse()
+        # A client that an exception still knows of goes with it.
+        gc.collect()
         self.reasons += crowd.problems
         after = await self._settled(daemon, before, sample)
         self._show(self._line(after, crowd, visitors))

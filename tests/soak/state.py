@@ -32,5 +32,6 @@ async def offsets(port: int) -> dict[Place, tuple[int, str]]:
         for topic in group.topics:
             for part in topic.partitions:
                 place = (group.group_id, topic.name, part.partition_index)
-                found[place] = (part.committed_offset, part.metadata or "")
+                # confluent-kafka sends the end of its C string as well.
+                found[place] = (part.committed_offset, (part.metadata or "").removesuffix("\0"))
     return found

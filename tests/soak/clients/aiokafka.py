@@ -9,6 +9,7 @@ from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import KafkaError
 
 from tests.soak.clients.client import (
+    COMMIT_S,
     HEARTBEAT_MS,
     METADATA_MAX_AGE_MS,
     POLL_S,
@@ -56,8 +57,9 @@ class AioKafka:
             TopicPartition(topic, number): (offset, token) for (topic, number), offset in offsets.items()
         }
         try:
-            await self._consumer.commit(wanted)
-        except KafkaError as problem:
+            # It would ask again and again for a topic that was deleted meanwhile.
+            await asyncio.wait_for(self._consumer.commit(wanted), COMMIT_S)
+        except (KafkaError, TimeoutError) as problem:
             raise Refused(repr(problem)) from problem
 
     async def close(self) -> None:

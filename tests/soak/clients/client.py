@@ -7,6 +7,7 @@ from typing import Final, Protocol
 Partition = tuple[str, int]
 
 POLL_S: Final = 0.2
+COMMIT_S: Final = 5
 SESSION_TIMEOUT_MS: Final = 6_000
 HEARTBEAT_MS: Final = 1_000
 REBALANCE_TIMEOUT_MS: Final = 15_000
