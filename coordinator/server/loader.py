@@ -18,9 +18,9 @@ from coordinator.server.newest_values import MissingKey, NewestValues
 from coordinator.server.open_transactions import OpenTransactions
 from protocol.malformed import Malformed
 from protocol.records import UnknownKey, decode_key, decode_value
+from storage.compaction.key_offsets import COMMIT, end_of_transaction
 from storage.errors import CorruptBatch, DamagedFile, LogDamaged
 from storage.files import Files
-from storage.key_offsets import COMMIT, end_of_transaction
 from storage.log import PartitionLog
 from storage.pairs import Pair, PlainRun, walk_pairs
 from storage.record import Record

@@ -2,12 +2,14 @@
 
 import asyncio
 import errno
+import logging
 from pathlib import Path
 
 import pytest
 
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -111,6 +113,25 @@ async def test_a_record_that_may_be_lost_is_not_acknowledged() -> None:
         assert b"good" in records
         assert b"again" in records
     await server.close()
+
+
+async def test_records_of_a_topic_that_is_deleted_before_they_are_synced_are_no_failure(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(tmp_path, {"log.flush": "always"}) as server, Client(server) as client:
+        frames = [
+            client.frame(produce(b"soon gone"), VERSION),
+            client.frame(DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000), 5),
+            client.frame(produce(b"too late"), VERSION),
+        ]
+        client.writer.write(b"".join(frames))
+        written = await client.receive()
+        assert written.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+        assert (await client.receive()).responses[0].error_code == ErrorCode.NONE
+        refused = (await client.receive()).responses[0].partition_responses[0]
+        assert refused.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert server.topics.waiters == 0
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
 async def test_topics_are_there_after_a_restart(tmp_path: Path) -> None:

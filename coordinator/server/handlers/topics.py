@@ -175,7 +175,9 @@ class TopicsHandler:
 
     def _synced(self, log: PartitionLog, error: StorageError | None) -> None:
         waiting = self._durable.pop(log, None)
-        if waiting is not None:
+        if waiting is not None and log.is_closed and log.failure is None:
+            self._settle_deleted(log, waiting)
+        elif waiting is not None:
             self._settle(log, waiting, error)
         if error is None and self._parked:
             topic, partition = _partition_of(log)
@@ -203,6 +205,13 @@ class TopicsHandler:
             self._durable[log] = later
             self._flusher.need(log)
             self._flusher.kick()
+
+    def _settle_deleted(self, log: PartitionLog, waiting: list[_Durable]) -> None:
+        """The topic was deleted after these records were appended: nothing of it has to last any more."""
+        for entry in waiting:
+            del entry.logs[log]
+            if not entry.logs and entry.slot.data is None:
+                entry.slot.fill(entry.response)
 
     def _refuse(self, response: object, log: PartitionLog) -> None:
         """What was appended to this log may be lost: its partition's part of an answer to Produce says so."""
