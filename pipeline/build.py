@@ -32,6 +32,7 @@ from pipeline.gold.ownership import OWNERSHIP, ownership
 from pipeline.gold.progress import PROGRESS, progress, step_length_s
 from pipeline.gold.rebalance_stats import REBALANCE_STATS, rebalance_stats
 from pipeline.gold.velocity import VELOCITY, velocity
+from pipeline.lock import BUILD, alone
 from pipeline.log_ends import LogEnd, Period, TopicPartition
 from pipeline.log_ends.cluster import SOURCE as LIVE
 from pipeline.log_ends.measure import Measure, measure_nothing
@@ -89,9 +90,16 @@ class Settings:
 
 
 def build(spark: SparkSession, warehouse: Warehouse, settings: Settings = Settings()) -> None:
-    """Replaces all gold tables of a warehouse. Raises BadInput, also from `measure` and then before any table
-    is replaced."""
+    """Replaces all gold tables of a warehouse. Raises BadInput, when another build is at it and from `measure`, in
+    both cases before any table is replaced."""
     warehouse.check_version()
+    with alone(warehouse, BUILD) as is_alone:
+        if is_alone:
+            warehouse.clear_scratch()
+        _build(spark, warehouse, settings)
+
+
+def _build(spark: SparkSession, warehouse: Warehouse, settings: Settings) -> None:
     silver = Silver(*(warehouse.silver(spark, name) for name in Silver._fields))
     period = _period(silver)
     with (

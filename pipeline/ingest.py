@@ -9,7 +9,6 @@ which is little, is kept by Spark and feeds the other tables. In a warehouse tha
 Spark writes the commits, in a reading of their own.
 """
 
-import fcntl
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ from pipeline.commit_files import WRITTEN
 from pipeline.decode.rows import COMMIT, FINDING, GROUP, KINDS, UNKNOWN
 from pipeline.directory import local_path
 from pipeline.errors import BadInput
+from pipeline.lock import INGEST, alone
 from pipeline.log_files import LogFiles
 from pipeline.progress import OnProgress, follow_progress
 from pipeline.segments import find_partitions
@@ -40,7 +40,6 @@ from pipeline.source import COMMITS_TO_PROPERTY, FORMAT, KINDS_PROPERTY, registe
 from pipeline.warehouse import CHECKPOINT, Warehouse
 
 POLL_S: Final = 5
-LOCK: Final = "_lock"
 ONE_FILE_ROWS: Final = 100_000
 """Of all tables but the commits, up to which a batch makes one file of each."""
 
@@ -87,7 +86,7 @@ def ingest(
     files = LogFiles(log_dir)
     find_partitions(files)
     warehouse.create()
-    with _alone(warehouse):
+    with alone(warehouse, INGEST):
         identity = log_identity(files)
         if identity is not None:
             warehouse.bind(identity)
@@ -144,21 +143,6 @@ def log_identity(files: LogFiles) -> str | None:
             node = known.get("node.id", known.get("broker.id", "?"))
             return f"cluster {known['cluster.id']} node {node}"
     return None
-
-
-@contextmanager
-def _alone(warehouse: Warehouse) -> Iterator[None]:
-    """Holds a local warehouse against other ingests; elsewhere Spark's checkpoint notices a second one."""
-    path = local_path(warehouse.path(LOCK))
-    if path is None:
-        yield
-        return
-    with open(path, "ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise BadInput(f"{warehouse.path('')}: another ingest is running") from error
-        yield
 
 
 def add_batch(warehouse: Warehouse, rows: DataFrame, ingest_batch: int) -> int:

@@ -2,14 +2,14 @@
 
     _groupd_warehouse.json                     which format this is
     _checkpoint/                               how far the log has been read
-    _staging/                                  what is being written
-    _scratch/                                  what a build computes once for many tables
+    _staging/                                  what an ingest is writing
+    _scratch/                                  what a build is writing, or computes once for many tables
     <silver table>/ingest_batch=<n>/*.parquet  rows of one batch; batch 0 has none, only the schema
     <gold table>/<gold table>.parquet          one file
 
-Everything is written in `_staging` and renamed in. A silver table gains a batch by the rename of a directory; a
-gold table is one file, so that the rename of a file replaces it whole: who lists the directory before and opens
-the file after reads the new table, not half of two.
+Everything is written in `_staging` or `_scratch` and renamed in. A silver table gains a batch by the rename of a
+directory; a gold table is one file, so that the rename of a file replaces it whole: who lists the directory before
+and opens the file after reads the new table, not half of two.
 
 The tables of a batch are renamed in one after the other, `ingest_batches` last: rows of a batch that it does not
 list belong to a batch that is not all there yet. `silver` leaves them out.
@@ -131,12 +131,15 @@ class Warehouse:
 
     # What a build needs for a while
 
+    def clear_scratch(self) -> None:
+        """Removes what an interrupted build left; for one who knows that no other build is running."""
+        self._directory.delete(SCRATCH)
+
     @contextmanager
     def written_down(self, spark: SparkSession, name: str, frame: DataFrame) -> Iterator[DataFrame]:
         """`frame` as Parquet for as long as the context lasts: computed once, then read as often as needed, a few
         columns at a time, without the plan that it came from."""
-        place = f"{SCRATCH}/{name}"
-        self._directory.delete(place)
+        place = f"{SCRATCH}/{name}-{uuid4().hex}"
         frame.write.parquet(self.path(place))
         try:
             yield spark.read.schema(frame.schema).parquet(self.path(place))
@@ -147,7 +150,7 @@ class Warehouse:
 
     def replace_gold(self, name: str, frame: DataFrame) -> None:
         """Puts `frame` in the place of a gold table: readers see the old one or the new one."""
-        staging = f"{STAGING}/{name}-{uuid4().hex}"
+        staging = f"{SCRATCH}/{name}-{uuid4().hex}"
         try:
             frame.repartition(1).write.parquet(self.path(staging))
             (file,) = (file for file in self._directory.names(staging) if _is_data(file))

@@ -23,11 +23,11 @@ from pipeline.warehouse import MARKER, Warehouse
 from storage.files import OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from tests.kafka_log.fixture import expected, unpack
 from tests.pipeline.log_directory import LogDirectory
-from tests.pipeline.random_logs import Log, compacted, logs
-from tests.pipeline.silver_tables import RECORDS, Rows, expected_tables, in_order, table, tables
-from tests.pipeline.test_decode import commit_record, plain
+from tests.pipeline.long_logs import add_transactions, counted, example_log, moved
+from tests.pipeline.random_logs import Log, compacted
+from tests.pipeline.silver_tables import RECORDS, expected_tables, in_order, table, tables
+from tests.pipeline.test_decode import commit_record
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -40,67 +40,6 @@ def made(tmp_path: Path) -> LogDirectory:
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Warehouse:
     return Warehouse(str(tmp_path / "warehouse"))
-
-
-def example_log(seed: int, *, strange: bool = True, batches: int = 30) -> Log:
-    """A long random log, the same for the same seed."""
-    from hypothesis import HealthCheck, Phase, given, settings
-    from hypothesis import seed as with_seed
-
-    found: list[Log] = []
-
-    @with_seed(seed)
-    @settings(
-        max_examples=12, database=None, deadline=None, phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
-    @given(logs(strange=strange))
-    def collect(log: Log) -> None:
-        found.append(log)
-
-    collect()
-    whole = Log()
-    for log in found:
-        for batch in log.batches[: max(0, batches - len(whole.batches))]:
-            whole.batches.append(moved(batch, whole.next_offset))
-    return whole
-
-
-def moved(batch: bytes, base_offset: int) -> bytes:
-    """The batch at another place of the log: its offset is not under the checksum."""
-    return base_offset.to_bytes(8, "big") + batch[8:]
-
-
-def add_transactions(log: Log) -> None:
-    """Some that are committed, aborted and interleaved."""
-    for number in range(6):
-        producer_id = number % 2
-        some = [commit_record("transactional", number)]
-        log.append(some, producer_id=producer_id, producer_epoch=0, is_transactional=True)
-        log.append([commit_record("plain", number)])
-        if number % 2:
-            log.end_transaction(1 - producer_id, is_committed=number % 4 == 1)
-    log.end_transaction(0, is_committed=True)
-    log.end_transaction(1, is_committed=True)
-
-
-def counted(log: Log, number: int) -> Rows:
-    """Rows of the plain decoder, without what was aborted or is control."""
-    from storage.batch import read_header
-
-    open_ones: dict[int, list[bytes]] = {}
-    aborted: set[int] = set()
-    for batch in log.batches:
-        header = read_header(batch)
-        if header.is_control:
-            transaction = open_ones.pop(header.producer_id, [])
-            if b"\0\0\0\0" in batch[61:72]:
-                aborted |= {read_header(one).base_offset for one in transaction}
-            aborted.add(header.base_offset)
-        elif header.is_transactional:
-            open_ones.setdefault(header.producer_id, []).append(batch)
-    kept = [batch for batch in log.batches if read_header(batch).base_offset not in aborted]
-    return [row | {"log_partition": number} for row in plain(b"".join(kept))[0]]
 
 
 def test_tables_hold_what_the_log_says(spark: SparkSession, made: LogDirectory, warehouse: Warehouse) -> None:
@@ -320,40 +259,6 @@ def test_the_newest_of_every_key_is_what_the_daemon_loads(
     groups = {row["group"]: row for row in table(warehouse, "group_generations")}
     living = {name: row["generation"] for name, row in groups.items() if not row["tombstone"]}
     assert living == {name: value.generation for name, value in state.metadata.items()}
-
-
-@pytest.mark.parametrize("name", ["clean", "killed", "compacted"])
-def test_logs_of_a_real_broker(
-    spark: SparkSession, made: LogDirectory, warehouse: Warehouse, name: str
-) -> None:
-    unpack(name, made.path)
-    ingest(spark, made.path, warehouse)
-    latest: dict[str, dict[str, Any]] = {}
-    for row in table(warehouse, "commits"):
-        offsets = latest.setdefault(row["group"], {})
-        partition = f"{row['topic']}-{row['partition']}"
-        offsets.pop(partition, None)
-        if not row["tombstone"]:
-            epoch = -1 if row["leader_epoch"] is None else row["leader_epoch"]
-            offsets[partition] = [row["offset"], epoch, row["metadata"]]
-    served = {group: view for group, view in expected(name)["served"].items() if "offsets" in view}
-    for group, view in served.items():
-        assert latest.get(group, {}) == view["offsets"], group
-    assert {group for group, offsets in latest.items() if offsets} <= served.keys()
-    groups = {row["group"]: row for row in table(warehouse, "group_generations")}
-    rows = table(warehouse, "members")
-    for group, view in served.items():
-        if view["type"] != "classic" or not view.get("members"):
-            continue
-        place = groups[group]["log_offset"], groups[group]["log_partition"]
-        found = {row["member_id"]: row for row in rows if (row["log_offset"], row["log_partition"]) == place}
-        assert found.keys() == view["members"].keys()
-        for member_id, member in view["members"].items():
-            assert found[member_id]["client_id"] == member["client_id"]
-            assert found[member_id]["group_instance_id"] == member["group_instance_id"]
-            assert found[member_id]["generation"] == member["generation"]
-    kinds = {row["kind"] for row in table(warehouse, "ingest_findings")}
-    assert "damage" not in kinds
 
 
 def test_a_warehouse_takes_one_log_of_one_version(
