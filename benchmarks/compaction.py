@@ -14,9 +14,9 @@ from benchmarks.history import open_logs, write_history
 from benchmarks.member import TOPIC
 from benchmarks.process import Server, groupd
 from benchmarks.report import Report, spread
-from storage.cleanable import cleanable
-from storage.compaction import Compacted, Compaction
-from storage.survivors import Terms
+from storage.compaction.cleanable import cleanable
+from storage.compaction.compaction import Compacted, Compaction
+from storage.compaction.survivors import Terms
 
 COMMITS: Final = 1_000_000
 ROUNDS: Final = 3

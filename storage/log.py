@@ -36,6 +36,7 @@ from typing import Final
 
 from storage.append_result import AppendResult
 from storage.batch import LENGTH_END, MAGIC, assign_offsets, encode_batch
+from storage.compaction.swap import finish_swaps
 from storage.errors import (
     AppendFailed,
     CorruptBatch,
@@ -54,7 +55,6 @@ from storage.record import Record
 from storage.recovery import RecoveryReport, recover
 from storage.retention import count_below, count_deletable
 from storage.segment import Segment, StoredBatch
-from storage.swap import finish_swaps
 from storage.sync_plan import SyncPlan, unsynced
 from storage.transaction_index import AbortedTransactions, read_aborted
 from storage.walk import walk_segments

@@ -4,12 +4,12 @@ import struct
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-from storage.cleanable import cleanable
-from storage.compaction import Compacted, Compaction, Steps
+from storage.compaction.cleanable import cleanable
+from storage.compaction.compaction import Compacted, Compaction, Steps
+from storage.compaction.survivors import IsLastOfProducer, Terms
 from storage.log import PartitionLog
 from storage.record import Record
 from storage.segment import StoredBatch
-from storage.survivors import IsLastOfProducer, Terms
 from tests.storage.faulty_files import CrashError
 
 ABORT, COMMIT = 0, 1

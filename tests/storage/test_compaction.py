@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.batch import encode_batch
-from storage.cleanable import cleanable
-from storage.compaction import Compaction
+from storage.compaction.cleanable import cleanable
+from storage.compaction.compaction import Compaction
+from storage.compaction.survivors import Terms
 from storage.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from storage.errors import LogClosed, LogDamaged, LogPoisoned
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record
-from storage.survivors import Terms
 from tests.storage.compacting import ABORT, COMMIT, committed, compact, marker, records, run, stored, values
 from tests.storage.faulty_files import FaultyFiles
 

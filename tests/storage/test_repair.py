@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from storage.checkpoint import RECOVERY_POINTS, read_offsets
 from storage.errors import DamagedFile, LogDamaged
-from storage.findings import Kind
+from storage.inspection.findings import Kind
 from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
 from storage.record import Record
-from storage.repair import Repair
-from storage.repair_copy import RepairCopy
-from storage.repair_in_place import repair_in_place
+from storage.repair.repair import Repair
+from storage.repair.repair_copy import RepairCopy
+from storage.repair.repair_in_place import repair_in_place
 from tests.storage.damaged_logs import (
     DATA,
     DIRECTORY,

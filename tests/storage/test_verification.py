@@ -9,10 +9,10 @@ from storage.checkpoint import RECOVERY_POINTS
 from storage.checksum import crc32c
 from storage.compression import ZSTD
 from storage.errors import LogDamaged
-from storage.findings import Effect, Kind
+from storage.inspection.findings import Effect, Kind
+from storage.inspection.verification import Verification
 from storage.log import PartitionLog
 from storage.record import Record
-from storage.verification import Verification
 from tests.storage.damaged_logs import DATA, DIRECTORY, SIZES, findings, flip, records_of, stored, the_log
 from tests.storage.faulty_files import FaultyFiles
 from tests.storage.test_log import SMALL

@@ -13,11 +13,11 @@ from coordinator.cli.log.paths import FOUND, SOUND, holds_offsets, in_words, log
 from coordinator.cli.log.record_types import ALL
 from coordinator.cli.log.selection import BadTime, Selection, parse_time
 from coordinator.cli.log.text_form import as_text
-from storage.directory_reader import LogFiles
 from storage.errors import CorruptBatch
 from storage.files import OsFiles
-from storage.log_reader import LogReader
-from storage.segment_scan import BadBytes, Piece
+from storage.inspection.directory_reader import LogFiles
+from storage.inspection.log_reader import LogReader
+from storage.inspection.segment_scan import BadBytes, Piece
 
 EPILOG = """A record is wanted when all filters hold; of several values of one filter, any. --topic takes the
 records of that topic's own log, and those of __consumer_offsets that name it: commits, and groups whose members

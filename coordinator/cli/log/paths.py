@@ -13,9 +13,9 @@ import click
 
 from coordinator.cli.log.entry import OFFSETS_TOPIC
 from coordinator.server.peer import printable
-from storage.directory_reader import LogFiles, find_logs
 from storage.errors import FileError
 from storage.files import Files
+from storage.inspection.directory_reader import LogFiles, find_logs
 
 SOUND: Final = 0
 FOUND: Final = 1

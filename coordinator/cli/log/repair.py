@@ -11,12 +11,12 @@ from coordinator.cli.log.entry import Fields, what_is_wrong
 from coordinator.cli.log.paths import SOUND, fail, holds_offsets, in_words, logs_at, warn
 from coordinator.server.peer import printable
 from storage.data_directory import LOCK_FILE
-from storage.directory_reader import LogFiles, data_directory_of
 from storage.errors import DamagedFile, LogDamaged
 from storage.files import Files, OsFiles
-from storage.repair import Loss, Repair, RepairedLog
-from storage.repair_copy import RepairCopy
-from storage.repair_in_place import repair_in_place
+from storage.inspection.directory_reader import LogFiles, data_directory_of
+from storage.repair.repair import Loss, Repair, RepairedLog
+from storage.repair.repair_copy import RepairCopy
+from storage.repair.repair_in_place import repair_in_place
 
 EPILOG = """Every sound batch is kept as it is, with its offsets; damaged ranges are left out, and the report says
 what was lost and where. Indexes are made anew, and the recovery point is set to the end of each log.

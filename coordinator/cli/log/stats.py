@@ -11,11 +11,11 @@ from coordinator.cli.log.entry import Fields
 from coordinator.cli.log.paths import FOUND, SOUND, holds_offsets, in_words, logs_at, pause, warn
 from coordinator.cli.log.tally import BatchCount, Count, Tally
 from coordinator.server.peer import printable
-from storage.directory_reader import LogFiles
 from storage.errors import CorruptBatch
 from storage.files import Files, OsFiles
-from storage.log_reader import LogReader
-from storage.segment_scan import BadBytes
+from storage.inspection.directory_reader import LogFiles
+from storage.inspection.log_reader import LogReader
+from storage.inspection.segment_scan import BadBytes
 
 EPILOG = """Bytes of batches are those on disk; bytes by type and by group are those of keys and values, unpacked.
 Superseded records have a later one of the same key: a compaction removes them. Exit codes: 0 everything was read,

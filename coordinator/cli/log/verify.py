@@ -8,10 +8,10 @@ import click
 from coordinator.cli.log.entry import Fields, what_is_wrong
 from coordinator.cli.log.paths import FOUND, SOUND, holds_offsets, in_words, logs_at, pause
 from coordinator.server.peer import printable
-from storage.directory_reader import LogFiles
 from storage.files import OsFiles
-from storage.findings import Effect, Finding, Kind
-from storage.verification import Verification
+from storage.inspection.directory_reader import LogFiles
+from storage.inspection.findings import Effect, Finding, Kind
+from storage.inspection.verification import Verification
 
 EPILOG = """Looks at every batch (length, format, checksum, counts, offsets), at what it unpacks to, at keys and
 values of __consumer_offsets, at indexes and checkpoints. Changes nothing, and may run beside the daemon.

@@ -32,9 +32,10 @@ from storage.checkpoint import TopicPartition, read_offsets, write_offsets
 from storage.checksum import crc32c
 from storage.compression import GZIP, LZ4, SNAPPY, ZSTD, compress, decompress
 from storage.data_directory import DataDirectory, MetaProperties
-from storage.directory_reader import find_logs
 from storage.errors import CorruptBatch, DamagedFile, InvalidRecord, LogDamaged
 from storage.index import OffsetIndex, TimeIndex
+from storage.inspection.directory_reader import find_logs
+from storage.inspection.verification import Verification
 from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
@@ -42,7 +43,6 @@ from storage.record import Record, decode_keys_and_values, decode_record_section
 from storage.state_file import StatePoint, find_state, write_state
 from storage.transaction_index import read_aborted
 from storage.validate import validate_batch
-from storage.verification import Verification
 from tests.hostile.fuzz.target import Target
 from tests.protocol.declared import full
 from tests.storage.faulty_files import FaultyFiles

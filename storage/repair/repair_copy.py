@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from storage.checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition, read_offsets, write_offsets
-from storage.directory_reader import LogFiles, data_directory_of
 from storage.errors import DamagedFile
 from storage.files import Files
+from storage.inspection.directory_reader import LogFiles, data_directory_of
 from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
-from storage.repair import Repair, RepairedLog, epochs_text
+from storage.repair.repair import Repair, RepairedLog, epochs_text
 
 _NOT_COPIED: Final = re.compile(r"\.lock|\.kafka_cleanshutdown|.*-checkpoint")
 _CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator
 from storage.batch import BatchHeader, decode_records
 from storage.checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
 from storage.compression import DEFAULT_LIMIT_BYTES
-from storage.directory_reader import LogFiles, base_offset_of, data_directory_of
 from storage.errors import CorruptBatch, DamagedFile, DecompressedTooLarge
 from storage.files import Files
-from storage.findings import Effect, Finding, Kind, LogTotals
-from storage.index_check import IndexesCheck
+from storage.inspection.directory_reader import LogFiles, base_offset_of, data_directory_of
+from storage.inspection.findings import Effect, Finding, Kind, LogTotals
+from storage.inspection.index_check import IndexesCheck
+from storage.inspection.log_reader import LogReader
+from storage.inspection.segment_scan import BadBytes, Piece
 from storage.leader_epochs import LeaderEpochs
-from storage.log_reader import LogReader
 from storage.record import Record
 from storage.segment import StoredBatch
-from storage.segment_scan import BadBytes, Piece
 
 Examine = Callable[[Record], str | None]
 """Says what is wrong with the meaning of a record, None for nothing."""

@@ -15,10 +15,10 @@ from typing import Final
 
 from storage.batch import BatchHeader
 from storage.files import Files
-from storage.findings import Kind
 from storage.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, OffsetIndex, TimeIndex
+from storage.inspection.findings import Kind
+from storage.inspection.segment_scan import BadBytes
 from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, StoredBatch
-from storage.segment_scan import BadBytes
 
 _OFFSET_ENTRY: Final = struct.Struct(">ii")
 _TIME_ENTRY: Final = struct.Struct(">qi")

@@ -23,15 +23,15 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from storage.cleanable import Cleanable
-from storage.cleaned_segment import CleanedSegment
+from storage.compaction.cleanable import Cleanable
+from storage.compaction.cleaned_segment import CleanedSegment
+from storage.compaction.key_offsets import MAX_KEYS, KeyOffsets, map_keys
+from storage.compaction.survivors import Survivors, Terms
 from storage.errors import CorruptBatch, LogDamaged
 from storage.index import MAX_RELATIVE_OFFSET
-from storage.key_offsets import MAX_KEYS, KeyOffsets, map_keys
 from storage.log import PartitionLog
 from storage.segment import MAX_SEGMENT_BYTES, Segment, StoredBatch
 from storage.state_file import remove_states
-from storage.survivors import Survivors, Terms
 
 Step = Callable[[], None] | None
 """None: that was a piece of work. A function: to be called in another thread before the pass goes on."""

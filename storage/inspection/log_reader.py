@@ -4,9 +4,9 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
 from storage.batch import HEADER_BYTES
-from storage.directory_reader import LogFiles, SegmentFile, list_again
 from storage.files import File, Files
-from storage.segment_scan import BadBytes, Piece, SegmentScan
+from storage.inspection.directory_reader import LogFiles, SegmentFile, list_again
+from storage.inspection.segment_scan import BadBytes, Piece, SegmentScan
 
 _LOOKS: Final = 10
 """How often the end of a log is read again before it counts as torn."""

@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 
 from storage.batch import HEADER_BYTES, read_header
 from storage.checkpoint import RECOVERY_POINTS, TopicPartition
+from storage.compaction.swap import CLEANED_SUFFIX
 from storage.errors import CorruptBatch, FileError
 from storage.files import Files
+from storage.inspection.segment_scan import SegmentScan
 from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, StoredBatch
-from storage.segment_scan import SegmentScan
-from storage.swap import CLEANED_SUFFIX
 
 _PARTITION: Final = re.compile(r"([a-zA-Z0-9._-]+)-([0-9]{1,10})")
 _ON_THE_WAY_OUT: Final = re.compile(r"(.+)\.[0-9a-f]{32}-(?:delete|future|stray)")

@@ -5,10 +5,10 @@ from contextlib import suppress
 from typing import Final
 
 from storage.batch import read_header
+from storage.compaction.swap import CLEANED_SUFFIX, SWAP_SUFFIX
 from storage.errors import AppendFailed
 from storage.log import PartitionLog
 from storage.segment import Segment
-from storage.swap import CLEANED_SUFFIX, SWAP_SUFFIX
 
 BUFFER_BYTES: Final = 256 * 1024
 

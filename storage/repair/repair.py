@@ -14,17 +14,17 @@ from typing import Final, NamedTuple
 
 from storage.batch import decode_records, rewrite_batch
 from storage.compression import DEFAULT_LIMIT_BYTES
-from storage.directory_reader import LogFiles, SegmentFile
 from storage.errors import CorruptBatch, DecompressedTooLarge
 from storage.files import Files
-from storage.findings import Kind
-from storage.index_check import IndexesCheck
+from storage.inspection.directory_reader import LogFiles, SegmentFile
+from storage.inspection.findings import Kind
+from storage.inspection.index_check import IndexesCheck
+from storage.inspection.segment_scan import BadBytes, SegmentScan
+from storage.inspection.verification import check_offsets
 from storage.leader_epochs import EpochStart
 from storage.log_config import LogConfig
 from storage.record import Record
 from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Segment, StoredBatch, segment_name
-from storage.segment_scan import BadBytes, SegmentScan
-from storage.verification import check_offsets
 
 INDEX_INTERVAL_BYTES: Final = LogConfig().index_interval_bytes
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from storage.batch import rewrite_batch
-from storage.key_offsets import ABORT, KeyOffsets, end_of_transaction
+from storage.compaction.key_offsets import ABORT, KeyOffsets, end_of_transaction
 from storage.record import Record
 from storage.segment import StoredBatch
 

@@ -1,0 +1,1 @@
+"""Saving what is whole of a damaged log. `repair.py` says what that is."""
