@@ -1,6 +1,6 @@
 """What a call into the data plane takes beside the request, and what it gives back."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
@@ -105,6 +105,6 @@ class Answer:
     """
 
     response: object | Silence | None
-    completions: Sequence[tuple[int, object]] = ()
+    completions: Iterable[tuple[int, object]] = ()
     durable: Sequence[tuple[PartitionLog, int]] = ()
     changes: Sequence[TopicChange] = ()

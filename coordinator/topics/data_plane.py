@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
     from protocol.messages.produce import ProduceRequest
 
-Completions = Sequence[tuple[int, object]]
+Completions = Iterable[tuple[int, object]]
+"""Parked fetches with their answers, each read when it is asked for: they need not be in memory all at once."""
 Handler = Callable[..., Answer]
 
 MAX_SESSION_ID: Final = 2**31 - 1
@@ -268,11 +269,11 @@ class DataPlane:
         """Forgets what a waiter waits for, its connection being gone."""
         self.parked.drop(waiter)
 
-    def _complete(self, woken: Iterable[ParkedFetch], monotonic_ms: int) -> Completions:
+    def _complete(self, woken: Sequence[ParkedFetch], monotonic_ms: int) -> Completions:
         fetcher = self._fetcher
-        if fetcher is None:
-            return ()  # nothing was ever parked
-        return [(parked.context.waiter, fetcher.answer_parked(parked, monotonic_ms)) for parked in woken]
+        if fetcher is None or not woken:
+            return ()
+        return ((parked.context.waiter, fetcher.answer_parked(parked, monotonic_ms)) for parked in woken)
 
     # Topics
 

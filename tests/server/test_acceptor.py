@@ -315,6 +315,26 @@ async def test_many_peers_that_read_nothing_hold_a_bound_and_a_batch_each(tmp_pa
         assert len(answer.responses[0].partitions[0].records) > BATCHES * BATCH_BYTES
 
 
+async def test_many_fetches_that_are_answered_at_once_share_the_bound(tmp_path: Path) -> None:
+    async with serving(tmp_path) as server, AsyncExitStack() as stack:
+        writer = await stack.enter_async_context(Client(server))
+        clients = [await stack.enter_async_context(Client(server)) for _ in range(8)]
+        part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=2 * BATCHES * BATCH_BYTES)
+        topics = [FetchTopic(topic="orders", partitions=[part])]
+        min_bytes = (BATCHES - 1) * BATCH_BYTES
+        for client in clients:
+            client.send(FetchRequest(max_wait_ms=60_000, min_bytes=min_bytes, topics=topics), 7)
+        while metric(server, "groupd_waiters") < len(clients):
+            await passes(server)
+        server.connections.unread.limit_bytes = 2 * BATCHES * BATCH_BYTES
+        await produced(writer)
+        sizes = [
+            len((await client.receive()).responses[0].partitions[0].records or b"") for client in clients
+        ]
+        assert min(sizes) > 0
+        assert sum(sizes) < 2 * BATCHES * BATCH_BYTES + len(clients) * 2 * BATCH_BYTES
+
+
 async def test_slow_reading_is_a_sign_of_life(tmp_path: Path) -> None:
     async with serving(tmp_path) as server, Client(server) as slow:
         await produced(slow)
