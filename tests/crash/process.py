@@ -5,7 +5,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -25,10 +25,17 @@ class Process:
 
     @classmethod
     async def start(
-        cls, data_dir: Path, log: Path, options: Sequence[str] = (), *, module: str = "coordinator"
+        cls,
+        data_dir: Path,
+        log: Path,
+        options: Sequence[str] = (),
+        *,
+        module: str = "coordinator",
+        variables: Mapping[str, str] | None = None,
     ) -> "Process":
-        """Starts it on free ports; it may not be ready yet. In: the module that is run."""
+        """Starts it on free ports; it may not be ready yet. In: the module that is run, variables to set."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
+        environment |= variables or {}
         with log.open("ab") as stderr:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,

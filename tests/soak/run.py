@@ -33,6 +33,11 @@ _PROPERTIES: Final = {
 }
 
 
+_PROMPT: Final = {"MALLOC_TRIM_THRESHOLD_": "131072", "MALLOC_MMAP_THRESHOLD_": "131072"}
+"""The C library gives back at once what is freed. Otherwise it keeps up to twice the largest answer it has seen, and
+the resident memory tells more of the last large Fetch than of what is in use."""
+
+
 class Soak:
     """`reasons` says in the end why it failed, if it did."""
 
@@ -50,7 +55,10 @@ class Soak:
         words = [word for pair in _PROPERTIES.items() for word in ("-o", "=".join(pair))]
         words += [word for topic in TOPICS.items() for word in ("--topic", ":".join(map(str, topic)))]
         daemon = await Process.start(
-            self._directory / "data", self._log, ["--profile", "test", "--log-level", "warning", *words]
+            self._directory / "data",
+            self._log,
+            ["--profile", "test", "--log-level", "warning", *words],
+            variables=_PROMPT,
         )
         try:
             await daemon.ready()
@@ -75,7 +83,10 @@ class Soak:
 
         await self._warm(daemon)
         before = await sample()
-        with (self._directory / "members.log").open("ab") as log:
+        with (
+            (self._directory / "members.log").open("ab") as log,
+            (self._directory / "samples.log").open("a") as looks,
+        ):
             bootstrap = f"127.0.0.1:{daemon.port}"
             crowd = Crowd(bootstrap, self._promises, self._chance, log)
             visitors = Visitors(bootstrap, crowd, self._promises, self._chance)
@@ -84,6 +95,7 @@ class Soak:
             while time.monotonic() - began_s < seconds:
                 await asyncio.sleep(LOOK_EVERY_S)
                 self.samples.append(await sample())
+                print(self.samples[-1], file=looks)
                 if len(self.samples) % 12 == 0:
                     self._show(self._line(self.samples[-1], crowd, visitors))
             await visitors.go()

@@ -19,6 +19,8 @@ TOPICS: Final = {f"{STABLE}{name}": partitions for name, partitions in (("a", 6)
 _ANSWER_S: Final = 20
 _PRODUCE_EVERY_S: Final = 0.1
 _RECORDS: Final = 3
+_RECORD_BYTES: Final = 2_000
+"""So much that retention has the logs at their size within minutes."""
 
 
 class Visitors:
@@ -73,7 +75,9 @@ class Visitors:
     def _send(self, producer: Producer, topics: list[str]) -> None:
         for topic in topics:
             for _ in range(_RECORDS):
-                producer.produce(topic, value=self._chance.randbytes(100), on_delivery=self._delivered)
+                producer.produce(
+                    topic, value=self._chance.randbytes(_RECORD_BYTES), on_delivery=self._delivered
+                )
 
     def _delivered(self, error: KafkaError | None, _: object) -> None:
         self.done["records" if error is None else "records not delivered"] += 1
