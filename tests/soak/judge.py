@@ -6,7 +6,7 @@ gains over that half has a bound, as a share of the mean:
 
 - `memory_blocks`, what Python has given out, follows the load of the moment, since members come and go: by two or
   three in a hundred from one look to the next, by half of one in a hundred over a quarter of an hour.
-- `rss_bytes`, with a C library that gives back at once what is freed (`run.py`), hardly moves: by two in a thousand.
+- `rss_bytes`, with a C library that gives back at once what is freed (`run.py`), hardly moves: two in a thousand.
 
 The bounds are some times what was measured where nothing leaks. A leak of a kilobyte for each connection, of which
 there are more than a thousand in that half, is beyond them.

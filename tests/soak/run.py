@@ -34,7 +34,7 @@ _PROPERTIES: Final = {
 
 
 _PROMPT: Final = {"MALLOC_TRIM_THRESHOLD_": "131072", "MALLOC_MMAP_THRESHOLD_": "131072"}
-"""The C library gives back at once what is freed. Otherwise it keeps up to twice the largest answer it has seen, and
+"""The C library gives back at once what is freed. Else it keeps up to twice the largest answer it has seen, and
 the resident memory tells more of the last large Fetch than of what is in use."""
 
 
