@@ -59,14 +59,6 @@ class HttpServer:
             self._loop.remove_reader(bound)
             bound.close()
 
-    async def stop(self) -> None:
-        """Closes what is open as well."""
-        if self._starting is not None:
-            await asyncio.gather(self._starting, return_exceptions=True)
-        if self._runner is not None:
-            await self._runner.cleanup()
-        self.close()
-
 
 def _import_application() -> Any:
     from coordinator.console.application import make_application

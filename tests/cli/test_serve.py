@@ -110,6 +110,9 @@ def test_the_http_port_serves_health_readiness_and_metrics(daemon: Daemon) -> No
     assert status == 200
     assert 'groupd_partitions{state="active"} 50.0' in text
     assert 'groupd_groups{state="Stable"} 0.0' in text
+    assert "groupd_waiters 0.0" in text
+    if sys.platform == "linux":
+        assert "process_open_fds" in text
 
 
 def test_the_data_directory_belongs_to_one_process(daemon: Daemon) -> None:
