@@ -114,7 +114,7 @@ def _build(spark: SparkSession, warehouse: Warehouse, settings: Settings) -> Non
             counter = Observation()
             warehouse.replace_gold(table.name, frame.observe(counter, sf.count(sf.lit(1)).alias("rows")))
             settings.on_table(Built(table.name, counter.get["rows"], time.monotonic() - began))
-            return warehouse.gold(spark, table.name)
+            return warehouse.gold(spark, table.name, table.ddl)
 
         ends = put(LOG_END_OFFSETS, _ends_frame(spark, measured))
         put(LATEST_OFFSETS, latest)

@@ -28,6 +28,8 @@ _RUNTIME: Final = {
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.sources.default": "parquet",
+    # Else every operation on a column asks the JVM twice, to remember the line that it came from.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 _STATIC: Final = {
     "spark.ui.enabled": "false",

@@ -123,11 +123,13 @@ class Warehouse:
         frame = spark.read.schema(table.ddl).parquet(self.path(name)).select(*dict(table.columns))
         return frame.where(sf.col("ingest_batch").between(1, batches[-1]))
 
-    def gold(self, spark: SparkSession, name: str) -> DataFrame:
-        """A gold table as it was last built; raises BadInput when it was not."""
+    def gold(self, spark: SparkSession, name: str, ddl: str | None = None) -> DataFrame:
+        """A gold table as it was last built; raises BadInput when it was not. Spark need not look for the columns
+        where somebody knows them."""
         if not self._directory.exists(name):
             raise BadInput(f"{self.path(name)}: does not exist: build the tables first")
-        return spark.read.parquet(self.path(name))
+        reader = spark.read if ddl is None else spark.read.schema(ddl)
+        return reader.parquet(self.path(name))
 
     # What a build needs for a while
 

@@ -27,6 +27,9 @@ MAX_REBALANCES: Final = 10
 MAX_PLOTTED: Final = 2000
 """Rows of a group that go into one plot."""
 
+_MEASURES: Final = ("n_anomalies", "lag", "commits", "n_rebalances")
+"""Whoever stands high in one of these is worth a look."""
+
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TABLES: Final = (
     "build_info", "velocity", "progress", "lag", "rebalance_stats", "ownership", "commit_stats", "anomalies",
@@ -111,7 +114,7 @@ def gather(spark: SparkSession, warehouse: Warehouse, selection: Selection) -> G
     summaries = _summaries(velocity, rebalances, anomalies, tables).persist()
     try:
         totals = _rows(_totals(summaries, rebalances))[0]
-        top = _rows(_ranked(summaries).limit(selection.n_groups))
+        top = _most_remarkable(summaries, selection.n_groups)
     finally:
         summaries.unpersist()
     details = {row["group"]: GroupDetails(row) for row in top}
@@ -192,16 +195,27 @@ def _summaries(
     return all_of_them.fillna(0, subset=list(zero))
 
 
-def _ranked(summaries: DataFrame) -> DataFrame:
-    """The most remarkable groups first."""
-    measures = ("n_anomalies", "lag", "commits", "n_rebalances")
-    places = [
-        sf.when(sf.col(name) > 0, sf.row_number().over(Window.orderBy(sf.desc_nulls_last(name), "group")))
-        for name in measures
+def _most_remarkable(summaries: DataFrame, limit: int) -> list[Row]:
+    """So many groups: who stands highest in any measure comes first, who has nothing of any comes last.
+
+    No group outside of the first `limit` of each measure can be among them, so only these are looked at.
+    """
+    rest = [sf.desc(name) for name in _MEASURES]
+    tops = [
+        summaries.where(sf.col(name) > 0).orderBy(sf.desc(name), "group").limit(limit) for name in _MEASURES
     ]
-    return summaries.withColumn("place", sf.least(*places)).orderBy(
-        sf.asc_nulls_last("place"), *(sf.desc_nulls_last(name) for name in measures), "group"
-    )
+    tops.append(summaries.orderBy(*rest, "group").limit(limit))
+    found = _rows(reduce(DataFrame.unionByName, tops).distinct())
+    places: dict[str, int] = {}
+    for name in _MEASURES:
+        ranked = sorted((row for row in found if row[name]), key=lambda row: (-row[name], row["group"]))
+        for place, row in enumerate(ranked[:limit]):
+            places[row["group"]] = min(place, places.get(row["group"], place))
+
+    def order(row: Row) -> tuple[Any, ...]:
+        return places.get(row["group"], limit), *(-(row[name] or 0) for name in _MEASURES), row["group"]
+
+    return sorted(found, key=order)[:limit]
 
 
 def _totals(summaries: DataFrame, rebalances: DataFrame) -> DataFrame:

@@ -23,7 +23,7 @@ class HandMade:
     member id `a` and the instance id `i`; the client id is the member id without digits."""
 
     def __init__(self, spark: SparkSession, log_partition: int = 7) -> None:
-        self._spark = spark
+        self.spark = spark
         self._log_partition = log_partition
         self._rows: dict[str, list[dict[str, Any]]] = {name: [] for name in SILVER}
         self.next_offset = 0
@@ -101,6 +101,11 @@ class HandMade:
         self.next_offset += 1
         return place
 
+    def add_rows(self, other: "HandMade") -> None:
+        """Takes over the rows of another history, as they are."""
+        for name, rows in other._rows.items():
+            self._rows[name] += rows
+
     @property
     def names(self) -> frozenset[str]:
         """The silver tables that it has."""
@@ -110,7 +115,15 @@ class HandMade:
         """A silver table."""
         table = SILVER[name]
         rows = [tuple(row.get(column) for column, _ in table.columns) for row in self._rows[name]]
-        return self._spark.createDataFrame(rows, table.ddl)
+        return self.spark.createDataFrame(rows, table.ddl)
+
+
+def together(histories: Sequence[HandMade]) -> HandMade:
+    """Several histories, each in a partition of its own, as one."""
+    whole = HandMade(histories[0].spark)
+    for made in histories:
+        whole.add_rows(made)
+    return whole
 
 
 def fill(spark: SparkSession, warehouse: Warehouse, made: HandMade, ingest_batch: int = 1) -> None:

@@ -1,5 +1,6 @@
 """Reading small tables in tests."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -12,10 +13,15 @@ def rows(frame: DataFrame, *columns: str) -> list[Any]:
 
     Times come with their zone, whatever that of this process is.
     """
-    wanted = frame.select(*columns).toArrow().to_pylist()
-    values = [tuple(row[name] for name in columns) for row in wanted]
-    values.sort(key=lambda row: tuple((value is not None, value) for value in row))
+    values = in_order_of(frame.select(*columns).toArrow().to_pylist(), columns)
     return [row[0] for row in values] if len(columns) == 1 else values
+
+
+def in_order_of(found: list[Row], columns: Sequence[str]) -> list[Any]:
+    """Tuples of these columns, in their order, NULL first."""
+    values = [tuple(row[name] for name in columns) for row in found]
+    values.sort(key=lambda row: tuple((value is not None, value) for value in row))
+    return values
 
 
 def one(frame: DataFrame) -> Row:

@@ -8,6 +8,8 @@ import pytest
 from pipeline.cli import main
 
 BAD = [
+    ("ingest", ["--log-dir", "missing"], "missing"),
+    ("ingest", ["--log-dir", ".", "--max-bytes", "0"], "--max-bytes"),
     ("build", ["--bootstrap", "nowhere"], "nowhere"),
     ("build", ["--log-end-offsets", "missing.csv"], "missing.csv"),
     ("build", ["--log-end-offsets", "missing.csv", "--bootstrap", "host:1"], "exclude"),

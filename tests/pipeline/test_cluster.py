@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.cluster import LocalCluster
 from pipeline.warehouse import Warehouse
+from tests.pipeline.conftest import QUICK_JVM
 from tests.pipeline.log_directory import LogDirectory
 from tests.pipeline.silver_tables import expected_tables, tables
 from tests.pipeline.test_command import long_log, need_java
@@ -17,8 +18,9 @@ from tests.pipeline.test_decode import plain
 pytestmark = pytest.mark.timeout(400)
 
 
-def test_ingest_on_a_cluster_of_two_workers(tmp_path: Path) -> None:
+def test_ingest_on_a_cluster_of_two_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     need_java()
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", QUICK_JVM)  # of all six virtual machines
     made = LogDirectory(tmp_path / "data")
     written = [long_log(), long_log()]
     for number, log in enumerate(written):
@@ -34,9 +36,6 @@ def test_ingest_on_a_cluster_of_two_workers(tmp_path: Path) -> None:
             env=os.environ,
         )
     assert done.returncode == 0, done.stderr
-    rows = [
-        row | {"log_partition": number} for number, log in enumerate(written) for row in plain(log.data)[0]
-    ]
     rows = [
         row | {"log_partition": number} for number, log in enumerate(written) for row in plain(log.data)[0]
     ]

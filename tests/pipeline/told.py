@@ -1,0 +1,78 @@
+"""A hand-made history from silver to the report."""
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from pipeline.build import Built, Settings, build
+from pipeline.log_ends import LogEnd, Period, TopicPartition
+from pipeline.report.gather import Gathered, Selection
+from pipeline.report.page import write_report
+from pipeline.warehouse import Warehouse
+from tests.pipeline.hand_made import HandMade, at, fill
+
+HOSTILE = "<script>document.title='owned'</script>'\"&$x^2$\\\u202e\x00\n" + "long" * 60
+N_SHOWN = 4
+Fill = Callable[[HandMade], None]
+
+
+def eventful(made: HandMade) -> None:
+    """Several groups over ten minutes, one with a name that nobody should give."""
+    made.generation("quiet", 3, {"lonely": []}, 0)
+    for n in range(8):
+        made.generation("restless", 1 + n, {f"r{n}": [("orders", 0)], f"s{n}": [("orders", 1)]}, 30 * n)
+        made.commit("restless", "orders", 0, 10 * n, 30 * n + 5)
+    made.emptied("restless", 9, 300)
+    made.generation(HOSTILE, 1, {HOSTILE: [(HOSTILE, n) for n in range(3)]}, 1)
+    made.generation("wide", 1, {f"w{n}@w{n}": [("docs", n), ("docs", n + 30)] for n in range(30)}, 2)
+    for n in range(60):
+        made.commit(HOSTILE, HOSTILE, 0, 500 - 7 * n, 10 * n)
+        made.commit("wide", "docs", n, 5, 10 * n)
+        made.commit("wide", "orders", 0, 5, 10 * n)
+    for n in range(20):
+        made.commit(f"small-{n}", "orders", 1, n, 600)
+
+
+class Told:
+    """A warehouse that grows by one ingest after the other, built and told anew each time."""
+
+    def __init__(self, spark: SparkSession, directory: Path) -> None:
+        self.spark = spark
+        self.warehouse = Warehouse(str(directory / "warehouse"))
+        self.file = directory / "report.html"
+        self.asked: list[tuple[set[TopicPartition], Period]] = []
+        self.built: list[Built] = []
+        self._made = HandMade(spark)
+        self._batches = 0
+
+    def goes_on(self, history: Fill, ends: Collection[LogEnd] = ()) -> Gathered:
+        """What a report says of the whole after one more piece of history."""
+        later = HandMade(self.spark)
+        later.next_offset = self._made.next_offset
+        history(later)
+        self._made, self._batches = later, self._batches + 1
+        fill(self.spark, self.warehouse, later, self._batches)
+
+        def measure(partitions: Collection[TopicPartition], period: Period) -> Collection[LogEnd]:
+            self.asked.append((set(partitions), period))
+            return ends
+
+        build(self.spark, self.warehouse, Settings(measure=measure, on_table=self.built.append))
+        return write_report(self.spark, self.warehouse, str(self.file), Selection(n_groups=N_SHOWN))
+
+    @property
+    def text(self) -> str:
+        """The report as it is now."""
+        return self.file.read_text(encoding="utf-8")
+
+
+def ends(*measured: tuple[str, int, float, int]) -> list[LogEnd]:
+    """Topic, partition, second of the measurement, log end."""
+    return [
+        LogEnd(topic, n, int(at(second).timestamp() * 1000), 0, end, "file")
+        for topic, n, second, end in measured
+    ]
+
+
+MEASURED = ends(("orders", 0, 100, 50), ("orders", 0, 600, 900), ("orders", 1, 600, 19))
