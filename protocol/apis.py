@@ -38,6 +38,7 @@ class ApiKey(IntEnum):
     INIT_PRODUCER_ID = 22
     OFFSET_FOR_LEADER_EPOCH = 23
     DESCRIBE_CONFIGS = 32
+    ALTER_CONFIGS = 33
     CREATE_PARTITIONS = 37
     DELETE_GROUPS = 42
     INCREMENTAL_ALTER_CONFIGS = 44
@@ -93,6 +94,7 @@ APIS: Final[dict[int, Api]] = dict(
         _api(ApiKey.INIT_PRODUCER_ID, "0-5", "2+"),
         _api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "0-4", "4+"),
         _api(ApiKey.DESCRIBE_CONFIGS, "0-4", "4+"),
+        _api(ApiKey.ALTER_CONFIGS, "0-2", "2+"),
         _api(ApiKey.CREATE_PARTITIONS, "0-3", "2+"),
         _api(ApiKey.DELETE_GROUPS, "0-3", "2+"),
         _api(ApiKey.INCREMENTAL_ALTER_CONFIGS, "0-1", "1+"),

@@ -1,10 +1,11 @@
-"""IncrementalAlterConfigs for topics. Source: KIP-339, Kafka's `ConfigAdminManager`,
+"""IncrementalAlterConfigs and AlterConfigs for topics. Source: KIP-339, KIP-133, Kafka's `ConfigAdminManager`,
 `ConfigurationControlManager`.
 
 A broker's own properties are set at its start here, so none of them can be changed while it runs.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from enum import IntEnum
 
 from coordinator.topics.answer import Answer, ConfigChanged, TopicChange, TopicsContext
@@ -15,6 +16,7 @@ from coordinator.topics.describe_configs import ResourceType, check_broker_name
 from coordinator.topics.refusal import Refusal
 from coordinator.topics.topic_name import why_illegal
 from protocol.errors import ErrorCode
+from protocol.messages import alter_configs as replacing
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -22,6 +24,9 @@ from protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+
+Outcome = tuple[ErrorCode, str | None]
+"""Of one resource: NONE, or the error and a sentence about it."""
 
 
 class Operation(IntEnum):
@@ -33,36 +38,81 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-def answer_alter_configs(
+def answer_incremental_alter_configs(
     catalogue: Catalogue, request: IncrementalAlterConfigsRequest, context: TopicsContext
 ) -> Answer:
     """Each resource is changed as a whole or refused; with `validate_only` nothing changes."""
-    counts = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
-    responses: list[AlterConfigsResourceResponse] = []
-    changes: list[TopicChange] = []
-    for resource in request.resources:
-        response = AlterConfigsResourceResponse(
-            error_code=ErrorCode.NONE,
+    outcomes, changes = _alter(catalogue, request.resources, context, request.validate_only)
+    responses = [
+        AlterConfigsResourceResponse(
+            error_code=code,
+            error_message=message,
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
         )
-        try:
-            if counts[resource.resource_type, resource.resource_name] > 1:
-                raise Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            topic, overrides = _validate(catalogue, resource, context.node.node_id)
-            if not request.validate_only and overrides != topic.overrides:
-                catalogue.configure(topic, overrides)
-                changes.append(ConfigChanged(topic.name, tuple(sorted(overrides.items()))))
-        except Refusal as error:
-            response.error_code, response.error_message = error.code, error.message
-        except OSError as error:
-            response.error_code, response.error_message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
-        responses.append(response)
+        for resource, (code, message) in zip(request.resources, outcomes, strict=True)
+    ]
     return Answer(IncrementalAlterConfigsResponse(responses=responses), changes=changes)
 
 
+def answer_alter_configs(
+    catalogue: Catalogue, request: replacing.AlterConfigsRequest, context: TopicsContext
+) -> Answer:
+    """The older call: a resource has afterwards the configs that it was sent, and no other."""
+    resources = [
+        AlterConfigsResource(
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            configs=[
+                AlterableConfig(name=config.name, config_operation=Operation.SET, value=config.value)
+                for config in resource.configs
+            ],
+        )
+        for resource in request.resources
+    ]
+    outcomes, changes = _alter(catalogue, resources, context, request.validate_only, replace=True)
+    responses = [
+        replacing.AlterConfigsResourceResponse(
+            error_code=code,
+            error_message=message,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        for resource, (code, message) in zip(resources, outcomes, strict=True)
+    ]
+    return Answer(replacing.AlterConfigsResponse(responses=responses), changes=changes)
+
+
+def _alter(
+    catalogue: Catalogue,
+    resources: Sequence[AlterConfigsResource],
+    context: TopicsContext,
+    validate_only: bool,
+    *,
+    replace: bool = False,
+) -> tuple[list[Outcome], list[TopicChange]]:
+    """What became of each resource, and what has changed. `replace`: what is not set now falls away."""
+    counts = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+    outcomes: list[Outcome] = []
+    changes: list[TopicChange] = []
+    for resource in resources:
+        try:
+            if counts[resource.resource_type, resource.resource_name] > 1:
+                raise Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            topic, overrides = _validate(catalogue, resource, context.node.node_id, replace)
+            if not validate_only and overrides != topic.overrides:
+                catalogue.configure(topic, overrides)
+                changes.append(ConfigChanged(topic.name, tuple(sorted(overrides.items()))))
+            outcomes.append((ErrorCode.NONE, None))
+        except Refusal as error:
+            outcomes.append((error.code, error.message))
+        except OSError as error:
+            outcomes.append((ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+    return outcomes, changes
+
+
 def _validate(
-    catalogue: Catalogue, resource: AlterConfigsResource, node_id: int
+    catalogue: Catalogue, resource: AlterConfigsResource, node_id: int, replace: bool
 ) -> tuple[Topic, dict[str, str]]:
     """The topic and what its overrides become. Raises Refusal."""
     names = Counter(config.name for config in resource.configs)
@@ -89,15 +139,17 @@ def _validate(
             ErrorCode.INVALID_REQUEST,
             f"resource type {resource.resource_type} cannot be configured here: topics (2) can",
         )
-    return _validate_topic(catalogue, resource)
+    return _validate_topic(catalogue, resource, replace)
 
 
-def _validate_topic(catalogue: Catalogue, resource: AlterConfigsResource) -> tuple[Topic, dict[str, str]]:
+def _validate_topic(
+    catalogue: Catalogue, resource: AlterConfigsResource, replace: bool
+) -> tuple[Topic, dict[str, str]]:
     name = resource.resource_name
     if not name:
         raise Refusal(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
     topic = catalogue.get(name)
-    overrides = {} if topic is None else dict(topic.overrides)
+    overrides = {} if topic is None or replace else dict(topic.overrides)
     try:
         for config in resource.configs:
             _apply(catalogue, overrides, config)

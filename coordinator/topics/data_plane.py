@@ -30,6 +30,7 @@ from storage.log import PartitionLog
 if TYPE_CHECKING:
     from coordinator.topics.fetch import Fetcher
     from coordinator.topics.produce import Producer
+    from protocol.messages.alter_configs import AlterConfigsRequest
     from protocol.messages.create_partitions import CreatePartitionsRequest
     from protocol.messages.create_topics import CreateTopicsRequest
     from protocol.messages.delete_records import DeleteRecordsRequest
@@ -93,7 +94,8 @@ class DataPlane:
             "CreatePartitionsRequest": self._create_partitions,
             "DeleteRecordsRequest": self._delete_records,
             "DescribeConfigsRequest": self._describe_configs,
-            "IncrementalAlterConfigsRequest": self._alter_configs,
+            "AlterConfigsRequest": self._alter_configs,
+            "IncrementalAlterConfigsRequest": self._incremental_alter_configs,
             "InitProducerIdRequest": self._init_producer_id,
             "OffsetForLeaderEpochRequest": self._offset_for_leader_epoch,
         }
@@ -223,15 +225,22 @@ class DataPlane:
         return Answer(answer_describe_configs(self.catalogue, self.config, broker_configs, request, context))
 
     def _alter_configs(
+        self, request: "AlterConfigsRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
+    ) -> Answer:
+        from coordinator.topics.alter_configs import answer_alter_configs
+
+        return answer_alter_configs(self.catalogue, request, context)
+
+    def _incremental_alter_configs(
         self,
         request: "IncrementalAlterConfigsRequest",
         context: TopicsContext,
         now_ms: int,
         monotonic_ms: int,
     ) -> Answer:
-        from coordinator.topics.alter_configs import answer_alter_configs
+        from coordinator.topics.alter_configs import answer_incremental_alter_configs
 
-        return answer_alter_configs(self.catalogue, request, context)
+        return answer_incremental_alter_configs(self.catalogue, request, context)
 
     def _init_producer_id(
         self, request: "InitProducerIdRequest", context: TopicsContext, now_ms: int, monotonic_ms: int

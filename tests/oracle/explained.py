@@ -36,6 +36,12 @@ EXPLAINED: Final = (
         groupd=(True,),
     ),
     Explained(
+        "AlterConfigs that names a resource twice",
+        session="configs_that_cannot_be_replaced*",
+        label="* AlterConfigs v*(a topic twice)",
+        path="*",
+    ),
+    Explained(
         "OffsetCommit and OffsetFetch v0 reach",
         session="commits_of_the_oldest_clients[v0]",
         label="*",

@@ -1,4 +1,4 @@
-"""DescribeConfigs and IncrementalAlterConfigs."""
+"""DescribeConfigs, IncrementalAlterConfigs and AlterConfigs."""
 
 import pytest
 
@@ -7,6 +7,7 @@ from coordinator.topics.broker_configs import BrokerConfig
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.config_key import ConfigType
 from protocol.errors import ErrorCode
+from protocol.messages import alter_configs as replacing
 from protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -54,6 +55,24 @@ def alter(
     resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
     request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
     return broker.ask(request, IncrementalAlterConfigsResponse, version).responses[0].error_code
+
+
+def replace(
+    broker: Broker,
+    *configs: tuple[str, str | None],
+    name: str = "orders",
+    kind: int = TOPIC,
+    validate_only: bool = False,
+    version: int | None = None,
+) -> int:
+    """The older call: the error code of one resource that is to have these configs."""
+    resource = replacing.AlterConfigsResource(
+        resource_type=kind,
+        resource_name=name,
+        configs=[replacing.AlterableConfig(name=key, value=value) for key, value in configs],
+    )
+    request = replacing.AlterConfigsRequest(resources=[resource], validate_only=validate_only)
+    return broker.ask(request, replacing.AlterConfigsResponse, version).responses[0].error_code
 
 
 def value(broker: Broker, key: str) -> tuple[str | None, int]:
@@ -201,3 +220,49 @@ def test_a_change_acts_at_once(broker: Broker) -> None:
     assert broker.produce("orders", batch(values=[b"v" * 100])).error_code == ErrorCode.NONE
     alter(broker, ("max.message.bytes", SET, "100"))
     assert broker.produce("orders", batch(values=[b"v" * 100])).error_code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+@pytest.mark.parametrize("version", all_of(replacing.AlterConfigsRequest))
+def test_the_older_call_leaves_nothing_that_it_was_not_sent(broker: Broker, version: int) -> None:
+    broker.create("orders", retention_ms="1000", cleanup_policy="compact")
+    assert replace(broker, ("retention.ms", "5"), ("segment.ms", "99"), version=version) == ErrorCode.NONE
+    assert broker.answer.changes == [ConfigChanged("orders", (("retention.ms", "5"), ("segment.ms", "99")))]
+    broker.restart()
+    assert value(broker, "retention.ms") == ("5", 1)
+    assert value(broker, "segment.ms") == ("99", 1)
+    assert value(broker, "cleanup.policy") == ("delete", 5)
+    assert replace(broker, version=version) == ErrorCode.NONE
+    assert value(broker, "retention.ms")[1] == 5
+
+
+@pytest.mark.parametrize(
+    ("configs", "code"),
+    [
+        ([("nope", "5")], ErrorCode.INVALID_CONFIG),
+        ([("retention.ms", "x")], ErrorCode.INVALID_CONFIG),
+        ([("retention.ms", None)], ErrorCode.INVALID_REQUEST),
+        ([("retention.ms", "1"), ("retention.ms", "2")], ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_refusals_of_the_older_call_change_nothing(
+    broker: Broker, configs: list[tuple[str, str | None]], code: int
+) -> None:
+    broker.create("orders", retention_ms="1000")
+    assert replace(broker, ("segment.ms", "99"), *configs) == code
+    assert replace(broker, ("segment.ms", "99"), validate_only=True) == ErrorCode.NONE
+    assert value(broker, "retention.ms") == ("1000", 1)
+    assert value(broker, "segment.ms")[1] == 5
+
+
+def test_the_older_call_refuses_other_resources(broker: Broker) -> None:
+    config = ("retention.ms", "5")
+    assert replace(broker, config, name="gone") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert replace(broker, config, name="1", kind=BROKER) == ErrorCode.INVALID_REQUEST
+
+
+def test_the_older_call_refuses_a_resource_twice(broker: Broker) -> None:
+    broker.create("orders")
+    resource = replacing.AlterConfigsResource(resource_type=TOPIC, resource_name="orders", configs=[])
+    request = replacing.AlterConfigsRequest(resources=[resource, resource], validate_only=False)
+    response = broker.ask(request, replacing.AlterConfigsResponse)
+    assert [r.error_code for r in response.responses] == [ErrorCode.INVALID_REQUEST] * 2

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from protocol.messages import alter_configs as replacing
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -34,6 +35,18 @@ def alter(
     configs = [AlterableConfig(name=key, config_operation=how, value=value) for key, how, value in changes]
     resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
     return IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
+
+
+def replace(
+    *configs: tuple[str, str | None], name: str, kind: int = TOPIC, validate_only: bool = False
+) -> replacing.AlterConfigsRequest:
+    """Everything that one resource is to have, by the older call."""
+    resource = replacing.AlterConfigsResource(
+        resource_type=kind,
+        resource_name=name,
+        configs=[replacing.AlterableConfig(name=key, value=value) for key, value in configs],
+    )
+    return replacing.AlterConfigsRequest(resources=[resource], validate_only=validate_only)
 
 
 @session(version=range(5))
@@ -114,6 +127,48 @@ def configs_that_cannot_be_altered(play: Play, version: int) -> None:
         play.ask(alter(change, name=name, kind=kind), version, note=note)
     request = alter(change, name=orders.name)
     request.resources += alter(("retention.ms", SET, "2"), name=orders.name).resources
+    play.ask(request, version, note="a topic twice")
+    look(play, orders)
+
+
+REPLACEMENTS: dict[str, Sequence[tuple[str, str | None]]] = {
+    "one of two": [("retention.ms", "999")],
+    "a bad value": [("retention.ms", "x")],
+    "no value": [("retention.ms", None)],
+    "an unknown config": [("no.such.config", "1")],
+    "one config twice": [("retention.ms", "1"), ("retention.ms", "2")],
+    "a good and a bad one": [("retention.ms", "777"), ("no.such.config", "1")],
+    "two": [("cleanup.policy", "compact,delete"), ("retention.ms", "888")],
+}
+
+
+@session(version=range(3))
+def configs_are_replaced(play: Play, version: int) -> None:
+    orders = play.topic(cleanup_policy="compact", segment_ms="5000")
+    for note, configs in REPLACEMENTS.items():
+        request = replace(*configs, name=orders.name, validate_only=True)
+        play.ask(request, version, note=note + ", validated")
+        play.ask(replace(*configs, name=orders.name), version, note=note)
+    look(play, orders)
+    play.ask(replace(name=orders.name), version, note="nothing")
+    look(play, orders)
+
+
+@session(version=range(3))
+def configs_that_cannot_be_replaced(play: Play, version: int) -> None:
+    orders = play.topic()
+    config = ("retention.ms", "1")
+    for note, name, kind in (
+        ("of an unknown topic", play.name("unknown"), TOPIC),
+        ("of a strange topic", "not a name!", TOPIC),
+        ("of a topic without a name", "", TOPIC),
+        ("of a strange kind", "x", 99),
+        ("of an unknown broker", "77", BROKER),
+        ("of a strange broker", "abc", BROKER),
+    ):
+        play.ask(replace(config, name=name, kind=kind), version, note=note)
+    request = replace(config, name=orders.name)
+    request.resources += replace(("retention.ms", "2"), name=orders.name).resources
     play.ask(request, version, note="a topic twice")
     look(play, orders)
 

@@ -1,0 +1,47 @@
+"""AlterConfigs (33): replace all the configs of a resource (KIP-133); the older of two such calls."""
+
+from protocol.kinds import Array, Bool, Int8, Int16, Int32, NullableString, String
+from protocol.schema import request, response, since, struct
+
+
+@struct
+class AlterableConfig:
+    """One config and its new value."""
+
+    name: String
+    value: NullableString = since(default=None)
+
+
+@struct
+class AlterConfigsResource:
+    """A resource and all the configs that it is to have."""
+
+    resource_type: Int8
+    resource_name: String
+    configs: Array[AlterableConfig]
+
+
+@request(api_key=33, versions="0-2", flexible="2+")
+class AlterConfigsRequest:
+    """v2 flexible"""
+
+    resources: Array[AlterConfigsResource]
+    validate_only: Bool
+
+
+@struct
+class AlterConfigsResourceResponse:
+    """What became of one resource."""
+
+    error_code: Int16
+    error_message: NullableString = since(default=None)
+    resource_type: Int8
+    resource_name: String
+
+
+@response(api_key=33, versions="0-2", flexible="2+")
+class AlterConfigsResponse:
+    """v1 as v0; v2 flexible"""
+
+    throttle_time_ms: Int32 = since(default=0)
+    responses: Array[AlterConfigsResourceResponse]
