@@ -210,7 +210,10 @@ def test_an_open_transaction_holds_back_what_follows_it(
     assert found == [(0, None), (1, 5), (2, None)]
 
 
-def test_following_a_log(spark: SparkSession, made: LogDirectory, warehouse: Warehouse) -> None:
+def test_following_a_log(
+    spark: SparkSession, made: LogDirectory, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.ingest.POLL_S", 1)
     log = Log()
     for number in range(6):
         log.append([commit_record("g", number)])

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pipeline.directory import Directory, HadoopDirectory, LocalDirectory, directory_at
 from pipeline.errors import BadInput
 from pipeline.silver import SILVER
-from pipeline.warehouse import MARKER, Warehouse
+from pipeline.warehouse import MARKER, SCRATCH, Warehouse
 
 
 @pytest.fixture(params=["path", "Hadoop"])
@@ -64,7 +64,7 @@ def test_gold_is_replaced_whole(spark: SparkSession, tmp_path: Path) -> None:
     with open(next(Path(warehouse.path("lag")).iterdir()), "rb") as opened_before:
         warehouse.replace_gold("lag", spark.range(7))
         assert pq.read_table(opened_before).num_rows == 0
-    assert list(Path(warehouse.path("_staging")).iterdir()) == []
+    assert list(Path(warehouse.path(SCRATCH)).iterdir()) == []
 
 
 def test_a_new_warehouse_says_what_its_columns_are(spark: SparkSession, tmp_path: Path) -> None:
