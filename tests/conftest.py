@@ -1,11 +1,17 @@
 """How the tests are shared out between processes, where there is more than one."""
 
+from typing import Final
+
 import pytest
+
+SHARED: Final = {"spark": "spark", "machine": "tools"}
+"""Fixtures that take long to make, and what the tests that ask for them are called together."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keeps together what shares something that takes long to make: a file's tests, and those with Spark."""
+    """Keeps together what shares something that takes long to make: a file's tests, and those of such a fixture."""
     for item in items:
-        needs_spark = "spark" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("spark" if needs_spark else item.location[0]))
+        fixtures = getattr(item, "fixturenames", ())
+        group = next((group for fixture, group in SHARED.items() if fixture in fixtures), item.location[0])
+        item.add_marker(pytest.mark.xdist_group(group))
