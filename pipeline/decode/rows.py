@@ -119,6 +119,11 @@ def record_batch(rows: Sequence[Row], schema: pa.Schema = SCHEMA) -> pa.RecordBa
     """Rows as Arrow. In: dictionaries by column, of the columns that are not NULL; times as microseconds; the
     columns to make of them.
     """
-    return pa.RecordBatch.from_arrays(
-        [pa.array([row.get(field.name) for row in rows], field.type) for field in schema], schema=schema
-    )
+    present = {name for row in rows for name in row}
+    arrays = [
+        pa.array([row.get(field.name) for row in rows], field.type)
+        if field.name in present
+        else pa.nulls(len(rows), field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

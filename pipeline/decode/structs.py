@@ -58,6 +58,9 @@ class _Cursor:
 
     def move(self, at: Numbers) -> None:
         """Goes to new places; those outside the buffer are no place for a plain struct."""
+        if not len(at) or (at.min() >= 0 and at.max() <= self._last):  # nearly always, and cheaper to find out
+            self.at = at
+            return
         self.is_plain &= (at >= 0) & (at <= self._last)
         self.at = np.clip(at, 0, self._last)
 
@@ -77,8 +80,10 @@ class _Cursor:
     def string(self, is_flexible: bool) -> Strings:
         """The next string."""
         lengths = self.unsigned() - 1 if is_flexible else self.number(2)
-        self.is_plain &= (lengths >= 0) & (lengths <= MAX_STRING_BYTES)
-        strings = Strings(self.at, np.where(self.is_plain, lengths, 0))
+        if len(lengths) and (lengths.min() < 0 or lengths.max() > MAX_STRING_BYTES):
+            self.is_plain &= (lengths >= 0) & (lengths <= MAX_STRING_BYTES)
+            lengths = np.where(self.is_plain, lengths, 0)
+        strings = Strings(self.at, lengths)
         self.move(self.at + strings.lengths)
         return strings
 

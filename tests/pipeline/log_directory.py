@@ -29,12 +29,12 @@ class LogDirectory:
         directory = self.partition(number)
         for old in directory.glob("*.log"):
             old.unlink()
-        next_offset = 0
         for first in range(0, max(1, len(batches)), per_segment):
             data = b"".join(batches[first : first + per_segment])
-            headers = [header for _, header in walk_batches(data)]
-            base_offset = headers[0].base_offset if headers else next_offset  # of a torn batch alone
-            next_offset = headers[-1].next_offset if headers else next_offset
+            before = b"".join(batches[first - 1 : first])
+            # A torn batch alone does not say where it begins: where the one before ends.
+            due = next((header.next_offset for _, header in walk_batches(before)), 0)
+            base_offset = next((header.base_offset for _, header in walk_batches(data)), due)
             (directory / segment_name(base_offset)).write_bytes(data)
 
     def write_log(self, number: int, log: Log, upto: int | None = None, *, per_segment: int = 3) -> None:

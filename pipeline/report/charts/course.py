@@ -1,7 +1,7 @@
 """One group over time: its lag and how fast it consumed."""
 
 from collections import defaultdict
-from datetime import datetime
+from datetime import timedelta
 from typing import Final
 
 import numpy as np
@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pipeline.report.charts.theme import OTHER, color, plot
-from pipeline.report.charts.time_axis import Row, Values, amounts, days, levels, rates, span, steps
+from pipeline.report.charts.time_axis import Row, Values, amounts, edges, held, levels, rates, span, steps
 from pipeline.report.gather import Gathered, GroupDetails
 from pipeline.report.words import cut
 
@@ -21,6 +21,7 @@ def course(name: str, gathered: Gathered, details: GroupDetails) -> str:
     """Lag (where it is known) and offsets per second, by topic; topics beyond the first few are summed up."""
     step_s = gathered.info["step_s"]
     grid = steps(gathered.start, gathered.end, step_s)
+    x = edges(grid, step_s)
     topics = _topics(details.progress)
     has_lag = any(row["lag"] is not None for row in details.progress)
 
@@ -28,17 +29,17 @@ def course(name: str, gathered: Gathered, details: GroupDetails) -> str:
         panels = figure.subplots(1 + has_lag, 1, sharex=True, squeeze=False)[:, 0]
         labels = [cut(label, 24 if is_narrow else 40) for label, _, _ in topics]
         if has_lag:
-            amounts(panels[0], "Lag, in messages")
+            amounts(panels[0], "Lag, in messages", is_whole=True)
             for label, (_, tint, rows) in zip(labels, topics, strict=True):
-                _lag_line(panels[0], grid, [levels(part, grid) for part in _by_topic(rows)], tint, label)
-            panels[0].set_ylim(bottom=0)
+                _lag_line(panels[0], x, [levels(part, grid) for part in _by_topic(rows)], tint, label)
+            panels[0].set_ylim(0, max(1.0, panels[0].get_ylim()[1]))
         amounts(panels[-1], f"Offsets per second, in steps of {step_s} s")
         for label, (_, tint, rows) in zip(labels, topics, strict=True):
             panels[-1].plot(
-                [days(time) for time in grid], rates(rows, grid, step_s), color=tint, label=label, linewidth=1.6,
+                x, held(rates(rows, grid, step_s)), color=tint, label=label, linewidth=1.6,
                 drawstyle="steps-post",
             )  # fmt: skip
-        span(panels[-1], gathered.start, gathered.end, is_narrow)
+        span(panels[-1], gathered.start, grid[-1] + timedelta(seconds=step_s), is_narrow)
         if len(topics) > 1:
             handles = panels[-1].get_legend_handles_labels()
             figure.legend(*handles, loc="outside lower left", ncols=1 if is_narrow else 4)
@@ -65,12 +66,12 @@ def _topics(rows: list[Row]) -> list[tuple[str, str, list[Row]]]:
     return [*drawn, (f"{len(by_size) - TOPICS} other topics", OTHER, rest)] if rest else drawn
 
 
-def _lag_line(axes: Axes, grid: list[datetime], parts: list[Values], tint: str, label: str) -> None:
+def _lag_line(axes: Axes, x: list[float], parts: list[Values], tint: str, label: str) -> None:
     known = [part for part in parts if not np.isnan(part).all()]
     if not known:
         return
     total = np.nansum(known, axis=0)
     total[np.isnan(known).all(axis=0)] = np.nan
-    x = [days(time) for time in grid]
+    total = held(total)
     axes.plot(x, total, color=tint, label=label, linewidth=1.6, drawstyle="steps-post")
     axes.fill_between(x, 0, total, step="post", color=tint, alpha=0.15, linewidth=0)

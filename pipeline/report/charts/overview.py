@@ -1,7 +1,7 @@
 """All groups together: how much was consumed, by whom."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import timedelta
 from typing import Final
 
 import numpy as np
@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pipeline.report.charts.theme import OTHER, color, plot
-from pipeline.report.charts.time_axis import Values, amounts, days, rates, span, steps
+from pipeline.report.charts.time_axis import Values, amounts, edges, held, rates, span, steps
 from pipeline.report.gather import Gathered
 from pipeline.report.words import cut
 
@@ -27,14 +27,21 @@ def overview(gathered: Gathered) -> str:
 
     def draw(figure: Figure, is_narrow: bool) -> None:
         axes = figure.subplots()
-        amounts(axes, f"Offsets per second, in steps of {step_s} s, without what went back")
-        span(axes, gathered.start, gathered.end, is_narrow)
+        amounts(
+            axes,
+            f"Offsets per second, in steps of {step_s} s{'' if is_narrow else ', without what went back'}",
+        )
+        span(axes, gathered.start, grid[-1] + timedelta(seconds=step_s), is_narrow)
         curves = [
             (cut(name, 22 if is_narrow else 40), color(n), rows) for n, (name, rows) in enumerate(series)
         ]
         if rest:
             curves.append(("all others", OTHER, rest))
-        _stack(axes, grid, [(label, tint, rates(rows, grid, step_s)) for label, tint, rows in curves])
+        _stack(
+            axes,
+            edges(grid, step_s),
+            [(label, tint, held(rates(rows, grid, step_s))) for label, tint, rows in curves],
+        )
         if curves:
             figure.legend(loc="outside lower left", ncols=1 if is_narrow else 4)
 
@@ -42,9 +49,8 @@ def overview(gathered: Gathered) -> str:
     return plot("overview", "Offsets consumed per second by group over time", HEIGHT_INCHES, draw, n_legend)
 
 
-def _stack(axes: Axes, grid: Sequence[datetime], curves: list[tuple[str, str, Values]]) -> None:
-    x = [days(time) for time in grid]
-    floor = np.zeros(len(grid))
+def _stack(axes: Axes, x: Sequence[float], curves: list[tuple[str, str, Values]]) -> None:
+    floor = np.zeros(len(x))
     for label, tint, values in curves:
         top = floor + np.maximum(values, 0)
         axes.fill_between(x, floor, top, step="post", color=tint, alpha=0.85, linewidth=0, label=label)

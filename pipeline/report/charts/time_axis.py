@@ -26,10 +26,10 @@ def span(axes: Axes, start: datetime, end: datetime, is_narrow: bool) -> None:
     axes.tick_params(axis="x", length=4)
 
 
-def amounts(axes: Axes, title: str) -> None:
-    """Amounts from zero on as the y axis."""
+def amounts(axes: Axes, title: str, *, is_whole: bool = False) -> None:
+    """Amounts from zero on as the y axis; whole ones are things that are counted."""
     axes.set_title(title)
-    axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
+    axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10], integer=is_whole))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     axes.margins(y=0.08)
 
@@ -44,6 +44,16 @@ def steps(start: datetime, end: datetime, step_s: int) -> list[datetime]:
     first = int(start.timestamp()) // step_s * step_s
     last = int(end.timestamp())
     return [datetime.fromtimestamp(second, UTC) for second in range(first, last + 1, step_s)]
+
+
+def edges(grid: Sequence[datetime], step_s: int) -> list[float]:
+    """Where the steps of a grid begin, and where the last one ends."""
+    return [days(time) for time in (*grid, grid[-1] + timedelta(seconds=step_s))]
+
+
+def held(values: Values) -> Values:
+    """Values of steps at their edges: the last one holds until its step ends."""
+    return np.append(values, values[-1:])
 
 
 def rates(rows: Iterable[Row], grid: Sequence[datetime], step_s: int) -> Values:
