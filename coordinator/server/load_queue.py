@@ -80,7 +80,8 @@ class LoadQueue:
         """Waits for the log that is being opened; the others are left alone."""
         self._is_stopped = True
         self._reading.clear()
-        await self._loop.run_in_executor(None, partial(self._opener.shutdown, cancel_futures=True))
+        self._opener.shutdown(wait=False, cancel_futures=True)
+        await self._loop.run_in_executor(None, self._opener.shutdown)
 
     def abandon(self) -> None:
         """Lets go of everything at once, as a crash would."""
