@@ -58,7 +58,8 @@ class _Cursor:
 
     def move(self, at: Numbers) -> None:
         """Goes to new places; those outside the buffer are no place for a plain struct."""
-        if not len(at) or (at.min() >= 0 and at.max() <= self._last):  # nearly always, and cheaper to find out
+        # Nearly always so, and cheaper to find out than to do what follows.
+        if not len(at) or (at.min() >= 0 and at.max() <= self._last):
             self.at = at
             return
         self.is_plain &= (at >= 0) & (at <= self._last)
