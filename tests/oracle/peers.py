@@ -107,8 +107,10 @@ def groupd(directory: str, setup: str) -> Iterator[Peer]:
         daemon.stop()
 
 
-def play_all(sessions: list[Session], peers: Mapping[str, Peer]) -> dict[str, Account]:
+def play_all(
+    sessions: list[Session], peers: Mapping[str, Peer], at_once: int = AT_ONCE
+) -> dict[str, Account]:
     """Plays every session against the peer of its setup, many at a time; the accounts by name."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(at_once) as pool:
         accounts = pool.map(lambda each: Play(each, peers[each.setup]).run(), sessions)
         return {account.session.name: account for account in accounts}

@@ -1,6 +1,8 @@
 """groupd answers every session as Apache Kafka did when its answers were recorded. No broker is needed.
 
-All sessions are played at the same time against one daemon for each configuration: most of them only wait.
+All sessions are played at the same time against one daemon for each configuration: most of them only wait. Many are
+about time, and where other tests keep the machine busy a session timeout may pass between two requests. So what
+differs is played again by itself, against a fresh daemon: a difference of groupd's is there again.
 """
 
 import contextlib
@@ -12,9 +14,9 @@ from tests.oracle import golden
 from tests.oracle.answer import Plain
 from tests.oracle.compare import Difference, compare
 from tests.oracle.explained import EXPLAINED, explanation
-from tests.oracle.peers import groupd, play_all
+from tests.oracle.peers import AT_ONCE, groupd, play_all
 from tests.oracle.play import Account, Entry
-from tests.oracle.session import library
+from tests.oracle.session import Session, library
 
 SESSIONS = {each.name: each for each in library()}
 SUBJECTS = sorted({each.subject for each in SESSIONS.values()})
@@ -22,27 +24,39 @@ RECORDED = golden.read()
 
 
 @pytest.fixture(scope="module")
-def accounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Account]]:
+def accounts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Account]:
     """What came of every session against groupd."""
-    directory = str(tmp_path_factory.mktemp("oracle"))
+    played = play(list(SESSIONS.values()), str(tmp_path_factory.mktemp("oracle")), AT_ONCE)
+    differ = [account.session for account in played.values() if faults_of(account)]
+    if differ:
+        played |= play(differ, str(tmp_path_factory.mktemp("again")), at_once=1)
+    return played
+
+
+def play(sessions: list[Session], directory: str, at_once: int) -> dict[str, Account]:
     with contextlib.ExitStack() as stack:
-        setups = {each.setup for each in SESSIONS.values()}
+        setups = {each.setup for each in sessions}
         peers = {setup: stack.enter_context(groupd(directory, setup)) for setup in setups}
-        yield play_all(list(SESSIONS.values()), peers)
+        return play_all(sessions, peers, at_once)
 
 
 def differences_of(account: Account) -> list[Difference]:
     return compare(account.session.name, RECORDED[account.session.name].entries, account.entries)
 
 
+def faults_of(account: Account) -> list[str]:
+    """Why groupd is not as Kafka was in this session."""
+    broken = account.problem or account.unplayed
+    if broken:
+        return [broken]
+    return [str(difference) for difference in differences_of(account) if explanation(difference) is None]
+
+
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_groupd_answers_as_kafka_did(accounts: dict[str, Account], subject: str) -> None:
     mine = [account for account in accounts.values() if account.session.subject == subject]
-    broken = [account.problem or account.unplayed for account in mine]
-    assert [reason for reason in broken if reason] == []
-    found = [difference for account in mine for difference in differences_of(account)]
-    unexplained = [str(difference) for difference in found if explanation(difference) is None]
-    assert unexplained == [], "\n".join(unexplained)
+    faults = [fault for account in mine for fault in faults_of(account)]
+    assert faults == [], "\n".join(faults)
 
 
 def test_every_explanation_is_of_a_difference_that_is_there(accounts: dict[str, Account]) -> None:
