@@ -100,13 +100,14 @@ def _some(paths: list[str]) -> list[str]:
 def _decoder(paths: list[str], rounds: int, *, is_plain: bool) -> Used:
     from pipeline.decode.frames import read_frames
     from pipeline.decode.plain import batch_rows
-    from pipeline.decode.rows import record_batch
+    from pipeline.decode.rows import Row, record_batch, record_batches
     from pipeline.decode.vectorised import Wanted, decode_frames
 
     read = Written()
 
     def decode(data: bytes) -> None:
         view = memoryview(data)
+        others: list[Row] = []
         while view:
             frames, _ = read_frames(view[:CHUNK_BYTES])
             read.records += int(frames.field("records_count").sum())
@@ -117,8 +118,9 @@ def _decoder(paths: list[str], rounds: int, *, is_plain: bool) -> Used:
                 rows = [batch_rows(chunk[at:], frames.header(index), 0) for at, index in batches]
                 record_batch([row for some in rows for row in some])
             else:
-                decode_frames(chunk, frames, 0, Wanted())
+                others.extend(decode_frames(chunk, frames, 0, Wanted()).rows)
             view = view[frames.end :]
+        record_batches(others)
 
     used = []
     for _ in range(rounds + 1):

@@ -62,7 +62,7 @@ def _some_groups(files: LogFiles, partition: LogPartition) -> set[str]:
     decoded = decode_frames(chunk.data[: frames.end], frames, partition.number, _WANTED)
     return {
         group
-        for batch in decoded.batches
+        for batch in decoded.batches(_WANTED.schema)
         for group in pc.unique(batch.column("group")).to_pylist()
         if group is not None
     }

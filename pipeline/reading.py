@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline.decode.frames import Flags, Frames
-from pipeline.decode.rows import FINDING, Finding, record_batch
+from pipeline.decode.rows import FINDING, Finding, Row, record_batch, record_batches
 from pipeline.decode.vectorised import Wanted, decode_frames
 from pipeline.log_files import LogFiles
 from pipeline.segments import LogPartition
@@ -17,6 +17,8 @@ from pipeline.walk import CHUNK_BYTES, Place, Walk
 
 MIN_TASK_BYTES: Final = 1 << 18
 """Of the log: each task of an ingest makes a file."""
+MANY_ROWS: Final = 64
+"""As Python objects; an Arrow batch costs about as much as decoding that many."""
 
 
 class Damaged(Exception):
@@ -98,17 +100,20 @@ def read_task(
     unless findings are to be told.
     """
     findings = list(task.findings)
+    rows: list[Row] = []
     for item in task.ranges:
-        yield from _read_range(files, item, wanted, findings)
+        yield from _read_range(files, item, wanted, findings, rows)
         if not tell_findings:
             refuse_damage(findings)
+    yield from record_batches(rows, wanted.schema)
     if findings and tell_findings and FINDING in wanted.kinds:
         yield record_batch([finding.row() for finding in findings], wanted.schema)
 
 
 def _read_range(
-    files: LogFiles, item: Range, wanted: Wanted, findings: list[Finding]
+    files: LogFiles, item: Range, wanted: Wanted, findings: list[Finding], rows: list[Row]
 ) -> Iterator[pa.RecordBatch]:
+    """The commits of a range; adds what else is wanted to `rows`, and yields these too whenever they are many."""
     inside = replace(wanted, first_offset=item.first_offset, next_offset=item.next_offset)
     place = Place(item.path, item.position, item.first_offset)
     walk = Walk(files, item.partition, place, min(CHUNK_BYTES, item.length))
@@ -119,7 +124,12 @@ def _read_range(
             data, number = chunk.data[: frames.end], item.partition.number
             decoded = decode_frames(data, counting, number, inside, chunk.path, chunk.position)
             findings += decoded.findings
-            yield from decoded.batches
+            if decoded.commits is not None:
+                yield decoded.commits
+            rows += decoded.rows
+            if len(rows) >= MANY_ROWS:
+                yield from record_batches(rows, wanted.schema)
+                rows.clear()
         if walk.next_offset >= item.next_offset:
             return
     where = walk.stop

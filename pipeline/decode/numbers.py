@@ -39,11 +39,13 @@ def fixed(data: Bytes, at: Numbers, width: int) -> Numbers:
 def unsigned_varints(data: Bytes, at: Numbers, max_bytes: int = 5) -> Varints:
     """Unsigned variable-length integers, of at most `max_bytes` (no more than 8) bytes."""
     first = data[at]
-    values = (first & 0x7F).astype(np.int64)
     after = at + 1
     is_sound = np.ones(len(at), bool)
     is_longer = first >= 0x80
-    if max_bytes > 1 and is_longer.any():
+    if not is_longer.any():
+        return Varints(first.astype(np.int64), after, is_sound)
+    values = (first & 0x7F).astype(np.int64)
+    if max_bytes > 1:
         # Two bytes are as common as one: read for all, as this is faster than to pick out those that have them.
         second = data[after]
         values += np.where(is_longer, (second & 0x7F).astype(np.int64) << 7, 0)

@@ -127,3 +127,10 @@ def record_batch(rows: Sequence[Row], schema: pa.Schema = SCHEMA) -> pa.RecordBa
         for field in schema
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def record_batches(rows: Sequence[Row], schema: pa.Schema = SCHEMA) -> list[pa.RecordBatch]:
+    """The same, commits and others apart."""
+    commits = [row for row in rows if row["kind"] == COMMIT]
+    others = [row for row in rows if row["kind"] != COMMIT]
+    return [record_batch(some, schema) for some in (commits, others) if some]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pipeline.decode.frames import Flags, Frames, Numbers
 from pipeline.decode.numbers import Bytes, fixed, stretches
 from pipeline.decode.plain import batch_rows, record_row
-from pipeline.decode.rows import COMMIT, KINDS, MAX_TIME_MS, SCHEMA, TIME, Finding, Row, record_batch
+from pipeline.decode.rows import COMMIT, KINDS, MAX_TIME_MS, SCHEMA, TIME, Finding, Row, record_batches
 from pipeline.decode.sections import Records, Sections, find_records, find_sections
 from pipeline.decode.structs import Chosen, Strings, Structs, chosen_by, read_structs
 from protocol.kinds import ZERO_UUID
@@ -59,9 +59,14 @@ class Decoded:
     """What a buffer of batches came to."""
 
     def __init__(self) -> None:
-        self.batches: list[pa.RecordBatch] = []
-        """Each holds commits alone, or none."""
+        self.commits: pa.RecordBatch | None = None
+        self.rows: list[Row] = []
+        """Everything else, and the commits that were left to the plain decoder."""
         self.findings: list[Finding] = []
+
+    def batches(self, schema: pa.Schema = SCHEMA) -> list[pa.RecordBatch]:
+        """All of it as Arrow, each of commits alone or of none."""
+        return [*([] if self.commits is None else [self.commits]), *record_batches(self.rows, schema)]
 
 
 def decode_frames(
@@ -73,7 +78,7 @@ def decode_frames(
     position: int = 0,
 ) -> Decoded:
     """The wanted rows of batches in a buffer. In: none of the batches is a control batch or was aborted; where
-    the buffer begins in which file, for findings. Order is the log's within each Arrow batch, not across.
+    the buffer begins in which file, for findings. Order is the log's within commits and within rows, not across.
     """
     decoded = Decoded()
     sections = find_sections(buffer, frames)
@@ -92,15 +97,10 @@ def decode_frames(
             detail = f"the batch is whole but its records do not decode: {error.reason}"
             found = (header.base_offset, header.last_offset, path, position + begin, detail)
             decoded.findings.append(Finding(log_partition, "damage", *found))
-    commits, others = _commits(sections, frames, records, offsets, log_partition, wanted)
-    if commits is not None:
-        decoded.batches.append(commits)
-    rows += _plain_rows(sections, frames, records, offsets, others, log_partition)
-    rows = [row for row in rows if wanted.takes(row)]
-    for are_commits in (True, False):
-        some = [row for row in rows if (row["kind"] == COMMIT) == are_commits]
-        if some:
-            decoded.batches.append(record_batch(some, wanted.schema))
+    decoded.commits, others = _commits(sections, frames, records, offsets, log_partition, wanted)
+    others_alone = Records(*(column[others] for column in records))
+    rows += _plain_rows(sections, frames, others_alone, offsets[others], log_partition)
+    decoded.rows = [row for row in rows if wanted.takes(row)]
     return decoded
 
 
@@ -118,7 +118,6 @@ def _plain_rows(
     frames: Frames,
     records: Records,
     offsets: Numbers,
-    chosen: Numbers,
     log_partition: int,
 ) -> Iterator[Row]:
     """The rows of records that are no plain offset commits, one by one."""
@@ -129,7 +128,7 @@ def _plain_rows(
     def part(start: int, length: int) -> bytes | None:
         return None if length < 0 else bytes(raw[start : start + length])
 
-    for index in chosen:
+    for index in range(len(offsets)):
         batch = records.batch[index]
         record = Record(
             int(offsets[index]),

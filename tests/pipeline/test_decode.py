@@ -35,7 +35,7 @@ def vectorised(data: bytes, wanted: Wanted | None = None) -> tuple[Rows, list[Fi
     frames, fault = read_frames(data)
     assert fault is None, fault
     decoded = decode_frames(data, frames, 7, wanted or Wanted())
-    return by_offset(decoded.batches), decoded.findings
+    return by_offset(decoded.batches()), decoded.findings
 
 
 def plain(data: bytes, wanted: Wanted | None = None) -> tuple[Rows, list[int]]:
@@ -76,7 +76,7 @@ def test_records_damaged_under_a_right_checksum_are_found_alike(log: Log, chance
     assert len(frames) == len(log.batches)
     decoded = decode_frames(data, frames, 7, Wanted(), "a.log", 1000)
     rows, damaged = plain(data)
-    assert by_offset(decoded.batches) == rows
+    assert by_offset(decoded.batches()) == rows
     assert sorted(finding.first_offset for finding in decoded.findings) == damaged
     for finding in decoded.findings:
         assert finding.position is not None
