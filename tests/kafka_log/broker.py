@@ -6,10 +6,13 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Final
 
 from protocol.messages.metadata import MetadataRequest
+from tests.interop.build import CannotBuild
+from tests.interop.requirement import lacking
 from tests.kafka_log.artifacts import NEWEST, broker
 from tests.kafka_log.connection import Connection
 
@@ -112,3 +115,17 @@ class KafkaBroker:
         if process is not None:
             process.send_signal(how)
             process.wait(STOP_TIMEOUT_S)
+
+
+@contextlib.contextmanager
+def running(directory: Path) -> Iterator[KafkaBroker]:
+    """A broker on the data below a directory. Where its artifacts cannot be had, the test is skipped or fails."""
+    broker = KafkaBroker(str(directory), {"log.index.size.max.bytes": "65536"})
+    try:
+        broker.start()
+    except CannotBuild as reason:
+        lacking(f"a broker: {reason}")
+    try:
+        yield broker
+    finally:
+        broker.kill()

@@ -2,17 +2,13 @@
 it to groupd once more.
 """
 
-import contextlib
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.interop.build import CannotBuild
 from tests.interop.daemon import Daemon
-from tests.interop.requirement import lacking
-from tests.kafka_log.broker import KafkaBroker
+from tests.kafka_log.broker import KafkaBroker, running
 from tests.kafka_log.connection import Connection
 from tests.kafka_log.fixture import NAMES, expected, unpack
 from tests.kafka_log.history import commit, delete_group, fill
@@ -21,20 +17,6 @@ from tests.kafka_log.view import CLASSIC, View, view
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
 LOAD_TIMEOUT_S = 60
-
-
-@contextlib.contextmanager
-def running(directory: Path) -> Iterator[KafkaBroker]:
-    """A broker on the data below a directory."""
-    broker = KafkaBroker(str(directory), {"log.index.size.max.bytes": "65536"})
-    try:
-        broker.start()
-    except CannotBuild as reason:
-        lacking(f"a broker: {reason}")
-    try:
-        yield broker
-    finally:
-        broker.kill()
 
 
 def ask_when_loaded(broker: KafkaBroker, groups: set[str]) -> View:

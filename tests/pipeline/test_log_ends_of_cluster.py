@@ -1,5 +1,7 @@
-"""Log ends from a groupd that answers, against those from its directory."""
+"""Log ends from a broker that answers, groupd or Kafka, against those from its directory."""
 
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -8,27 +10,53 @@ from pipeline.log_ends import Period, TopicPartition
 from pipeline.log_ends.cluster import ends_of_cluster
 from pipeline.log_ends.directory import ends_in_directory
 from tests.interop.daemon import Daemon
+from tests.kafka_log.broker import running
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
+admin = pytest.importorskip("confluent_kafka.admin")
 
 START_MS = 1_772_366_400_000
 PERIOD = Period(START_MS, START_MS + 95_000, 10)
 
 
-@pytest.mark.interop
-def test_a_cluster_says_what_its_directory_says(tmp_path: Path) -> None:
-    daemon = Daemon(str(tmp_path), "--topic", "t:3")
+Served = tuple[str, str]
+"""Where it listens, and where its data lie."""
+
+
+@contextlib.contextmanager
+def groupd(directory: Path) -> Iterator[Served]:
+    """A groupd of this checkout."""
+    daemon = Daemon(str(directory))
     try:
-        producer = confluent_kafka.Producer({"bootstrap.servers": daemon.bootstrap, "linger.ms": 0})
+        yield daemon.bootstrap, str(directory)
+    finally:
+        daemon.stop()
+
+
+@contextlib.contextmanager
+def kafka(directory: Path) -> Iterator[Served]:
+    """A real broker."""
+    with running(directory) as broker:
+        yield broker.bootstrap, broker.data_directory
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("serving", [groupd, kafka])
+def test_a_cluster_says_what_its_directory_says(
+    tmp_path: Path, serving: Callable[[Path], contextlib.AbstractContextManager[Served]]
+) -> None:
+    with serving(tmp_path) as (bootstrap, directory):
+        client = admin.AdminClient({"bootstrap.servers": bootstrap})
+        for created in client.create_topics([admin.NewTopic("t", 3, 1)]).values():
+            created.result(30)
+        producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
         for second in (0, 1, 9, 10, 35, 80, 120):
             for partition in (0, 1):
                 producer.produce("t", b"x", partition=partition, timestamp=START_MS + second * 1000)
             producer.flush(20)
         wanted = [TopicPartition("t", n) for n in range(4)] + [TopicPartition("gone", 0)]
-        asked = list(ends_of_cluster(daemon.bootstrap, wanted, PERIOD))
-    finally:
-        daemon.stop()
-    read = list(ends_in_directory(str(tmp_path), wanted, PERIOD, START_MS + 10**9))
+        asked = list(ends_of_cluster(bootstrap, wanted, PERIOD))
+    read = list(ends_in_directory(directory, wanted, PERIOD, START_MS + 10**9))
     assert {end[:2] for end in asked} == {end[:2] for end in read} == {("t", 0), ("t", 1), ("t", 2)}
     for partition in range(3):
         for step in range(PERIOD.step(START_MS), PERIOD.step(PERIOD.end_ms)):
