@@ -39,11 +39,13 @@ class ApiKey(IntEnum):
     OFFSET_FOR_LEADER_EPOCH = 23
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
+    DESCRIBE_LOG_DIRS = 35
     CREATE_PARTITIONS = 37
     DELETE_GROUPS = 42
     INCREMENTAL_ALTER_CONFIGS = 44
     OFFSET_DELETE = 47
     DESCRIBE_CLUSTER = 60
+    LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
 
 
@@ -95,11 +97,13 @@ APIS: Final[dict[int, Api]] = dict(
         _api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "0-4", "4+"),
         _api(ApiKey.DESCRIBE_CONFIGS, "0-4", "4+"),
         _api(ApiKey.ALTER_CONFIGS, "0-2", "2+"),
+        _api(ApiKey.DESCRIBE_LOG_DIRS, "0-5", "2+"),
         _api(ApiKey.CREATE_PARTITIONS, "0-3", "2+"),
         _api(ApiKey.DELETE_GROUPS, "0-3", "2+"),
         _api(ApiKey.INCREMENTAL_ALTER_CONFIGS, "0-1", "1+"),
         _api(ApiKey.OFFSET_DELETE, "0", "none"),
         _api(ApiKey.DESCRIBE_CLUSTER, "0-2", "0+"),
+        _api(ApiKey.LIST_CONFIG_RESOURCES, "0-1", "0+"),
         _api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, "0", "0+"),
     ]
 )

@@ -12,7 +12,7 @@ import errno
 import fcntl
 import os
 import threading
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 from uuid import uuid4
 
 from storage.errors import FileClosed
@@ -57,6 +57,14 @@ class Lock(Protocol):
 
     def release(self) -> None:
         """Gives the claim up; a second release does nothing."""
+
+
+class Space(NamedTuple):
+    """Of the volume that something lies on."""
+
+    total_bytes: int
+    usable_bytes: int
+    """By this process."""
 
 
 class Files(Protocol):
@@ -110,6 +118,9 @@ class Files(Protocol):
 
     def modified_ms(self, path: str) -> int:
         """Last modification of a file, wall clock, milliseconds."""
+
+    def space(self, path: str) -> Space:
+        """Of the volume that a path lies on."""
 
     def lock(self, path: str) -> Lock:
         """Claims a path; raises BlockingIOError when another process (or this one) holds it."""
@@ -287,6 +298,10 @@ class OsFiles:
 
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
+
+    def space(self, path: str) -> Space:
+        found = os.statvfs(path)
+        return Space(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
     def lock(self, path: str) -> OsLock:
         return OsLock(path)

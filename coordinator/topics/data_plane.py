@@ -36,10 +36,12 @@ if TYPE_CHECKING:
     from protocol.messages.delete_records import DeleteRecordsRequest
     from protocol.messages.delete_topics import DeleteTopicsRequest
     from protocol.messages.describe_configs import DescribeConfigsRequest
+    from protocol.messages.describe_log_dirs import DescribeLogDirsRequest
     from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
     from protocol.messages.fetch import FetchRequest
     from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
     from protocol.messages.init_producer_id import InitProducerIdRequest
+    from protocol.messages.list_config_resources import ListConfigResourcesRequest
     from protocol.messages.list_offsets import ListOffsetsRequest
     from protocol.messages.metadata import MetadataRequest
     from protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
@@ -96,6 +98,8 @@ class DataPlane:
             "DescribeConfigsRequest": self._describe_configs,
             "AlterConfigsRequest": self._alter_configs,
             "IncrementalAlterConfigsRequest": self._incremental_alter_configs,
+            "ListConfigResourcesRequest": self._list_config_resources,
+            "DescribeLogDirsRequest": self._describe_log_dirs,
             "InitProducerIdRequest": self._init_producer_id,
             "OffsetForLeaderEpochRequest": self._offset_for_leader_epoch,
         }
@@ -241,6 +245,20 @@ class DataPlane:
         from coordinator.topics.alter_configs import answer_incremental_alter_configs
 
         return answer_incremental_alter_configs(self.catalogue, request, context)
+
+    def _list_config_resources(
+        self, request: "ListConfigResourcesRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
+    ) -> Answer:
+        from coordinator.topics.list_config_resources import answer_list_config_resources
+
+        return Answer(answer_list_config_resources(self.catalogue, request, context))
+
+    def _describe_log_dirs(
+        self, request: "DescribeLogDirsRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
+    ) -> Answer:
+        from coordinator.topics.describe_log_dirs import answer_describe_log_dirs
+
+        return Answer(answer_describe_log_dirs(self.catalogue, self._directory, request))
 
     def _init_producer_id(
         self, request: "InitProducerIdRequest", context: TopicsContext, now_ms: int, monotonic_ms: int

@@ -5,7 +5,7 @@ from that only this is replaced, because no two brokers have it in common:
 
 - the random part of member ids: `#1`, `#2`, … in the order in which they are first seen;
 - ids of topics, producers and fetch sessions, the id of the cluster: by what they name;
-- ports, and the time of an append where the broker stamps records;
+- ports, the data directory and the size of its volume, the time of an append where the broker stamps records;
 - what a session adds to its names of groups and topics, so that sessions do not meet;
 - the wording of `error_message`: that there is one, is empty or null, stays.
 
@@ -43,6 +43,9 @@ UNORDERED: Final = {
     ("MetadataResponseTopic", "partitions"): "partition_index",
     ("DescribeConfigsResponse", "results"): "resource_name",
     ("DescribeConfigsResult", "configs"): "name",
+    ("ListConfigResourcesResponse", "config_resources"): "resource_name",
+    ("DescribeLogDirsResult", "topics"): "name",
+    ("DescribeLogDirsTopic", "partitions"): "partition_index",
 }
 """Message and array whose order Kafka takes from a hash map, and what its items are sorted by first."""
 
@@ -98,6 +101,8 @@ def plain(value: Any, version: int, names: Names, name: str = "", learn: bool = 
             return "(a text)" if value and value != "NONE" else value
         if name == "cluster_id":
             return "(its id)" if value else value
+        if name == "log_dir":
+            return "(its directory)" if value.startswith("/") else value
         return names.text(value) if learn else names.text_so_far(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return _bytes(bytes(value), names, name)
@@ -133,6 +138,8 @@ def _number(value: int, names: Names, name: str) -> Plain:
         return _ERROR_NAMES.get(value, value)
     if name == "port" and value > 0:
         return "(its port)"
+    if name in ("total_bytes", "usable_bytes") and value > 0:
+        return "(of its volume)"
     if name == "producer_id" and value >= 0:
         return names.producers.setdefault(value, f"producer {len(names.producers) + 1}")
     if name == "log_append_time_ms" and value >= 0:

@@ -21,8 +21,8 @@ from tests.oracle.session import Session
 from tests.oracle.wire import Closed, NoAnswer, Wire
 
 EVENT_TIMEOUT_S: Final = 30
-LISTED: Final = ("groups", "topics")
-"""The arrays of answers that list what the whole broker has."""
+LISTED: Final = {"groups": "group_id", "topics": "name", "config_resources": "resource_name"}
+"""The arrays of answers that list what the whole broker has, and where their items have a name."""
 
 
 @dataclass(frozen=True)
@@ -198,11 +198,12 @@ class Play:
         return answer
 
     def _leave_out_others(self, answer: Any) -> None:
-        for array in LISTED:
-            if hasattr(answer, array):
-                items = getattr(answer, array)
-                name = "group_id" if array == "groups" else "name"
-                setattr(answer, array, [item for item in items if self.suffix in (getattr(item, name) or "")])
+        for part in (answer, *getattr(answer, "results", ())):
+            for array, name in LISTED.items():
+                if hasattr(part, array):
+                    items = getattr(part, array)
+                    own = [item for item in items if self.suffix in (getattr(item, name) or "")]
+                    setattr(part, array, own)
 
     # The account
 

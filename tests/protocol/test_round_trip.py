@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from protocol import codec, reference
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from tests.protocol.declared import ALL, DATA, examples, full, name, structs
 from tests.protocol.peers import peer_for, values_of
 
@@ -38,6 +39,8 @@ def test_only_the_newest_versions_and_log_records_lack_an_independent_codec() ->
         ApiVersionsResponse,
         DeleteGroupsRequest,  # v3
         DeleteGroupsResponse,
+        DescribeLogDirsRequest,  # v5
+        DescribeLogDirsResponse,
     }
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from storage.errors import FileClosed
-from storage.files import TEMPORARY_SUFFIX
+from storage.files import TEMPORARY_SUFFIX, Space
 
 OPERATIONS = frozenset(
     [
@@ -29,12 +29,16 @@ OPERATIONS = frozenset(
         "rmdir",
         "listdir",
         "fsync_directory",
+        "space",
         "lock",
         "pread",
         "fdatasync",
         "truncate",
     ]
 )
+
+
+VOLUME_BYTES = 1 << 40
 
 
 class CrashError(BaseException):
@@ -265,6 +269,11 @@ class FaultyFiles:
 
     def modified_ms(self, path: str) -> int:
         return self._modified_ms.get(self._inode(path), 0)
+
+    def space(self, path: str) -> Space:
+        self.call("space")
+        used_bytes = sum(len(inode.data) for inode in self.names.values())
+        return Space(VOLUME_BYTES, VOLUME_BYTES - used_bytes)
 
     def lock(self, path: str) -> "FaultyLock":
         self.call("lock")

@@ -25,6 +25,7 @@ CLASSES: Final[Mapping[str, str]] = {
     "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
     "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
     "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
     "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",

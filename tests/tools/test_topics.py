@@ -108,3 +108,13 @@ def test_configs_of_the_broker_are_described(desk: Desk) -> None:
     everything = _configs(desk, "brokers", node, "--describe", "--all")
     assert everything["group.initial.rebalance.delay.ms"] == "0"
     assert everything["offsets.topic.num.partitions"].isdigit()
+
+
+@pytest.mark.parametrize("kind", ["topics", "brokers", "groups", "client-metrics"])
+def test_configs_of_all_that_there_is_are_described(desk: Desk, topic: str, kind: str) -> None:
+    """Without a name kafka-configs first asks what there is."""
+    desk.create_topic(topic, 1, "retention.ms=1000")
+    done = desk.run("kafka-configs", "--entity-type", kind, "--describe")
+    assert done.status == 0, done
+    assert not done.err, done
+    assert ("retention.ms=1000" in done.out) == (kind == "topics")

@@ -9,10 +9,11 @@ from protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from protocol.messages.list_config_resources import ListConfigResourcesRequest
 from tests.oracle.play import Play, Topic
 from tests.oracle.session import session
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 Change = tuple[str, int, str | None]
 
@@ -129,6 +130,28 @@ def configs_that_cannot_be_altered(play: Play, version: int) -> None:
     request.resources += alter(("retention.ms", SET, "2"), name=orders.name).resources
     play.ask(request, version, note="a topic twice")
     look(play, orders)
+
+
+@session(version=range(2))
+def what_has_configs(play: Play, version: int) -> None:
+    play.topic()
+    play.topic("empty")
+    play.ask(ListConfigResourcesRequest(), version, note="all", own=True)
+    if version == 0:
+        return
+    play.ask(ListConfigResourcesRequest(resource_types=[TOPIC]), version, note="topics", own=True)
+    for note, kinds in {
+        "brokers": [BROKER],
+        "brokers twice": [BROKER, BROKER],
+        "what a broker logs": [BROKER_LOGGER],
+        "groups": [GROUP],
+        "client metrics": [CLIENT_METRICS],
+        "brokers and groups": [BROKER, GROUP],
+        "a strange kind": [99],
+        "no kind": [0],
+        "a strange kind and brokers": [99, BROKER],
+    }.items():
+        play.ask(ListConfigResourcesRequest(resource_types=kinds), version, note=note)
 
 
 REPLACEMENTS: dict[str, Sequence[tuple[str, str | None]]] = {

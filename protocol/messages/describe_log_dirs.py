@@ -1,0 +1,58 @@
+"""DescribeLogDirs (35): how much lies where on a broker's disks (KIP-113, KIP-827)."""
+
+from protocol.kinds import Array, Bool, Int16, Int32, Int64, NullableArray, String
+from protocol.schema import request, response, since, struct
+
+
+@struct
+class DescribableLogDirTopic:
+    """Partitions to describe."""
+
+    topic: String
+    partitions: Array[Int32]
+
+
+@request(api_key=35, versions="0-5", flexible="2+")
+class DescribeLogDirsRequest:
+    """v1 as v0, v2 flexible, v3-v5 as v2. Null topics: all."""
+
+    topics: NullableArray[DescribableLogDirTopic]
+
+
+@struct
+class DescribeLogDirsPartition:
+    """The log of a partition, its size in bytes."""
+
+    partition_index: Int32
+    partition_size: Int64
+    offset_lag: Int64
+    is_future_key: Bool
+
+
+@struct
+class DescribeLogDirsTopic:
+    """The logs of a topic that lie in one directory."""
+
+    name: String
+    partitions: Array[DescribeLogDirsPartition]
+
+
+@struct
+class DescribeLogDirsResult:
+    """A directory and what is in it; -1 where the size of its volume is not known."""
+
+    error_code: Int16
+    log_dir: String
+    topics: Array[DescribeLogDirsTopic]
+    total_bytes: Int64 = since("4+", default=-1)
+    usable_bytes: Int64 = since("4+", default=-1)
+    is_cordoned: Bool = since("5+", default=False)
+
+
+@response(api_key=35, versions="0-5", flexible="2+")
+class DescribeLogDirsResponse:
+    """v1 as v0; v2 flexible; v3 error_code; v4 the sizes of volumes; v5 is_cordoned"""
+
+    throttle_time_ms: Int32 = since(default=0)
+    error_code: Int16 = since("3+", default=0)
+    results: Array[DescribeLogDirsResult]

@@ -1,0 +1,28 @@
+"""ListConfigResources (74): what can be configured (KIP-714, KIP-1142)."""
+
+from protocol.kinds import Array, Int8, Int16, Int32, String
+from protocol.schema import request, response, since, struct
+
+
+@request(api_key=74, versions="0-1", flexible="0+")
+class ListConfigResourcesRequest:
+    """v0 lists resources of client metrics alone; v1 resource_types, none of them meaning all"""
+
+    resource_types: Array[Int8] = since("1+", default=[])
+
+
+@struct
+class ConfigResource:
+    """A resource that has configs, or may be given some."""
+
+    resource_name: String
+    resource_type: Int8 = since("1+", default=16)
+
+
+@response(api_key=74, versions="0-1", flexible="0+")
+class ListConfigResourcesResponse:
+    """v1 resource_type"""
+
+    throttle_time_ms: Int32 = since(default=0)
+    error_code: Int16
+    config_resources: Array[ConfigResource]
