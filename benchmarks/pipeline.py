@@ -19,7 +19,7 @@ from tests.interop.build import CannotBuild
 from tests.kafka_log.artifacts import dump_log
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 COMMITS: Final = 1_000_000
 GROWTH: Final = 4
@@ -183,8 +183,13 @@ def _cpu_s(work: Callable[[], None]) -> float:
 def _through_spark(
     report: Report, spark: "SparkSession", place: str, logs: list[tuple[str, Written]], rounds: int
 ) -> None:
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    from pipeline.decode.rows import SCHEMA
     from pipeline.gold.latest_offsets import latest_offsets
     from pipeline.ingest import ingest
+    from pipeline.silver.schemas import COMMITS as COMMITS_TABLE
     from pipeline.silver.transform import commits
     from pipeline.source import FORMAT, register
     from pipeline.warehouse import Warehouse
@@ -193,12 +198,17 @@ def _through_spark(
     tables = os.path.join(place, "tables")
     warehouse = Warehouse(os.path.join(place, "warehouse"))
 
+    def read(log: str) -> "DataFrame":
+        names = ["kind", *(name for name, _ in COMMITS_TABLE.columns if name != "ingest_batch")]
+        columns = from_arrow_schema(pa.schema([SCHEMA.field(name) for name in names]))
+        return spark.read.format(FORMAT).option("tasks", "2").schema(columns).load(log)
+
     def rows(log: str) -> "Callable[[], None]":
-        frame = spark.read.format(FORMAT).option("tasks", "2").load(log)
+        frame = read(log)
         return lambda: frame.write.format("noop").mode("overwrite").save()
 
     def parquet(log: str) -> "Callable[[], None]":
-        frame = commits(spark.read.format(FORMAT).option("tasks", "2").load(log), 1)
+        frame = commits(read(log), 1)
         return lambda: frame.write.mode("overwrite").parquet(tables)
 
     def stream(log: str) -> "Callable[[], None]":
@@ -213,8 +223,8 @@ def _through_spark(
         return lambda: latest_offsets(silver).write.format("noop").mode("overwrite").save()
 
     for what, target, make in (
-        ("source to nothing", TARGET_NOTHING, rows),
-        ("source to Parquet, commits alone", TARGET_PARQUET, parquet),
+        ("source to nothing, the columns of commits", TARGET_NOTHING, rows),
+        ("source to Parquet, the same", TARGET_PARQUET, parquet),
         ("streaming to all silver tables, one batch", TARGET_STREAMING, stream),
         ("latest offsets of the silver commits", TARGET_LATEST, latest),
     ):

@@ -20,7 +20,7 @@ from pipeline.silver.schemas import COMMITS
 WRITTEN: Final = "written"
 """The kind of a row that is no record but tells of a file: its name in `path`, its rows in `position`."""
 
-ROW_GROUP_ROWS: Final = 1 << 17
+ROW_GROUP_ROWS: Final = 1 << 16
 _COLUMNS: Final = [name for name, _ in COMMITS.columns if name != "ingest_batch"]
 _SCHEMA: Final = pa.schema([SCHEMA.field(name) for name in _COLUMNS])
 _REPEATING: Final = [

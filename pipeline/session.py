@@ -19,7 +19,8 @@ from pyspark.sql import SparkSession
 from pipeline.errors import BadInput
 
 MIN_JAVA: Final = 17
-LOCAL: Final = "local[*]"
+LOCAL: Final = "local[*,4]"
+"""All cores, and as many tries of a task as on a cluster: on a busy machine a Python worker may start too late."""
 
 _RUNTIME: Final = {
     "spark.sql.session.timeZone": "UTC",
