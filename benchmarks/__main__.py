@@ -1,7 +1,6 @@
 """`python -m benchmarks [NAME …] [--quick]`: measure and write RESULTS.md. Takes minutes."""
 
 import argparse
-import os
 import time
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -9,6 +8,7 @@ from typing import Final
 import uvloop
 
 from benchmarks import commit, compaction, heartbeat, load, memory, pipeline, rebalance, startup
+from benchmarks.neighbours import Neighbours
 from benchmarks.report import Report, write_result
 
 FULL: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
@@ -34,14 +34,14 @@ QUICK: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
 
 
 async def _measure(names: list[str], quick: bool) -> None:
-    load_before = os.getloadavg()[0]
+    neighbours = Neighbours()
     for name in names:
         began = time.monotonic()
         report = await (QUICK if quick else FULL)[name]()
         print(report.markdown(), flush=True)
         print(f"({name}: {time.monotonic() - began:.0f} s)\n", flush=True)
         if not quick:
-            write_result(report, load_before)
+            write_result(report, neighbours)
     if quick:
         print("a quick run shows that all of it works; its figures are not kept")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
+from benchmarks.neighbours import Neighbours
 from benchmarks.process import machine
 
 RESULTS: Final = Path(__file__).with_name("RESULTS.md")
@@ -42,18 +43,16 @@ def spread(values: Sequence[float], form: str) -> str:
     return f"{middle} ({low} to {high})"
 
 
-def write_result(report: Report, load_before: float) -> None:
+def write_result(report: Report, neighbours: Neighbours) -> None:
     """Replace the section of this report in RESULTS.md, keep the others.
 
-    In: the machine's load average before anything was measured: what else was running then.
+    In: what else the machine did since before anything was measured.
     """
     sections: dict[str, str] = {}
     if RESULTS.exists():
         for section in RESULTS.read_text().split("\n## ")[1:]:
             sections[section.partition("\n")[0]] = "## " + section.rstrip("\n") + "\n"
-    stamp = (
-        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine()}; load average {load_before:.1f} before the run."
-    )
+    stamp = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine()}; {neighbours}."
     sections[report.title] = report.markdown() + f"\nMeasured {stamp}\n"
     introduction = (
         "# What groupd costs\n\n"
@@ -61,6 +60,7 @@ def write_result(report: Report, load_before: float) -> None:
         "same machine; absolute figures move with the machine. A figure is a median, with the lowest and "
         "highest of the rounds in brackets. CPU time is the server process alone, all threads, user and "
         "system, as the kernel counts it. On a machine that does other work at the same time (see the load "
-        "average) caches are cold and everything costs more, short requests most of all.\n\n"
+        "average) caches are cold and everything costs more, short requests most of all. Where a hypervisor takes "
+        "the processors away meanwhile (time that is *stolen*), everything costs up to three times as much.\n\n"
     )
     RESULTS.write_text(introduction + "\n".join(sections.values()))

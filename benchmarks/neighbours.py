@@ -1,0 +1,31 @@
+"""What else the machine does while something is measured."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+_STAT: Final = Path("/proc/stat")
+_STOLEN_AT: Final = 7
+_COUNTED: Final = 8
+"""Of the kinds of time in its first line; those after these are parts of others."""
+
+
+class Neighbours:
+    """From now on: other processes, and other machines on the same processors."""
+
+    def __init__(self) -> None:
+        self._load_before = os.getloadavg()[0]
+        self._before = _ticks()
+
+    def __str__(self) -> str:
+        """What there was until now, for a reader of the figures."""
+        spent = [after - before for before, after in zip(self._before, _ticks(), strict=True)]
+        stolen = spent[_STOLEN_AT] / max(1, sum(spent))
+        load = f"load average {self._load_before:.1f} before the run"
+        return f"{load}; {stolen:.0%} of the processors' time was stolen"
+
+
+def _ticks() -> list[int]:
+    """The processors' time by kind."""
+    first, _, _ = _STAT.read_text().partition("\n")
+    return [int(number) for number in first.split()[1 : 1 + _COUNTED]]
