@@ -1,11 +1,16 @@
-"""How the tests are shared out between processes, where there is more than one."""
+"""How the tests are shared out between processes, where there is more than one, and how property tests run."""
 
 from typing import Final
 
 import pytest
+from hypothesis import settings
 
 SHARED: Final = {"spark": "spark", "machine": "tools"}
 """Fixtures that take long to make, and what the tests that ask for them are called together."""
+
+# No example is judged by the clock of a busy machine.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the marks

@@ -59,11 +59,7 @@ def answer_describe_configs(
             elif resource.resource_type == ResourceType.BROKER:
                 result.configs = _broker(config, broker_configs, resource, request, context.node.node_id)
             else:
-                raise Refusal(
-                    ErrorCode.INVALID_REQUEST,
-                    f"resource type {resource.resource_type} cannot be described here: "
-                    "topics (2) and brokers (4) can",
-                )
+                _check_without_configs(resource, context.node.node_id)
         except Refusal as error:
             result.error_code, result.error_message = error.code, error.message or ""
         results.append(result)
@@ -117,6 +113,17 @@ def _broker(
         entry.documentation = broker_config.documentation if request.include_documentation else None
         entries.append(entry)
     return entries
+
+
+def _check_without_configs(resource: DescribeConfigsResource, node_id: int) -> None:
+    """Whether it is a resource of Kafka of which nothing can be configured here. Raises Refusal."""
+    kind, name = resource.resource_type, resource.resource_name
+    if kind not in (ResourceType.BROKER_LOGGER, ResourceType.CLIENT_METRICS, ResourceType.GROUP):
+        raise Refusal(ErrorCode.INVALID_REQUEST, f"there is no resource type {kind}")
+    if not name:
+        raise Refusal(ErrorCode.INVALID_REQUEST, f"a resource of type {kind} needs a name")
+    if kind == ResourceType.BROKER_LOGGER:
+        check_broker_name(name, node_id)
 
 
 def check_broker_name(name: str, node_id: int) -> None:

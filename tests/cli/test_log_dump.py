@@ -154,7 +154,7 @@ def without_member_bytes(line: dict[str, Any]) -> dict[str, Any] | None:
     return value
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(HISTORIES, st.sampled_from(sorted(CODEC_NAMES)))
 def test_a_dump_of_any_history_is_what_was_written(history: list[list[Any]], codec: int) -> None:
     batches = [

@@ -33,7 +33,7 @@ def record(group: str, partition: int, is_tombstone: bool) -> Record:
     return fact(OffsetCommitKey(group=group, topic="orders", partition=partition), value)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(writes=WRITES)
 def test_counts_are_those_of_what_was_written(
     writes: list[tuple[str, int, bool]], tmp_path_factory: pytest.TempPathFactory

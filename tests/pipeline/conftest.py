@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
 
 from tests.interop.requirement import lacking
 
@@ -13,8 +12,6 @@ if TYPE_CHECKING:
 
     from tests.pipeline.told import Told
 
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
 
 QUICK = {
     "spark.sql.shuffle.partitions": "1",

@@ -15,7 +15,7 @@ def example_log(seed: int, *, strange: bool = True, batches: int = 30) -> Log:
 
     @with_seed(seed)
     @settings(
-        max_examples=12, database=None, deadline=None, phases=[Phase.generate],
+        max_examples=12, database=None, phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @given(logs(strange=strange))

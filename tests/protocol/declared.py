@@ -46,7 +46,7 @@ def name(declared: Any) -> str:
 
 def examples(count: int) -> settings:
     """`count` examples, the same in every run, or as many new ones as EXPLORE says."""
-    return settings(max_examples=EXPLORE or count, derandomize=not EXPLORE, deadline=None, database=None)
+    return settings(max_examples=EXPLORE or count, derandomize=not EXPLORE, database=None)
 
 
 _RANGES: Final = {"b": 2**7, "h": 2**15, "i": 2**31, "q": 2**63}

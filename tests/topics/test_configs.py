@@ -23,7 +23,7 @@ from protocol.messages.incremental_alter_configs import (
 from tests.topics.broker import Broker, batch
 from tests.topics.versions import all_of
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 
 
@@ -116,8 +116,20 @@ def test_what_cannot_be_described(broker: Broker) -> None:
     assert describe(broker, "").error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert describe(broker, "7", kind=BROKER).error_code == ErrorCode.INVALID_REQUEST
     assert describe(broker, "x", kind=BROKER).error_code == ErrorCode.INVALID_REQUEST
-    assert describe(broker, "x", kind=8).error_code == ErrorCode.INVALID_REQUEST
     assert describe(broker, "x", kind=99).error_code == ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "wrong_names"),
+    [(BROKER_LOGGER, "1", ["x", "7", ""]), (CLIENT_METRICS, "x", [""]), (GROUP, "billing", [""])],
+)
+def test_groups_loggers_and_client_metrics_have_no_configs(
+    broker: Broker, kind: int, name: str, wrong_names: list[str]
+) -> None:
+    described = describe(broker, name, kind=kind)
+    assert (described.error_code, described.configs) == (ErrorCode.NONE, [])
+    for wrong in wrong_names:
+        assert describe(broker, wrong, kind=kind).error_code == ErrorCode.INVALID_REQUEST
 
 
 def test_the_brokers_own_properties(tmp_path: object) -> None:

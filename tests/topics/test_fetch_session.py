@@ -158,7 +158,7 @@ def told(data: PartitionData) -> tuple[int, int, int, bytes]:
     return data.error_code, data.high_watermark, data.log_start_offset, data.records or b""
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(STEPS)
 def test_a_session_tells_what_full_fetches_would(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[object, ...]]

@@ -132,6 +132,21 @@ def configs_that_cannot_be_altered(play: Play, version: int) -> None:
     look(play, orders)
 
 
+@session(version=range(1, 5))
+def what_no_one_configures(play: Play, version: int) -> None:
+    for note, resource in (
+        ("of a group", (GROUP, play.group, ["x"])),
+        ("of a group without a name", (GROUP, "", ["x"])),
+        ("of client metrics", (CLIENT_METRICS, "x", ["x"])),
+        ("of client metrics without a name", (CLIENT_METRICS, "", ["x"])),
+        ("of the loggers of a broker", (BROKER_LOGGER, "1", ["x"])),
+        ("of the loggers of an unknown broker", (BROKER_LOGGER, "77", ["x"])),
+        ("of the loggers of a strange broker", (BROKER_LOGGER, "abc", ["x"])),
+        ("of the loggers of no broker", (BROKER_LOGGER, "", ["x"])),
+    ):
+        play.ask(describe(resource), version, note=note)
+
+
 @session(version=range(2))
 def what_has_configs(play: Play, version: int) -> None:
     play.topic()
