@@ -186,10 +186,10 @@ def _through_spark(
     import pyarrow as pa
     from pyspark.sql.pandas.types import from_arrow_schema
 
+    from pipeline.commit_files import COLUMNS
     from pipeline.decode.rows import SCHEMA
     from pipeline.gold.latest_offsets import latest_offsets
     from pipeline.ingest import ingest
-    from pipeline.silver.schemas import COMMITS as COMMITS_TABLE
     from pipeline.silver.transform import commits
     from pipeline.source import FORMAT, register
     from pipeline.warehouse import Warehouse
@@ -199,8 +199,7 @@ def _through_spark(
     warehouse = Warehouse(os.path.join(place, "warehouse"))
 
     def read(log: str) -> "DataFrame":
-        names = ["kind", *(name for name, _ in COMMITS_TABLE.columns if name != "ingest_batch")]
-        columns = from_arrow_schema(pa.schema([SCHEMA.field(name) for name in names]))
+        columns = from_arrow_schema(pa.schema([SCHEMA.field(name) for name in ("kind", *COLUMNS)]))
         return spark.read.format(FORMAT).option("tasks", "2").schema(columns).load(log)
 
     def rows(log: str) -> "Callable[[], None]":

@@ -21,8 +21,9 @@ WRITTEN: Final = "written"
 """The kind of a row that is no record but tells of a file: its name in `path`, its rows in `position`."""
 
 ROW_GROUP_ROWS: Final = 1 << 16
-_COLUMNS: Final = [name for name, _ in COMMITS.columns if name != "ingest_batch"]
-_SCHEMA: Final = pa.schema([SCHEMA.field(name) for name in _COLUMNS])
+COLUMNS: Final = [name for name, _ in COMMITS.columns if name != "ingest_batch"]
+"""Of the source, that make a commit."""
+_SCHEMA: Final = pa.schema([SCHEMA.field(name) for name in COLUMNS])
 _REPEATING: Final = [
     "log_partition", "group", "topic", "partition", "leader_epoch", "metadata", "topic_id", "value_version",
 ]  # fmt: skip
@@ -44,7 +45,7 @@ def set_aside(batches: Iterator[pa.RecordBatch], directory: str) -> Iterator[pa.
             if not _are_commits(batch):
                 yield batch
                 continue
-            waiting.append(batch.select(_COLUMNS))
+            waiting.append(batch.select(COLUMNS))
             if sum(map(len, waiting)) >= ROW_GROUP_ROWS:
                 writer = writer or _writer(path)
                 written += _write(writer, waiting)

@@ -14,6 +14,7 @@ from coordinator.server.offsets_partition import OffsetsPartition
 from coordinator.server.peer import MAX_PRINTED, printable
 from coordinator.topics.answer import (
     ConfigChanged,
+    DirectoryFailed,
     PartitionFailed,
     PartitionsAdded,
     TopicChange,
@@ -246,3 +247,5 @@ def log_changes(changes: Iterable[TopicChange]) -> None:
                 _TOPICS.info("Topic %s has these configs now: %s", name, told)
             case PartitionFailed(name, partition, reason):
                 _TOPICS.error("Partition %s-%d failed: %s", name, partition, printable(reason))
+            case DirectoryFailed(path, reason):
+                _TOPICS.warning("Unable to describe replica dirs for %s: %s", path, printable(reason))

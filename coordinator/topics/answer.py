@@ -83,6 +83,14 @@ class PartitionFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class DirectoryFailed:
+    """The data directory did not say what was asked of it."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class SegmentRolled:
     """A log began a new segment: time to sync the ones before it, as Kafka does then."""
 
@@ -91,7 +99,15 @@ class SegmentRolled:
     log: PartitionLog
 
 
-TopicChange = TopicCreated | TopicDeleted | PartitionsAdded | ConfigChanged | PartitionFailed | SegmentRolled
+TopicChange = (
+    TopicCreated
+    | TopicDeleted
+    | PartitionsAdded
+    | ConfigChanged
+    | PartitionFailed
+    | DirectoryFailed
+    | SegmentRolled
+)
 
 
 @dataclass(slots=True)

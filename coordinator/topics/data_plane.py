@@ -14,7 +14,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from secrets import randbelow
 from typing import TYPE_CHECKING, Final
 
-from coordinator.topics.answer import Answer, PartitionsAdded, TopicChange, TopicCreated, TopicsContext
+from coordinator.topics.answer import (
+    Answer,
+    PartitionsAdded,
+    TopicChange,
+    TopicCreated,
+    TopicDeleted,
+    TopicsContext,
+)
 from coordinator.topics.broker_configs import BrokerConfig
 from coordinator.topics.catalogue import Catalogue, Topic, random_topic_id
 from coordinator.topics.config import TopicsConfig
@@ -197,7 +204,7 @@ class DataPlane:
 
         before = {topic.name: topic for topic in self.catalogue}
         answer = answer_delete_topics(self.catalogue, self.config, request, context)
-        gone = [before[change.name] for change in answer.changes]
+        gone = [before[change.name] for change in answer.changes if isinstance(change, TopicDeleted)]
         names = [part.name for topic in gone for part in topic.partitions]
         answer.completions = self._complete(self.parked.interrupted_by(names), monotonic_ms)
         return answer
@@ -258,7 +265,7 @@ class DataPlane:
     ) -> Answer:
         from coordinator.topics.describe_log_dirs import answer_describe_log_dirs
 
-        return Answer(answer_describe_log_dirs(self.catalogue, self._directory, request))
+        return answer_describe_log_dirs(self.catalogue, self._directory, request)
 
     def _init_producer_id(
         self, request: "InitProducerIdRequest", context: TopicsContext, now_ms: int, monotonic_ms: int

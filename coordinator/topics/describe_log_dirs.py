@@ -2,10 +2,9 @@
 `ReplicaManager.describeLogDirs`.
 """
 
-import logging
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterator
 
+from coordinator.topics.answer import Answer, DirectoryFailed
 from coordinator.topics.catalogue import Catalogue, Topic
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import (
@@ -17,41 +16,46 @@ from protocol.messages.describe_log_dirs import (
 )
 from storage.data_directory import DataDirectory
 
-_LOG: Final = logging.getLogger("ReplicaManager")
-
 
 def answer_describe_log_dirs(
     catalogue: Catalogue, directory: DataDirectory, request: DescribeLogDirsRequest
-) -> DescribeLogDirsResponse:
+) -> Answer:
     """The one directory there is, with the logs that are asked for and open; others are left out, as in Kafka."""
     result = DescribeLogDirsResult(error_code=ErrorCode.NONE, log_dir=directory.path, topics=[])
+    answer = Answer(DescribeLogDirsResponse(results=[result]))
     try:
         result.total_bytes, result.usable_bytes = directory.files.space(directory.path)
     except OSError as error:
-        _LOG.warning("Unable to describe replica dirs for %s: %s", directory.path, error)
+        answer.changes = [DirectoryFailed(directory.path, str(error))]
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
     else:
         result.topics = list(_topics(catalogue, request))
-    return DescribeLogDirsResponse(results=[result])
+    return answer
 
 
 def _topics(catalogue: Catalogue, request: DescribeLogDirsRequest) -> Iterator[DescribeLogDirsTopic]:
-    if request.topics is None:
-        wanted = {topic.name: set(range(len(topic.partitions))) for topic in catalogue}
-    else:
-        wanted = {}
-        for asked in request.topics:
-            wanted.setdefault(asked.topic, set()).update(asked.partitions)
-    for name, numbers in wanted.items():
-        topic = catalogue.get(name)
-        partitions = [] if topic is None else list(_partitions(topic, sorted(numbers)))
+    for topic, numbers in _wanted(catalogue, request).items():
+        partitions = list(_partitions(topic, numbers))
         if partitions:
-            yield DescribeLogDirsTopic(name=name, partitions=partitions)
+            yield DescribeLogDirsTopic(name=topic.name, partitions=partitions)
 
 
-def _partitions(topic: Topic, numbers: Iterable[int]) -> Iterator[DescribeLogDirsPartition]:
-    for number in numbers:
-        log = topic.partitions[number].log if 0 <= number < len(topic.partitions) else None
+def _wanted(catalogue: Catalogue, request: DescribeLogDirsRequest) -> dict[Topic, set[int]]:
+    """Partitions that there are, however many the request names."""
+    if request.topics is None:
+        return {topic: set(range(len(topic.partitions))) for topic in catalogue}
+    wanted: dict[Topic, set[int]] = {}
+    for asked in request.topics:
+        topic = catalogue.get(asked.topic)
+        if topic is not None:
+            there = range(len(topic.partitions))
+            wanted.setdefault(topic, set()).update(number for number in asked.partitions if number in there)
+    return wanted
+
+
+def _partitions(topic: Topic, numbers: set[int]) -> Iterator[DescribeLogDirsPartition]:
+    for number in sorted(numbers):
+        log = topic.partitions[number].log
         if log is not None:
             yield DescribeLogDirsPartition(
                 partition_index=number, partition_size=log.size_bytes, offset_lag=0, is_future_key=False

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from tests.pipeline.told import Told
 
-
 QUICK = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",

@@ -60,10 +60,12 @@ def in_order(rows: Rows) -> Rows:
     return sorted(rows, key=lambda row: (row["log_partition"], row["log_offset"], repr(row)))
 
 
-@pytest.mark.parametrize("max_bytes", [None, 300, 1500, 6000] * 2)
+@pytest.mark.parametrize("max_bytes", [None, 300, 1500, 6000])
+@pytest.mark.parametrize("seed", range(2))
 def test_any_split_into_runs_and_batches_gives_every_row_once(
-    written: dict[int, Log], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_bytes: int | None
+    written: dict[int, Log], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, max_bytes: int | None
 ) -> None:
+    chance = random.Random(f"{seed} {max_bytes}")
     monkeypatch.setattr("pipeline.walk._SETTLE_S", 0)  # nobody is writing
     made = LogDirectory(tmp_path / "data")
     upto = dict.fromkeys(written, 0)
@@ -71,7 +73,7 @@ def test_any_split_into_runs_and_batches_gives_every_row_once(
     rows: Rows = []
     while any(upto[number] < len(log.batches) for number, log in written.items()):
         for number, log in written.items():
-            upto[number] = min(len(log.batches), upto[number] + random.randrange(12))
+            upto[number] = min(len(log.batches), upto[number] + chance.randrange(12))
             torn = log.batches[upto[number]][:70] if upto[number] < len(log.batches) else b""
             # A torn batch at the end is what a reader meets while the daemon writes.
             made.write(number, [*log.batches[: upto[number]], torn][: upto[number] + 1], per_segment=5)
@@ -79,7 +81,7 @@ def test_any_split_into_runs_and_batches_gives_every_row_once(
         start = reader.initialOffset() if offset is None else offset
         while (end := reader.latestOffset(start, reader.getDefaultReadLimit())) != start:
             batch = batch_of(reader, start, end)
-            if random.random() < 0.3:  # killed before the batch was done: a new process makes it again
+            if chance.random() < 0.3:  # killed before the batch was done: a new process makes it again
                 reader = new_reader(made, max_bytes)
                 assert batch_of(reader, start, end) == batch
             rows += batch

@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from coordinator.topics.answer import DirectoryFailed
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import (
     DescribableLogDirTopic,
@@ -96,4 +97,7 @@ def test_a_disk_that_does_not_answer_is_a_storage_error() -> None:
     files.fail("space", error=errno.EIO)
     result = describe(broker)
     assert (result.error_code, result.topics) == (ErrorCode.KAFKA_STORAGE_ERROR, [])
+    (change,) = broker.answer.changes
+    assert isinstance(change, DirectoryFailed)
+    assert change.path == "/data"
     assert describe(broker).total_bytes == VOLUME_BYTES
