@@ -4,7 +4,7 @@ A field is shown when it says something: not when it is empty, false or Kafka's 
 version at hand does not carry it. A null that the version does carry is shown, for clients tell it from "".
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from coordinator.group.events import Event
 from coordinator.group.outcome import Outcome, Record, TimerKey, TimerKind
 from protocol.codec import decode, encode
-from protocol.consumer_protocol import decode_assignment, decode_subscription
+from protocol.consumer_protocol import TopicPartition, decode_assignment, decode_subscription
 from protocol.errors import ErrorCode
 from protocol.malformed import Malformed
 from protocol.messages.offset_fetch import OffsetFetchResponse, OffsetFetchResponseGroup
@@ -123,14 +123,18 @@ def _bytes(name: str, data: bytes) -> str:
 
 
 def _assignment(data: bytes) -> str:
-    if not data:
-        return "nothing"
-    owned = decode_assignment(data).assigned_partitions
-    return " ".join(f"{topic.topic}:{number}" for topic in owned for number in topic.partitions) or "nothing"
+    return _partitions(decode_assignment(data).assigned_partitions) if data else "nothing"
 
 
 def _subscription(data: bytes) -> str:
-    return "<" + " ".join(decode_subscription(data).topics) + ">"
+    subscription = decode_subscription(data)
+    owned = subscription.owned_partitions
+    return "<" + " ".join([*subscription.topics, *(["owns", _partitions(owned)] if owned else [])]) + ">"
+
+
+def _partitions(topics: Sequence[TopicPartition]) -> str:
+    words = (f"{topic.topic}:{number}" for topic in topics for number in topic.partitions)
+    return " ".join(words) or "nothing"
 
 
 def record(entry: Record) -> str:

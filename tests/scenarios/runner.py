@@ -114,10 +114,14 @@ class Story:
         while self.timers and min(self.timers.values()) <= end:
             key = min(self.timers, key=lambda key: self.timers[key])
             self.now_ms = self.timers.pop(key)
-            fired = [f"  {line}" for line in self.follow(self.shard.fire(key, self.now()))]
+            fired = [f"  {line}" for line in self.fire(key)]
             lines += [f"at {render.span(self.now_ms)} {render.timer(key)}", *fired] if fired else []
         self.now_ms = end
         return lines
+
+    def fire(self, key: TimerKey) -> list[str]:
+        """A timer's time has come; its lines."""
+        return self.follow(self.shard.fire(key, self.now()))
 
     def reload(self, _: list[str]) -> list[str]:
         """`reload`: the partition moves away and comes back."""
