@@ -136,7 +136,7 @@ class Drawing(Story):
 
     def _told(self, outcome: Outcome) -> list[str]:
         told = [text for text in map(event_label, outcome.events) if text is not None]
-        if outcome.events and self._fired is not None:
+        if told and self._fired is not None:
             whose = f" of {shorten(self._fired.member_id)}" if self._fired.member_id else ""
             told.insert(0, f"the {self._fired.kind.name} timer{whose} fires")
         state = self._group_state()

@@ -4,7 +4,31 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from coordinator.group.events import Event
+from coordinator.group.events import (
+    AssignmentApplied,
+    AssignmentReceived,
+    CommitRefused,
+    Event,
+    GroupEmptied,
+    GroupLoaded,
+    GroupStabilized,
+    HeartbeatRefused,
+    JoinRefused,
+    MemberExpired,
+    MemberFenced,
+    MemberIdRequired,
+    MemberJoined,
+    MemberLeft,
+    MembersEvicted,
+    OffsetsCommitted,
+    RebalanceAvoided,
+    RebalanceCompleted,
+    RebalanceDelayed,
+    RebalanceStarted,
+    RebalanceWaits,
+    StaticMemberReplaced,
+    SyncRefused,
+)
 from coordinator.group.requests import FetchOffsets
 from protocol.consumer_protocol import TopicPartition, decode_assignment, decode_subscription
 from protocol.errors import ErrorCode
@@ -70,36 +94,40 @@ def reply_label(message: Any) -> str:
     return shorten(label)
 
 
-EVENTS: Final[Mapping[str, str | None]] = {
-    "AssignmentReceived": None,
-    "CommitRefused": None,
-    "GroupEmptied": "generation {generation_id} has no member",
-    "GroupLoaded": "restarts and reads its log: {state}, generation {generation_id}, members: {members}",
-    "GroupStabilized": "generation {generation_id} begins, members: {members}, {leader_id} leads",
-    "AssignmentApplied": "generation {generation_id} has its assignment",
-    "JoinRefused": None,
-    "MemberExpired": "nothing was heard from {member_id} for its session timeout: removed",
-    "MemberFenced": None,
-    "MemberIdRequired": None,
-    "MemberJoined": "{member_id} is a member",
-    "MemberLeft": "{member_id} is removed",
-    "MembersEvicted": "too late: {member_ids} removed",
-    "OffsetsCommitted": None,
-    "RebalanceAvoided": "nothing changes for the others: no rebalance",
-    "RebalanceDelayed": None,
-    "RebalanceStarted": "a rebalance begins: {cause}",
-    "StaticMemberReplaced": "{group_instance_id} was {old_member_id} and is {member_id} now",
+EVENTS: Final[Mapping[type[Event], str | None]] = {
+    AssignmentApplied: "generation {generation_id} has its assignment",
+    AssignmentReceived: None,
+    CommitRefused: None,
+    GroupEmptied: "generation {generation_id} has no member",
+    GroupLoaded: "restarts and reads its log: {state}, generation {generation_id}, members: {members}",
+    GroupStabilized: "generation {generation_id} begins, members: {members}, {leader_id} leads",
+    HeartbeatRefused: None,
+    JoinRefused: None,
+    MemberExpired: "nothing was heard from {member_id} for its session timeout: removed",
+    MemberFenced: None,
+    MemberIdRequired: None,
+    MemberJoined: "{member_id} is a member",
+    MemberLeft: "{member_id} is removed",
+    MembersEvicted: "too late: {members} removed",
+    OffsetsCommitted: None,
+    RebalanceAvoided: "nothing changes for the others: no rebalance",
+    RebalanceCompleted: None,
+    RebalanceDelayed: "others came meanwhile",
+    RebalanceStarted: "a rebalance begins: {trigger.cause}",
+    RebalanceWaits: None,
+    StaticMemberReplaced: "{group_instance_id} was {old_member_id} and is {member_id} now",
+    SyncRefused: None,
 }
-"""By the name of the event's class; None for what the answer says anyway."""
+"""None for what the arrows and the state say anyway."""
 
 
 def event_label(event: Event) -> str | None:
-    """What happened; None when the arrows say it. Events that nobody gave words to go by their name."""
-    name = type(event).__name__
+    """What happened; None when the diagram says it. Events that nobody gave words to go by their name."""
+    template = EVENTS.get(type(event), type(event).__name__)
     values = {entry.name: getattr(event, entry.name) for entry in fields(event)}
-    texts = {key: ", ".join(value) if isinstance(value, tuple) else value for key, value in values.items()}
-    template = EVENTS.get(name, name)
-    return None if template is None else shorten(template.format_map(texts))
+    if isinstance(event, MembersEvicted):
+        values["members"] = ", ".join(name.member_id for name in event.members)
+    return None if template is None else shorten(template.format_map(values))
 
 
 def _sender(message: Any, member_id: str) -> str:
