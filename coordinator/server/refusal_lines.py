@@ -57,7 +57,9 @@ def _error(event: Refused) -> str:
         case ErrorCode.UNKNOWN_MEMBER_ID if event.group_instance_id is not None:
             return f"no member has the group.instance.id {event.group_instance_id}"
         case ErrorCode.UNKNOWN_MEMBER_ID:
-            return "no member has this id" if event.member_id else "the group has members, and this is none"
+            return (
+                "no member has this id" if event.member_id else "the group has members, and this one is none"
+            )
         case ErrorCode.ILLEGAL_GENERATION | ErrorCode.GROUP_ID_NOT_FOUND if not event.state:
             return "there is no such group"
         case ErrorCode.REBALANCE_IN_PROGRESS:
