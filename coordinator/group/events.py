@@ -71,8 +71,10 @@ class HeartbeatRefused(Refused):
 
 @slotted
 class CommitRefused(Refused):
-    """An OffsetCommit was refused whole (`partitions` of them), or some of its partitions were."""
+    """An OffsetCommit in the name of `generation_id` was refused whole (`partitions` of them), or some of its
+    partitions were."""
 
+    generation_id: int
     partitions: int
 
 

@@ -53,6 +53,10 @@ def waits(event: RebalanceWaits) -> str:
             f"{since}: {count(event.members, 'member')} joined. It waits for others to join, "
             f"{seconds(event.left_ms)} more and longer while they come (group.initial.rebalance.delay.ms)."
         )
+    if not event.awaited:
+        # Somebody was sent away for group.max.size, and Kafka ends the join phase by its timer only.
+        left = seconds(event.left_ms)
+        return f"{since}: all {count(event.members, 'member')} joined, the join phase ends in {left}."
     present = event.members - sum(one.request is not AwaitedRequest.FIRST_JOIN for one in event.awaited)
     if event.state == PREPARING_REBALANCE.value:
         if not present and all(one.member.group_instance_id is not None for one in event.awaited):
@@ -80,7 +84,7 @@ def completed(event: RebalanceCompleted) -> str:
     """What came of a rebalance: how long, why, who is gone, who got what."""
     took = seconds(event.ended_ms - event.started_ms) + _spent(event)
     result = f"Rebalanced group {event.group_id} to generation {event.generation_id} in {took}"
-    sentences = [f"{result}: {trigger_words(event.trigger)}."]
+    sentences = [f"{result}: {trigger_words(event.trigger)}{_if_gone(event)}."]
     if event.attempts > 1:
         sentences.append(
             f"It took {event.attempts} attempts, the last because {trigger_words(event.latest)}."
@@ -92,6 +96,16 @@ def completed(event: RebalanceCompleted) -> str:
         sentences.append(f"Also gone: {listed(texts, len(gone))}.")
     sentences.append("It is empty now." if event.state == EMPTY.value else _members(event))
     return " ".join(sentences)
+
+
+def _if_gone(event: RebalanceCompleted) -> str:
+    """Who joins and does not stay was in no generation, so that it is not among those who left one."""
+    actor = event.trigger.actor
+    if actor is None or event.trigger.cause is not RebalanceCause.MEMBER_JOINED:
+        return ""
+    # A static member that was restarted meanwhile has another id.
+    known = {one.member.group_instance_id or one.member.member_id for one in event.members}
+    return "" if (actor.group_instance_id or actor.member_id) in known else ", and is gone again"
 
 
 def _spent(event: RebalanceCompleted) -> str:

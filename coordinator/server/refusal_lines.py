@@ -15,7 +15,7 @@ from coordinator.group.refusal_facts import (
     SessionTimeoutOutOfRange,
 )
 from coordinator.group.state import EMPTY
-from coordinator.server.log_words import client, listed, member_at, printable_name
+from coordinator.server.log_words import client, count, listed, member_at, printable_name
 from protocol.errors import ErrorCode
 
 _REQUESTS: Final[dict[type[Refused], str]] = {
@@ -31,7 +31,7 @@ def refused(event: Refused) -> str:
     """One request, and why not."""
     request = _REQUESTS[type(event)]
     if isinstance(event, CommitRefused):
-        request += f" of {event.partitions} partitions"
+        request += f" of {count(event.partitions, 'partition')}"
     state = f" ({event.state})" if event.state else ""
     why = _detail(event.detail) if event.detail is not None else _error(event)
     because = f": {why}" if why else ""
@@ -57,7 +57,9 @@ def _error(event: Refused) -> str:
         case ErrorCode.UNKNOWN_MEMBER_ID if event.group_instance_id is not None:
             return f"no member has the group.instance.id {event.group_instance_id}"
         case ErrorCode.UNKNOWN_MEMBER_ID:
-            return "no member has this id" if event.member_id else "the group has members, and this is none"
+            return (
+                "no member has this id" if event.member_id else "the group has members, and this one is none"
+            )
         case ErrorCode.ILLEGAL_GENERATION | ErrorCode.GROUP_ID_NOT_FOUND if not event.state:
             return "there is no such group"
         case ErrorCode.REBALANCE_IN_PROGRESS:
@@ -73,7 +75,7 @@ def _detail(detail: RefusalDetail) -> str:
                 f"group.max.session.timeout.ms={longest}"
             )
         case GroupFull(members, max_size):
-            return f"the group has {members} members, group.max.size={max_size}"
+            return f"the group has {count(members, 'member')}, group.max.size={max_size}"
         case ProtocolsDiffer(protocol_type, names, group_type, group_names):
             has = _protocols(group_type, group_names)
             return f"it offers {_protocols(protocol_type, names)}; the group has {has}"

@@ -55,7 +55,7 @@ def _fire_pending(groups: Groups, group: ClassicGroup, key: TimerKey, turn: Turn
             pending.client_id,
             pending.client_host,
             pending=True,
-            is_new=True,
+            is_new=False,
             silent_ms=now_ms - pending.since_ms,
             timeout_ms=pending.deadline_ms - pending.since_ms,
         )

@@ -216,6 +216,7 @@ def _tell_refusal(
             error,
             "" if group is None else group.state.value,
             detail,
+            request.generation_id_or_member_epoch,
             partitions,
         )
     )
