@@ -45,20 +45,22 @@ _OK: Final = "ok"
 
 
 def request_label(message: Any, member_id: str, version: int) -> str:
-    """What a client asks for. JoinGroup tells its member id, the others where it is not `member_id`, which the
-    client has been given, or may change (static members); the version is told where it is not the newest."""
+    """What a client asks for. A version that is not the newest is told; so is the sender, but for what a dynamic
+    member sends as the `member_id` that the client was given."""
     match message:
         case JoinGroupRequest():
             label = _version("JoinGroup", "join", version) + _join(message)
         case SyncGroupRequest():
             label = _version("SyncGroup", "sync", version) + _generation(message.generation_id)
-            label += ": " * bool(message.assignments) + ", ".join(
-                f"{entry.member_id} has {assignment_label(entry.assignment)}" for entry in message.assignments
-            )
+            if message.assignments:
+                parts = (
+                    f"{one.member_id} has {assignment_label(one.assignment)}" for one in message.assignments
+                )
+                label += f": {', '.join(parts)}"
         case HeartbeatRequest():
             label = _version("Heartbeat", "heartbeat", version) + _generation(message.generation_id)
         case LeaveGroupRequest():
-            reasons = {member.reason for member in message.members if member.reason}
+            reasons = dict.fromkeys(member.reason for member in message.members if member.reason)
             label = _version("LeaveGroup", "leave", version) + "".join(f" ({text})" for text in reasons)
         case OffsetCommitRequest():
             generation = _generation(message.generation_id_or_member_epoch)
@@ -193,5 +195,5 @@ def _offsets(topics: Iterable[Any]) -> str:
 
 
 def _errors(parts: Iterable[Any]) -> str:
-    names = dict.fromkeys(ErrorCode(part.error_code).name for part in parts if part.error_code)
+    names = dict.fromkeys(ErrorCode(part.error_code).name if part.error_code else _OK for part in parts)
     return ", ".join(names) or _OK
