@@ -106,11 +106,14 @@ def command(
 
 def _read(path: str) -> str:
     from storage.files import OsFiles
+    from storage.os_error import reason_of
 
     try:
         return OsFiles().read(path).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--config {path}: {error}") from error
+    except OSError as error:
+        raise ConfigError(f"--config {path}: {reason_of(error, path)}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"--config {path}: is not UTF-8 text at byte {error.start}") from error
 
 
 def _run(config: Config, settings: Settings, topics: list[tuple[str, int]], log_level: str) -> int:
