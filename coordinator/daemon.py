@@ -11,7 +11,11 @@ from typing import Any, Final
 
 from coordinator.config.errors import ConfigError
 from coordinator.config.listeners import Address, parse_address
-from coordinator.server.server import Server, Settings, StartFailed, bind
+from coordinator.server.bind import HTTP, bind
+from coordinator.server.server import Server, Settings
+from coordinator.server.start_failed import StartFailed
+from storage.errors import StorageError
+from storage.os_error import reason_of
 
 _LOG = logging.getLogger("KafkaServer")
 
@@ -63,7 +67,7 @@ async def _serve(settings: Settings) -> int:
         _say(error)
         return EXIT_NO_START
     try:
-        http_sockets = bind(http_address, _HTTP_BACKLOG)
+        http_sockets = bind(http_address, _HTTP_BACKLOG, HTTP)
         try:
             await server.listen()
         except StartFailed:
@@ -84,6 +88,9 @@ async def _serve(settings: Settings) -> int:
     http.close()
     try:
         await server.close()
+    except (OSError, StorageError) as error:
+        failures.append(error)
+        _LOG.error("The shutdown was not clean: %s", reason_of(error))
     except Exception as problem:  # noqa: BLE001 - the exit code tells that not everything was written
         failures.append(problem)
         _LOG.error("The shutdown was not clean", exc_info=problem)
