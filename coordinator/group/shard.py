@@ -126,6 +126,11 @@ class Shard:
         return turn.replies
 
     @property
+    def group_count(self) -> int:
+        """How many groups there are, empty ones included."""
+        return sum(1 for _ in self._groups.all())
+
+    @property
     def durable_keys(self) -> int:
         """How many keys have a value in the log."""
         return len(self._groups.durable)

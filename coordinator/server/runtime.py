@@ -39,6 +39,7 @@ from storage.checkpoint import TopicPartition
 from storage.errors import LogDamaged, LogPoisoned, StorageError
 from storage.files import Files
 from storage.log import PartitionLog
+from storage.os_error import reason_of
 
 _LOG = logging.getLogger("GroupCoordinator")
 
@@ -283,7 +284,7 @@ class GroupRuntime:
         """The disk refused: out of service, and again from what it holds; not at once when it refuses again."""
         is_first = str(partition.name) not in self._troubles
         if self._troubles.failed(str(partition.name), error):
-            _LOG.error("Unloading group metadata of %s: %s", partition.name, error)
+            _LOG.error("Unloading group metadata of %s: %s", partition.name, reason_of(error))
         self._unload(partition)
         if is_first:
             self._open_again(partition)
@@ -375,7 +376,9 @@ class GroupRuntime:
             return
         except (StorageError, OSError) as error:
             if self._troubles.failed(f"Loading {partition.name}", error):
-                _LOG.error("Failed to load metadata from %s: %s; trying again", partition.name, error)
+                _LOG.error(
+                    "Failed to load metadata from %s: %s; trying again", partition.name, reason_of(error)
+                )
             self._loop.call_later(RELOAD_RETRY_S, self._retry, partition)
             return
         except Exception as problem:  # noqa: BLE001 - one partition's records do not keep the daemon from starting

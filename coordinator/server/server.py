@@ -8,21 +8,19 @@ comes back.
 """
 
 import asyncio
-import contextlib
 import gc
 import logging
-import os
-import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from coordinator.config.listeners import Address, Listener
+from coordinator.config.listeners import Listener
 from coordinator.config.properties import Config
 from coordinator.group.config import MESSAGE_MAX_BYTES, GroupConfig
 from coordinator.group.events import Event
 from coordinator.server import clock
 from coordinator.server.acceptor import Acceptor, Connections
+from coordinator.server.bind import LISTEN, bind
 from coordinator.server.broker_properties import broker_configs, broker_properties
 from coordinator.server.cleaner import Cleaner, Compactable
 from coordinator.server.complaints import PERIOD_MS
@@ -46,7 +44,9 @@ from coordinator.server.offsets_partition import OffsetsPartition
 from coordinator.server.outbox import Outbox
 from coordinator.server.route import Handler, Route
 from coordinator.server.runtime import GroupRuntime
+from coordinator.server.start_failed import StartFailed
 from coordinator.server.topic_lines import log_changes, log_missing
+from coordinator.server.unusable_directory import why_too_small, why_unusable
 from coordinator.topics.answer import TopicChange
 from coordinator.topics.catalogue import random_topic_id
 from coordinator.topics.config import LogFlush, TopicsConfig
@@ -61,16 +61,13 @@ from storage.data_directory import DataDirectory, MetaProperties
 from storage.errors import StorageError
 from storage.files import Files, OsFiles
 from storage.log import PartitionLog
+from storage.os_error import reason_of
 from storage.syncer import Syncer
 from storage.uuid_text import uuid_to_text
 
 _LOG = logging.getLogger("KafkaServer")
 
 CLOSE_TIMEOUT_S: Final = 5.0
-
-
-class StartFailed(Exception):
-    """The daemon cannot start. The text says why, in one line."""
 
 
 @dataclass(slots=True)
@@ -121,12 +118,12 @@ class Server:
         try:
             self.directory = DataDirectory.open(settings.files, settings.data_dir, new)
         except StorageError as error:
-            raise StartFailed(str(error)) from error
+            raise StartFailed(why_unusable(settings.files, settings.data_dir, error)) from error
         try:
             self._open_parts()
         except (OSError, StorageError) as error:
             self.abandon()
-            raise StartFailed(f"{settings.data_dir} cannot be used: {error}") from error
+            raise StartFailed(why_unusable(settings.files, settings.data_dir, error)) from error
         except BaseException:
             self.abandon()
             raise
@@ -154,14 +151,14 @@ class Server:
         try:
             self.data_plane = DataPlane.open(self.directory, topics_config)
             self._declare_topics()
-        except (StorageError, InvalidConfig, OSError) as error:
+        except InvalidConfig as error:
             raise StartFailed(str(error)) from error
         self.data_plane.broker_configs = broker_configs(settings.properties)
         self.data_plane.fetch_room = self.connections.unread.room
         for line in self.data_plane.catalogue.adopted:
             _LOG.warning("Taken over from another broker: %s", line)
         for name, reason in self.data_plane.failed().items():
-            _LOG.error("Partition %s is offline: %s", name, reason)
+            _LOG.error("Partition %s is offline: %s", name, reason_of(reason))
         self.flusher = Flusher(self.loop, Syncer())
         self.group_config = GroupConfig(
             group_min_session_timeout_ms=config.group_min_session_timeout_ms,
@@ -192,6 +189,9 @@ class Server:
         # The groups of a data directory stay where their names hash to, whatever the config says by now.
         count = max((part.partition + 1 for part in found), default=config.offsets_topic_num_partitions)
         count = max(count, self.data_plane.catalogue.offsets_partitions)
+        too_small = why_too_small(settings.files, settings.data_dir, count - len(found))
+        if too_small is not None:
+            raise StartFailed(too_small)
         topic_id = next(filter(None, map(self.directory.topic_id, found)), None) or random_topic_id()
         # The public property takes no value as small as tests want it; Kafka has another one for them.
         is_small = config.offsets_topic_segment_bytes < SEGMENT_BYTES_MIN
@@ -279,7 +279,7 @@ class Server:
                 self.dispatcher.route,
                 self.dispatcher.refuse_version,
             )
-            sockets = bind(listener.address, self.settings.config.socket_listen_backlog_size)
+            sockets = bind(listener.address, self.settings.config.socket_listen_backlog_size, LISTEN)
             acceptor.bound(sockets[0].getsockname()[1])
             self._doors += [Door(self.loop, bound, acceptor, self.connections) for bound in sockets]
             self.acceptors.append(acceptor)
@@ -332,7 +332,7 @@ class Server:
             try:
                 work()
             except (OSError, StorageError) as error:
-                _LOG.error("Upkeep failed, and is tried again: %s", error)
+                _LOG.error("Upkeep failed, and is tried again: %s", reason_of(error))
 
         self._upkeep[work] = self.loop.call_later(interval_ms / 1000, run)
 
@@ -413,28 +413,3 @@ class Server:
 def _no_producers(producer_id: int, last_offset: int) -> bool:
     """Nobody produces to the offsets of groups with a sequence."""
     return False
-
-
-def bind(address: Address, backlog: int) -> list[socket.socket]:
-    """The listening sockets of an address, all on one port. Raises StartFailed."""
-    sockets: list[socket.socket] = []
-    port = address.port
-    try:
-        if not address.host and socket.has_dualstack_ipv6():
-            return [
-                socket.create_server(("", port), family=socket.AF_INET6, backlog=backlog, dualstack_ipv6=True)
-            ]
-        found = socket.getaddrinfo(
-            address.host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        for family, _, _, _, sockaddr in dict.fromkeys(found):
-            bound = socket.create_server((str(sockaddr[0]), port), family=family, backlog=backlog)
-            sockets.append(bound)
-            port = port or bound.getsockname()[1]
-    except OSError as error:
-        for bound in sockets:
-            with contextlib.suppress(OSError):
-                bound.close()
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-        raise StartFailed(f"cannot listen on {address}: {reason}") from error
-    return sockets

@@ -44,6 +44,7 @@ from storage.batch import walk_batches
 from storage.checkpoint import TopicPartition
 from storage.errors import OffsetOutOfRange, StorageError
 from storage.leader_epochs import UNKNOWN_EPOCH, UNKNOWN_OFFSET
+from storage.os_error import reason_of
 
 READ_COMMITTED: Final = 1
 STORAGE_ERROR_SINCE: Final = 6
@@ -186,10 +187,10 @@ class Fetcher:
             )
         except OffsetOutOfRange:
             return _refused(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
-        except (StorageError, OSError) as error:
+        except (StorageError, OSError) as problem:
             if partition.name not in self._reported:
                 self._reported.add(partition.name)
-                self.failures.append(PartitionFailed(*partition.name, str(error)))
+                self.failures.append(PartitionFailed(*partition.name, reason_of(problem)))
             return _refused(target.partition, ErrorCode.KAFKA_STORAGE_ERROR)
         return data
 

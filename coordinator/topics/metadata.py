@@ -31,6 +31,7 @@ from protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from storage.errors import StorageError
+from storage.os_error import reason_of
 
 
 def answer_metadata(
@@ -189,7 +190,7 @@ def _create(
     try:
         topic = catalogue.create(name, config.num_partitions, {})
     except (OSError, StorageError) as error:
-        changes.append(PartitionFailed(name, 0, f"cannot be created: {error}"))
+        changes.append(PartitionFailed(name, 0, f"cannot be created: {reason_of(error)}"))
         return None, ErrorCode.LEADER_NOT_AVAILABLE
     changes.append(TopicCreated(topic.name, topic.topic_id, len(topic.partitions), automatic=True))
     return topic, ErrorCode.NONE
