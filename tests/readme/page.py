@@ -122,15 +122,28 @@ SNIPPETS: Final = snippets(README.read_text())
 """Those of README.md."""
 
 
-def pattern_of(shown: str) -> re.Pattern[str]:
-    """Return what finds a shown line on a screen: other numbers, member ids and names of the three kcats do.
+_NAME: Final = r"\b(?:alice|bob|carol)\b"
+_TIME_TAKEN: Final = r" s(?: \([^)]*\))?:"
+_VARIES: Final = (
+    (r"…", r".*"),
+    (
+        r"^\d\d:\d\d:\d\d ",
+        r"\d\d:\d\d:\d\d.*\] ",
+    ),  # the log has a date before it, a level and a source after it
+    (r"(?<=-)[0-9a-f]{8}\b", r"[0-9a-f-]+"),  # the page leaves the end of a member id out
+    (_NAME, _NAME),
+    (_TIME_TAKEN, _TIME_TAKEN),  # where it went is only said of a long one
+    (r"\d+", r"\d+"),
+)
+"""What is not the same each time: as the page shows it, and as a screen may have it."""
+_VARYING: Final = re.compile("|".join(f"({shown})" for shown, _ in _VARIES))
 
-    A time in front stands for all that the log has in front of its text; `…` for anything.
-    """
-    text, timed = re.subn(r"^\d\d:\d\d:\d\d ", "", shown)
-    text = re.escape(text)
-    text = re.sub(r"(?<=\\-)[0-9a-f]{8}\b", "@", text)
-    text = re.sub(r"\d+", r"\\d+", text)
-    text = re.sub(r"\b(?:alice|bob|carol)\b", "(?:alice|bob|carol)", text)
-    text = text.replace("@", "[0-9a-f-]+").replace("…", ".*")
-    return re.compile((r"\d\d:\d\d:\d\d.*\] " if timed else "") + text)
+
+def pattern_of(shown: str) -> re.Pattern[str]:
+    """Return what finds a line that the page shows on a screen, where names, numbers and times are others."""
+    pattern, end = "", 0
+    for varying in _VARYING.finditer(shown):
+        assert varying.lastindex is not None
+        pattern += re.escape(shown[end : varying.start()]) + _VARIES[varying.lastindex - 1][1]
+        end = varying.end()
+    return re.compile(pattern + re.escape(shown[end:]))
