@@ -100,6 +100,6 @@ $(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python
-	@$(call timed,$(VENV): pip installs what the checks and tests need; half a gigabyte that takes minutes the first time) \
+	@$(call timed,$(VENV): pip installs what the checks and tests need (1.4 GB; minutes)) \
 	  $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[test,check,pipeline]' --config-settings editable_mode=compat
 	@touch $(VENV)/.run $@

@@ -9,9 +9,11 @@ from tests.readme.page import NOT_PLAYED, PASTED, SNIPPETS, Role, Snippet, snipp
 
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=str)
 def test_snippet_is_played_or_it_is_said_why_not(snippet: Snippet) -> None:
-    """What is played has a line or a block that says what it prints."""
+    """What is played has a line or a block that says what it prints; a client has a command."""
     if snippet.role is not Role.NOT_PLAYED:
         assert snippet.prints or snippet.log_says or snippet.shown
+    if snippet.role is Role.CLIENT:
+        assert snippet.command
 
 
 def test_what_is_not_played_is_there() -> None:
