@@ -202,12 +202,15 @@ def _join_known(groups: Groups, group: ClassicGroup, join: Join, turn: Turn) -> 
 
 def _rejoin(groups: Groups, group: ClassicGroup, member: Member, join: Join, reason: str, turn: Turn) -> None:
     """A member comes (again) to the join phase, or starts one."""
-    leads = member.member_id == group.leader_id and group.state is STABLE
-    cause = RebalanceCause.LEADER_REJOINED if leads else RebalanceCause.METADATA_CHANGED
-    sentence = f"{reason} during {group.state.value}; client reason: {join.reason}"
     update_member(group, member, join)
     park(group, member, join.context, turn)
-    trigger = Trigger(cause, sentence, member.name, join.client_reason)
+
+    def trigger() -> Trigger:
+        leads = member.member_id == group.leader_id and group.state is STABLE
+        cause = RebalanceCause.LEADER_REJOINED if leads else RebalanceCause.METADATA_CHANGED
+        sentence = f"{reason} during {group.state.value}; client reason: {join.reason}"
+        return Trigger(cause, sentence, member.name, join.client_reason)
+
     rebalance_or_complete_join(groups, group, trigger, turn)
 
 
@@ -243,7 +246,11 @@ def _add_member(groups: Groups, group: ClassicGroup, join: Join, member_id: str,
             was_pending,
         )
     )
-    instance = "null" if request.group_instance_id is None else request.group_instance_id
-    reason = f"Adding new member {member_id} with group instance id {instance}; client reason: {join.reason}"
-    trigger = Trigger(RebalanceCause.MEMBER_JOINED, reason, member.name, join.client_reason)
+
+    def trigger() -> Trigger:
+        instance = "null" if member.group_instance_id is None else member.group_instance_id
+        what = f"Adding new member {member_id} with group instance id {instance}"
+        sentence = f"{what}; client reason: {join.reason}"
+        return Trigger(RebalanceCause.MEMBER_JOINED, sentence, member.name, join.client_reason)
+
     rebalance_or_complete_join(groups, group, trigger, turn)

@@ -110,10 +110,13 @@ def _rebalance_without(
     """What the departures cause, once for all of them."""
     if not left or group.state is EMPTY:
         return
-    ids = [member.member_id for member in members if member.error_code == ErrorCode.NONE]
-    reason = f"explicit `LeaveGroup` request for ({', '.join(ids)}) members."
-    first = left[0]
-    actor = MemberName(first.member_id, first.group_instance_id, first.client_id, first.client_host)
-    client_reason = "" if first.reason == NOT_PROVIDED else first.reason
-    trigger = Trigger(RebalanceCause.MEMBER_LEFT, reason, actor, client_reason)
+
+    def trigger() -> Trigger:
+        ids = [member.member_id for member in members if member.error_code == ErrorCode.NONE]
+        sentence = f"explicit `LeaveGroup` request for ({', '.join(ids)}) members."
+        first = left[0]
+        actor = MemberName(first.member_id, first.group_instance_id, first.client_id, first.client_host)
+        client_reason = "" if first.reason == NOT_PROVIDED else first.reason
+        return Trigger(RebalanceCause.MEMBER_LEFT, sentence, actor, client_reason)
+
     rebalance_or_complete_join(groups, group, trigger, turn)

@@ -17,6 +17,7 @@ and all parked JoinGroups are answered. Each member then has the rebalance timeo
 Source: Kafka's GroupMetadataManager, prepareRebalance and completeClassicGroupJoin.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from coordinator.group.classic.group import ClassicGroup, InitialJoin
@@ -53,10 +54,13 @@ STALLED_WAIT_MIN_MS: Final = 1_000
 silent static member has come, this much time passes in between."""
 
 
-def rebalance_or_complete_join(groups: Groups, group: ClassicGroup, trigger: Trigger, turn: Turn) -> None:
-    """The membership changed: start a rebalance, or see whether that ends the one that runs."""
+def rebalance_or_complete_join(
+    groups: Groups, group: ClassicGroup, trigger: Callable[[], Trigger], turn: Turn
+) -> None:
+    """The membership changed: start a rebalance, or see whether that ends the one that runs. What began it is
+    only put into words where one begins: of a thousand members that join, one begins it."""
     if group.state in REBALANCE_MAY_START:
-        prepare_rebalance(groups, group, trigger, turn)
+        prepare_rebalance(groups, group, trigger(), turn)
     else:
         maybe_complete_join_phase(groups, group, turn)
 
