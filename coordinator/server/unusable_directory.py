@@ -58,14 +58,16 @@ def _remedy(files: Files, data_dir: str, code: int | None) -> str:
 
 
 def _permission(data_dir: str, is_there: bool) -> str:
-    user = os.geteuid()
+    from shlex import quote
+
+    user, path = os.geteuid(), quote(data_dir)
     if not is_there:
         return (
-            f"groupd runs as user id {user}: make the directory for it (install -d -o {user} {data_dir}), "
+            f"groupd runs as user id {user}: make the directory for it (install -d -o {user} {path}), "
             f"or {_ANOTHER}"
         )
     return (
-        f"groupd runs as user id {user}: give it the directory (chown -R {user} {data_dir}), or {_ANOTHER}. "
+        f"groupd runs as user id {user}: give it the directory (chown -R {user} {path}), or {_ANOTHER}. "
         "In a container take a named volume, or run as the owner of the mounted directory (--user)"
     )
 
