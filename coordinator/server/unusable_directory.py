@@ -53,7 +53,7 @@ def _remedy(files: Files, data_dir: str, code: int | None) -> str:
             return f"{_free(space)}, so it may be inodes that are used up (df -i). Make room, or {_ANOTHER}"
         return f"{_free(space)}. Make room, or {_ANOTHER}"
     if code in (errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP):
-        return f"{_ANOTHER[0].upper()}{_ANOTHER[1:]}"
+        return _ANOTHER.capitalize()
     return ""
 
 
