@@ -13,6 +13,7 @@ from coordinator.config.errors import ConfigError
 from coordinator.config.listeners import HTTP_OFF, Address, parse_http_listener
 from coordinator.server.bind import HTTP, bind
 from coordinator.server.overview import overview
+from coordinator.server.peer import printable
 from coordinator.server.server import Server, Settings
 from coordinator.server.start_failed import StartFailed
 from storage.errors import StorageError
@@ -24,6 +25,7 @@ EXIT_FINE: Final = 0
 EXIT_FAILURE: Final = 1
 EXIT_NO_START: Final = 2
 _HTTP_BACKLOG: Final = 128
+_MAX_REASON: Final = 2000
 _FILES_WANTED: Final = 65_536
 
 
@@ -150,5 +152,5 @@ def _close(sockets: Iterable[socket.socket]) -> None:
 
 
 def _say(error: Exception) -> None:
-    sys.stderr.write(f"groupd: {error}\n")
+    sys.stderr.write(f"groupd: {printable(str(error), _MAX_REASON)}\n")
     sys.stderr.flush()

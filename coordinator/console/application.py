@@ -72,7 +72,6 @@ async def _name_paths(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
     """Whoever asks for a path that is none is told those that there are."""
-    try:
-        return await handler(request)
-    except web.HTTPNotFound:
+    if isinstance(request.match_info.http_exception, web.HTTPNotFound):
         return web.Response(status=404, text=f"There is nothing here, but at {', '.join(['/', *PATHS])}\n")
+    return await handler(request)

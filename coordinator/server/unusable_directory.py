@@ -53,19 +53,21 @@ def _remedy(files: Files, data_dir: str, code: int | None) -> str:
             return f"{_free(space)}, so it may be inodes that are used up (df -i). Make room, or {_ANOTHER}"
         return f"{_free(space)}. Make room, or {_ANOTHER}"
     if code in (errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP):
-        return f"{_ANOTHER[0].upper()}{_ANOTHER[1:]}"
+        return _ANOTHER.capitalize()
     return ""
 
 
 def _permission(data_dir: str, is_there: bool) -> str:
-    user = os.geteuid()
+    from shlex import quote
+
+    user, path = os.geteuid(), quote(data_dir)
     if not is_there:
         return (
-            f"groupd runs as user id {user}: make the directory for it (install -d -o {user} {data_dir}), "
+            f"groupd runs as user id {user}: make the directory for it (install -d -o {user} {path}), "
             f"or {_ANOTHER}"
         )
     return (
-        f"groupd runs as user id {user}: give it the directory (chown -R {user} {data_dir}), or {_ANOTHER}. "
+        f"groupd runs as user id {user}: give it the directory (chown -R {user} {path}), or {_ANOTHER}. "
         "In a container take a named volume, or run as the owner of the mounted directory (--user)"
     )
 

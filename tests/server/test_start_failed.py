@@ -2,7 +2,9 @@
 
 import errno
 import os
+import signal
 import socket
+import threading
 from collections.abc import Mapping
 
 import pytest
@@ -13,7 +15,7 @@ from coordinator.server.bind import HTTP, LISTEN, bind
 from coordinator.server.start_failed import StartFailed
 from storage.data_directory import LOCK_FILE
 from storage.files import Space
-from tests.server.harness import serving, settings
+from tests.server.harness import TIMEOUT_S, serving, settings
 from tests.storage.faulty_files import FaultyFiles
 
 DATA = "/var/lib/data"
@@ -34,8 +36,13 @@ class SmallFiles(FaultyFiles):
 
 
 def said(files: FaultyFiles, seen: User, properties: Mapping[str, str] | None = None) -> str:
-    """The one line that a start on these files ends with."""
-    code = run_daemon(settings(DATA, {**FREE_PORTS, **(properties or {})}, files=files), [])
+    """The one line that a start on these files ends with. One that works is stopped, and fails the test."""
+    stop = threading.Timer(TIMEOUT_S, os.kill, (os.getpid(), signal.SIGTERM))
+    stop.start()
+    try:
+        code = run_daemon(settings(DATA, {**FREE_PORTS, **(properties or {})}, files=files), [])
+    finally:
+        stop.cancel()
     out, err = seen.readouterr()
     assert code == EXIT_NO_START
     assert out == ""
