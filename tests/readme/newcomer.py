@@ -10,7 +10,7 @@ from typing import Final
 
 from tests.interop.build import MORE_PLACES, CannotBuild, tool
 from tests.interop.requirement import lacking
-from tests.readme.page import Role, Snippet, pattern_of
+from tests.readme.page import SAVED, Role, Snippet, pattern_of
 from tests.readme.terminal import Terminal
 
 CHECKOUT: Final = Path(__file__).parents[2]
@@ -24,6 +24,9 @@ OF_THE_TESTS: Final = re.compile(r"KAFKA_|PYTHON|MAKE|MFLAGS|ARGS$")
 
 TIMEOUT_S: Final = 40
 """How long groupd, a command or a group may take. A first group takes 3 s for each member that comes late."""
+
+STOPPED: Final = (0, 130)
+"""What groupd returns after Ctrl-C, and what make does."""
 
 CLIENT_TIMEOUT_S: Final = 90
 """How long a client may take to print its record; some are compiled first."""
@@ -108,13 +111,15 @@ class Newcomer:
         assert len(line.findall(self._shell.since(mark))) == 1, self._shell.since(mark)
 
     def save(self, client: Snippet) -> None:
-        """Save a client under the name that its command has at the end."""
-        (self.directory / client.command.split()[-1]).write_text(self._at_free_ports(client).text)
+        """Save a client under the name that its command has at the end; a command is not to be saved."""
+        if client.language in SAVED:
+            (self.directory / client.command.split()[-1]).write_text(self._at_free_ports(client).text)
 
     def stop_groupd(self) -> None:
         """Press Ctrl-C in groupd's terminal, if it runs."""
         if self._served_at is not None:
-            self._log.interrupt(self._served_at)
+            status = self._log.interrupt(self._served_at)
+            assert status in STOPPED, self._log.since(self._served_at)
             self._served_at = None
 
     def close(self) -> None:
@@ -136,7 +141,7 @@ class Newcomer:
 
 
 def _free_ports() -> tuple[int, int]:
-    """Two ports that nobody listens on, and that do not look like those of README.md."""
+    """Two ports that nobody listens on."""
     with socket.socket() as one, socket.socket() as two:
         one.bind(("127.0.0.1", 0))
         two.bind(("127.0.0.1", 0))

@@ -21,7 +21,7 @@ SAVED: Final = ("python", "js", "java", "go")
 
 _NEEDS_AN_ENGINE: Final = "needs a container engine; `make check` checks the files that it reads"
 NOT_PLAYED: Final = {
-    "for jar in": "downloads; test_the_packages_are_those_that_the_tests_install reads it",
+    "for jar in": "downloads; test_packages_are_those_that_the_tests_install reads what",
     "docker build": _NEEDS_AN_ENGINE,
     "docker run": _NEEDS_AN_ENGINE,
     "docker compose": _NEEDS_AN_ENGINE,
@@ -29,7 +29,6 @@ NOT_PLAYED: Final = {
     ".venv/bin/groupd-pipeline run": "starts Spark; tests/pipeline runs the command",
 }
 """How a snippet begins that no test plays, and why not."""
-
 
 _HEADING_OR_CODE: Final = re.compile(
     r"^#+ (?P<heading>[^\n]+)$|^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
@@ -121,21 +120,21 @@ def snippets(text: str) -> list[Snippet]:
 SNIPPETS: Final = snippets(README.read_text())
 """Those of README.md."""
 
-
 _NAME: Final = r"\b(?:alice|bob|carol)\b"
 _TIME_TAKEN: Final = r" s(?: \([^)]*\))?:"
 _VARIES: Final = (
     (r"…", r".*"),
-    (
-        r"^\d\d:\d\d:\d\d ",
-        r"\d\d:\d\d:\d\d.*\] ",
-    ),  # the log has a date before it, a level and a source after it
-    (r"(?<=-)[0-9a-f]{8}\b", r"[0-9a-f-]+"),  # the page leaves the end of a member id out
+    (r"^\d\d:\d\d:\d\d ", r"\d\d:\d\d:\d\d.*\] "),
+    (r"(?<=-)[0-9a-f]{8}\b", r"[0-9a-f-]+"),
     (_NAME, _NAME),
-    (_TIME_TAKEN, _TIME_TAKEN),  # where it went is only said of a long one
+    (_TIME_TAKEN, _TIME_TAKEN),
     (r"\d+", r"\d+"),
 )
-"""What is not the same each time: as the page shows it, and as a screen may have it."""
+"""What is not the same each time: as the page shows it, and as a screen may have it.
+
+The page leaves out the date, level and source of the log's lines, and the ends of member ids. Where the time of a
+rebalance went is only said of a long one.
+"""
 _VARYING: Final = re.compile("|".join(f"({shown})" for shown, _ in _VARIES))
 
 

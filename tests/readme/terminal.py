@@ -1,5 +1,6 @@
 """A terminal with a shell in it: text is pasted, the screen is read, Ctrl-C is pressed."""
 
+import codecs
 import fcntl
 import os
 import pty
@@ -52,6 +53,7 @@ class Terminal:
         self._reader.start()
 
     def _read(self) -> None:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
         while True:
             try:
                 data = os.read(self._keys, 65536)
@@ -60,7 +62,7 @@ class Terminal:
             if not data:
                 return
             with self._changed:
-                self._screen += data.decode(errors="replace").replace("\r", "")
+                self._screen += decoder.decode(data).replace("\r", "")
                 self._changed.notify_all()
 
     def mark(self) -> int:
@@ -99,12 +101,16 @@ class Terminal:
         answer = re.compile(rf"^(\d+) was status {self._prompts}$", re.MULTILINE)
         return int(self.wait(answer, mark, timeout_s)[1])
 
-    def interrupt(self, mark: int) -> None:
-        """Press Ctrl-C: what was pasted at the mark has to end soon, and nothing that it printed is of a crash."""
+    def interrupt(self, mark: int) -> int:
+        """Press Ctrl-C: what was pasted at the mark has to end soon, and nothing that it printed is of a crash.
+
+        Return its exit status.
+        """
         os.write(self._keys, CTRL_C)
-        self.prompt(END_TIMEOUT_S)
+        status = self.prompt(END_TIMEOUT_S)
         screen = self.since(mark)
         assert not CRASH.search(screen), screen
+        return status
 
     def close(self) -> None:
         """Close the window: the shell hangs up on all that it has started, and ends."""

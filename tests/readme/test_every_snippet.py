@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from coordinator.config.properties import Config
+from tests.readme.newcomer import PORTS
 from tests.readme.page import NOT_PLAYED, PASTED, SNIPPETS, Role, Snippet, snippets
 
 
@@ -24,6 +26,13 @@ def test_what_is_not_played_is_there() -> None:
 def test_pasted_lines_have_no_comments() -> None:
     """zsh, the shell of a Mac, takes a comment in a pasted line for arguments."""
     assert [s.text for s in SNIPPETS if s.language == PASTED and re.search(r"(^|\s)#", s.text)] == []
+
+
+def test_ports_are_those_that_groupd_takes_by_itself() -> None:
+    """The tests give it others, so this alone sees the defaults."""
+    kafka, http = PORTS
+    assert Config().listeners == f"PLAINTEXT://127.0.0.1:{kafka}"
+    assert Config().http_listener == f"127.0.0.1:{http}"
 
 
 def test_new_code_is_noticed() -> None:
