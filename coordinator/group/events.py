@@ -43,7 +43,8 @@ class MemberJoined(Event):
 @slotted
 class Refused(Event):
     """A request was answered with an error. `member_id` is "" for who has none yet; `state` is the group's, ""
-    when there is no such group; `detail` is None where there is no more to say (or where MemberFenced says it)."""
+    where there is none or nobody looked; `detail` is None where there is no more to say, or where MemberFenced
+    says it."""
 
     member_id: str
     group_instance_id: str | None

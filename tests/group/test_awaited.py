@@ -4,7 +4,7 @@ from coordinator.group.classic.awaited import awaited
 from coordinator.group.config import GroupConfig
 from coordinator.group.rebalance_facts import Awaited, AwaitedRequest
 from tests.group.coordinator import GROUP, Coordinator, named
-from tests.group.stories import new_generation, stable_group
+from tests.group.stories import CHANGED, new_generation, stable_group, sync_all
 
 
 def whom(coordinator: Coordinator) -> tuple[Awaited, ...]:
@@ -67,15 +67,28 @@ def test_an_initial_rebalance_waits_for_time_and_not_for_anybody() -> None:
     assert whom(coordinator) == ()
 
 
-def test_the_leader_is_awaited_first_since_it_brings_the_assignment() -> None:
+def test_without_an_assignment_the_leader_is_awaited_and_who_has_not_asked() -> None:
     coordinator = Coordinator()
     leader, second, third = new_generation(coordinator, 3)
-    coordinator.join(second)
     coordinator.sync(third, 1)
     coordinator.advance(3_000)
     assert [(one.member.member_id, one.request, one.left_ms) for one in whom(coordinator)] == [
         (leader, AwaitedRequest.ASSIGNMENT, 7_000),
         (second, AwaitedRequest.SYNC, 7_000),
+    ]
+
+
+def test_the_leader_comes_first_also_where_it_is_not_the_oldest() -> None:
+    coordinator = Coordinator()
+    asks = [coordinator.join(instance=name, rebalance=8_000) for name in "ab"]
+    coordinator.advance(6_000)
+    first, second = (ask.joined.member_id for ask in asks)
+    sync_all(coordinator, [first, second], 1)
+    coordinator.join(second, instance="b", rebalance=8_000, protocols=CHANGED)
+    coordinator.advance(8_000)
+    assert [(one.member.member_id, one.request) for one in whom(coordinator)] == [
+        (second, AwaitedRequest.ASSIGNMENT),
+        (first, AwaitedRequest.SYNC),
     ]
 
 
