@@ -10,7 +10,7 @@ JOBS ?= 2
 SAMPLE := .cache/pipeline-sample
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test check format lint types layers docker-check tests pipeline sim fuzz soak scenarios-rewrite oracle oracle-record golden-record bench clean
+.PHONY: help run install test check format lint types layers docker-check tests pipeline sim fuzz soak scenarios-rewrite oracle oracle-record golden-record config-record bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
@@ -74,6 +74,10 @@ golden-record: $(VENV)/.test ## capture what stock clients and a real Kafka say 
 	@$(BIN)/python -m tests.golden.capture
 	@$(BIN)/python -m tests.golden.capture --kafka 3.9.1
 	@$(BIN)/python -m docs.generate_protocol
+
+config-record: $(VENV)/.test ## ask Kafka's own classes about every property and keep what they say in tests/config/golden
+	@$(BIN)/python -m tests.config.record
+	@$(BIN)/python -m docs.generate_configuration
 
 bench: $(VENV)/.test ## measure (minutes); results go to benchmarks/RESULTS.md
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -122,13 +122,13 @@ def _run(config: Config, settings: Settings, topics: list[tuple[str, int]], log_
     from coordinator.server.server import Settings as ServerSettings
 
     start_log(log_level.upper())
-    listeners, warnings = parse_listeners(config)
+    listeners, closed = parse_listeners(config)
     server_settings = ServerSettings(
         config=config,
         listeners=listeners,
-        data_dir=os.path.abspath(config.log_dirs),
+        data_dir=os.path.abspath(config.log_dirs[0]),
         topics=topics,
         properties=settings.texts,
-        cluster_id=os.environ.get("CLUSTER_ID") or None,
+        cluster_id=settings.cluster_id,
     )
-    return run_daemon(server_settings, [*settings.warnings, *warnings])
+    return run_daemon(server_settings, settings.warnings(closed))

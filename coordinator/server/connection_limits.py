@@ -7,6 +7,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from coordinator.config.connection_counts import parse_counts
 from coordinator.config.errors import ConfigError
 from coordinator.config.properties import Config
 
@@ -27,27 +28,14 @@ class ConnectionLimits:
 
 def connection_limits(config: Config) -> ConnectionLimits:
     """The limits of a config. Raises ConfigError."""
-    queued = config.queued_max_request_bytes
-    if 0 < queued < config.socket_request_max_bytes:
-        raise ConfigError(
-            f"queued.max.request.bytes: {queued} is less than socket.request.max.bytes,"
-            f" which is {config.socket_request_max_bytes}"
-        )
-    overrides: dict[str, int] = {}
-    for part in filter(None, (part.strip() for part in config.max_connections_per_ip_overrides.split(","))):
-        host, _, count = part.rpartition(":")
-        if not host or not count.isdecimal():
-            raise ConfigError(f"max.connections.per.ip.overrides: {part} is not HOST:COUNT")
-        overrides[_numeric(host)] = int(count)
-    if config.max_connections_per_ip == 0 and not overrides:
-        raise ConfigError("max.connections.per.ip: 0 needs max.connections.per.ip.overrides")
+    counts = parse_counts(config.max_connections_per_ip_overrides)
     return ConnectionLimits(
         config.socket_request_max_bytes,
         config.connections_max_idle_ms,
         config.max_connections,
         config.max_connections_per_ip,
-        queued,
-        overrides,
+        config.queued_max_request_bytes,
+        {_numeric(host): count for host, count in counts.items()},
     )
 
 

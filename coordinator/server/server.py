@@ -169,7 +169,7 @@ class Server:
             message_max_bytes=int(settings.properties.get("message.max.bytes", MESSAGE_MAX_BYTES)),
         )
         self._open_groups(flush or LogFlush.ALWAYS)
-        self.cleaner = Cleaner(self.directory, self._compactable, config.log_cleaner_backoff_ms)
+        self.cleaner = Cleaner(self.directory, self._compactable, max(1, config.log_cleaner_backoff_ms))
         self.dispatcher = self._dispatcher()
 
     def _declare_topics(self) -> None:
@@ -312,10 +312,11 @@ class Server:
         if config.connections_max_idle_ms > 0:
             self._every(max(100, config.connections_max_idle_ms // 4), self.connections.close_idle)
         self._every(PERIOD_MS, self.connections.complaints.sum_up)
-        self._every(config.log_flush_offset_checkpoint_interval_ms, self._write_checkpoints)
+        if config.log_flush_offset_checkpoint_interval_ms > 0:
+            self._every(config.log_flush_offset_checkpoint_interval_ms, self._write_checkpoints)
         self._every(config.log_retention_check_interval_ms, self.topics.sweep)
         if config.log_flush == LogFlush.INTERVAL:
-            self._every(config.log_flush_interval_ms, self._sync_all)
+            self._every(max(1, config.log_flush_interval_ms), self._sync_all)
 
     def _every(self, interval_ms: int, work: Callable[[], None]) -> None:
         def run() -> None:

@@ -160,6 +160,9 @@ def _create(
     """The topic, or why it cannot be. A broker's own topics are not created by asking for them."""
     if why_illegal(name) is not None or is_internal(name) or catalogue.collides(name):
         return None, _missing(name)
+    # Where CreateTopics refuses so many, a client of Kafka's asks in vain as well.
+    if config.num_partitions > config.max_partitions:
+        return None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
         topic = catalogue.create(name, config.num_partitions, {})
     except (OSError, StorageError) as error:
