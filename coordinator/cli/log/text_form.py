@@ -1,7 +1,7 @@
 """A record in words."""
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from coordinator.cli.log.entry import Entry, Fields
@@ -9,6 +9,7 @@ from coordinator.cli.log.json_form import codec_name, iso_time
 from coordinator.cli.log.piece import GAP, LIST_GAP, Piece, Role, joined
 from coordinator.cli.log.record_types import CONTROL, GROUP_METADATA, OFFSET_COMMIT, RECORD
 from coordinator.server.peer import printable
+from storage.checkpoint import TopicPartition
 from storage.compression import NONE
 
 _MAX_PAYLOAD: Final = 200
@@ -36,7 +37,7 @@ def pieces(entry: Entry) -> list[Piece]:
     """One line: where the record is, when it was written, of what type it is, and what it says."""
     record, header = entry.record, entry.header
     line: list[Piece] = [
-        (Role.PARTITION, "?" if entry.name is None else str(entry.name)),
+        _partition(entry.name),
         GAP,
         (Role.OFFSET, str(record.offset)),
         GAP,
@@ -63,6 +64,12 @@ def pieces(entry: Entry) -> list[Piece]:
     if entry.error is not None:
         line += (GAP, (Role.ERROR, f"error={_quoted(entry.error)}"))
     return line
+
+
+@lru_cache(maxsize=1)
+def _partition(name: TopicPartition | None) -> Piece:
+    """The same for all records of a log."""
+    return Role.PARTITION, "?" if name is None else str(name)
 
 
 def _add(line: list[Piece], name: str, text: str, role: Role = Role.VALUE) -> None:
