@@ -1,7 +1,10 @@
 """`groupd log`: what the logs on disk say, for people. Each subcommand is a module of its own."""
 
+import signal
+import sys
 from importlib import import_module
-from typing import Final
+from io import StringIO
+from typing import Any, Final, NoReturn
 
 import click
 
@@ -13,8 +16,17 @@ SUBCOMMANDS: Final = {
 }
 """By name, with the first line of their help. Each is `command` in the module of that name."""
 
+INTERRUPTED: Final = 130
+"""The exit code after Ctrl-C, as shells have it."""
+
 
 class _Subcommands(click.Group):
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            _end_interrupted()
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(SUBCOMMANDS)
 
@@ -27,6 +39,16 @@ class _Subcommands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(sorted(SUBCOMMANDS.items()))
+
+
+def _end_interrupted() -> NoReturn:
+    """Ends without a word. Interrupted once more, it does not wait until the rest of the output is taken."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stdout = StringIO()  # it is flushed once more at the end of the process
+    sys.exit(INTERRUPTED)
 
 
 @click.group(cls=_Subcommands)

@@ -44,6 +44,12 @@ class Selection:
     """Before."""
     from_offset: int = 0
 
+    @property
+    def is_selective(self) -> bool:
+        """Whether long stretches of a log may hold nothing that is wanted."""
+        times = (self.since_ms, self.until_ms)
+        return bool(self.groups or self.topics or self.types) or times != (None, None)
+
     def takes_log(self, name: TopicPartition | None) -> bool:
         """Whether a log can hold anything that is wanted."""
         return not self.partitions or (name is not None and name.partition in self.partitions)
