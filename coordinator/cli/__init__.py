@@ -1,5 +1,6 @@
 """The command `groupd`. Each subcommand is a module of its own, imported when it is called."""
 
+import sys
 from importlib import import_module
 from typing import Any, Final
 
@@ -41,4 +42,7 @@ def groupd() -> None:
 
 def main(arguments: list[str] | None = None) -> Any:
     """The entry point of the command. Exit codes: 0 fine, 1 a failure while running, 2 usage or no start."""
+    if not __debug__:
+        print("groupd: does not run with assertions off (python -O, PYTHONOPTIMIZE)", file=sys.stderr)
+        sys.exit(EXIT_USAGE)
     return groupd(arguments, prog_name="groupd")

@@ -30,6 +30,11 @@ for command in (ingest, build, report, run, cluster):
 
 def main() -> None:
     """Entry point of the command."""
+    if not __debug__:
+        print(
+            "groupd-pipeline: does not run with assertions off (python -O, PYTHONOPTIMIZE)", file=sys.stderr
+        )
+        sys.exit(BAD_INPUT)
     try:
         cli.main(standalone_mode=False)
     except BadInput as error:
