@@ -10,11 +10,11 @@ from coordinator.server.record_bytes import RecordBytes
 from protocol.partitioner import partition_for
 from protocol.records import OffsetCommitKey, OffsetCommitValue
 from storage.batch import encode_batch
-from storage.checkpoint import TopicPartition
 from storage.data_directory import DataDirectory, MetaProperties
 from storage.files import OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from storage.topic_partition import TopicPartition
 
 GROUPS: Final = 200
 PARTITIONS_OF_A_GROUP: Final = 10

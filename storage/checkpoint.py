@@ -9,26 +9,17 @@ Source: Kafka's `OffsetCheckpointFile`.
 """
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from storage.errors import DamagedFile
 from storage.files import Files
+from storage.topic_partition import TopicPartition
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 CLEANED_OFFSETS: Final = "cleaner-offset-checkpoint"
 LOG_START_OFFSETS: Final = "log-start-offset-checkpoint"
 
 _VERSION: Final = "0"
-
-
-class TopicPartition(NamedTuple):
-    """One partition of one topic."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 def write_offsets(files: Files, path: str, offsets: Mapping[TopicPartition, int]) -> None:

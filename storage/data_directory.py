@@ -23,7 +23,6 @@ from storage.checkpoint import (
     CLEANED_OFFSETS,
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
-    TopicPartition,
     read_offsets,
     write_offsets,
 )
@@ -31,6 +30,7 @@ from storage.errors import DamagedFile, DataDirectoryLocked, DataDirectoryUnusab
 from storage.files import DELETED_DIRECTORY_SUFFIX, Files, Lock, delete_directory, remove_directory
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from storage.topic_partition import TopicPartition
 from storage.uuid_text import TEXT_LENGTH, uuid_from_text, uuid_to_text
 
 LOCK_FILE: Final = ".lock"

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from coordinator.server import clock
-from storage.checkpoint import TopicPartition
 from storage.compaction.cleanable import Cleanable, cleanable
 from storage.compaction.compaction import Compacted, Compaction, Steps
 from storage.compaction.survivors import IsLastOfProducer, Terms
 from storage.data_directory import DataDirectory
 from storage.errors import LogClosed, LogDamaged, LogPoisoned, StorageError
 from storage.log import PartitionLog
+from storage.topic_partition import TopicPartition
 
 _LOG: Final = logging.getLogger("LogCleaner")
 

@@ -22,9 +22,9 @@ from coordinator.server.slot import Awaiting
 from coordinator.topics.config import LogFlush
 from protocol.errors import ErrorCode
 from storage.batch import encode_batch
-from storage.checkpoint import TopicPartition
 from storage.log import PartitionLog
 from storage.record import Record
+from storage.topic_partition import TopicPartition
 
 BASE_SEQUENCE: Final = 0
 """What Kafka's coordinator writes, although its batches have no producer."""

@@ -35,10 +35,10 @@ from coordinator.topics.config import LogFlush
 from coordinator.topics.topic_name import CONSUMER_OFFSETS
 from protocol.errors import ErrorCode
 from protocol.partitioner import partition_for
-from storage.checkpoint import TopicPartition
 from storage.errors import LogDamaged, LogPoisoned, StorageError
 from storage.files import Files
 from storage.log import PartitionLog
+from storage.topic_partition import TopicPartition
 
 _LOG = logging.getLogger("GroupCoordinator")
 

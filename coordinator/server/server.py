@@ -52,12 +52,12 @@ from coordinator.topics.config_keys import INTERNAL_SEGMENT_BYTES, SEGMENT_BYTES
 from coordinator.topics.data_plane import DataPlane, TopicsDeclaredSmaller
 from coordinator.topics.topic_name import CONSUMER_OFFSETS
 from protocol.apis import APIS, ApiKey
-from storage.checkpoint import TopicPartition
 from storage.data_directory import DataDirectory, MetaProperties
 from storage.errors import StorageError
 from storage.files import Files, OsFiles
 from storage.log import PartitionLog
 from storage.syncer import Syncer
+from storage.topic_partition import TopicPartition
 from storage.uuid_text import uuid_to_text
 
 _LOG = logging.getLogger("KafkaServer")

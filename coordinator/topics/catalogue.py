@@ -19,10 +19,10 @@ from coordinator.topics.config_keys import TOPIC_CONFIG_KEYS
 from coordinator.topics.partition import HostedPartition, InternalPartition, Partition
 from coordinator.topics.topic_configs import TopicDefaults, TopicValues
 from coordinator.topics.topic_name import CLUSTER_METADATA, CONSUMER_OFFSETS, is_internal, metric_name
-from storage.checkpoint import TopicPartition
 from storage.data_directory import CATALOGUE, DataDirectory
 from storage.errors import DamagedFile, StorageError
 from storage.log import PartitionLog
+from storage.topic_partition import TopicPartition
 from storage.uuid_text import uuid_from_text, uuid_to_text
 
 VERSION: Final = 1

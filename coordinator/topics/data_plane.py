@@ -30,9 +30,9 @@ from coordinator.topics.parked_fetches import ParkedFetch, ParkedFetches
 from coordinator.topics.producer_ids import ProducerIds
 from coordinator.topics.sweep import sweep
 from coordinator.topics.topic_name import is_internal, why_illegal
-from storage.checkpoint import TopicPartition
 from storage.data_directory import DataDirectory
 from storage.log import PartitionLog
+from storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from coordinator.topics.fetch import Fetcher

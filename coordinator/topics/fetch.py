@@ -40,9 +40,9 @@ from protocol.messages.fetch import (
     PartitionData,
 )
 from storage.batch import walk_batches
-from storage.checkpoint import TopicPartition
 from storage.errors import OffsetOutOfRange, StorageError
 from storage.leader_epochs import UNKNOWN_EPOCH, UNKNOWN_OFFSET
+from storage.topic_partition import TopicPartition
 
 READ_COMMITTED: Final = 1
 STORAGE_ERROR_SINCE: Final = 6

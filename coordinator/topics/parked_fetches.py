@@ -10,9 +10,9 @@ from coordinator.topics.answer import TopicsContext
 from coordinator.topics.fetch_session import FetchContext
 from coordinator.topics.partition import Partition
 from storage.batch import read_header
-from storage.checkpoint import TopicPartition
 from storage.errors import StorageError
 from storage.log import PartitionLog
+from storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from protocol.messages.fetch import FetchRequest

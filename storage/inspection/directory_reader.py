@@ -12,12 +12,13 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from storage.batch import HEADER_BYTES, read_header
-from storage.checkpoint import RECOVERY_POINTS, TopicPartition
+from storage.checkpoint import RECOVERY_POINTS
 from storage.compaction.swap import CLEANED_SUFFIX
 from storage.errors import CorruptBatch, FileError
 from storage.files import Files
 from storage.inspection.segment_scan import SegmentScan
 from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, StoredBatch
+from storage.topic_partition import TopicPartition
 
 _PARTITION: Final = re.compile(r"([a-zA-Z0-9._-]+)-([0-9]{1,10})")
 _ON_THE_WAY_OUT: Final = re.compile(r"(.+)\.[0-9a-f]{32}-(?:delete|future|stray)")

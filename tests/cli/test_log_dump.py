@@ -30,10 +30,10 @@ from protocol.records import (
     OffsetCommitValue,
 )
 from storage.batch import encode_batch
-from storage.checkpoint import TopicPartition
 from storage.compression import CODEC_NAMES
 from storage.files import OsFile, OsFiles
 from storage.record import Record
+from storage.topic_partition import TopicPartition
 from storage.uuid_text import uuid_to_text
 from tests.cli.log_directory import (
     OFFSETS,

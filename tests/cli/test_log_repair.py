@@ -14,8 +14,8 @@ from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchReques
 from protocol.partitioner import partition_for
 from protocol.records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from storage.batch import read_header, walk_batches
-from storage.checkpoint import TopicPartition
 from storage.record import Record
+from storage.topic_partition import TopicPartition
 from tests.cli.log_directory import (
     OFFSETS,
     ORDERS,

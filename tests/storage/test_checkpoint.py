@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.checkpoint import TopicPartition, read_offsets, write_offsets
+from storage.checkpoint import read_offsets, write_offsets
 from storage.errors import DamagedFile
+from storage.topic_partition import TopicPartition
 from tests.storage.faulty_files import FaultyFiles
 
 TOPICS = st.text("abcXYZ019._-", min_size=1, max_size=20)

@@ -6,7 +6,7 @@ from typing import Final
 
 from coordinator.cli.log.entry import Entry
 from storage.batch import BatchHeader
-from storage.checkpoint import TopicPartition
+from storage.topic_partition import TopicPartition
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -28,7 +28,7 @@ from protocol.records import (
 )
 from protocol.records.cluster_metadata import decode_metadata_record
 from storage.batch import check_crc, decode_records, encode_batch, read_header, walk_batches
-from storage.checkpoint import TopicPartition, read_offsets, write_offsets
+from storage.checkpoint import read_offsets, write_offsets
 from storage.checksum import crc32c
 from storage.compression import GZIP, LZ4, SNAPPY, ZSTD, compress, decompress
 from storage.data_directory import DataDirectory, MetaProperties
@@ -41,6 +41,7 @@ from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record, decode_keys_and_values, decode_record_section, encode_records
 from storage.state_file import StatePoint, find_state, write_state
+from storage.topic_partition import TopicPartition
 from storage.transaction_index import read_aborted
 from storage.validate import validate_batch
 from tests.hostile.fuzz.target import Target
