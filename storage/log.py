@@ -36,7 +36,6 @@ from typing import Final
 
 from storage.append_result import AppendResult
 from storage.batch import LENGTH_END, MAGIC, assign_offsets, encode_batch
-from storage.compaction.swap import finish_swaps
 from storage.errors import (
     AppendFailed,
     CorruptBatch,
@@ -52,7 +51,9 @@ from storage.leader_epochs import LeaderEpochs
 from storage.log_config import LogConfig
 from storage.lookup import TimestampOffset, first_at_or_after, latest
 from storage.record import Record
-from storage.recovery import RecoveryReport, recover
+from storage.recovery.recovery import recover
+from storage.recovery.report import RecoveryReport
+from storage.recovery.swap import finish_swaps
 from storage.retention import count_below, count_deletable
 from storage.segment import Segment, StoredBatch
 from storage.sync_plan import SyncPlan, unsynced

@@ -1,13 +1,13 @@
-"""The segment that compaction writes, until it stands in the place of others. See `swap.py` for the names."""
+"""The segment that compaction writes, until it stands in the place of others. `recovery/swap.py` says what its names mean."""
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from typing import Final
 
 from storage.batch import read_header
-from storage.compaction.swap import CLEANED_SUFFIX, SWAP_SUFFIX
 from storage.errors import AppendFailed
 from storage.log import PartitionLog
+from storage.recovery.swap import CLEANED_SUFFIX, SWAP_SUFFIX
 from storage.segment import Segment
 
 BUFFER_BYTES: Final = 256 * 1024

@@ -3,7 +3,7 @@
 One pass has two halves. The first reads the dirty part and notes the latest offset of each key
 (`key_offsets.py`). The second writes every sealed segment anew with what survives (`survivors.py`), small
 neighbours together as long as they fit in one segment, and puts the new file in the place of the old ones
-(`swap.py`). Offsets never change: what is gone leaves gaps.
+(`recovery/swap.py`). Offsets never change: what is gone leaves gaps.
 
 The law, which the tests hold against it: whoever loads the log, or reads it from any offset on and knows each key's
 latest value, gets the same before a pass, in the middle of it, after it, and after a crash at any call.

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 
 from storage.batch import HEADER_BYTES, read_header
 from storage.checkpoint import RECOVERY_POINTS
-from storage.compaction.swap import CLEANED_SUFFIX
 from storage.errors import CorruptBatch, FileError
 from storage.files import Files
 from storage.inspection.segment_scan import SegmentScan
+from storage.recovery.swap import CLEANED_SUFFIX
 from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, StoredBatch
 from storage.topic_partition import TopicPartition
 
@@ -134,7 +134,7 @@ def _log(files: Files, directory: str, names: list[str]) -> LogFiles:
 def _swaps(files: Files, directory: str, names: list[str]) -> Iterator[tuple[SegmentFile, int]]:
     """Compacted segments on the way to their place, which count already, and where each one ends.
 
-    By the rules of `swap.py`; but one that is damaged counts as far as it can be read.
+    By the rules of `recovery/swap.py`; but one that is damaged counts as far as it can be read.
     """
     unwritten = min((name for name in names if name.endswith(CLEANED_SUFFIX)), default="~")
     for name in names:

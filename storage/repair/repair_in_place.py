@@ -17,11 +17,11 @@ from typing import Final
 from uuid import uuid4
 
 from storage.checkpoint import RECOVERY_POINTS, read_offsets, write_offsets
-from storage.compaction.swap import finish_swaps
 from storage.errors import DamagedFile
 from storage.files import DELETED_DIRECTORY_SUFFIX, MAX_NAME_LENGTH, Files, remove_directory
 from storage.inspection.directory_reader import LogFiles, data_directory_of, list_again
 from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
+from storage.recovery.swap import finish_swaps
 from storage.repair.repair import Repair, RepairedLog, RepairedSegment, epochs_text, remove_segment
 from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, segment_name
 from storage.state_file import STATE_SUFFIX
