@@ -24,7 +24,8 @@ from storage.checksum import crc32c
 from storage.errors import CorruptBatch, LogDamaged, OffsetOutOfRange
 from storage.log import PartitionLog
 from storage.record import append_keys_and_values
-from storage.segment import Segment, StoredBatch
+from storage.segment import Segment
+from storage.stored_batch import StoredBatch
 from storage.walk import check_offset
 
 Pair = tuple[bytes | None, bytes | None]

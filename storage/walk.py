@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from storage.errors import CorruptBatch, LogDamaged
-from storage.segment import Segment, StoredBatch
+from storage.segment import Segment
+from storage.stored_batch import StoredBatch
 
 
 def walk_segments(

@@ -24,8 +24,8 @@ from storage.files import Files
 from storage.log import PartitionLog
 from storage.pairs import Pair, PlainRun, walk_pairs
 from storage.record import Record
-from storage.segment import StoredBatch
 from storage.state_file import find_state
+from storage.stored_batch import StoredBatch
 
 _LOG = logging.getLogger("GroupCoordinator")
 

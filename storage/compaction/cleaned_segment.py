@@ -1,4 +1,4 @@
-"""The segment that compaction writes, until it stands in the place of others. `recovery/swap.py` says what its names mean."""
+"""The segment that compaction writes, until it stands in the place of others. Its names: `recovery/swap.py`."""
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress

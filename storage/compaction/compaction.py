@@ -30,8 +30,9 @@ from storage.compaction.survivors import Survivors, Terms
 from storage.errors import CorruptBatch, LogDamaged
 from storage.index import MAX_RELATIVE_OFFSET
 from storage.log import PartitionLog
-from storage.segment import MAX_SEGMENT_BYTES, Segment, StoredBatch
+from storage.segment import MAX_SEGMENT_BYTES, Segment
 from storage.state_file import remove_states
+from storage.stored_batch import StoredBatch
 
 Step = Callable[[], None] | None
 """None: that was a piece of work. A function: to be called in another thread before the pass goes on."""

@@ -12,7 +12,8 @@ from typing import Final
 
 from storage.errors import CorruptBatch, LogDamaged
 from storage.record import Record
-from storage.segment import Segment, StoredBatch
+from storage.segment import Segment
+from storage.stored_batch import StoredBatch
 from storage.transaction_index import AbortedTransaction
 
 MAX_KEYS: Final = 1_000_000

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from storage.batch import rewrite_batch
 from storage.compaction.key_offsets import ABORT, KeyOffsets, end_of_transaction
 from storage.record import Record
-from storage.segment import StoredBatch
+from storage.stored_batch import StoredBatch
 
 IsLastOfProducer = Callable[[int, int], bool]
 """Takes (producer id, last offset of a batch): whether that batch is the last one of a producer still known."""

@@ -17,7 +17,9 @@ from storage.errors import CorruptBatch, FileError
 from storage.files import Files
 from storage.inspection.segment_scan import SegmentScan
 from storage.recovery.swap import CLEANED_SUFFIX
-from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, StoredBatch
+from storage.segment import LOG_SUFFIX
+from storage.segment_indexes import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from storage.stored_batch import StoredBatch
 from storage.topic_partition import TopicPartition
 
 _PARTITION: Final = re.compile(r"([a-zA-Z0-9._-]+)-([0-9]{1,10})")

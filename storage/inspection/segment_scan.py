@@ -36,7 +36,7 @@ from storage.compression import CODEC_NAMES
 from storage.errors import CorruptBatch, UnsupportedMagic
 from storage.files import File
 from storage.index import MAX_RELATIVE_OFFSET
-from storage.segment import StoredBatch
+from storage.stored_batch import StoredBatch
 
 CHUNK_BYTES: Final = 1024 * 1024
 

@@ -19,7 +19,7 @@ from storage.inspection.log_reader import LogReader
 from storage.inspection.segment_scan import BadBytes, Piece
 from storage.leader_epochs import LeaderEpochs
 from storage.record import Record
-from storage.segment import StoredBatch
+from storage.stored_batch import StoredBatch
 
 Examine = Callable[[Record], str | None]
 """Says what is wrong with the meaning of a record, None for nothing."""

@@ -24,6 +24,7 @@ from storage.errors import LogDamaged
 from storage.files import Files
 from storage.log_config import LogConfig
 from storage.recovery.report import RecoveryReport
+from storage.recovery.swap import finish_swaps
 from storage.recovery.tail_scan import TailScan
 from storage.segment import LOG_SUFFIX, Segment
 
@@ -53,11 +54,13 @@ def recover(
     log_start_offset: int,
     was_clean: bool,
 ) -> Recovered:
-    """Opens what is in `directory`, cutting a torn tail; an empty directory gets its first segment.
+    """Opens what is in `directory`: what a crash interrupted is finished first, a torn tail cut. A directory that
+    is empty gets its first segment.
 
     In: the offset before which everything was synced; the log start offset on record; whether the last stop
     was clean. Raises LogDamaged, OSError.
     """
+    was_clean = not finish_swaps(files, directory) and was_clean
     segments = find_segments(files, directory)
     if not segments:
         if recovery_point > log_start_offset:
@@ -85,7 +88,16 @@ def _recover(scan: TailScan, log_start_offset: int, was_clean: bool) -> Recovere
         segments[:] = [Segment.create(scan.files, scan.directory, log_start_offset)]
         log_end_offset = log_start_offset
     start = max(log_start_offset, segments[0].base_offset)
+    durable_offset = log_end_offset if was_clean else min(max(scan.recovery_point, start), log_end_offset)
+    assert scan.recovery_point <= durable_offset <= log_end_offset, (scan.directory, log_end_offset)
     report = RecoveryReport(
-        scan.directory, was_clean, scan.recovery_point, start, log_end_offset, scan.scanned_bytes, *scan.cut
+        scan.directory,
+        was_clean,
+        scan.recovery_point,
+        start,
+        log_end_offset,
+        durable_offset,
+        scan.scanned_bytes,
+        *scan.cut,
     )
     return Recovered(segments, report)

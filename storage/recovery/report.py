@@ -11,6 +11,8 @@ class RecoveryReport(NamedTuple):
     recovery_point: int
     log_start_offset: int
     log_end_offset: int
+    durable_offset: int
+    """Everything before it is on the disk; what comes after has to be synced again."""
     scanned_bytes: int
     cut_bytes: int = 0
     cut_path: str = ""

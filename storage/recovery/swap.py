@@ -17,7 +17,8 @@ from typing import Final
 
 from storage.errors import CorruptBatch, LogDamaged
 from storage.files import Files
-from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Segment, segment_name
+from storage.segment import LOG_SUFFIX, Segment, segment_name
+from storage.segment_indexes import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 
 CLEANED_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"

@@ -2,7 +2,6 @@
 
 from storage.errors import CorruptBatch, LogDamaged, UnsupportedMagic
 from storage.files import Files
-from storage.index import MAX_RELATIVE_OFFSET
 from storage.log_config import LogConfig
 from storage.segment import Segment
 
@@ -29,7 +28,10 @@ class TailScan:
         try:
             active.load_indexes(self.config.index_interval_bytes)
             self._note_first_timestamp(active)
-            self._scan_from(active, active.resume(), active.base_offset)
+            position = active.resume()
+            if not active.indexes.fit([batch.header for batch in active.walk(position)]):
+                return False
+            self._scan_from(active, position, active.base_offset)
         except CorruptBatch:
             return False
         return self.log_end_offset >= self.recovery_point
@@ -69,7 +71,7 @@ class TailScan:
 
     def _note_first_timestamp(self, segment: Segment) -> None:
         for batch in segment.walk():
-            segment.first_timestamp_ms = batch.header.max_timestamp_ms
+            segment.indexes.first_timestamp_ms = batch.header.max_timestamp_ms
             return
 
     def _is_broken_before(self, segment: Segment) -> bool:
@@ -82,12 +84,7 @@ class TailScan:
         interval_bytes = self.config.index_interval_bytes
         for batch in segment.walk(position, check=True):
             header = batch.header
-            if header.base_offset < self.log_end_offset:
-                reason = f"batch at offset {header.base_offset} where {self.log_end_offset} or more is due"
-                raise CorruptBatch(reason, batch.position)
-            if header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
-                reason = f"offset {header.last_offset} is more than a segment of {segment.base_offset} holds"
-                raise CorruptBatch(reason, batch.position)
+            segment.check_offsets(header, batch.position)
             segment.note(
                 batch.position, len(batch.data), header.last_offset, header.max_timestamp_ms, interval_bytes
             )

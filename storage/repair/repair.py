@@ -24,7 +24,9 @@ from storage.inspection.verification import check_offsets
 from storage.leader_epochs import EpochStart
 from storage.log_config import LogConfig
 from storage.record import Record
-from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Segment, StoredBatch, segment_name
+from storage.segment import LOG_SUFFIX, Segment, segment_name
+from storage.segment_indexes import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from storage.stored_batch import StoredBatch
 
 INDEX_INTERVAL_BYTES: Final = LogConfig().index_interval_bytes
 
@@ -213,7 +215,9 @@ class Repair:
 
     def _keep(self, target: Segment, batch: StoredBatch, repaired: RepairedSegment) -> None:
         header = batch.header
-        target.append(batch.data, header.last_offset, header.max_timestamp_ms, INDEX_INTERVAL_BYTES)
+        target.append(
+            batch.data, header.base_offset, header.last_offset, header.max_timestamp_ms, INDEX_INTERVAL_BYTES
+        )
         self.result.log_end_offset = header.next_offset
         repaired.batches += 1
         repaired.records += header.records_count

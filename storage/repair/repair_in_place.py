@@ -23,7 +23,8 @@ from storage.inspection.directory_reader import LogFiles, data_directory_of, lis
 from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
 from storage.recovery.swap import finish_swaps
 from storage.repair.repair import Repair, RepairedLog, RepairedSegment, epochs_text, remove_segment
-from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, segment_name
+from storage.segment import LOG_SUFFIX, segment_name
+from storage.segment_indexes import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from storage.state_file import STATE_SUFFIX
 
 DAMAGED_SUFFIX: Final = ".damaged"

@@ -10,7 +10,7 @@ from storage.inspection.findings import Finding
 from storage.inspection.verification import Verification
 from storage.log import PartitionLog
 from storage.record import Record
-from storage.segment import StoredBatch
+from storage.stored_batch import StoredBatch
 from storage.topic_partition import TopicPartition
 from tests.storage.batches import record
 from tests.storage.faulty_files import FaultyFiles

@@ -13,7 +13,7 @@ from storage.inspection.segment_scan import BadBytes, Piece
 from storage.log import PartitionLog
 from storage.record import Record
 from storage.recovery.swap import CLEANED_SUFFIX, SWAP_SUFFIX
-from storage.segment import StoredBatch
+from storage.stored_batch import StoredBatch
 from tests.storage.batches import record
 from tests.storage.damaged_logs import DIRECTORY, flip, records_of, stored, the_log
 from tests.storage.faulty_files import FaultyFiles

@@ -37,7 +37,7 @@ from protocol.records import (
 )
 from storage.batch import NO_TIMESTAMP, BatchHeader
 from storage.record import UNASSIGNED_OFFSET, Record
-from storage.segment import StoredBatch
+from storage.stored_batch import StoredBatch
 from storage.topic_partition import TopicPartition
 from storage.uuid_text import uuid_to_text
 
