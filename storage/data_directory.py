@@ -189,6 +189,10 @@ class DataDirectory:
         log's end back. Raises OSError.
         """
         for partition, log in logs.items():
+            assert log.durable_offset <= log.log_end_offset, (partition, log.durable_offset)
+            # A start that falls would bring back what was deleted.
+            recorded = self._log_start_offsets.get(partition, 0)
+            assert recorded <= log.log_start_offset <= log.log_end_offset, (partition, log.log_start_offset)
             self._recovery_points[partition] = log.durable_offset
             self._log_start_offsets[partition] = log.log_start_offset
         self._write_offsets()
@@ -249,6 +253,10 @@ class DataDirectory:
         try:
             self.write_checkpoints(logs)
             if not errors and not failed:
+                # The next start takes every log as it is, and for durable.
+                assert not [log for log in logs.values() if log.durable_offset != log.log_end_offset], (
+                    self.path
+                )
                 self.files.write_atomically(self._file(CLEAN_MARKER), _CLEAN_CONTENTS)
         finally:
             self._lock.release()

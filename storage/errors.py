@@ -95,6 +95,7 @@ class LogContradicted(FileError):
         (*_, place) = traceback.extract_tb(problem.__traceback__)
         where = f"{os.path.basename(place.filename)}, line {place.lineno}"
         super().__init__(path, f"contradicts itself ({where}): {problem}")
+        self.__cause__ = problem
 
 
 class LogClosed(FileError):

@@ -36,7 +36,8 @@ from storage.stored_batch import StoredBatch
 from storage.sync_plan import SyncPlan
 from storage.transaction_index import AbortedTransactions, read_aborted
 
-_APPENDED: Final = Struct(">i4xb6xi8xq")  # batch length, magic, last offset delta, max timestamp: from byte 8
+# Batch length, magic, last offset delta, max timestamp, number of records: from byte 8.
+_APPENDED: Final = Struct(">i4xb6xi8xq14xi")
 
 
 class PartitionLog:
@@ -129,9 +130,9 @@ class PartitionLog:
         Raises LogPoisoned, LogClosed; AppendFailed, after which nothing of the batch is in the log.
         """
         self.require_open()
-        length, magic, last_offset_delta, latest_ms = _APPENDED.unpack_from(batch, 8)
+        length, magic, last_offset_delta, latest_ms, count = _APPENDED.unpack_from(batch, 8)
         assert (magic, length + LENGTH_END) == (MAGIC, len(batch)), "not one whole batch"
-        assert last_offset_delta >= 0
+        assert 0 < count <= last_offset_delta + 1, (count, last_offset_delta)
         if log_append_time_ms is not None:
             latest_ms = log_append_time_ms
         elif max_timestamp_ms is not None:
@@ -168,8 +169,10 @@ class PartitionLog:
         failure = AppendFailed(active.path, f"cannot append: {error}", active.size)
         try:
             active.file.truncate(active.size)
-            assert active.file.size() == active.size, active.path
+            is_taken_back = active.file.size() == active.size
         except OSError:
+            is_taken_back = False
+        if not is_taken_back:
             self.poison(failure)
         return failure
 

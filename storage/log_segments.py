@@ -28,12 +28,8 @@ class LogSegments:
     def __init__(self, segments: list[Segment]) -> None:
         self._segments = segments
         self.active = segments[-1]
-        self._check_order()
-
-    def _check_order(self) -> None:
-        offsets = [segment.base_offset for segment in self._segments]
+        offsets = [segment.base_offset for segment in segments]
         assert all(before < after for before, after in pairwise(offsets)), offsets
-        assert self.active is self._segments[-1], offsets
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -97,9 +93,9 @@ class LogSegments:
 
     def add(self, segment: Segment) -> None:
         """Makes a new, empty segment the active one; what came before is sealed."""
+        assert self.active.base_offset < segment.base_offset, segment.path
         self._segments.append(segment)
         self.active = segment
-        self._check_order()
         assert self.unsynced() == [each for each in self._segments if not each.is_synced], segment.path
 
     def remove_first(self, count: int) -> None:
@@ -131,7 +127,6 @@ class LogSegments:
         assert new.base_offset <= new.next_offset <= self._segments[following].base_offset, new.path
         assert new.is_synced, new.path
         self._segments[first:following] = [new]
-        self._check_order()
 
     def close(self, *, is_deleted: bool = False) -> None:
         """Closes the files. Reading opens them again. In: whether they are about to go."""

@@ -26,7 +26,7 @@ from storage.log import PartitionLog
 from storage.record import append_keys_and_values
 from storage.segment import Segment
 from storage.stored_batch import StoredBatch
-from storage.walk import check_offset
+from storage.walk import check_offsets
 
 Pair = tuple[bytes | None, bytes | None]
 """Key and value of a record; a value of None is a tombstone."""
@@ -125,8 +125,7 @@ class _Reading:
                 or length < MIN_BATCH_LENGTH
                 or end > limit
                 or attributes & _SPECIAL
-                or not next_offset <= base_offset < end_offset
-                or delta < 0
+                or not next_offset <= base_offset <= base_offset + delta < end_offset
                 or count < 0
                 or crc32c(chunk[position + CRC_FROM : end]) != crc
             ):
@@ -148,6 +147,6 @@ class _Reading:
             if batch.position >= self._until:
                 return
             header = batch.header
-            check_offset(header.base_offset, self.next_offset, self._end_offset, batch.position)
+            check_offsets(header, self.next_offset, self._end_offset, batch.position)
             self.next_offset = header.next_offset
             yield batch

@@ -160,20 +160,18 @@ class Segment:
             self.rebuild_indexes(index_interval_bytes)
 
     def rebuild_indexes(self, index_interval_bytes: int) -> None:
-        """Scans the whole segment for its indexes. Raises CorruptBatch; the indexes then end where it
-        stands.
-        """
+        """Scans the whole segment for its indexes. Raises CorruptBatch; there are none then."""
         self.start_indexes()
-        for batch in self.walk():
-            header = batch.header
-            self.check_offsets(header, batch.position)
-            self.note(
-                batch.position,
-                len(batch.data),
-                header.last_offset,
-                header.max_timestamp_ms,
-                index_interval_bytes,
-            )
+        try:
+            for batch in self.walk():
+                header, length = batch.header, len(batch.data)
+                self.check_offsets(header, batch.position)
+                self.note(
+                    batch.position, length, header.last_offset, header.max_timestamp_ms, index_interval_bytes
+                )
+        except CorruptBatch:
+            self.indexes.are_loaded = False
+            raise
 
     def resume(self) -> int:
         """Prepares for `note` of every batch from the position returned, that of the last indexed one."""
@@ -321,6 +319,8 @@ class Segment:
             end_offset = batch.header.next_offset
         self.truncate(size)
         self.rebuild_indexes(index_interval_bytes)
+        assert self.next_offset == end_offset, (self.path, self.next_offset, end_offset)
+        assert self.indexes.position_of(self.base_offset + MAX_RELATIVE_OFFSET) <= size, (self.path, size)
         return end_offset
 
     def write_anew(self, position: int) -> None:

@@ -92,6 +92,8 @@ def write_state(
     In: what the records mean, how many there are, and the batches that hold them. Touches no more of the log than
     the name of its directory: may run in any thread. Raises OSError; the log then has the state it had, or both.
     """
+    assert point.log_start_offset < point.end_offset, point
+    assert sum(read_header(batch).records_count for batch in batches) == records_count, records_count
     header = {
         "format": _FORMAT,
         "contents": contents,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from storage.batch import BatchHeader
 from storage.errors import CorruptBatch, LogDamaged
 from storage.segment import Segment
 from storage.stored_batch import StoredBatch
@@ -10,9 +11,9 @@ from storage.stored_batch import StoredBatch
 def walk_segments(
     segments: Sequence[Segment], from_offset: int, end_offset: int, index_interval_bytes: int
 ) -> Iterator[StoredBatch]:
-    """The batches that end at or after `from_offset`, checksums verified.
+    """The batches that end at or after `from_offset`, checksums and offsets verified.
 
-    In: where the last segment ends now, as an offset. What is appended from now on is not walked.
+    In: neighbours; where the last of them ends now, as an offset. What is appended from now on is not walked.
 
     Gaps and empty batches that compaction left are normal. Raises LogDamaged with file and position.
     """
@@ -36,17 +37,16 @@ def _walk(
             for batch in segment.walk(position, check=True):
                 if segment is segments[-1] and batch.position >= end_position:
                     return  # appended since the walk began
-                header = batch.header
-                check_offset(header.base_offset, expected_offset, end_offset, batch.position)
-                expected_offset = header.base_offset + header.last_offset_delta + 1
+                check_offsets(batch.header, expected_offset, end_offset, batch.position)
+                expected_offset = batch.header.next_offset
                 yield batch
         except CorruptBatch as error:
             raise LogDamaged(segment.path, error.reason, error.position) from error
 
 
-def check_offset(base_offset: int, expected_offset: int, end_offset: int, position: int) -> None:
+def check_offsets(header: BatchHeader, expected_offset: int, end_offset: int, position: int) -> None:
     """Raises CorruptBatch for a batch whose offset, which is under no checksum, does not fit where it lies."""
-    if base_offset < expected_offset:
-        raise CorruptBatch(f"offset {base_offset} comes again", position)
-    if base_offset >= end_offset:
-        raise CorruptBatch(f"offset {base_offset} is past the end of the log, {end_offset}", position)
+    if header.base_offset < expected_offset:
+        raise CorruptBatch(f"offset {header.base_offset} comes again", position)
+    if header.next_offset > end_offset:
+        raise CorruptBatch(f"offset {header.last_offset} is past the end, {end_offset}", position)

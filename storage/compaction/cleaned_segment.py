@@ -33,12 +33,18 @@ class CleanedSegment:
     def add(self, data: bytes) -> None:
         """Takes the next batch. Raises OSError."""
         header = read_header(data)
+        assert header.base_offset >= self.next_offset, (self._cleaned_path, self.next_offset)
         interval_bytes = self._log.config.index_interval_bytes
         self._segment.note(self.size, len(data), header.last_offset, header.max_timestamp_ms, interval_bytes)
         self.size += len(data)
         self._buffer += data
         if len(self._buffer) >= BUFFER_BYTES:
             self._write()
+
+    @property
+    def next_offset(self) -> int:
+        """Where the next batch begins at the least."""
+        return self._segment.next_offset
 
     def _write(self) -> None:
         self._file.write(bytes(self._buffer))
@@ -66,6 +72,7 @@ class CleanedSegment:
         files, directory = self._files, self._log.directory
         sync_directory = self._log.sync_directory
         segment = self._segment
+        assert self._file.size() == self.size, (self._cleaned_path, self.size)
         files.replace(self._cleaned_path, self._swap_path)
         yield sync_directory
         self._log.require_open()

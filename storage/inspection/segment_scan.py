@@ -105,6 +105,7 @@ class SegmentScan:
             else:
                 bad = self._bad_bytes(position, reason)
                 self.position = position + bad.length
+                assert position < self.position <= self.size, (bad, self.size)
                 yield bad
 
     # Looking at one place

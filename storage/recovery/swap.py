@@ -62,7 +62,7 @@ def finish_swaps(files: Files, directory: str) -> bool:
 
 def _finish(files: Files, directory: str, name: str) -> None:
     base_offset = int(name[:_OFFSET_DIGITS])
-    end_offset = _end_offset(files, directory, name, base_offset)
+    end_offset = _end_offset(files, directory, name)
     for other in files.listdir(directory):
         stem, suffix = other[:_OFFSET_DIGITS], other[_OFFSET_DIGITS:]
         is_replaced = stem.isdigit() and base_offset <= int(stem) < max(end_offset, base_offset + 1)
@@ -74,16 +74,17 @@ def _finish(files: Files, directory: str, name: str) -> None:
     files.replace(f"{directory}/{name}", f"{directory}/{segment_name(base_offset)}{LOG_SUFFIX}")
 
 
-def _end_offset(files: Files, directory: str, name: str, base_offset: int) -> int:
+def _end_offset(files: Files, directory: str, name: str) -> int:
     path = f"{directory}/{name}"
-    swap = Segment(files, directory, base_offset, files.size(path))
+    swap = Segment(files, directory, int(name[:_OFFSET_DIGITS]), files.size(path))
     swap.adopt(files.open_read(path))
-    end_offset = base_offset
     try:
         for batch in swap.walk(check=True):
-            end_offset = batch.header.next_offset
+            # One that is too high would take away what nothing stands for.
+            swap.check_offsets(batch.header, batch.position)
+            swap.next_offset = batch.header.next_offset
     except CorruptBatch as error:
         raise LogDamaged(path, error.reason, error.position) from error
     finally:
         swap.close()
-    return end_offset
+    return swap.next_offset

@@ -65,6 +65,8 @@ class _InPlace:
         try:
             changed = self._write(repair)
             result = repair.result
+            # A recovery point that is too low would let the next start cut what was saved.
+            assert len(result.segments) == len(self._log.segments), self._directory
             self._set_recovery_point(result.log_end_offset)
             damaged = self._state_aside() if any(segment.losses for segment in changed) else []
             for segment in changed:
@@ -131,6 +133,7 @@ class _InPlace:
             for position in range(0, source.size(), _COPY_BYTES):
                 copy.write(source.pread(_COPY_BYTES, position))
             copy.fdatasync()
+            assert copy.size() == source.size(), copy_path
         finally:
             source.close()
             copy.close()

@@ -14,7 +14,7 @@ from storage.stored_batch import StoredBatch
 from storage.topic_partition import TopicPartition
 from tests.storage.batches import record
 from tests.storage.faulty_files import FaultyFiles
-from tests.storage.test_log import SMALL, filled
+from tests.storage.numbered_log import SMALL, filled
 
 DATA = "/data"
 NAME = TopicPartition("orders", 0)

@@ -17,7 +17,7 @@ from storage.stored_batch import StoredBatch
 from tests.storage.batches import record
 from tests.storage.damaged_logs import DIRECTORY, flip, records_of, stored, the_log
 from tests.storage.faulty_files import FaultyFiles
-from tests.storage.test_log import SMALL, contents, filled
+from tests.storage.numbered_log import SMALL, contents, filled
 
 
 def read(pieces: Iterator[Piece]) -> list[Record]:

@@ -14,7 +14,7 @@ from storage.log_config import LogConfig
 from storage.syncer import Syncer, SyncResult
 from tests.storage.batches import record
 from tests.storage.faulty_files import FaultyFile, FaultyFiles
-from tests.storage.test_log import contents, expected
+from tests.storage.numbered_log import contents, expected
 
 
 class Outcome:
