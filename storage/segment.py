@@ -180,10 +180,11 @@ class Segment:
 
     def check_offsets(self, header: BatchHeader, position: int) -> None:
         """Raises CorruptBatch unless a batch may be the next: its offset is under no checksum."""
-        if header.base_offset < self.next_offset:
-            reason = f"batch at offset {header.base_offset} where {self.next_offset} or more is due"
+        base_offset = header.base_offset
+        if base_offset < self.next_offset:
+            reason = f"batch at offset {base_offset} where {self.next_offset} or more is due"
             raise CorruptBatch(reason, position)
-        if header.last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
+        if base_offset + header.last_offset_delta - self.base_offset > MAX_RELATIVE_OFFSET:
             reason = f"offset {header.last_offset} is more than a segment of {self.base_offset} holds"
             raise CorruptBatch(reason, position)
 

@@ -6,12 +6,13 @@ made anew from its batches, when somebody looks into it. `index.py` says what th
 Source: Kafka's `LogSegment`, which keeps them beside its file.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Final
 
-from storage.batch import BatchHeader
+from storage.errors import CorruptBatch
 from storage.files import Files
 from storage.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, OffsetIndex, TimeIndex
+from storage.stored_batch import StoredBatch
 
 INDEX_SUFFIX: Final = ".index"
 TIME_INDEX_SUFFIX: Final = ".timeindex"
@@ -133,17 +134,26 @@ class SegmentIndexes:
         self._bytes_since_entry = 0
         return self._offsets.last_position()
 
-    def fit(self, tail: Sequence[BatchHeader]) -> bool:
-        """Whether what was read can be noted on. In: the batches from the last indexed one to the end.
+    def fitting(self, tail: Iterator[StoredBatch]) -> Iterator[StoredBatch]:
+        """The same batches, each to be noted before the next. In: those from the last indexed one to the end.
 
-        The last entry has to be of that batch; what is later than the greatest timestamp, and the end, has to come
-        after it. A broker may have named the last of several batches that it wrote at once: no fit either.
+        Raises CorruptBatch when what was read cannot be their indexes: the last entry has to be of the first of
+        them; what is later than the greatest timestamp, and the end, has to come after it. A broker may have named
+        the last of several batches that it wrote at once: no fit either.
         """
-        if len(self._offsets) and tail[0].last_offset != self._offsets.last_offset():
-            return False
-        later = (header.last_offset for header in tail if header.max_timestamp_ms > self.max_timestamp_ms)
-        end_offset = tail[-1].next_offset if tail else self._base_offset + 1
-        return self.max_timestamp_offset <= min(later, default=end_offset - 1)
+        entry_offset = self._offsets.last_offset() if len(self._offsets) else None
+        last_offset = self._base_offset
+        for batch in tail:
+            last_offset = batch.header.last_offset
+            is_late = batch.header.max_timestamp_ms > self.max_timestamp_ms
+            if entry_offset not in (None, last_offset) or (
+                is_late and last_offset < self.max_timestamp_offset
+            ):
+                raise CorruptBatch("is not what the indexes say", batch.position)
+            entry_offset = None
+            yield batch
+        if last_offset < self.max_timestamp_offset:
+            raise CorruptBatch("ends before the time index does")
 
     def delete(self) -> None:
         """Removes the files, as far as they are there. Raises OSError."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from storage.batch import BatchHeader
 from storage.errors import CorruptBatch, LogDamaged
 from storage.segment import Segment
 from storage.stored_batch import StoredBatch
@@ -37,16 +36,20 @@ def _walk(
             for batch in segment.walk(position, check=True):
                 if segment is segments[-1] and batch.position >= end_position:
                     return  # appended since the walk began
-                check_offsets(batch.header, expected_offset, end_offset, batch.position)
-                expected_offset = batch.header.next_offset
+                header = batch.header
+                next_offset = header.base_offset + header.last_offset_delta + 1
+                check_offsets(header.base_offset, next_offset, expected_offset, end_offset, batch.position)
+                expected_offset = next_offset
                 yield batch
         except CorruptBatch as error:
             raise LogDamaged(segment.path, error.reason, error.position) from error
 
 
-def check_offsets(header: BatchHeader, expected_offset: int, end_offset: int, position: int) -> None:
+def check_offsets(
+    base_offset: int, next_offset: int, expected_offset: int, end_offset: int, position: int
+) -> None:
     """Raises CorruptBatch for a batch whose offset, which is under no checksum, does not fit where it lies."""
-    if header.base_offset < expected_offset:
-        raise CorruptBatch(f"offset {header.base_offset} comes again", position)
-    if header.next_offset > end_offset:
-        raise CorruptBatch(f"offset {header.last_offset} is past the end, {end_offset}", position)
+    if base_offset < expected_offset:
+        raise CorruptBatch(f"offset {base_offset} comes again", position)
+    if next_offset > end_offset:
+        raise CorruptBatch(f"offset {next_offset - 1} is past the end, {end_offset}", position)

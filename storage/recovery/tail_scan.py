@@ -1,9 +1,13 @@
 """One pass over the segments that may hold a torn tail. See `recovery.py` for what may be cut, and why."""
 
+from collections.abc import Iterator
+
+from storage.batch import HEADER_BYTES, read_header
 from storage.errors import CorruptBatch, LogDamaged, UnsupportedMagic
 from storage.files import Files
 from storage.log_config import LogConfig
 from storage.segment import Segment
+from storage.stored_batch import StoredBatch
 
 
 class TailScan:
@@ -28,10 +32,8 @@ class TailScan:
         try:
             active.load_indexes(self.config.index_interval_bytes)
             self._note_first_timestamp(active)
-            position = active.resume()
-            if not active.indexes.fit([batch.header for batch in active.walk(position)]):
-                return False
-            self._scan_from(active, position, active.base_offset)
+            tail = active.walk(active.resume(), check=True)
+            self._take(active, active.indexes.fitting(tail))
         except CorruptBatch:
             return False
         return self.log_end_offset >= self.recovery_point
@@ -48,10 +50,9 @@ class TailScan:
             if number > first and self._is_broken_before(segment):
                 self._cut(number, 0, f"the segment before it ends at offset {self.log_end_offset}")
                 break
-            expected_offset = max(self.log_end_offset, segment.base_offset)
             segment.start_indexes()
             try:
-                self._scan_from(segment, 0, expected_offset)
+                self._take(segment, segment.walk(check=True))
             except UnsupportedMagic as error:
                 # Whole and readable, only not here: whoever wrote it was promised that it stays.
                 raise LogDamaged(segment.path, error.reason, error.position) from error
@@ -70,26 +71,25 @@ class TailScan:
             position = 0
 
     def _note_first_timestamp(self, segment: Segment) -> None:
-        for batch in segment.walk():
-            segment.indexes.first_timestamp_ms = batch.header.max_timestamp_ms
-            return
+        if segment.size:
+            header = read_header(segment.file.pread(HEADER_BYTES, 0))
+            segment.indexes.first_timestamp_ms = header.max_timestamp_ms
 
     def _is_broken_before(self, segment: Segment) -> bool:
         if segment.base_offset < self.log_end_offset:
             return True
         return segment.base_offset > self.log_end_offset >= self.recovery_point and not self.config.compacts
 
-    def _scan_from(self, segment: Segment, position: int, expected_offset: int) -> None:
-        self.log_end_offset = expected_offset
+    def _take(self, segment: Segment, batches: Iterator[StoredBatch]) -> None:
+        """Takes the batches of a segment into its indexes. Raises CorruptBatch, at the end of the log."""
+        self.log_end_offset = segment.base_offset
         interval_bytes = self.config.index_interval_bytes
-        for batch in segment.walk(position, check=True):
-            header = batch.header
-            segment.check_offsets(header, batch.position)
-            segment.note(
-                batch.position, len(batch.data), header.last_offset, header.max_timestamp_ms, interval_bytes
-            )
-            self.log_end_offset = header.next_offset
-            self.scanned_bytes += len(batch.data)
+        for _, position, header, data in batches:
+            segment.check_offsets(header, position)
+            size = len(data)
+            segment.note(position, size, header.last_offset, header.max_timestamp_ms, interval_bytes)
+            self.log_end_offset = segment.next_offset
+            self.scanned_bytes += size
 
     def _cut(self, number: int, position: int, reason: str) -> None:
         """Makes `position` of a segment the end of the log; one cut to nothing goes, unless the scan began

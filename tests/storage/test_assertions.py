@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from storage.batch import BatchHeader, encode_batch, rewrite_batch
+from storage.checkpoint import write_offsets
 from storage.compaction import compaction
 from storage.compaction.cleanable import Cleanable, cleanable
 from storage.compaction.cleaned_segment import CleanedSegment
@@ -20,16 +21,18 @@ from storage.files import Files
 from storage.index import OffsetIndex, TimeIndex
 from storage.inspection.directory_reader import find_logs
 from storage.inspection.segment_scan import Piece, SegmentScan
+from storage.leader_epochs import EpochStart, LeaderEpochs
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.log_segments import LogSegments
 from storage.record import Record
 from storage.recovery.recovery import Recovered, recover
 from storage.recovery.tail_scan import TailScan
-from storage.repair.repair import Repair, RepairedSegment
+from storage.repair.repair import Repair, RepairedSegment, epochs_text
 from storage.repair.repair_in_place import repair_in_place
 from storage.retention import count_below, count_deletable
 from storage.segment import Segment
+from storage.state_file import StatePoint, write_state
 from storage.stored_batch import StoredBatch
 from storage.sync_plan import SyncPlan
 from storage.topic_partition import TopicPartition
@@ -40,6 +43,7 @@ from tests.storage.faulty_files import FaultyFile, FaultyFiles
 META = MetaProperties("cluster", 1, "directory")
 NAME = TopicPartition("log", 0)
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=150, cleanup_policy="compact,delete")
+RECORD = Record(-1, 1000, b"key", b"value")
 KEEPS_ALL = LogConfig(segment_bytes=700, index_interval_bytes=150, retention_ms=-1)
 KEEPS_LITTLE = LogConfig(segment_bytes=700, index_interval_bytes=150, retention_bytes=1)
 
@@ -333,3 +337,28 @@ def test_a_fault_is_found(fault: Fault, place: str, monkeypatch: pytest.MonkeyPa
 
 def test_an_engine_without_a_fault_is_not_accused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert finding(monkeypatch, lambda patch: None) == "nothing"
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda files, log: write_offsets(files, "/points", {NAME: -1}),
+        lambda files, log: write_offsets(files, "/points", {TopicPartition("two words", 0): 1}),
+        lambda files, log: LeaderEpochs([EpochStart(2, 0), EpochStart(1, 5)]),
+        lambda files, log: epochs_text([EpochStart(2, 0), EpochStart(2, 5)]),
+        lambda files, log: write_state(
+            files, log, StatePoint(4, 0, 7), "numbers", 2, [encode_batch([RECORD])]
+        ),
+        lambda files, log: write_state(
+            files, log, StatePoint(4, 4, 7), "numbers", 1, [encode_batch([RECORD])]
+        ),
+    ],
+    ids=["offset", "topic", "epochs", "epochs of a repair", "count of a state", "end of a state"],
+)
+def test_what_could_not_be_read_again_is_not_written(write: Callable[[Files, PartitionLog], object]) -> None:
+    files = FaultyFiles()
+    log = PartitionLog.open(files, "/data/log-0", CONFIG)
+    names = set(files.names)
+    with pytest.raises(AssertionError):
+        write(files, log)
+    assert set(files.names) == names

@@ -1,7 +1,8 @@
 """Appending to a log, and when a segment is full."""
 
 import errno
-from collections.abc import Iterator
+import struct
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -51,11 +52,23 @@ def test_times_can_be_given_on_append() -> None:
     assert [batch.header.max_timestamp_ms for batch in log.batches()] == [1000, 4242, 5000, 6000]
 
 
-def test_half_a_batch_is_never_appended() -> None:
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda batch: batch[:-1],
+        lambda batch: batch + batch,
+        lambda batch: batch[:57] + struct.pack(">i", 0) + batch[61:],
+        lambda batch: batch[:57] + struct.pack(">i", 2) + batch[61:],
+    ],
+    ids=["half a batch", "two batches", "a count of none", "a count of two"],
+)
+def test_what_is_not_one_whole_batch_is_never_appended(spoil: Callable[[bytes], bytes]) -> None:
     _, log = filled([1])
     with pytest.raises(AssertionError):
-        log.append(encode_batch([record(1)])[:-1])
+        log.append(spoil(encode_batch([record(1)])))
     assert log.log_end_offset == 1
+    assert log.append_records([record(1)]).base_offset == 1
+    assert contents(log) == expected(2)
 
 
 def test_segments_roll_by_size_and_are_named_by_offset() -> None:
