@@ -1,6 +1,7 @@
 """The life of the process: started, ready, stopped by a signal."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -93,6 +94,9 @@ async def _serve(settings: Settings) -> int:
 
 async def _announce(server: Server, http_address: Address, http_port: int) -> None:
     await server.ready.wait()
+    # What was loaded stays: the garbage collector, which the start had switched off, need not look at it.
+    gc.freeze()
+    gc.enable()
     kafka = server.acceptors[0].bound_address
     http = Address(http_address.host, http_port)
     sys.stdout.write(f"groupd ready kafka={kafka} http={http} data={server.settings.data_dir}\n")

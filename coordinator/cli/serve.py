@@ -118,7 +118,7 @@ def _run(config: Config, settings: Settings, topics: list[tuple[str, int]], log_
     gc.disable()
     from coordinator.config.listeners import parse_listeners
     from coordinator.daemon import run_daemon
-    from coordinator.server.logger import start_log
+    from coordinator.logger import start_log
     from coordinator.server.server import Settings as ServerSettings
 
     start_log(log_level.upper())

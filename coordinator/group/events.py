@@ -7,12 +7,13 @@ commit makes one.
 
 from enum import StrEnum
 
+from coordinator.machine.outcome import Event as MachineEvent
 from protocol.errors import ErrorCode
 from protocol.slotted import slotted
 
 
 @slotted
-class Event:
+class Event(MachineEvent):
     """Something happened to a group."""
 
     group_id: str

@@ -8,7 +8,7 @@ from coordinator.group.classic.record import restore_group
 from coordinator.group.classic.session_timer import restart_session
 from coordinator.group.events import GroupLoaded, RebalanceCause, SubscriptionUnreadable
 from coordinator.group.groups import Groups
-from coordinator.group.turn import Turn
+from coordinator.machine.turn import Turn
 
 
 def load_groups(groups: Groups, turn: Turn) -> None:

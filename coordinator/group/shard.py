@@ -31,10 +31,11 @@ from coordinator.group.offsets.commit import offset_commit
 from coordinator.group.offsets.delete import offset_delete, topics_deleted
 from coordinator.group.offsets.expire import arm_expiry, fire_expire_offsets
 from coordinator.group.offsets.fetch import fetch_offsets
-from coordinator.group.outcome import Context, Now, Outcome, Record, TimerKey, TimerKind
 from coordinator.group.requests import FetchOffsets, Request, TopicsDeleted
 from coordinator.group.state import DEAD
-from coordinator.group.turn import Turn
+from coordinator.group.timer_key import TimerKey, TimerKind
+from coordinator.machine.outcome import Context, Fact, Now, Outcome
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
@@ -97,7 +98,7 @@ class Shard:
         FIRES[key.kind](self._groups, key, turn)
         return turn.outcome()
 
-    def replay(self, record: Record) -> None:
+    def replay(self, record: Fact) -> None:
         """Apply a record of the log to the durable state. While loading; live records are applied already."""
         self._groups.durable.replay(record)
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from coordinator.server import clock
+from coordinator import clock
 from storage.checkpoint import TopicPartition
 from storage.compaction.cleanable import Cleanable, cleanable
 from storage.compaction.compaction import Compacted, Compaction, Steps

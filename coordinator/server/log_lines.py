@@ -5,13 +5,14 @@ commits) has no line. Source: the log statements of Kafka's `GroupMetadataManage
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
+from coordinator.engine.partition import Partition
 from coordinator.group.events import Event, OffsetsCommitted, OffsetsExpired
-from coordinator.server.offsets_partition import OffsetsPartition
-from coordinator.server.peer import MAX_PRINTED, printable
+from coordinator.machine.outcome import Outcome
+from coordinator.net.peer import MAX_PRINTED, printable
 from coordinator.topics.answer import (
     ConfigChanged,
     DirectoryFailed,
@@ -213,7 +214,7 @@ def _text(value: Any, name: str) -> Any:
     return word if isinstance(word, str) else value
 
 
-def log_event(partition: OffsetsPartition, event: Event) -> None:
+def log_event(partition: Partition[Any], event: Event) -> None:
     """Writes the line of what happened in a group of one partition."""
     line = event_line(event)
     if line is not None:
@@ -221,9 +222,10 @@ def log_event(partition: OffsetsPartition, event: Event) -> None:
         _GROUPS.log(level, "[%s] %s", partition.name, text)
 
 
-def log_expiry(partition: OffsetsPartition, events: Iterable[Event], duration_ns: int) -> None:
-    """Writes the line of one look for expired offsets, where it found any."""
-    removed = sum(event.partitions for event in events if isinstance(event, OffsetsExpired))
+def log_expiry(partition: Partition[Any], key: Hashable, outcome: Outcome, duration_ns: int) -> None:
+    """Writes the line of one look for expired offsets, where it found any. In: the timer that fired, and what came
+    of it."""
+    removed = sum(event.partitions for event in outcome.events if isinstance(event, OffsetsExpired))
     if removed:
         milliseconds = duration_ns // 1_000_000
         _GROUPS.info(

@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from coordinator.names import CONSUMER_OFFSETS
 from coordinator.topics.answer import Answer, TopicChange, TopicCreated, TopicsContext
 from coordinator.topics.catalogue import Catalogue, NewTopic
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.config_key import InvalidConfig
 from coordinator.topics.config_keys import TOPIC_CONFIG_KEYS
 from coordinator.topics.refusal import Refusal
-from coordinator.topics.topic_name import CLUSTER_METADATA, CONSUMER_OFFSETS, why_illegal
+from coordinator.topics.topic_name import CLUSTER_METADATA, why_illegal
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import (
     CreatableTopic,

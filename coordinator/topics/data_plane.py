@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from secrets import randbelow
 from typing import TYPE_CHECKING, Final
 
+from coordinator.answers import PARKED
 from coordinator.topics.answer import (
     Answer,
     PartitionsAdded,
@@ -163,7 +164,7 @@ class DataPlane:
             self._fetcher = Fetcher(self.catalogue, self.config, self.sessions, self.parked, self.fetch_room)
         response = self._fetcher.answer(request, context, monotonic_ms)
         failures, self._fetcher.failures = self._fetcher.failures, []
-        return Answer(response, changes=failures)
+        return Answer(PARKED if response is None else response, changes=failures)
 
     def _list_offsets(
         self, request: "ListOffsetsRequest", context: TopicsContext, now_ms: int, monotonic_ms: int

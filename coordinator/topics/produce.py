@@ -14,15 +14,8 @@ takes as final.
 import struct
 from typing import Final, NamedTuple
 
-from coordinator.topics.answer import (
-    CLOSE_CONNECTION,
-    NO_RESPONSE,
-    Answer,
-    PartitionFailed,
-    SegmentRolled,
-    TopicChange,
-    TopicsContext,
-)
+from coordinator.answers import GOODBYE, NO_ANSWER
+from coordinator.topics.answer import Answer, PartitionFailed, SegmentRolled, TopicChange, TopicsContext
 from coordinator.topics.catalogue import Catalogue, Topic
 from coordinator.topics.partition import HostedPartition
 from coordinator.topics.producer_state import InvalidProducerEpoch, OutOfOrderSequence
@@ -143,7 +136,7 @@ class Producer:
                 response.partition_responses.append(_accepted(data.index, written))
             responses.append(response)
         if request.acks == 0:
-            answer = Answer(CLOSE_CONNECTION if has_error else NO_RESPONSE, changes=changes)
+            answer = Answer(GOODBYE if has_error else NO_ANSWER, changes=changes)
         else:
             answer = Answer(ProduceResponse(responses=responses), durable=durable, changes=changes)
         return answer, appended

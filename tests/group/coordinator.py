@@ -11,9 +11,10 @@ from uuid import UUID
 
 from coordinator.group.config import GroupConfig
 from coordinator.group.events import Event
-from coordinator.group.outcome import Context, Now, Outcome, Record, TimerKey
 from coordinator.group.requests import FetchOffsets, Request
 from coordinator.group.shard import Shard
+from coordinator.group.timer_key import TimerKey
+from coordinator.machine.outcome import Context, Fact, Now, Outcome
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
@@ -85,14 +86,14 @@ class Coordinator:
     def __init__(self, config: GroupConfig | None = None) -> None:
         self.config = GroupConfig() if config is None else config
         self.now = START
-        self.records: list[Record] = []
+        self.records: list[Fact] = []
         self.events: list[Event] = []
         self.timers: dict[TimerKey, int] = {}
         self._asked: dict[int, Ask] = {}
         self._uuids = 0
         self._start([])
 
-    def _start(self, records: Sequence[Record]) -> None:
+    def _start(self, records: Sequence[Fact]) -> None:
         self.shard, self._replica = Shard(self.config), Shard(self.config)
         for record in records:
             self.shard.replay(through_bytes(record))
@@ -327,10 +328,10 @@ class Coordinator:
         return self.describe(group).group_state
 
 
-def through_bytes(record: Record) -> Record:
+def through_bytes(record: Fact) -> Fact:
     """The record as it comes back from the log."""
     key = decode_key(encode_key(record.key))
     assert not isinstance(key, UnknownKey)
     if record.value is None:
-        return Record(key, None)
-    return Record(key, decode_value(key, encode_value(record.value, record.value_version)))
+        return Fact(key, None)
+    return Fact(key, decode_value(key, encode_value(record.value, record.value_version)))

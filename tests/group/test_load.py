@@ -2,19 +2,19 @@ import pytest
 
 from coordinator.group.config import GroupConfig
 from coordinator.group.events import GroupLoaded, RebalanceCause, RebalanceStarted
-from coordinator.group.outcome import Record
 from coordinator.group.shard import Shard
+from coordinator.machine.outcome import Fact
 from protocol.errors import ErrorCode
 from protocol.records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from tests.group.coordinator import GROUP, START, Coordinator
 from tests.group.stories import new_generation, stable_group
 
 
-def metadata(*members: MemberMetadata, protocol: str | None = "range", leader: str = "a") -> Record:
+def metadata(*members: MemberMetadata, protocol: str | None = "range", leader: str = "a") -> Fact:
     value = GroupMetadataValue(
         protocol_type="consumer", generation=4, protocol=protocol, leader=leader, members=list(members)
     )
-    return Record(GroupMetadataKey(group=GROUP), value)
+    return Fact(GroupMetadataKey(group=GROUP), value)
 
 
 def member(member_id: str, instance: str | None = None, rebalance_timeout: int = 1) -> MemberMetadata:
@@ -119,7 +119,7 @@ def test_a_recorded_leader_that_is_no_member_is_replaced_by_the_first() -> None:
         metadata(member("")),
     ],
 )
-def test_a_record_that_cannot_be_of_a_group_fails_the_load(record: Record) -> None:
+def test_a_record_that_cannot_be_of_a_group_fails_the_load(record: Fact) -> None:
     shard = Shard(GroupConfig())
     shard.replay(record)
     with pytest.raises(ValueError, match="member"):

@@ -8,7 +8,7 @@ from coordinator.group.events import (
     RebalanceStalled,
     RebalanceStarted,
 )
-from coordinator.group.outcome import TimerKey, TimerKind
+from coordinator.group.timer_key import TimerKey, TimerKind
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import MemberIdentity
 from protocol.records import GroupMetadataValue

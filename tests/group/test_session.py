@@ -1,6 +1,6 @@
 from coordinator.group.config import GroupConfig
 from coordinator.group.events import MemberExpired, RebalanceCause, RebalanceStarted
-from coordinator.group.outcome import TimerKey, TimerKind
+from coordinator.group.timer_key import TimerKey, TimerKind
 from protocol.errors import ErrorCode
 from tests.group.coordinator import GROUP, Coordinator
 from tests.group.stories import new_generation, stable_group

@@ -10,7 +10,8 @@ from enum import Enum
 from typing import Any
 
 from coordinator.group.events import Event
-from coordinator.group.outcome import Outcome, Record, TimerKey, TimerKind
+from coordinator.group.timer_key import TimerKey, TimerKind
+from coordinator.machine.outcome import Fact, Outcome
 from protocol.codec import decode, encode
 from protocol.consumer_protocol import decode_assignment, decode_subscription
 from protocol.errors import ErrorCode
@@ -133,7 +134,7 @@ def _subscription(data: bytes) -> str:
     return "<" + " ".join(decode_subscription(data).topics) + ">"
 
 
-def record(entry: Record) -> str:
+def record(entry: Fact) -> str:
     """A record as the log keeps it: through bytes, so that only what its version stores is shown."""
     key = decode_key(encode_key(entry.key))
     what = f"{key.topic}:{key.partition}" if isinstance(key, OffsetCommitKey) else "metadata"

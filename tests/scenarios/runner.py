@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from coordinator.group.config import GroupConfig
-from coordinator.group.outcome import Context, Now, Outcome, Record, TimerKey
 from coordinator.group.requests import Request, TopicsDeleted
 from coordinator.group.shard import Shard
+from coordinator.group.timer_key import TimerKey
+from coordinator.machine.outcome import Context, Fact, Now, Outcome
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from tests.scenarios import render
@@ -42,7 +43,7 @@ class Story:
     def __init__(self) -> None:
         self.config = GroupConfig()
         self.now_ms = 0
-        self.log: list[Record] = []
+        self.log: list[Fact] = []
         self.timers: dict[TimerKey, int] = {}
         self.clients: dict[str, Client] = {}
         self.waiters: dict[int, tuple[str, int]] = {}

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from coordinator import clock
 from coordinator.config.errors import ConfigError
 from coordinator.console.metrics import ServerCollector
-from coordinator.server import clock
-from coordinator.server.complaints import LINES_A_PERIOD
-from coordinator.server.connection_limits import connection_limits
+from coordinator.net.complaints import LINES_A_PERIOD
+from coordinator.net.connection_limits import connection_limits
 from coordinator.server.server import Server
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -279,7 +279,7 @@ async def test_a_peer_that_reads_nothing_holds_one_answer_however_much_it_asks_f
         for _ in range(5):
             await passes(server)
         assert metric(server, "groupd_answer_bytes") < 1.5 * BATCHES * BATCH_BYTES
-        assert sum(server.dispatcher.counts[ApiKey.FETCH].buckets) <= 2
+        assert sum(server.routes.counts[ApiKey.FETCH].buckets) <= 2
         for _ in range(asked):
             answer = await client.receive()
             assert len(answer.responses[0].partitions[0].records) > BATCHES * BATCH_BYTES

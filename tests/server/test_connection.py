@@ -218,7 +218,7 @@ async def test_a_client_that_does_not_read_stops_being_served(server: Server) ->
         for _ in range(asked):
             slow.send(ApiVersionsRequest(), 0)
         assert await lives(server)
-        counts = server.dispatcher.counts[ApiKey.API_VERSIONS]
+        counts = server.routes.counts[ApiKey.API_VERSIONS]
         connection = next(iter(server.connections.open))
         assert connection is not None
         slow.writer.transport.resume_reading()  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from coordinator.server import runtime
+from coordinator.engine import ownership
 from coordinator.server.server import Server, StartFailed
 from protocol.errors import ErrorCode
 from tests.server.harness import Client, join_alone, serving, settings, start
@@ -33,7 +33,7 @@ def files() -> FaultyFiles:
 
 @pytest.fixture(autouse=True)
 def _retry_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "RELOAD_RETRY_S", 0.01)
+    monkeypatch.setattr(ownership, "RELOAD_RETRY_S", 0.01)
 
 
 @pytest.fixture

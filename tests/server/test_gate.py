@@ -1,6 +1,6 @@
 import pytest
 
-from coordinator.server.gate import Gate
+from coordinator.engine.gate import Gate
 
 
 def test_answers_leave_in_order_up_to_what_is_durable() -> None:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from coordinator.server.load_queue import LoadQueue, Opening
+from coordinator.engine.load_queue import LoadQueue, Opening
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from tests.storage.batches import record

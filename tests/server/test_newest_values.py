@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.engine.loader import Load, LoadFailed
+from coordinator.engine.newest_values import MissingKey, NewestValues
 from coordinator.group.config import GroupConfig
 from coordinator.group.durable import DurableState
-from coordinator.group.outcome import Record as Fact
+from coordinator.group.record_codec import GroupRecordCodec
 from coordinator.group.shard import Shard
-from coordinator.server.loader import Load, LoadFailed
-from coordinator.server.newest_values import MissingKey, NewestValues
+from coordinator.machine.outcome import Fact
 from protocol.records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -66,20 +67,20 @@ def test_a_load_gives_what_replaying_every_record_gives(
     for start in range(0, len(history), batch_size):
         log.append_records([record(*entry) for entry in history[start : start + batch_size]])
     shard = Shard(GroupConfig())
-    *_, records = Load(log, shard, files).steps()
+    *_, records = Load(log, shard, files, GroupRecordCodec()).steps()
     assert shard.durable_state() == state.snapshot()
     assert records == len(history)
 
 
 def test_types_that_are_not_known_are_noted_and_not_kept() -> None:
-    newest = NewestValues()
+    newest = NewestValues(GroupRecordCodec())
     newest.put([(b"\0\x0bshare", b"\0\0state")] * 3)
     assert (len(newest), list(newest.unknown_types)) == (0, [11])
 
 
 def test_a_record_without_a_key_is_no_record_of_a_group() -> None:
     with pytest.raises(MissingKey):
-        NewestValues().put([(None, b"\0\0")])
+        NewestValues(GroupRecordCodec()).put([(None, b"\0\0")])
 
 
 @pytest.mark.parametrize(
@@ -96,8 +97,8 @@ def test_what_cannot_be_a_group_stops_the_load(bad: Record) -> None:
     files, log = opened()
     log.append_records([bad])
     with pytest.raises(LoadFailed):
-        list(Load(log, Shard(GroupConfig()), files).steps())
+        list(Load(log, Shard(GroupConfig()), files, GroupRecordCodec()).steps())
     if bad.key is not None and bad.value is not None and bad.key.startswith(b"\0\2"):
         # A compaction would have removed it.
         log.append_records([bad._replace(value=None)])
-        list(Load(log, Shard(GroupConfig()), files).steps())
+        list(Load(log, Shard(GroupConfig()), files, GroupRecordCodec()).steps())

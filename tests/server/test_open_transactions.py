@@ -6,9 +6,10 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.engine.loader import Load
 from coordinator.group.config import GroupConfig
+from coordinator.group.record_codec import GroupRecordCodec
 from coordinator.group.shard import Shard
-from coordinator.server.loader import Load
 from protocol.records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
 from storage.batch import encode_batch
 from storage.log import PartitionLog
@@ -63,7 +64,7 @@ def loaded(steps: list[Write | End]) -> dict[int, int]:
     for step in steps:
         log.append(batch_of(step))
     shard = Shard(GroupConfig())
-    for _ in Load(log, shard, files).steps():
+    for _ in Load(log, shard, files, GroupRecordCodec()).steps():
         pass
     log.close()
     groups = shard.durable_state()

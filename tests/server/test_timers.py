@@ -1,8 +1,8 @@
 import asyncio
 from collections.abc import Hashable
 
-from coordinator.server import clock
-from coordinator.server.timers import Timers
+from coordinator import clock
+from coordinator.engine.timers import Timers
 
 
 class Fired:

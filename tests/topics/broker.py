@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
-from coordinator.topics.answer import Answer, Node, Silence, TopicsContext
+from coordinator.answers import PARKED, Later, Silence
+from coordinator.names import Node
+from coordinator.topics.answer import Answer, TopicsContext
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.data_plane import DataPlane
 from protocol.codec import codec
@@ -42,7 +44,7 @@ class Broker:
         self.monotonic_ms = 0
         self.waiter = 0
         self.session_id = 0
-        self.answer = Answer(None)
+        self.answer = Answer(PARKED)
         """The last one, for what is beside the response."""
         self.open()
 
@@ -92,7 +94,7 @@ class Broker:
         """The response, which must come at once, as the client reads it."""
         answer = self.send(request, version)
         assert answer.response is not None, "parked"
-        assert not isinstance(answer.response, Silence), answer.response
+        assert not isinstance(answer.response, Silence | Later), answer.response
         return self.received(answer.response, response, version)
 
     def received(self, message: object, response: type[R], version: int | None = None) -> R:

@@ -4,7 +4,8 @@ from itertools import count
 
 import pytest
 
-from coordinator.topics.config import LogFlush, TopicsConfig
+from coordinator.names import LogFlush
+from coordinator.topics.config import TopicsConfig
 from protocol.errors import ErrorCode
 from protocol.kinds import ZERO_UUID
 from protocol.messages.create_partitions import (

@@ -12,7 +12,7 @@ from typing import Final, NoReturn, ParamSpec
 import click
 
 from coordinator.cli.log.entry import OFFSETS_TOPIC
-from coordinator.server.peer import printable
+from coordinator.net.peer import printable
 from storage.errors import FileError
 from storage.files import Files
 from storage.inspection.directory_reader import LogFiles, find_logs

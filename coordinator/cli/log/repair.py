@@ -9,7 +9,7 @@ import click
 
 from coordinator.cli.log.entry import Fields, what_is_wrong
 from coordinator.cli.log.paths import SOUND, fail, holds_offsets, in_words, logs_at, warn
-from coordinator.server.peer import printable
+from coordinator.net.peer import printable
 from storage.data_directory import LOCK_FILE
 from storage.errors import DamagedFile, LogDamaged
 from storage.files import Files, OsFiles

@@ -10,7 +10,7 @@ import click
 from coordinator.cli.log.entry import Fields
 from coordinator.cli.log.paths import FOUND, SOUND, holds_offsets, in_words, logs_at, pause, warn
 from coordinator.cli.log.tally import BatchCount, Count, Tally
-from coordinator.server.peer import printable
+from coordinator.net.peer import printable
 from storage.errors import CorruptBatch
 from storage.files import Files, OsFiles
 from storage.inspection.directory_reader import LogFiles

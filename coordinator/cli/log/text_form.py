@@ -5,7 +5,7 @@ from typing import Final
 from coordinator.cli.log.entry import Entry, Fields
 from coordinator.cli.log.json_form import codec_name, iso_time
 from coordinator.cli.log.record_types import CONTROL, GROUP_METADATA, OFFSET_COMMIT, RECORD
-from coordinator.server.peer import printable
+from coordinator.net.peer import printable
 from storage.compression import NONE
 
 _MAX_PAYLOAD: Final = 200

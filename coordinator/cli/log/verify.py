@@ -7,7 +7,7 @@ import click
 
 from coordinator.cli.log.entry import Fields, what_is_wrong
 from coordinator.cli.log.paths import FOUND, SOUND, holds_offsets, in_words, logs_at, pause
-from coordinator.server.peer import printable
+from coordinator.net.peer import printable
 from storage.files import OsFiles
 from storage.inspection.directory_reader import LogFiles
 from storage.inspection.findings import Effect, Finding, Kind

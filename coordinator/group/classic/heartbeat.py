@@ -13,9 +13,9 @@ from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.session_timer import restart_session
 from coordinator.group.classic.validation import validate_member
 from coordinator.group.groups import Groups
-from coordinator.group.outcome import Context
 from coordinator.group.state import DEAD, PREPARING_REBALANCE, STABLE
-from coordinator.group.turn import Turn
+from coordinator.machine.outcome import Context
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 

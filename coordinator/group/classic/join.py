@@ -21,9 +21,9 @@ from coordinator.group.classic.validation import validate_member
 from coordinator.group.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from coordinator.group.events import MemberIdRequired, MemberJoined, RebalanceCause
 from coordinator.group.groups import Groups
-from coordinator.group.outcome import Context
 from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
-from coordinator.group.turn import Turn
+from coordinator.machine.outcome import Context
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.primitives import MAX_STRING_BYTES

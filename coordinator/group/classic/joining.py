@@ -8,8 +8,8 @@ from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import NOT_PROVIDED, Member, Protocols
 from coordinator.group.classic.responses import join_error
 from coordinator.group.events import JoinRefused
-from coordinator.group.outcome import Context
-from coordinator.group.turn import Turn
+from coordinator.machine.outcome import Context
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest
 

@@ -37,7 +37,6 @@ from coordinator.group.events import (
     SubscriptionUnreadable,
 )
 from coordinator.group.groups import Groups
-from coordinator.group.outcome import TimerKey, TimerKind
 from coordinator.group.state import (
     COMPLETING_REBALANCE,
     EMPTY,
@@ -45,7 +44,8 @@ from coordinator.group.state import (
     REBALANCE_MAY_START,
     STABLE,
 )
-from coordinator.group.turn import Turn
+from coordinator.group.timer_key import TimerKey, TimerKind
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 
 STALLED_WAIT_MIN_MS: Final = 1_000

@@ -4,7 +4,7 @@ from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import Member
 from coordinator.group.classic.responses import join_error, sync_error
 from coordinator.group.classic.session_timer import cancel_session
-from coordinator.group.turn import Turn
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 
 

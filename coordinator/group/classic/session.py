@@ -12,9 +12,9 @@ from coordinator.group.classic.removal import remove_member
 from coordinator.group.classic.session_timer import restart_session
 from coordinator.group.events import MemberExpired, RebalanceCause
 from coordinator.group.groups import Groups
-from coordinator.group.outcome import TimerKey
 from coordinator.group.state import COMPLETING_REBALANCE, DEAD, PREPARING_REBALANCE, STABLE
-from coordinator.group.turn import Turn
+from coordinator.group.timer_key import TimerKey
+from coordinator.machine.turn import Turn
 
 
 def fire_heartbeat(groups: Groups, key: TimerKey, turn: Turn) -> None:

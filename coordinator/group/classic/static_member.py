@@ -19,7 +19,7 @@ from coordinator.group.classic.session_timer import cancel_session, restart_sess
 from coordinator.group.events import RebalanceAvoided, RebalanceCause, StaticMemberReplaced
 from coordinator.group.groups import Groups
 from coordinator.group.state import COMPLETING_REBALANCE, PREPARING_REBALANCE, STABLE
-from coordinator.group.turn import Turn
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 
 SKIP_ASSIGNMENT_VERSION: Final = 9

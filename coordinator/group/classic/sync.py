@@ -14,10 +14,10 @@ from coordinator.group.classic.session_timer import restart_session
 from coordinator.group.classic.validation import validate_member
 from coordinator.group.events import AssignmentApplied, AssignmentReceived, RebalanceCause
 from coordinator.group.groups import Groups
-from coordinator.group.outcome import Context
 from coordinator.group.record_size import batch_size
 from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
-from coordinator.group.turn import Turn
+from coordinator.machine.outcome import Context
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.sync_group import SyncGroupRequest
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.events import MemberFenced
-from coordinator.group.turn import Turn
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 
 # Looking a member of an enumeration up costs more than the rest of the check.

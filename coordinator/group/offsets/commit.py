@@ -15,16 +15,15 @@ from coordinator.group.classic.session_timer import restart_session
 from coordinator.group.classic.validation import validate_member
 from coordinator.group.events import CommitRefused, OffsetsCommitted, SimpleGroupCreated
 from coordinator.group.groups import Groups
-from coordinator.group.outcome import (
+from coordinator.group.record_size import batch_size
+from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
+from coordinator.group.value_version import (
     CURRENT_VALUE_VERSION,
     EXPIRING_OFFSET_VALUE_VERSION,
     TOPIC_ID_VALUE_VERSION,
-    Context,
-    Record,
 )
-from coordinator.group.record_size import batch_size
-from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
-from coordinator.group.turn import Turn
+from coordinator.machine.outcome import Context, Fact
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.kinds import ZERO_UUID
 from protocol.messages.offset_commit import (
@@ -100,9 +99,9 @@ def _refusal(
 
 def _read(
     groups: Groups, group_id: str, request: OffsetCommitRequest, turn: Turn
-) -> tuple[list[Record], OffsetCommitResponse]:
+) -> tuple[list[Fact], OffsetCommitResponse]:
     """What is to be stored, and the answer to it; a partition with too long a text is refused by itself."""
-    records: list[Record] = []
+    records: list[Fact] = []
     topics = []
     metadata_max = groups.config.offset_metadata_max_bytes
     for topic in request.topics:
@@ -121,7 +120,7 @@ def _read(
     return records, OffsetCommitResponse(topics=topics)
 
 
-def _is_too_large(records: list[Record], limit: int) -> bool:
+def _is_too_large(records: list[Fact], limit: int) -> bool:
     """Whether the log would refuse the batch of these records. Commits are many and large ones rare, so
     that a bound which is cheap to find comes first."""
     bound = 0
@@ -156,7 +155,7 @@ def _record(
     partition: OffsetCommitRequestPartition,
     retention_time_ms: int,
     turn: Turn,
-) -> Record:
+) -> Fact:
     """The value takes the form that its content needs. One with an expire timestamp, from a retention time
     of the client's own (v2 to v4), has neither leader epoch nor topic id."""
     now_ms = turn.now.wall_ms
@@ -171,8 +170,8 @@ def _record(
     if retention_time_ms != NOT_GIVEN:
         value.expire_timestamp = now_ms + retention_time_ms
         value.leader_epoch, value.topic_id = NO_LEADER_EPOCH, ZERO_UUID
-        return Record(key, value, EXPIRING_OFFSET_VALUE_VERSION)
-    return Record(key, value, CURRENT_VALUE_VERSION if topic_id == ZERO_UUID else TOPIC_ID_VALUE_VERSION)
+        return Fact(key, value, EXPIRING_OFFSET_VALUE_VERSION)
+    return Fact(key, value, CURRENT_VALUE_VERSION if topic_id == ZERO_UUID else TOPIC_ID_VALUE_VERSION)
 
 
 def _tell_refusal(

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
-from coordinator.server import clock
-from coordinator.server.connection import Connection
-from coordinator.server.flusher import Flusher
-from coordinator.server.route import Route
-from coordinator.server.slot import GOODBYE, NO_ANSWER, Slot
+from coordinator import clock
+from coordinator.answers import GOODBYE, HELD, PARKED
+from coordinator.engine.flusher import Flusher
+from coordinator.names import CONSUMER_OFFSETS
+from coordinator.net.caller import Caller
+from coordinator.net.slot import Slot
 from coordinator.topics.answer import (
-    CLOSE_CONNECTION,
-    NO_RESPONSE,
     Answer,
     PartitionFailed,
     SegmentRolled,
@@ -22,7 +21,6 @@ from coordinator.topics.answer import (
     TopicsContext,
 )
 from coordinator.topics.data_plane import Completions, DataPlane
-from coordinator.topics.topic_name import CONSUMER_OFFSETS
 from protocol.errors import ErrorCode
 from protocol.messages.produce import ProduceResponse
 from storage.errors import StorageError
@@ -73,47 +71,37 @@ class TopicsHandler:
         self._expiry_ms = 0
         flusher.on_synced.append(self._synced)
 
-    def handle(
-        self, request: Any, connection: Connection, route: Route, correlation_id: int
-    ) -> object | None:
+    def handle(self, request: Any, caller: Caller) -> object:
         """Puts a request to the data plane."""
         waiter = self._next_waiter()
-        context = TopicsContext(
-            waiter, route.version, connection.client_id, connection.node, self._cluster_id
-        )
+        context = TopicsContext(waiter, caller.api_version, caller.client_id, caller.node, self._cluster_id)
         now = self._turn.now
         answer = self._data_plane.handle(request, context, now.wall_ms, now.monotonic_ms)
         if answer.changes:
             self._changed(answer.changes)
         if answer.completions:
             self._complete(answer.completions)
-        response = answer.response
-        if response is None:
-            slot = connection.open_slot(route, correlation_id, parks=True)
+        if answer.response is PARKED:
+            slot = caller.answer_later(parks=True)
             slot.dropped = partial(self._drop, waiter)
             self._parked[waiter] = slot
             self._watch_deadline()
-            return None
-        if response is NO_RESPONSE:
-            response = NO_ANSWER
-        elif response is CLOSE_CONNECTION:
+            return PARKED
+        if answer.response is GOODBYE:
             return GOODBYE
-        return self._when_durable(answer, response, connection, route, correlation_id)
+        return self._when_durable(answer, caller)
 
-    def _when_durable(
-        self, answer: Answer, response: object, connection: Connection, route: Route, correlation_id: int
-    ) -> object | None:
+    def _when_durable(self, answer: Answer, caller: Caller) -> object:
         logs = {log: offset for log, offset in answer.durable if log.durable_offset < offset}
         if not logs:
-            return response
+            return answer.response
         for log in logs:
             self._flusher.need(log)
         self._loop.call_soon(self._flusher.kick)
-        slot = connection.open_slot(route, correlation_id, parks=False)
-        entry = _Durable(slot, response, logs)
+        entry = _Durable(caller.answer_later(parks=False), answer.response, logs)
         for log in logs:
             self._durable.setdefault(log, []).append(entry)
-        return None
+        return HELD
 
     def _changed(self, changes: Iterable[TopicChange]) -> None:
         self._on_changes(changes)
@@ -228,6 +216,10 @@ class TopicsHandler:
                     part.base_offset = -1
 
     # Upkeep
+
+    def stop_listening(self) -> None:
+        """The flusher, which others share, goes on without it."""
+        self._flusher.on_synced.remove(self._synced)
 
     def sweep(self) -> None:
         """Retention of topics."""

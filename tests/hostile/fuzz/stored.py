@@ -9,10 +9,11 @@ from functools import cache
 from typing import Final
 
 from coordinator.config.properties_file import parse_properties
+from coordinator.engine.loader import Load, LoadFailed
 from coordinator.group.config import GroupConfig
-from coordinator.group.outcome import Now
+from coordinator.group.record_codec import GroupRecordCodec
 from coordinator.group.shard import Shard
-from coordinator.server.loader import Load, LoadFailed
+from coordinator.machine.outcome import Now
 from coordinator.topics.cluster_metadata import read_cluster_topics
 from protocol.malformed import Malformed
 from protocol.records import (
@@ -195,13 +196,13 @@ def load(data: bytes) -> None:
     files = with_file(_SEGMENT, data)
     log = PartitionLog.open(files, _DIRECTORY, LogConfig())
     shard = Shard(GroupConfig())
-    for _ in Load(log, shard, files).steps():
+    for _ in Load(log, shard, files, GroupRecordCodec()).steps():
         pass
     shard.loaded(Now(0, 1_000))
     shard.check_invariants()
     facts = list(shard.durable_state().items())
     copy = Shard(GroupConfig())
-    for _ in Load(log, copy, files).steps():
+    for _ in Load(log, copy, files, GroupRecordCodec()).steps():
         pass
     assert list(copy.durable_state().items()) == facts
 
