@@ -18,7 +18,7 @@ from tests.storage.faulty_files import FaultyFiles
 SERVERS = 500
 AT_ONCE = 10
 FEW = {"offsets.topic.num.partitions": "1", "log.cleaner.enable": "false"}
-BLOCKS_EACH = 25
+BLOCKS_EACH = 5
 """Blocks of memory that may stay for each, for caches that are still filling; a server takes some thousands."""
 
 
