@@ -10,6 +10,7 @@ SUBCOMMANDS: Final = {
     "ping": "Ask whether a groupd, or any Kafka broker, answers.",
     "serve": "Run the daemon.",
     "version": "Print the version.",
+    "wire": "Read bytes of the protocol.",
 }
 """By name, with the first line of their help. Each is `command` in the module of that name."""
 
