@@ -10,7 +10,7 @@ comes back.
 import asyncio
 import gc
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -24,6 +24,7 @@ from coordinator.server.bind import LISTEN, bind
 from coordinator.server.broker_properties import broker_configs, broker_properties
 from coordinator.server.cleaner import Cleaner, Compactable
 from coordinator.server.complaints import PERIOD_MS
+from coordinator.server.connection import Connection
 from coordinator.server.connection_limits import connection_limits
 from coordinator.server.dispatch import Dispatcher
 from coordinator.server.door import Door
@@ -36,13 +37,15 @@ from coordinator.server.handlers.groups import GroupRouter
 from coordinator.server.handlers.offset_fetch import OffsetFetchHandler
 from coordinator.server.handlers.offsets import OffsetCommitHandler, OffsetDeleteHandler
 from coordinator.server.handlers.topics import TopicsHandler
-from coordinator.server.log_lines import SILENT, log_changes, log_event
+from coordinator.server.line_limit import LineLimit
+from coordinator.server.log_lines import SILENT, log_event
 from coordinator.server.metrics import Metrics
 from coordinator.server.offsets_partition import OffsetsPartition
 from coordinator.server.outbox import Outbox
-from coordinator.server.route import Handler
+from coordinator.server.route import Handler, Route
 from coordinator.server.runtime import GroupRuntime
 from coordinator.server.start_failed import StartFailed
+from coordinator.server.topic_lines import log_changes, log_missing
 from coordinator.server.unusable_directory import why_too_small, why_unusable
 from coordinator.topics.answer import TopicChange
 from coordinator.topics.catalogue import random_topic_id
@@ -50,6 +53,7 @@ from coordinator.topics.config import LogFlush, TopicsConfig
 from coordinator.topics.config_key import InvalidConfig
 from coordinator.topics.config_keys import INTERNAL_SEGMENT_BYTES, SEGMENT_BYTES_MIN
 from coordinator.topics.data_plane import DataPlane, TopicsDeclaredSmaller
+from coordinator.topics.missing import TopicMissing
 from coordinator.topics.topic_name import CONSUMER_OFFSETS
 from protocol.apis import APIS, ApiKey
 from storage.checkpoint import TopicPartition
@@ -90,6 +94,7 @@ class Server:
         self.settings = settings
         self.loop = asyncio.get_running_loop()
         self.metrics = Metrics()
+        self.line_limit = LineLimit()
         self.turn = clock.Turn()
         self.connections = Connections(connection_limits(settings.config))
         self.outbox = Outbox(self.loop)
@@ -239,6 +244,7 @@ class Server:
             cluster_id,
             self._changed,
             self.runtime.topics_deleted,
+            self._missed,
         )
         self.runtime.advanced = self.topics.offsets_advanced
         handlers: dict[int, Handler] = dict.fromkeys(APIS, self.topics.handle)
@@ -299,11 +305,14 @@ class Server:
         for event in events:
             self.metrics.count_event(event)
             if type(event) not in SILENT:
-                log_event(partition, event)
+                log_event(partition, event, self.line_limit)
 
     def _changed(self, changes: Iterable[TopicChange]) -> None:
         self.metrics.count_changes(changes)
         log_changes(changes)
+
+    def _missed(self, missing: Sequence[TopicMissing], connection: Connection, route: Route) -> None:
+        log_missing(missing, route.api.name, connection.client_id, connection.client_host, self.line_limit)
 
     # Upkeep
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
+from coordinator.topics.missing import TopicMissing
 from storage.log import PartitionLog
 
 
@@ -117,10 +118,11 @@ class Answer:
     `response` None: parked (a long-poll Fetch), to come later as a completion. `completions`: parked
     fetches, as (waiter, response), that this call released. `durable`: the reply waits until each log is
     synced up to that offset. `changes`: what became of topics, for the group core, the log lines and the
-    metrics.
+    metrics. `missing`: what was asked for and is not there, for the log lines.
     """
 
     response: object | Silence | None
     completions: Iterable[tuple[int, object]] = ()
     durable: Sequence[tuple[PartitionLog, int]] = ()
     changes: Sequence[TopicChange] = ()
+    missing: Sequence[TopicMissing] = ()

@@ -8,11 +8,18 @@ when the answer is sent.
 
 from collections.abc import Callable
 
-from coordinator.topics.answer import Answer, PartitionFailed, TopicChange, TopicCreated, TopicsContext
+from coordinator.topics.answer import (
+    Answer,
+    PartitionFailed,
+    TopicChange,
+    TopicCreated,
+    TopicsContext,
+)
 from coordinator.topics.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
 from coordinator.topics.catalogue import ZERO_ID, Catalogue, Topic
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.leader_epoch import current_epoch
+from coordinator.topics.missing import TopicMissing, WhyMissing
 from coordinator.topics.partition import Partition
 from coordinator.topics.topic_name import is_internal, why_illegal
 from protocol.errors import ErrorCode
@@ -36,6 +43,7 @@ def answer_metadata(
     node_id = context.node.node_id
     operations = ON_TOPIC if request.include_topic_authorized_operations else NOT_ASKED
     changes: list[TopicChange] = []
+    missing: list[TopicMissing] = []
     may_create = config.auto_create_topics_enable and request.allow_auto_topic_creation
 
     def describe(topic: Topic) -> MetadataResponseTopic:
@@ -55,6 +63,8 @@ def answer_metadata(
             topic, error = _create(catalogue, config, name, changes) if may_create else (None, _missing(name))
         if topic is not None:
             return describe(topic)
+        if error is not ErrorCode.LEADER_NOT_AVAILABLE:
+            missing.append(TopicMissing(name, _why_missing(catalogue, config, name, may_create)))
         return MetadataResponseTopic(
             error_code=error,
             name=name,
@@ -67,6 +77,11 @@ def answer_metadata(
         topics = [describe(topic) for topic in catalogue]
     else:
         topics = _asked_for(catalogue, request, describe, by_name)
+        missing += [
+            TopicMissing("", WhyMissing.UNKNOWN, topic_id=topic.topic_id)
+            for topic in topics
+            if topic.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+        ]
     response = MetadataResponse(
         brokers=[MetadataResponseBroker(node_id=node_id, host=context.node.host, port=context.node.port)],
         cluster_id=context.cluster_id,
@@ -76,7 +91,7 @@ def answer_metadata(
             ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
-    return Answer(response, changes=changes)
+    return Answer(response, changes=changes, missing=missing)
 
 
 def _asked_for(
@@ -153,6 +168,17 @@ def _missing(name: str) -> ErrorCode:
     if why_illegal(name) is not None:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _why_missing(catalogue: Catalogue, config: TopicsConfig, name: str, may_create: bool) -> WhyMissing:
+    """What stood against creating the topic."""
+    if why_illegal(name) is not None:
+        return WhyMissing.ILLEGAL_NAME
+    if not config.auto_create_topics_enable:
+        return WhyMissing.AUTO_CREATION_OFF
+    if not may_create:
+        return WhyMissing.NOT_ALLOWED
+    return WhyMissing.INTERNAL if is_internal(name) else WhyMissing.COLLIDES
 
 
 def _create(

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from coordinator.topics.answer import (
     TopicsContext,
 )
 from coordinator.topics.data_plane import Completions, DataPlane
+from coordinator.topics.missing import TopicMissing
 from coordinator.topics.topic_name import CONSUMER_OFFSETS
 from protocol.errors import ErrorCode
 from protocol.messages.produce import ProduceResponse
@@ -32,6 +33,8 @@ _LOG: Final = logging.getLogger("KafkaApis")
 
 TopicsDeletedCallback = Callable[[list[str]], None]
 ChangesCallback = Callable[[Iterable[TopicChange]], None]
+MissingCallback = Callable[[Sequence[TopicMissing], Connection, Route], None]
+"""Takes what is not there, who asked for it, and in which request."""
 
 
 class _Durable:
@@ -58,6 +61,7 @@ class TopicsHandler:
         cluster_id: str,
         on_changes: ChangesCallback,
         on_deleted: TopicsDeletedCallback,
+        on_missing: MissingCallback,
     ) -> None:
         self._loop = loop
         self._data_plane = data_plane
@@ -67,6 +71,7 @@ class TopicsHandler:
         self._cluster_id = cluster_id
         self._on_changes = on_changes
         self._on_deleted = on_deleted
+        self._on_missing = on_missing
         self._parked: dict[int, Slot] = {}
         self._durable: dict[PartitionLog, list[_Durable]] = {}
         self._expiry: asyncio.TimerHandle | None = None
@@ -87,6 +92,8 @@ class TopicsHandler:
             self._changed(answer.changes)
         if answer.completions:
             self._complete(answer.completions)
+        if answer.missing:
+            self._on_missing(answer.missing, connection, route)
         response = answer.response
         if response is None:
             slot = connection.open_slot(route, correlation_id, parks=True)
