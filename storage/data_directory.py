@@ -31,6 +31,7 @@ from storage.errors import DamagedFile, DataDirectoryLocked, DataDirectoryUnusab
 from storage.files import DELETED_DIRECTORY_SUFFIX, Files, Lock, delete_directory, remove_directory
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from storage.os_error import reason_of
 from storage.uuid_text import TEXT_LENGTH, uuid_from_text, uuid_to_text
 
 LOCK_FILE: Final = ".lock"
@@ -81,9 +82,9 @@ class DataDirectory:
                 files.fsync_directory(os.path.dirname(path))
             lock = files.lock(f"{path}/{LOCK_FILE}")
         except BlockingIOError as error:
-            raise DataDirectoryLocked(path, "is in use by another process") from error
+            raise DataDirectoryLocked(path, error.strerror or "is in use") from error
         except OSError as error:
-            raise DataDirectoryUnusable(path, f"cannot be used: {error}") from error
+            raise DataDirectoryUnusable(path, f"cannot be used: {reason_of(error, path)}") from error
         try:
             meta = _read_or_write_meta(files, f"{path}/{META_PROPERTIES}", new)
             marker = f"{path}/{CLEAN_MARKER}"
@@ -97,7 +98,7 @@ class DataDirectory:
                 files.fsync_directory(path)
         except OSError as error:
             lock.release()
-            raise DataDirectoryUnusable(path, f"cannot be used: {error}") from error
+            raise DataDirectoryUnusable(path, f"cannot be used: {reason_of(error, path)}") from error
         except BaseException:
             lock.release()
             raise

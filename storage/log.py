@@ -51,6 +51,7 @@ from storage.files import Files, delete_directory
 from storage.leader_epochs import LeaderEpochs
 from storage.log_config import LogConfig
 from storage.lookup import TimestampOffset, first_at_or_after, latest
+from storage.os_error import reason_of
 from storage.record import Record
 from storage.recovery import RecoveryReport, recover
 from storage.retention import count_below, count_deletable
@@ -194,7 +195,7 @@ class PartitionLog:
     def _take_back(self, error: OSError) -> AppendFailed:
         """Removes what a failed write may have left, or poisons the log."""
         active = self._active
-        failure = AppendFailed(active.path, f"cannot append: {error}", active.size)
+        failure = AppendFailed(active.path, f"cannot append: {reason_of(error, active.path)}", active.size)
         try:
             active.file.truncate(active.size)
         except OSError:
@@ -213,7 +214,7 @@ class PartitionLog:
                 sealed.sync_indexes()
             self._active = Segment.create(self.files, self.directory, self.log_end_offset)
         except (OSError, SyncFailed) as error:
-            raise AppendFailed(self.directory, f"cannot begin a segment: {error}") from error
+            raise AppendFailed(self.directory, f"cannot begin a segment: {reason_of(error)}") from error
         self._segments.append(self._active)
         if self.directory not in self._unsynced_directories:
             self._unsynced_directories.append(self.directory)

@@ -31,6 +31,7 @@ from storage.batch import check_crc, decode_records, encode_batch, read_header
 from storage.errors import CorruptBatch, DamagedFile, StorageError
 from storage.files import TEMPORARY_SUFFIX, Files
 from storage.log import PartitionLog
+from storage.os_error import reason_of
 from storage.record import UNASSIGNED_OFFSET, Record
 from storage.segment import segment_name
 
@@ -125,7 +126,7 @@ def find_state(files: Files, log: PartitionLog, contents: str) -> tuple[State | 
         try:
             files.unlink(path)
         except OSError as error:
-            ignored.append(f"{path}: cannot be removed: {error}")
+            ignored.append(f"{path}: cannot be removed: {reason_of(error, path)}")
     return found, ignored
 
 

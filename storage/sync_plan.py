@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from storage.errors import FileClosed, SyncFailed
 from storage.files import File, Files
+from storage.os_error import reason_of
 from storage.segment import Segment
 
 
@@ -39,7 +40,9 @@ class SyncPlan(NamedTuple):
             except FileNotFoundError:
                 continue  # the topic was deleted: nothing of it has to last
             except OSError as error:
-                raise SyncFailed(directory, f"cannot sync the directory: {error}") from error
+                raise SyncFailed(
+                    directory, f"cannot sync the directory: {reason_of(error, directory)}"
+                ) from error
             done.add(directory)
 
 
@@ -51,7 +54,7 @@ def _sync(segment: Segment, file: File) -> None:
         if not segment.is_deleted:
             raise SyncFailed(file.path, "was closed before it was synced") from error
     except OSError as error:
-        raise SyncFailed(file.path, f"cannot sync: {error}") from error
+        raise SyncFailed(file.path, f"cannot sync: {reason_of(error, file.path)}") from error
 
 
 def _sync_indexes(segment: Segment) -> None:
@@ -60,7 +63,7 @@ def _sync_indexes(segment: Segment) -> None:
     except FileNotFoundError:
         return  # removed meanwhile; else they are made anew when they are wanted
     except OSError as error:
-        raise SyncFailed(segment.path, f"cannot sync its indexes: {error}") from error
+        raise SyncFailed(segment.path, f"cannot sync its indexes: {reason_of(error)}") from error
 
 
 def unsynced(segments: Sequence[Segment]) -> list[Segment]:

@@ -12,6 +12,7 @@ from coordinator.config.errors import ConfigError
 from coordinator.config.properties import Config
 
 DEFAULT_NAME: Final = "PLAINTEXT"
+HTTP_OFF: Final = "off"
 _WILDCARDS: Final = frozenset({"", "0.0.0.0", "::"})
 _PROTOCOLS: Final = {
     "PLAINTEXT": "PLAINTEXT",
@@ -55,6 +56,12 @@ def parse_address(text: str, what: str) -> Address:
     if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
         raise ConfigError(f"{what}: {text} is not HOST:PORT")
     return Address(host, int(port))
+
+
+def parse_http_listener(config: Config) -> Address | None:
+    """Where the HTTP port is to be; None for nowhere. Raises ConfigError."""
+    text = config.http_listener.strip()
+    return None if text.lower() == HTTP_OFF else parse_address(text, "http.listener")
 
 
 def _parse_list(text: str, what: str) -> dict[str, Address]:

@@ -62,7 +62,9 @@ class Config:
         _LIST, (), "Listeners of these names are not opened: there is no controller here."
     )
     http_listener: str = _property(
-        _STRING, "127.0.0.1:9080", "Where /health, /ready and /metrics are served. groupd's own."
+        _STRING,
+        "127.0.0.1:9080",
+        "Where /health, /ready and /metrics are served, HOST:PORT; `off`: nowhere. groupd's own.",
     )
     log_dirs: str = _property(_STRING, "./data", "The data directory, one; `log.dir` means the same.")
     # Sockets

@@ -20,6 +20,7 @@ from coordinator.engine.state_records import batches_of
 from storage.errors import StorageError
 from storage.files import Files
 from storage.log import PartitionLog
+from storage.os_error import reason_of
 from storage.state_file import StatePoint, has_state, write_state
 
 RECORDS_AT_A_STOP: Final = 500
@@ -93,7 +94,7 @@ class StateKeeper:
             try:
                 write_state(self._files, one.log, one.point, self._codec.contents, len(one.state), batches)
             except OSError as error:
-                self._log.warning("No state of %s could be written: %s", one.partition.name, error)
+                self._log.warning("No state of %s could be written: %s", one.partition.name, reason_of(error))
 
     def _records_since(self, partition: Partition[Any]) -> int:
         """What a start would have to read besides the newest state; 0 where there is to be none."""
@@ -122,7 +123,7 @@ class StateKeeper:
         try:
             point = StatePoint.of(log, log.log_end_offset)
         except (StorageError, OSError) as error:
-            self._log.warning("No state of %s is taken: %s", partition.name, error)
+            self._log.warning("No state of %s is taken: %s", partition.name, reason_of(error))
             return None
         return None if point is None else _Taken(partition, log, point, machine.copy_durable())
 
@@ -147,7 +148,7 @@ class StateKeeper:
             try:
                 await loop.run_in_executor(None, work)
             except OSError as error:
-                self._log.warning("No state of %s could be written: %s", partition.name, error)
+                self._log.warning("No state of %s could be written: %s", partition.name, reason_of(error))
                 continue
             if partition.log is taken.log and partition.number in self._end_offsets:
                 self._end_offsets[partition.number] = taken.point.end_offset

@@ -20,6 +20,7 @@ from coordinator.group.classic.join import join_group
 from coordinator.group.classic.leave import leave_group
 from coordinator.group.classic.rebalance import fire_join, fire_sync
 from coordinator.group.classic.removal import answer_parked
+from coordinator.group.classic.report import fire_report
 from coordinator.group.classic.session import fire_heartbeat
 from coordinator.group.classic.sync import sync_group
 from coordinator.group.config import GroupConfig
@@ -66,6 +67,7 @@ FIRES: Final[dict[TimerKind, Callable[[Groups, TimerKey, Turn], None]]] = {
     TimerKind.HEARTBEAT: fire_heartbeat,
     TimerKind.JOIN: fire_join,
     TimerKind.SYNC: fire_sync,
+    TimerKind.REPORT: fire_report,
     TimerKind.EXPIRE_OFFSETS: lambda groups, _, turn: fire_expire_offsets(groups, turn),
 }
 
@@ -119,10 +121,15 @@ class Shard:
                 answer_parked(group, member, ErrorCode.NOT_COORDINATOR, member.member_id, turn)
             group.pending_members.clear()
             group.pending_sync.clear()
-            group.join_deadline_ms = group.sync_deadline_ms = None
+            group.join_deadline_ms = group.sync_deadline_ms = group.rebalance = None
             group.transition_to(DEAD, group.state_timestamp_ms or 0)
         assert not turn.records, turn.records
         return turn.replies
+
+    @property
+    def group_count(self) -> int:
+        """How many groups there are, empty ones included."""
+        return sum(1 for _ in self._groups.all())
 
     @property
     def durable_keys(self) -> int:

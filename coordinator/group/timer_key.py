@@ -11,11 +11,12 @@ class TimerKind(IntEnum):
     JOIN = 1
     SYNC = 2
     EXPIRE_OFFSETS = 3
+    REPORT = 4
 
 
 class TimerKey(NamedTuple):
-    """Names a timer: HEARTBEAT per member (pending ones too), JOIN and SYNC per group, EXPIRE_OFFSETS per
-    shard. What the kind does not need is ""."""
+    """Names a timer: HEARTBEAT per member (pending ones too), JOIN, SYNC and REPORT per group, EXPIRE_OFFSETS
+    per shard. What the kind does not need is ""."""
 
     kind: TimerKind
     group_id: str = ""

@@ -163,6 +163,13 @@ class Acceptor:
         """What the listener is bound to."""
         return Address(self.listener.address.host, self.port)
 
+    @property
+    def advertised_address(self) -> Address | None:
+        """What clients are told to connect to; None: each the address that it connected to."""
+        if self.listener.advertised is None and self.listener.address.is_wildcard:
+            return None
+        return Address(self.fallback_node.host, self.fallback_node.port)
+
     def node_for(self, sockname: object) -> Node:
         """This broker as a connection should know it; `sockname` is the local end of its socket."""
         if self.listener.advertised is not None or not self.listener.address.is_wildcard:

@@ -22,6 +22,10 @@ class Caller(Protocol):
         """This broker, as this client should know it."""
 
     @property
+    def api_name(self) -> str:
+        """Kafka's name of the API of the request at hand."""
+
+    @property
     def api_version(self) -> int:
         """Of the request at hand."""
 

@@ -74,6 +74,11 @@ class Connection(Outgoing):
         self.node: Node = reception.fallback_node
 
     @property
+    def api_name(self) -> str:
+        """Of the request at hand."""
+        return self._route.api.name
+
+    @property
     def api_version(self) -> int:
         """Of the request at hand."""
         return self._route.version

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from coordinator.config.errors import ConfigError
 from coordinator.config.properties import Config
+from storage.os_error import reason_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,5 +57,5 @@ def _numeric(host: str) -> str:
     try:
         found = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise ConfigError(f"max.connections.per.ip.overrides: {host}: {error}") from error
+        raise ConfigError(f"max.connections.per.ip.overrides: {host}: {reason_of(error)}") from error
     return str(found[0][4][0]).removeprefix("::ffff:")

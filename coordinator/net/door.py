@@ -18,6 +18,7 @@ from typing import Final
 from coordinator.net.acceptor import Acceptor, Connections
 from coordinator.net.connection import Connection
 from coordinator.trouble import Troubles
+from storage.os_error import reason_of
 
 _LOG: Final = logging.getLogger("SocketServer")
 
@@ -82,7 +83,7 @@ class Door:
 
     def _shut(self, error: OSError) -> None:
         if self._troubles.failed("Accepting connections", error):
-            _LOG.error("Cannot accept connections on port %d: %s", self._acceptor.port, error)
+            _LOG.error("Cannot accept connections on port %d: %s", self._acceptor.port, reason_of(error))
         self._loop.remove_reader(self._socket)
         self._retry = self._loop.call_later(RETRY_S, self.open)
 
@@ -105,4 +106,6 @@ class Door:
         except OSError as error:
             accepted.close()
             self._connections.remove(connection)
-            _LOG.info("The connection from %s was lost while it was taken: %s", connection.peer, error)
+            _LOG.info(
+                "The connection from %s was lost while it was taken: %s", connection.peer, reason_of(error)
+            )

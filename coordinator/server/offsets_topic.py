@@ -31,6 +31,8 @@ class OffsetsTopic:
         count = max((part.partition + 1 for part in found), default=config.offsets_topic_num_partitions)
         self.flush = LogFlush(config.log_flush) if config.log_flush else LogFlush.ALWAYS
         self.partitions = max(count, data_plane.catalogue.offsets_partitions)
+        self.new_partitions = self.partitions - len(found)
+        """Those that have no directory yet."""
         self.topic_id = next(filter(None, map(directory.topic_id, found)), None) or random_topic_id()
         self.overrides = _overrides(config)
         self._directory = directory

@@ -8,16 +8,13 @@ comes back.
 """
 
 import asyncio
-import contextlib
 import logging
-import os
-import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from coordinator import clock
-from coordinator.config.listeners import Address, Listener
+from coordinator.config.listeners import Listener
 from coordinator.config.properties import Config
 from coordinator.engine.engine import Engine
 from coordinator.engine.flusher import Flusher
@@ -30,12 +27,14 @@ from coordinator.group.requests import TopicsDeleted
 from coordinator.machine.outcome import Now
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
 from coordinator.net.acceptor import Acceptor, Connections
+from coordinator.net.caller import Caller
 from coordinator.net.complaints import PERIOD_MS
 from coordinator.net.connection_limits import connection_limits
 from coordinator.net.door import Door
 from coordinator.net.outbox import Outbox
 from coordinator.net.route import Handler
 from coordinator.net.routes import Routes
+from coordinator.server.bind import LISTEN, bind
 from coordinator.server.broker_properties import broker_configs, broker_properties
 from coordinator.server.cleaner import Cleaner, Compactable
 from coordinator.server.handlers.api_versions import ApiVersionsHandler, refuse_api_versions
@@ -46,30 +45,32 @@ from coordinator.server.handlers.groups import GroupRouter
 from coordinator.server.handlers.offset_fetch import OffsetFetchHandler
 from coordinator.server.handlers.offsets import OffsetCommitHandler, OffsetDeleteHandler
 from coordinator.server.handlers.topics import TopicsHandler
-from coordinator.server.log_lines import SILENT, log_changes, log_event, log_expiry
+from coordinator.server.line_limit import LineLimit
+from coordinator.server.log_lines import SILENT, log_event, log_expiry
 from coordinator.server.metrics import Metrics
 from coordinator.server.offsets_topic import OffsetsTopic
+from coordinator.server.start_failed import StartFailed
+from coordinator.server.topic_lines import log_changes, log_missing
+from coordinator.server.unusable_directory import why_too_small, why_unusable
 from coordinator.topics.answer import TopicChange
 from coordinator.topics.catalogue import random_topic_id
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.config_key import InvalidConfig
 from coordinator.topics.data_plane import DataPlane, TopicsDeclaredSmaller
+from coordinator.topics.missing import TopicMissing
 from protocol.apis import APIS, ApiKey
 from storage.checkpoint import TopicPartition
 from storage.data_directory import DataDirectory, MetaProperties
 from storage.errors import StorageError
 from storage.files import Files, OsFiles
 from storage.log import PartitionLog
+from storage.os_error import reason_of
 from storage.syncer import Syncer
 from storage.uuid_text import uuid_to_text
 
 _LOG = logging.getLogger("KafkaServer")
 
 CLOSE_TIMEOUT_S: Final = 5.0
-
-
-class StartFailed(Exception):
-    """The daemon cannot start. The text says why, in one line."""
 
 
 @dataclass(slots=True)
@@ -98,6 +99,7 @@ class Server:
         self._shared_flusher = flusher
         self.loop = asyncio.get_running_loop()
         self.metrics = Metrics()
+        self.line_limit = LineLimit()
         self.turn = clock.Turn()
         self.connections = Connections(connection_limits(settings.config))
         self.outbox = Outbox(self.loop)
@@ -121,12 +123,12 @@ class Server:
         try:
             self.directory = DataDirectory.open(settings.files, settings.data_dir, new)
         except StorageError as error:
-            raise StartFailed(str(error)) from error
+            raise StartFailed(why_unusable(settings.files, settings.data_dir, error)) from error
         try:
             self._open_parts()
         except (OSError, StorageError) as error:
             self.abandon()
-            raise StartFailed(f"{settings.data_dir} cannot be used: {error}") from error
+            raise StartFailed(why_unusable(settings.files, settings.data_dir, error)) from error
         except BaseException:
             self.abandon()
             raise
@@ -154,14 +156,14 @@ class Server:
         try:
             self.data_plane = DataPlane.open(self.directory, topics_config)
             self._declare_topics()
-        except (StorageError, InvalidConfig, OSError) as error:
+        except InvalidConfig as error:
             raise StartFailed(str(error)) from error
         self.data_plane.broker_configs = broker_configs(settings.properties)
         self.data_plane.fetch_room = self.connections.unread.room
         for line in self.data_plane.catalogue.adopted:
             _LOG.warning("Taken over from another broker: %s", line)
         for name, reason in self.data_plane.failed().items():
-            _LOG.error("Partition %s is offline: %s", name, reason)
+            _LOG.error("Partition %s is offline: %s", name, reason_of(reason))
         self.flusher = self._shared_flusher or Flusher(self.loop, Syncer())
         self.group_config = GroupConfig(
             group_min_session_timeout_ms=config.group_min_session_timeout_ms,
@@ -190,6 +192,9 @@ class Server:
         settings = self.settings
         self.engine = Engine(self.loop, self.flusher, settings.files, GroupClock(self.turn), self._loaded)
         offsets = OffsetsTopic(self.directory, self.data_plane, settings.config, self.group_config)
+        too_small = why_too_small(settings.files, settings.data_dir, offsets.new_partitions)
+        if too_small is not None:
+            raise StartFailed(too_small)
         self.runtime = runtime = self.engine.add(offsets.internal_topic())
         runtime.fired = log_expiry
         self.engine.observers.append(self._happened)
@@ -216,6 +221,7 @@ class Server:
             cluster_id,
             self._changed,
             self._topics_deleted,
+            self._missed,
         )
         self.runtime.advanced = self.topics.offsets_advanced
         handlers: dict[int, Handler] = dict.fromkeys(APIS, self.topics.handle)
@@ -248,7 +254,7 @@ class Server:
                 self.settings.config.node_id,
                 self.routes,
             )
-            sockets = bind(listener.address, self.settings.config.socket_listen_backlog_size)
+            sockets = bind(listener.address, self.settings.config.socket_listen_backlog_size, LISTEN)
             acceptor.bound(sockets[0].getsockname()[1])
             self._doors += [Door(self.loop, bound, acceptor, self.connections) for bound in sockets]
             self.acceptors.append(acceptor)
@@ -275,11 +281,14 @@ class Server:
         for event in events:
             self.metrics.count_event(event)
             if type(event) not in SILENT:
-                log_event(partition, event)
+                log_event(partition.name, event, self.line_limit)
 
     def _changed(self, changes: Iterable[TopicChange]) -> None:
         self.metrics.count_changes(changes)
         log_changes(changes)
+
+    def _missed(self, missing: Sequence[TopicMissing], caller: Caller) -> None:
+        log_missing(missing, caller.api_name, caller.client_id, caller.client_host, self.line_limit)
 
     @property
     def _states(self) -> StateKeeper:
@@ -303,7 +312,7 @@ class Server:
             try:
                 work()
             except (OSError, StorageError) as error:
-                _LOG.error("Upkeep failed, and is tried again: %s", error)
+                _LOG.error("Upkeep failed, and is tried again: %s", reason_of(error))
 
         self._upkeep[work] = self.loop.call_later(interval_ms / 1000, run)
 
@@ -391,28 +400,3 @@ class Server:
 def _no_producers(producer_id: int, last_offset: int) -> bool:
     """Nobody produces to the offsets of groups with a sequence."""
     return False
-
-
-def bind(address: Address, backlog: int) -> list[socket.socket]:
-    """The listening sockets of an address, all on one port. Raises StartFailed."""
-    sockets: list[socket.socket] = []
-    port = address.port
-    try:
-        if not address.host and socket.has_dualstack_ipv6():
-            return [
-                socket.create_server(("", port), family=socket.AF_INET6, backlog=backlog, dualstack_ipv6=True)
-            ]
-        found = socket.getaddrinfo(
-            address.host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        for family, _, _, _, sockaddr in dict.fromkeys(found):
-            bound = socket.create_server((str(sockaddr[0]), port), family=family, backlog=backlog)
-            sockets.append(bound)
-            port = port or bound.getsockname()[1]
-    except OSError as error:
-        for bound in sockets:
-            with contextlib.suppress(OSError):
-                bound.close()
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-        raise StartFailed(f"cannot listen on {address}: {reason}") from error
-    return sockets

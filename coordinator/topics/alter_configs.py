@@ -24,6 +24,7 @@ from protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from storage.os_error import reason_of
 
 Outcome = tuple[ErrorCode, str | None]
 """Of one resource: NONE, or the error and a sentence about it."""
@@ -107,7 +108,7 @@ def _alter(
         except Refusal as error:
             outcomes.append((error.code, error.message))
         except OSError as error:
-            outcomes.append((ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+            outcomes.append((ErrorCode.KAFKA_STORAGE_ERROR, reason_of(error)))
     return outcomes, changes
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from coordinator.names import Node
+from coordinator.topics.missing import TopicMissing
 from storage.log import PartitionLog
 
 
@@ -97,10 +98,11 @@ class Answer:
     `response` is a message or one of `coordinator.answers`: PARKED for a long-poll Fetch, to come later as a
     completion. `completions`: parked fetches, as (waiter, response), that this call released. `durable`: the
     reply waits until each log is synced up to that offset. `changes`: what became of topics, for the group core,
-    the log lines and the metrics.
+    the log lines and the metrics. `missing`: what was asked for and is not there, for the log lines.
     """
 
     response: object
     completions: Iterable[tuple[int, object]] = ()
     durable: Sequence[tuple[PartitionLog, int]] = ()
     changes: Sequence[TopicChange] = ()
+    missing: Sequence[TopicMissing] = ()

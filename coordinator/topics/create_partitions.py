@@ -18,6 +18,7 @@ from protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from storage.errors import StorageError
+from storage.os_error import reason_of
 
 
 def answer_create_partitions(
@@ -42,7 +43,7 @@ def answer_create_partitions(
         except Refusal as error:
             results.append(_result(entry.name, error))
         except (OSError, StorageError) as error:
-            results.append(_result(entry.name, Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))))
+            results.append(_result(entry.name, Refusal(ErrorCode.KAFKA_STORAGE_ERROR, reason_of(error))))
         else:
             results.append(_result(entry.name, None))
     return Answer(CreatePartitionsResponse(results=results), changes=changes)

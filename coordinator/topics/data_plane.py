@@ -164,14 +164,15 @@ class DataPlane:
             self._fetcher = Fetcher(self.catalogue, self.config, self.sessions, self.parked, self.fetch_room)
         response = self._fetcher.answer(request, context, monotonic_ms)
         failures, self._fetcher.failures = self._fetcher.failures, []
-        return Answer(PARKED if response is None else response, changes=failures)
+        missing, self._fetcher.missing = self._fetcher.missing, []
+        return Answer(PARKED if response is None else response, changes=failures, missing=missing)
 
     def _list_offsets(
         self, request: "ListOffsetsRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
     ) -> Answer:
         from coordinator.topics.list_offsets import answer_list_offsets
 
-        return Answer(answer_list_offsets(self.catalogue, request, context, now_ms))
+        return answer_list_offsets(self.catalogue, request, context, now_ms)
 
     def _metadata(
         self, request: "MetadataRequest", context: TopicsContext, now_ms: int, monotonic_ms: int

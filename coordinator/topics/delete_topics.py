@@ -11,6 +11,7 @@ from coordinator.topics.config import TopicsConfig
 from coordinator.topics.refusal import Refusal
 from protocol.errors import ErrorCode
 from protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
+from storage.os_error import reason_of
 
 
 def answer_delete_topics(
@@ -48,7 +49,7 @@ def answer_delete_topics(
         if doomed:
             catalogue.delete_all(doomed)
     except OSError as error:
-        failure = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        failure = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, reason_of(error))
     responses = [
         _result(name, topic_id, failure if failure and isinstance(outcome, Topic) else outcome)
         for name, topic_id, outcome in outcomes

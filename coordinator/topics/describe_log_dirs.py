@@ -15,6 +15,7 @@ from protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from storage.data_directory import DataDirectory
+from storage.os_error import reason_of
 
 
 def answer_describe_log_dirs(
@@ -26,7 +27,7 @@ def answer_describe_log_dirs(
     try:
         result.total_bytes, result.usable_bytes = directory.files.space(directory.path)
     except OSError as error:
-        answer.changes = [DirectoryFailed(directory.path, str(error))]
+        answer.changes = [DirectoryFailed(directory.path, reason_of(error, directory.path))]
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
     else:
         result.topics = list(_topics(catalogue, request))

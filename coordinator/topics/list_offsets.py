@@ -7,9 +7,10 @@ tiered storage.
 from collections import Counter
 from typing import Final
 
-from coordinator.topics.answer import TopicsContext
+from coordinator.topics.answer import Answer, TopicsContext
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.leader_epoch import check_current_leader_epoch
+from coordinator.topics.missing import missing_partition
 from coordinator.topics.partition import Partition
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import (
@@ -41,7 +42,7 @@ _FIRST_VERSION: Final = {
 
 def answer_list_offsets(
     catalogue: Catalogue, request: ListOffsetsRequest, context: TopicsContext, now_ms: int
-) -> ListOffsetsResponse:
+) -> Answer:
     """Each partition on its own; one that is asked for twice gets INVALID_REQUEST, once."""
     counts = Counter(
         (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
@@ -60,7 +61,13 @@ def answer_list_offsets(
             else:
                 answer = _answer(catalogue, topic.name, wanted, context.api_version, now_ms)
             answers.partitions.append(answer)
-    return ListOffsetsResponse(topics=list(topics.values()))
+    missing = [
+        missing_partition(catalogue, topic.name, partition.partition_index)
+        for topic in topics.values()
+        for partition in topic.partitions
+        if partition.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    ]
+    return Answer(ListOffsetsResponse(topics=list(topics.values())), missing=missing)
 
 
 def _refused(wanted: ListOffsetsPartition, error: ErrorCode) -> ListOffsetsPartitionResponse:

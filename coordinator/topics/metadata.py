@@ -13,6 +13,7 @@ from coordinator.topics.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_T
 from coordinator.topics.catalogue import ZERO_ID, Catalogue, Topic
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.leader_epoch import current_epoch
+from coordinator.topics.missing import TopicMissing, WhyMissing
 from coordinator.topics.partition import Partition
 from coordinator.topics.topic_name import is_internal, why_illegal
 from protocol.errors import ErrorCode
@@ -24,6 +25,7 @@ from protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from storage.errors import StorageError
+from storage.os_error import reason_of
 
 
 def answer_metadata(
@@ -35,6 +37,7 @@ def answer_metadata(
     node_id = context.node.node_id
     operations = ON_TOPIC if request.include_topic_authorized_operations else NOT_ASKED
     changes: list[TopicChange] = []
+    missing: list[TopicMissing] = []
     may_create = config.auto_create_topics_enable and request.allow_auto_topic_creation
 
     def describe(topic: Topic) -> MetadataResponseTopic:
@@ -54,6 +57,8 @@ def answer_metadata(
             topic, error = _create(catalogue, config, name, changes) if may_create else (None, _missing(name))
         if topic is not None:
             return describe(topic)
+        if error is not ErrorCode.LEADER_NOT_AVAILABLE:
+            missing.append(TopicMissing(name, _why_missing(catalogue, config, name, may_create)))
         return MetadataResponseTopic(
             error_code=error,
             name=name,
@@ -66,6 +71,11 @@ def answer_metadata(
         topics = [describe(topic) for topic in catalogue]
     else:
         topics = _asked_for(catalogue, request, describe, by_name)
+        missing += [
+            TopicMissing("", WhyMissing.UNKNOWN, topic_id=topic.topic_id)
+            for topic in topics
+            if topic.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+        ]
     response = MetadataResponse(
         brokers=[MetadataResponseBroker(node_id=node_id, host=context.node.host, port=context.node.port)],
         cluster_id=context.cluster_id,
@@ -75,7 +85,7 @@ def answer_metadata(
             ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
-    return Answer(response, changes=changes)
+    return Answer(response, changes=changes, missing=missing)
 
 
 def _asked_for(
@@ -154,6 +164,17 @@ def _missing(name: str) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+def _why_missing(catalogue: Catalogue, config: TopicsConfig, name: str, may_create: bool) -> WhyMissing:
+    """What stood against creating the topic."""
+    if why_illegal(name) is not None:
+        return WhyMissing.ILLEGAL_NAME
+    if not config.auto_create_topics_enable:
+        return WhyMissing.AUTO_CREATION_OFF
+    if not may_create:
+        return WhyMissing.NOT_ALLOWED
+    return WhyMissing.INTERNAL if is_internal(name) else WhyMissing.COLLIDES
+
+
 def _create(
     catalogue: Catalogue, config: TopicsConfig, name: str, changes: list[TopicChange]
 ) -> tuple[Topic | None, ErrorCode]:
@@ -163,7 +184,7 @@ def _create(
     try:
         topic = catalogue.create(name, config.num_partitions, {})
     except (OSError, StorageError) as error:
-        changes.append(PartitionFailed(name, 0, f"cannot be created: {error}"))
+        changes.append(PartitionFailed(name, 0, f"cannot be created: {reason_of(error)}"))
         return None, ErrorCode.LEADER_NOT_AVAILABLE
     changes.append(TopicCreated(topic.name, topic.topic_id, len(topic.partitions), automatic=True))
     return topic, ErrorCode.NONE

@@ -40,6 +40,7 @@ from storage.batch import (
 from storage.compression import DEFAULT_LIMIT_BYTES, ZSTD
 from storage.errors import CorruptBatch, DecompressedTooLarge, InvalidRecord, StorageError, UnsupportedMagic
 from storage.log import PartitionLog
+from storage.os_error import reason_of
 from storage.validate import ValidBatch, validate_batch
 
 TOPIC_IDS_SINCE: Final = 13
@@ -246,7 +247,7 @@ def _write(
         else:
             result = log.append(batch, max_timestamp_ms=valid.max_timestamp_ms)
     except (StorageError, OSError) as error:
-        changes.append(PartitionFailed(*partition.name, str(error)))
+        changes.append(PartitionFailed(*partition.name, reason_of(error)))
         raise ProduceRefused(ErrorCode.KAFKA_STORAGE_ERROR) from error
     if result.is_rolled:
         changes.append(SegmentRolled(*partition.name, log))

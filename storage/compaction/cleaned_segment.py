@@ -8,6 +8,7 @@ from storage.batch import read_header
 from storage.compaction.swap import CLEANED_SUFFIX, SWAP_SUFFIX
 from storage.errors import AppendFailed
 from storage.log import PartitionLog
+from storage.os_error import reason_of
 from storage.segment import Segment
 
 BUFFER_BYTES: Final = 256 * 1024
@@ -84,5 +85,7 @@ class CleanedSegment:
             yield segment.sync_indexes
             yield sync_directory
         except OSError as error:
-            failure = AppendFailed(directory, f"cannot put a compacted segment in place: {error}")
+            failure = AppendFailed(
+                directory, f"cannot put a compacted segment in place: {reason_of(error, directory)}"
+            )
             raise self._log.poison(failure) from error

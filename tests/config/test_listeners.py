@@ -1,7 +1,13 @@
 import pytest
 
 from coordinator.config.errors import ConfigError
-from coordinator.config.listeners import Address, Listener, parse_address, parse_listeners
+from coordinator.config.listeners import (
+    Address,
+    Listener,
+    parse_address,
+    parse_http_listener,
+    parse_listeners,
+)
 from coordinator.config.properties import Config
 
 
@@ -49,6 +55,14 @@ def test_the_official_images_controller_listener_is_not_opened() -> None:
 def test_addresses(text: str, address: Address) -> None:
     assert parse_address(text, "test") == address
     assert parse_address(str(address), "test") == address
+
+
+def test_the_http_listener_is_an_address_or_off() -> None:
+    assert parse_http_listener(Config()) == Address("127.0.0.1", 9080)
+    assert parse_http_listener(Config(http_listener="[::]:0")) == Address("::", 0)
+    assert parse_http_listener(Config(http_listener=" Off ")) is None
+    with pytest.raises(ConfigError, match=r"http\.listener: of"):
+        parse_http_listener(Config(http_listener="of"))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 import pytest
 
 from coordinator.group.config import GroupConfig
-from coordinator.group.events import GroupLoaded, RebalanceCause, RebalanceStarted
+from coordinator.group.events import GroupLoaded, RebalanceStarted
+from coordinator.group.rebalance_facts import RebalanceCause
 from coordinator.group.shard import Shard
 from coordinator.machine.outcome import Fact
 from protocol.errors import ErrorCode
@@ -86,7 +87,7 @@ def test_a_group_over_capacity_has_to_rebalance() -> None:
     coordinator = Coordinator()
     stable_group(coordinator, 3)
     coordinator.restart(GroupConfig(group_max_size=2))
-    assert coordinator.told(RebalanceStarted)[-1].cause is RebalanceCause.OVER_CAPACITY
+    assert coordinator.told(RebalanceStarted)[-1].trigger.cause is RebalanceCause.OVER_CAPACITY
 
 
 def test_a_recorded_member_without_a_rebalance_timeout_uses_its_session_timeout() -> None:

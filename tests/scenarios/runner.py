@@ -20,7 +20,7 @@ from typing import Any
 from coordinator.group.config import GroupConfig
 from coordinator.group.requests import Request, TopicsDeleted
 from coordinator.group.shard import Shard
-from coordinator.group.timer_key import TimerKey
+from coordinator.group.timer_key import TimerKey, TimerKind
 from coordinator.machine.outcome import Context, Fact, Now, Outcome
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -110,13 +110,21 @@ class Story:
         return self.begin()
 
     def advance(self, words: list[str]) -> list[str]:
-        """`advance 3s`: timers fire on the way, each at its time."""
+        """`advance 3s`: timers fire on the way, each at its time. Of reports that follow each other the first is
+        shown."""
         end, lines = self.now_ms + milliseconds(words[0]), []
+        repeated, last = 0, None
         while self.timers and min(self.timers.values()) <= end:
             key = min(self.timers, key=lambda key: self.timers[key])
             self.now_ms = self.timers.pop(key)
             fired = [f"  {line}" for line in self.follow(self.shard.fire(key, self.now()))]
-            lines += [f"at {render.span(self.now_ms)} {render.timer(key)}", *fired] if fired else []
+            if key.kind is TimerKind.REPORT and key == last:
+                repeated += 1
+            elif fired:
+                lines += [f"  and {repeated} more"] if repeated else []
+                lines += [f"at {render.span(self.now_ms)} {render.timer(key)}", *fired]
+                repeated, last = 0, key
+        lines += [f"  and {repeated} more"] if repeated else []
         self.now_ms = end
         return lines
 

@@ -16,6 +16,7 @@ from coordinator.net.peer import printable
 from storage.errors import FileError
 from storage.files import Files
 from storage.inspection.directory_reader import LogFiles, find_logs
+from storage.os_error import reason_of
 
 SOUND: Final = 0
 FOUND: Final = 1
@@ -80,7 +81,8 @@ def in_words(run: Callable[P, int]) -> Callable[P, None]:
         except FileError as error:
             fail(printable(str(error), 1000))
         except OSError as error:
-            fail(printable(f"{error.filename or 'standard output'}: {error.strerror}", 1000))
+            where = "" if error.filename else "standard output: "
+            fail(printable(f"{where}{reason_of(error)}", 1000))
         sys.exit(code)
 
     return command

@@ -109,8 +109,8 @@ def _locked(files: Files, directory: str | None) -> Iterator[None]:
         return
     try:
         lock = files.lock(f"{directory}/{LOCK_FILE}")
-    except BlockingIOError:
-        fail(f"{directory}: is in use by another process; stop it first, or repair into a copy with --out")
+    except BlockingIOError as error:
+        fail(f"{directory}: {error.strerror}; stop it first, or repair into a copy with --out")
     try:
         yield
     finally:

@@ -4,35 +4,21 @@ Each subcommand is a module of its own. They read with the reference codec (cons
 imports.
 """
 
-from importlib import import_module
 from typing import Final
 
 import click
+
+from coordinator.cli.subcommands import Subcommands
 
 SUBCOMMANDS: Final = {
     "decode": "Print a message, field by field.",
     "dump": "Print recorded frames, field by field.",
     "record": "Print records of __consumer_offsets, field by field.",
 }
-"""By name, with the first line of their help. Each is `command` in the module of that name."""
+"""By name, with the first line of their help."""
 
 
-class _Subcommands(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(SUBCOMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in SUBCOMMANDS:
-            return None
-        command: click.Command = import_module(f"coordinator.cli.wire.{cmd_name}").command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(SUBCOMMANDS.items()))
-
-
-@click.group(cls=_Subcommands)
+@click.group(cls=Subcommands, package="coordinator.cli.wire", described=SUBCOMMANDS)
 def command() -> None:
     """Print bytes of the protocol, field by field: where each field begins, how long it is, what it says.
 

@@ -1,11 +1,11 @@
 """Where the bytes come from that are to be looked at: hexadecimal text, a file, or standard input."""
 
 import sys
-from pathlib import PurePath
 
 import click
 
 from storage.files import OsFiles
+from storage.os_error import reason_of
 
 
 def from_hex(text: str) -> bytes:
@@ -30,4 +30,4 @@ def given(path: str | None, hex_text: str | None) -> bytes:
     try:
         return OsFiles().read(path)
     except OSError as error:
-        raise click.UsageError(f"{PurePath(path)}: {error.strerror or error}") from error
+        raise click.UsageError(reason_of(error)) from error

@@ -15,6 +15,7 @@ from storage.files import OsFiles
 from storage.inspection.directory_reader import find_logs
 from storage.inspection.log_reader import LogReader
 from storage.inspection.segment_scan import BadBytes
+from storage.os_error import reason_of
 from storage.record import Record
 
 EPILOG = """FILE is a segment (a .log file), the directory of a partition or a data directory, as for `groupd log`.
@@ -125,5 +126,5 @@ def command(path: str | None, key_hex: str | None, value_hex: str | None, is_jso
         for where, record in _records(path, printer):
             printer.print(where, record.key, record.value)
     except (StorageError, OSError) as error:
-        raise click.UsageError(str(error)) from error
+        raise click.UsageError(reason_of(error)) from error
     sys.exit(0 if printer.is_sound else 1)

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from coordinator.topics.answer import (
     TopicsContext,
 )
 from coordinator.topics.data_plane import Completions, DataPlane
+from coordinator.topics.missing import TopicMissing
 from protocol.errors import ErrorCode
 from protocol.messages.produce import ProduceResponse
 from storage.errors import StorageError
@@ -30,6 +31,8 @@ _LOG: Final = logging.getLogger("KafkaApis")
 
 TopicsDeletedCallback = Callable[[list[str]], None]
 ChangesCallback = Callable[[Iterable[TopicChange]], None]
+MissingCallback = Callable[[Sequence[TopicMissing], Caller], None]
+"""Takes what is not there, and who asked for it."""
 
 
 class _Durable:
@@ -56,6 +59,7 @@ class TopicsHandler:
         cluster_id: str,
         on_changes: ChangesCallback,
         on_deleted: TopicsDeletedCallback,
+        on_missing: MissingCallback,
     ) -> None:
         self._loop = loop
         self._data_plane = data_plane
@@ -65,6 +69,7 @@ class TopicsHandler:
         self._cluster_id = cluster_id
         self._on_changes = on_changes
         self._on_deleted = on_deleted
+        self._on_missing = on_missing
         self._parked: dict[int, Slot] = {}
         self._durable: dict[PartitionLog, list[_Durable]] = {}
         self._expiry: asyncio.TimerHandle | None = None
@@ -81,6 +86,8 @@ class TopicsHandler:
             self._changed(answer.changes)
         if answer.completions:
             self._complete(answer.completions)
+        if answer.missing:
+            self._on_missing(answer.missing, caller)
         if answer.response is PARKED:
             slot = caller.answer_later(parks=True)
             slot.dropped = partial(self._drop, waiter)
