@@ -15,6 +15,9 @@ class Node(NamedTuple):
     port: int
 
 
+NOWHERE: Final = Node(-1, "", -1)
+
+
 class LogFlush(StrEnum):
     """When records reach the disk: before the answer, every `log.flush.interval.ms`, or as the OS likes."""
 

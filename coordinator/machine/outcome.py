@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from coordinator.names import NOWHERE, Node
+
 
 class Now(NamedTuple):
     """The time of a call: `monotonic_ms` for timers, `wall_ms` (since the epoch) for records."""
@@ -27,13 +29,15 @@ class Now(NamedTuple):
 @dataclass(slots=True)
 class Context:
     """Who asks. `waiter` is where the reply goes; `client_host` has Java's leading slash ("/127.0.0.1");
-    `new_member_uuid` is the text of a fresh random UUID, needed when a JoinGroup has no member id."""
+    `new_member_uuid` is the text of a fresh random UUID, needed when a JoinGroup has no member id; `node` is this
+    broker as the asker should know it, needed where an answer names it."""
 
     waiter: int
     api_version: int
     client_id: str
     client_host: str
     new_member_uuid: str = ""
+    node: Node = NOWHERE
 
 
 @dataclass(slots=True)

@@ -56,9 +56,9 @@ from coordinator.topics.answer import TopicChange
 from coordinator.topics.catalogue import random_topic_id
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.config_key import InvalidConfig
-from coordinator.topics.data_plane import DataPlane, TopicsDeclaredSmaller
+from coordinator.topics.data_plane import ANSWERED_BY, DataPlane, TopicsDeclaredSmaller
 from coordinator.topics.missing import TopicMissing
-from protocol.apis import APIS, ApiKey
+from protocol.apis import ApiKey
 from storage.checkpoint import TopicPartition
 from storage.data_directory import DataDirectory, MetaProperties
 from storage.errors import StorageError
@@ -218,13 +218,12 @@ class Server:
             self.flusher,
             self.turn,
             self.engine.next_waiter,
-            cluster_id,
             self._changed,
             self._topics_deleted,
             self._missed,
         )
         self.runtime.advanced = self.topics.offsets_advanced
-        handlers: dict[int, Handler] = dict.fromkeys(APIS, self.topics.handle)
+        handlers: dict[int, Handler] = dict.fromkeys(ANSWERED_BY, self.topics.handle)
         handlers |= {
             ApiKey.API_VERSIONS: ApiVersionsHandler(cluster_id).handle,
             ApiKey.FIND_COORDINATOR: find_coordinator,

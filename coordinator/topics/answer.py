@@ -1,22 +1,10 @@
-"""What a call into the data plane takes beside the request, and what it gives back."""
+"""What a call into the data plane gives back."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from coordinator.names import Node
 from coordinator.topics.missing import TopicMissing
 from storage.log import PartitionLog
-
-
-@dataclass(slots=True)
-class TopicsContext:
-    """Who asks. `waiter` names the response slot: an answer that comes later comes back with this number."""
-
-    waiter: int
-    api_version: int
-    client_id: str
-    node: Node
-    cluster_id: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,12 @@ One difference: `__consumer_offsets` cannot grow, because a group's partition de
 
 from collections import Counter
 
-from coordinator.topics.answer import Answer, PartitionsAdded, TopicChange, TopicsContext
+from coordinator.machine.outcome import Context, Now
+from coordinator.topics.answer import Answer, PartitionsAdded, TopicChange
 from coordinator.topics.catalogue import Catalogue, Topic
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.create_topics import check_assignment
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.refusal import Refusal
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import (
@@ -22,9 +24,10 @@ from storage.os_error import reason_of
 
 
 def answer_create_partitions(
-    catalogue: Catalogue, config: TopicsConfig, request: CreatePartitionsRequest, context: TopicsContext
+    plane: DataPlane, request: CreatePartitionsRequest, context: Context, now: Now
 ) -> Answer:
     """Each topic grows or is refused on its own; with `validate_only` nothing changes."""
+    catalogue, config = plane.catalogue, plane.config
     counts = Counter(entry.name for entry in request.topics)
     results = [
         _result(name, Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))

@@ -14,9 +14,12 @@ Source: Kafka's `KafkaApis.handleFetchRequest`, `ReplicaManager.readFromLog`, `D
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from coordinator.topics.answer import PartitionFailed, TopicsContext
+from coordinator.answers import PARKED
+from coordinator.machine.outcome import Context, Now
+from coordinator.topics.answer import Answer, PartitionFailed
 from coordinator.topics.catalogue import ZERO_ID, Catalogue
 from coordinator.topics.config import TopicsConfig
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.fetch_session import (
     NO_SESSION,
     TOPIC_IDS_SINCE,
@@ -52,6 +55,20 @@ STORAGE_ERROR_SINCE: Final = 6
 Found = list[tuple[TargetKey, PartitionData]]
 
 
+def answer_fetch(plane: DataPlane, request: FetchRequest, context: Context, now: Now) -> Answer:
+    """What there is; or PARKED, and the answer comes as a completion of a later call."""
+    fetcher = plane.fetcher
+    if fetcher is None:
+        fetcher = plane.fetcher = Fetcher(
+            plane.catalogue, plane.config, plane.sessions, plane.parked, plane.fetch_room
+        )
+    assert isinstance(fetcher, Fetcher)
+    response = fetcher.answer(request, context, now.monotonic_ms)
+    failures, fetcher.failures = fetcher.failures, []
+    missing, fetcher.missing = fetcher.missing, []
+    return Answer(PARKED if response is None else response, changes=failures, missing=missing)
+
+
 class Fetcher:
     """Answers Fetch requests over the catalogue's partitions."""
 
@@ -75,9 +92,7 @@ class Fetcher:
         self.missing: list[TopicMissing] = []
         """What the last request asked for and is not there; whoever reads this empties it."""
 
-    def answer(
-        self, request: FetchRequest, context: TopicsContext, monotonic_ms: int
-    ) -> FetchResponse | None:
+    def answer(self, request: FetchRequest, context: Context, monotonic_ms: int) -> FetchResponse | None:
         """The response, or None: it is parked and comes from `answer_parked`."""
         version = context.api_version
         fetch = self._sessions.open(request, version, self._name_of, monotonic_ms)

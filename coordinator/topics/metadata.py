@@ -8,10 +8,12 @@ when the answer is sent.
 
 from collections.abc import Callable
 
-from coordinator.topics.answer import Answer, PartitionFailed, TopicChange, TopicCreated, TopicsContext
+from coordinator.machine.outcome import Context, Now
+from coordinator.topics.answer import Answer, PartitionFailed, TopicChange, TopicCreated
 from coordinator.topics.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
 from coordinator.topics.catalogue import ZERO_ID, Catalogue, Topic
 from coordinator.topics.config import TopicsConfig
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.leader_epoch import current_epoch
 from coordinator.topics.missing import TopicMissing, WhyMissing
 from coordinator.topics.partition import Partition
@@ -28,10 +30,9 @@ from storage.errors import StorageError
 from storage.os_error import reason_of
 
 
-def answer_metadata(
-    catalogue: Catalogue, config: TopicsConfig, request: MetadataRequest, context: TopicsContext
-) -> Answer:
+def answer_metadata(plane: DataPlane, request: MetadataRequest, context: Context, now: Now) -> Answer:
     """The answer, and the topics that came into being."""
+    catalogue, config = plane.catalogue, plane.config
     if _is_nonsense(request, context.api_version):
         return Answer(_refused(request))
     node_id = context.node.node_id
@@ -78,7 +79,7 @@ def answer_metadata(
         ]
     response = MetadataResponse(
         brokers=[MetadataResponseBroker(node_id=node_id, host=context.node.host, port=context.node.port)],
-        cluster_id=context.cluster_id,
+        cluster_id=plane.cluster_id,
         controller_id=node_id,
         topics=topics,
         cluster_authorized_operations=(

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
 from coordinator.answers import PARKED, Later, Silence
+from coordinator.machine.outcome import Context, Now
 from coordinator.names import Node
-from coordinator.topics.answer import Answer, TopicsContext
+from coordinator.topics.answer import Answer
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.data_plane import DataPlane
 from protocol.codec import codec
@@ -85,9 +86,9 @@ class Broker:
         at = newest(type(request)) if version is None else version
         wire = codec(type(request), at)
         self.waiter += 1
-        context = TopicsContext(self.waiter, at, "test", NODE, "cluster")
+        context = Context(self.waiter, at, "test", "/127.0.0.1", node=NODE)
         decoded = wire.decode(wire.encode(request))
-        self.answer = self.plane.handle(decoded, context, self.now_ms, self.monotonic_ms)
+        self.answer = self.plane.handle(decoded, context, Now(self.monotonic_ms, self.now_ms))
         return self.answer
 
     def ask(self, request: object, response: type[R], version: int | None = None) -> R:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from coordinator import clock
 from coordinator.answers import GOODBYE, HELD, PARKED
 from coordinator.engine.flusher import Flusher
+from coordinator.machine.outcome import Context
 from coordinator.names import CONSUMER_OFFSETS
 from coordinator.net.caller import Caller
 from coordinator.net.slot import Slot
@@ -18,7 +19,6 @@ from coordinator.topics.answer import (
     SegmentRolled,
     TopicChange,
     TopicDeleted,
-    TopicsContext,
 )
 from coordinator.topics.data_plane import Completions, DataPlane
 from coordinator.topics.missing import TopicMissing
@@ -56,7 +56,6 @@ class TopicsHandler:
         flusher: Flusher,
         turn: clock.Turn,
         next_waiter: Callable[[], int],
-        cluster_id: str,
         on_changes: ChangesCallback,
         on_deleted: TopicsDeletedCallback,
         on_missing: MissingCallback,
@@ -66,7 +65,6 @@ class TopicsHandler:
         self._flusher = flusher
         self._turn = turn
         self._next_waiter = next_waiter
-        self._cluster_id = cluster_id
         self._on_changes = on_changes
         self._on_deleted = on_deleted
         self._on_missing = on_missing
@@ -79,9 +77,8 @@ class TopicsHandler:
     def handle(self, request: Any, caller: Caller) -> object:
         """Puts a request to the data plane."""
         waiter = self._next_waiter()
-        context = TopicsContext(waiter, caller.api_version, caller.client_id, caller.node, self._cluster_id)
-        now = self._turn.now
-        answer = self._data_plane.handle(request, context, now.wall_ms, now.monotonic_ms)
+        context = Context(waiter, caller.api_version, caller.client_id, caller.client_host, node=caller.node)
+        answer = self._data_plane.handle(request, context, self._turn.now)
         if answer.changes:
             self._changed(answer.changes)
         if answer.completions:
