@@ -9,40 +9,46 @@ STEPS ?= 400
 JOBS ?= 2
 SAMPLE := .cache/pipeline-sample
 
+# $(call timed,NAME) COMMAND: the name at once, the time at the end; in whole lines, so that make -j keeps them apart.
+timed = echo "$(1) ..." >&2; TIMEFORMAT="$(1): %1R s"; time
+
 .DEFAULT_GOAL := help
-.PHONY: help run install test check format lint types layers docker-check tests pipeline sim fuzz soak scenarios-rewrite oracle oracle-record golden-record bench clean
+.PHONY: help run install test check format lint types layers docker-check tests pipeline sim fuzz soak scenarios-rewrite oracle oracle-record golden-record config-record bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
 
-run: $(VENV)/.run ## start groupd on 127.0.0.1:9092 (ARGS="--topic orders:6" adds options)
-	@exec $(BIN)/groupd serve $(ARGS)
+# Comes with a topic to play with, unless ARGS names its own: `groupd serve` by itself makes none.
+run: $(VENV)/.run ## groupd on 127.0.0.1:9092, with a topic orders unless ARGS="--topic payments:3" names others
+	@exec $(BIN)/groupd serve $(if $(findstring --topic,$(ARGS)),,--topic orders:6) $(ARGS)
 
 install: $(VENV)/.test ## everything the checks and tests need, in .venv
 
-test: check tests ## what CI runs: the checks, then the tests
+test: check ## what CI runs: the checks, then the tests
+	@$(MAKE) --no-print-directory tests
 
 check: $(VENV)/.test format lint types layers docker-check ## format, lint, types, layers, docker files
 
 format: $(VENV)/.test
-	@$(BIN)/ruff format --check --quiet . || { echo "run: $(BIN)/ruff format ."; exit 1; }
+	@$(call timed,$@) $(BIN)/ruff format --check --quiet . || { echo "run: $(BIN)/ruff format ."; exit 1; }
 
 lint: $(VENV)/.test
-	@$(BIN)/ruff check --quiet .
+	@$(call timed,$@) $(BIN)/ruff check --quiet .
 
 types: $(VENV)/.test
-	@$(BIN)/mypy --no-error-summary
+	@$(call timed,$@) $(BIN)/mypy --no-error-summary
 
 layers: $(VENV)/.test
-	@$(BIN)/lint-imports --no-cache > $(VENV)/layers.log 2>&1 || { cat $(VENV)/layers.log; exit 1; }
+	@$(call timed,$@) $(BIN)/lint-imports --no-cache > $(VENV)/layers.log 2>&1 || { cat $(VENV)/layers.log; exit 1; }
 
 docker-check: $(VENV)/.test
-	@$(BIN)/hadolint docker/Dockerfile docker/examples/Dockerfile docker/pipeline/Dockerfile
-	@$(BIN)/docker-compose -f docker/docker-compose.yml --profile pipeline config -q
-	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker/docker-compose.yml
-	@$(BIN)/yamllint --strict docker/docker-compose.yml
+	@$(call timed,$@) { $(BIN)/hadolint docker/Dockerfile docker/examples/Dockerfile docker/pipeline/Dockerfile && \
+	  $(BIN)/docker-compose -f docker/docker-compose.yml --profile pipeline config -q && \
+	  $(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker/docker-compose.yml && \
+	  $(BIN)/yamllint --strict docker/docker-compose.yml; }
 
 tests: $(VENV)/.test ## the tests alone, in JOBS processes (PYTEST_ARGS="-k join" picks some)
+	@echo "tests ... ($(JOBS) processes import all of them first, about half a minute; then a dot for each that passed)"
 	@$(BIN)/python -X dev -m pytest --dist loadgroup --tx '$(JOBS)*popen//python=$(abspath $(BIN))/python -X dev' $(PYTEST_ARGS)
 
 pipeline: $(VENV)/.test ## tables and a report of sample data: real clients against groupd (two minutes; needs Java)
@@ -55,6 +61,7 @@ sim: $(VENV)/.test ## reproduce a simulator run: make sim SEED=7 STEPS=400
 
 scenarios-rewrite: $(VENV)/.test ## write what the scenarios print today into their files; review with git diff
 	@$(BIN)/python -m tests.scenarios.rewrite
+	@$(BIN)/python -m docs.generate_sequences
 
 fuzz: $(VENV)/.test ## look for bytes that break a decoder: make fuzz ARGS="--seconds 600 --seed 7"
 	@$(BIN)/python -m tests.hostile.fuzz $(ARGS)
@@ -75,6 +82,10 @@ golden-record: $(VENV)/.test ## capture what stock clients and a real Kafka say 
 	@$(BIN)/python -m tests.golden.capture --kafka 3.9.1
 	@$(BIN)/python -m docs.generate_protocol
 
+config-record: $(VENV)/.test ## ask Kafka's own classes about every property and keep what they say in tests/config/golden
+	@$(BIN)/python -m tests.config.record
+	@$(BIN)/python -m docs.generate_configuration
+
 bench: $(VENV)/.test ## measure (minutes); results go to benchmarks/RESULTS.md
 	@$(BIN)/python -m benchmarks $(ARGS)
 
@@ -86,12 +97,14 @@ $(VENV)/bin/python:
 	@command -v $(PYTHON) >/dev/null || { echo "groupd needs Python 3.11 or newer: install python3"; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "groupd needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V): set PYTHON=/path/to/python3.11"; exit 2; }
-	@$(PYTHON) -m venv $(VENV) || { echo "the venv module is missing: install python3-venv"; exit 2; }
+	@$(call timed,$(VENV): a new virtual environment of $(PYTHON)) $(PYTHON) -m venv $(VENV) || { echo "the venv module is missing: install python3-venv"; exit 2; }
 
 $(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/bin/python
-	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e . --config-settings editable_mode=compat
+	@$(call timed,$(VENV): pip installs groupd and what it needs) \
+	  $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e . --config-settings editable_mode=compat
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python
-	@$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[test,check,pipeline]' --config-settings editable_mode=compat
+	@$(call timed,$(VENV): pip installs what the checks and tests need (1.4 GB; minutes)) \
+	  $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[test,check,pipeline]' --config-settings editable_mode=compat
 	@touch $(VENV)/.run $@

@@ -7,12 +7,13 @@ from typing import Final
 
 import uvloop
 
-from benchmarks import commit, compaction, heartbeat, load, memory, pipeline, rebalance, startup
+from benchmarks import commit, compaction, health, heartbeat, load, memory, pipeline, rebalance, startup
 from benchmarks.neighbours import Neighbours
 from benchmarks.report import Report, write_result
 
 FULL: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "startup": startup.measure,
+    "health": health.measure,
     "heartbeat": heartbeat.measure,
     "commit": commit.measure,
     "rebalance": rebalance.measure,
@@ -23,6 +24,7 @@ FULL: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
 }
 QUICK: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "startup": lambda: startup.measure(runs=3),
+    "health": lambda: health.measure(runs=3),
     "heartbeat": lambda: heartbeat.measure(rounds=1, seconds=0.5),
     "commit": lambda: commit.measure(rounds=1, seconds=0.5),
     "rebalance": lambda: rebalance.measure(rounds=1),

@@ -4,17 +4,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from coordinator.group.outcome import Record as Fact
-from coordinator.server.offsets_partition import BASE_SEQUENCE
-from coordinator.server.record_bytes import RecordBytes
+from coordinator.engine.partition import BASE_SEQUENCE
+from coordinator.group.record_codec import GroupRecordCodec
+from coordinator.machine.outcome import Fact
 from protocol.partitioner import partition_for
 from protocol.records import OffsetCommitKey, OffsetCommitValue
 from storage.batch import encode_batch
-from storage.checkpoint import TopicPartition
 from storage.data_directory import DataDirectory, MetaProperties
 from storage.files import OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from storage.record import UNASSIGNED_OFFSET, Record
+from storage.topic_partition import TopicPartition
 
 GROUPS: Final = 200
 PARTITIONS_OF_A_GROUP: Final = 10
@@ -49,7 +50,7 @@ def write_history(
     }
     groups = [f"consumer-of-orders-{number:03d}" for number in range(GROUPS)]
     log_of = {group: logs[partition_for(group, OFFSETS_PARTITIONS)] for group in groups}
-    encode = RecordBytes().encode
+    encode = GroupRecordCodec().encoder()
     written = 0
     while written < commits:
         group = groups[written // commits_in_a_batch % GROUPS]
@@ -61,7 +62,7 @@ def write_history(
             value = OffsetCommitValue(
                 offset=number, leader_epoch=0, metadata="", commit_timestamp=now_ms, topic_id=_TOPIC_ID
             )
-            batch.append(encode(Fact(key, value, 4), now_ms))
+            batch.append(Record(UNASSIGNED_OFFSET, now_ms, *encode(Fact(key, value, 4))))
         log_of[group].append(encode_batch(batch, base_sequence=BASE_SEQUENCE))
         written += len(batch)
     size_bytes = sum(log.size_bytes for log in logs.values())

@@ -12,9 +12,10 @@ from typing import Final
 from benchmarks.history import KEYS, OFFSETS_PARTITIONS, open_logs, write_history
 from benchmarks.process import environment, groupd_command
 from benchmarks.report import Report, spread
+from coordinator.engine.loader import Load
 from coordinator.group.config import GroupConfig
+from coordinator.group.record_codec import GroupRecordCodec
 from coordinator.group.shard import Shard
-from coordinator.server.loader import Load
 from storage.files import OsFiles
 
 MILLION: Final = 1_000_000
@@ -33,7 +34,7 @@ def _load_all(data_dir: str) -> float:
     for log in open_logs(data_dir):
         shard = Shard(GroupConfig())
         began = process_time()
-        for _ in Load(log, shard, files).steps():
+        for _ in Load(log, shard, files, GroupRecordCodec()).steps():
             pass
         seconds += process_time() - began
         shards.append(shard)

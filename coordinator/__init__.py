@@ -1,1 +1,5 @@
 """groupd: a standalone Kafka group coordinator."""
+
+from typing import Final
+
+__version__: Final = "0.1.0"

@@ -1,6 +1,7 @@
 """The life of the process: started, ready, stopped by a signal."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -10,8 +11,14 @@ from collections.abc import Coroutine, Iterable
 from typing import Any, Final
 
 from coordinator.config.errors import ConfigError
-from coordinator.config.listeners import Address, parse_address
-from coordinator.server.server import Server, Settings, StartFailed, bind
+from coordinator.config.listeners import HTTP_OFF, Address, parse_http_listener
+from coordinator.net.peer import printable
+from coordinator.server.bind import HTTP, bind
+from coordinator.server.overview import overview
+from coordinator.server.server import Server, Settings
+from coordinator.server.start_failed import StartFailed
+from storage.errors import StorageError
+from storage.os_error import reason_of
 
 _LOG = logging.getLogger("KafkaServer")
 
@@ -19,6 +26,7 @@ EXIT_FINE: Final = 0
 EXIT_FAILURE: Final = 1
 EXIT_NO_START: Final = 2
 _HTTP_BACKLOG: Final = 128
+_MAX_REASON: Final = 2000
 _FILES_WANTED: Final = 65_536
 
 
@@ -56,14 +64,14 @@ async def _serve(settings: Settings) -> int:
     _watch_signals(stop)
     asyncio.get_running_loop().set_exception_handler(_log_unexpected)
     try:
-        http_address = parse_address(settings.config.http_listener, "http.listener")
+        http_listener = parse_http_listener(settings.config)
         server = Server(settings)
         server.open()
     except (StartFailed, ConfigError) as error:
         _say(error)
         return EXIT_NO_START
     try:
-        http_sockets = bind(http_address, _HTTP_BACKLOG)
+        http_sockets = [] if http_listener is None else bind(http_listener, _HTTP_BACKLOG, HTTP)
         try:
             await server.listen()
         except StartFailed:
@@ -77,13 +85,18 @@ async def _serve(settings: Settings) -> int:
 
     http = HttpServer(server, http_sockets)
     http.start()
-    ready = asyncio.ensure_future(_announce(server, http_address, http_sockets[0].getsockname()[1]))
+    http_address = http_listener and http_listener._replace(port=http_sockets[0].getsockname()[1])
+    _introduce(server, http_address)
+    ready = asyncio.ensure_future(_announce(server, http_address))
     await stop.wait()
     _LOG.info("Shutting down")
     ready.cancel()
     http.close()
     try:
         await server.close()
+    except (OSError, StorageError) as error:
+        failures.append(error)
+        _LOG.error("The shutdown was not clean: %s", reason_of(error))
     except Exception as problem:  # noqa: BLE001 - the exit code tells that not everything was written
         failures.append(problem)
         _LOG.error("The shutdown was not clean", exc_info=problem)
@@ -91,11 +104,32 @@ async def _serve(settings: Settings) -> int:
     return EXIT_FAILURE if failures else EXIT_FINE
 
 
-async def _announce(server: Server, http_address: Address, http_port: int) -> None:
+def _introduce(server: Server, http: Address | None) -> None:
+    """Tells the log what was started, and where it is found."""
+    here = overview(server)
+    listeners = (
+        f"{listener.bound} ({listener.name}, advertised as {listener.advertised_text})"
+        for listener in here.listeners
+    )
+    _LOG.info("groupd %s, data directory %s", here.version, here.data_dir)
+    _LOG.info("Clients connect to %s", ", ".join(listeners))
+    if http is None:
+        _LOG.info("HTTP is off")
+    elif http.is_wildcard:
+        _LOG.info("HTTP is at http://localhost:%d/, on every interface", http.port)
+    else:
+        _LOG.info("HTTP is at http://%s/", http)
+
+
+async def _announce(server: Server, http: Address | None) -> None:
     await server.ready.wait()
+    # What was loaded stays: the garbage collector, which the start had switched off, need not look at it.
+    gc.freeze()
+    gc.enable()
+    here = overview(server)
+    _LOG.info("Ready. Topics: %d, groups: %d", here.topics, here.groups)
     kafka = server.acceptors[0].bound_address
-    http = Address(http_address.host, http_port)
-    sys.stdout.write(f"groupd ready kafka={kafka} http={http} data={server.settings.data_dir}\n")
+    sys.stdout.write(f"groupd ready kafka={kafka} http={http or HTTP_OFF} data={here.data_dir}\n")
     sys.stdout.flush()
 
 
@@ -122,5 +156,5 @@ def _close(sockets: Iterable[socket.socket]) -> None:
 
 
 def _say(error: Exception) -> None:
-    sys.stderr.write(f"groupd: {error}\n")
+    sys.stderr.write(f"groupd: {printable(str(error), _MAX_REASON)}\n")
     sys.stderr.flush()

@@ -33,6 +33,7 @@ from construct import (
     Rebuild,
     RepeatUntil,
     Struct,
+    Tell,
     Terminated,
     this,
 )
@@ -43,6 +44,9 @@ from protocol.primitives import MAX_STRING_BYTES, MAX_UVARINT_BYTES
 from protocol.schema import FieldLayout, FieldType, layout, message_info
 
 T = TypeVar("T")
+Wrap = Callable[[str, FieldType, Construct], Construct]
+"""Takes the name of a field (ELEMENT for one of an array), its type and construct; gives what parses instead."""
+ELEMENT: Final = "[]"
 
 _FIXED: Final[dict[str, Construct]] = {
     "bool": Flag,
@@ -123,9 +127,17 @@ def _text(encoded: Construct) -> Construct:
     return ExprAdapter(encoded, decode, encode)
 
 
-def _struct(cls: type[Any], version: int, flexible: bool) -> Construct:
+def _unwrapped(name: str, field_type: FieldType, construct: Construct) -> Construct:
+    return construct
+
+
+def _struct(cls: type[Any], version: int, flexible: bool, wrap: Wrap = _unwrapped) -> Construct:
     fields = layout(cls, version)
-    plain = [entry.name / _type(entry.type, version, flexible) for entry in fields if entry.tag is None]
+    plain = [
+        entry.name / wrap(entry.name, entry.type, _type(entry.type, version, flexible, wrap))
+        for entry in fields
+        if entry.tag is None
+    ]
     if not flexible:
         return Struct(*plain)
     in_tags = [entry for entry in fields if entry.tag is not None]
@@ -137,15 +149,19 @@ def _struct(cls: type[Any], version: int, flexible: bool) -> Construct:
     def gather(container: Any, _: Any) -> Any:
         return {**container, "tagged_fields": container}
 
-    section = _tagged_section(in_tags, version)
+    section = _tagged_section(in_tags, version, wrap)
     return ExprAdapter(Struct(*plain, "tagged_fields" / section), flatten, gather)
 
 
-def _tagged_section(in_tags: list[FieldLayout], version: int) -> Construct:
-    raw = PrefixedArray(_UVARINT, Struct("tag" / _UVARINT, "data" / Prefixed(_UVARINT, GreedyBytes)))
-    by_tag = {entry.tag: (entry, _type(entry.type, version, flexible=True)) for entry in in_tags}
+def _tagged_section(in_tags: list[FieldLayout], version: int, wrap: Wrap) -> Construct:
+    item = Struct("tag" / _UVARINT, "data" / Prefixed(_UVARINT, GreedyBytes), "end" / Tell)
+    raw = PrefixedArray(_UVARINT, item)
+    by_tag = {
+        entry.tag: (entry, wrap(entry.name, entry.type, _type(entry.type, version, True, wrap)))
+        for entry in in_tags
+    }
 
-    def decode(section: Any, _: Any) -> Any:
+    def decode(section: Any, context: Any) -> Any:
         values = Container((entry.name, entry.default) for entry in in_tags)
         last = -1
         for item in section:
@@ -154,7 +170,9 @@ def _tagged_section(in_tags: list[FieldLayout], version: int) -> Construct:
             last = item.tag
             if item.tag in by_tag:
                 entry, field = by_tag[item.tag]
-                values[entry.name] = _parse_all(field, item.data)
+                values[entry.name] = _parse_all(
+                    field, item.data, item.end - len(item.data), **(context._params or {})
+                )
         return values
 
     def encode(values: Any, _: Any) -> list[dict[str, Any]]:
@@ -167,27 +185,46 @@ def _tagged_section(in_tags: list[FieldLayout], version: int) -> Construct:
     return ExprAdapter(raw, decode, encode)
 
 
-def _type(field_type: FieldType, version: int, flexible: bool) -> Construct:
+def _type(field_type: FieldType, version: int, flexible: bool, wrap: Wrap) -> Construct:
     kind = field_type.kind.name
     if kind in _FIXED:
         return _FIXED[kind]
     if field_type.struct_class is not None:
-        nested = _struct(field_type.struct_class, version, flexible)
+        nested = _struct(field_type.struct_class, version, flexible, wrap)
         return _optional(Int8sb, nested, True, lambda _: 1) if field_type.nullable else nested
     length = _length(kind, flexible)
     if field_type.element is not None:
-        content = Array(this.marker, _type(field_type.element, version, flexible))
+        element = _type(field_type.element, version, flexible, wrap)
+        content = Array(this.marker, wrap(ELEMENT, field_type.element, element))
     else:
         content = RawBytes(this.marker)
     sized = _optional(length, content, field_type.nullable, len)
     return _text(sized) if kind == "string" else sized
 
 
-def _parse_all(field: Construct, data: bytes) -> Any:
-    stream = io.BytesIO(data)
-    value = field.parse_stream(stream)
+def _parse_all(field: Construct, data: bytes, begins_at: int = 0, **parameters: Any) -> Any:
+    """Parses all of `data`. What tells its place in the stream tells it as if `data` began there; the rest are for
+    the constructs within."""
+    stream = io.BytesIO(bytes(begins_at) + data)
+    stream.seek(begins_at)
+    value = field.parse_stream(stream, **parameters)
     Terminated.parse_stream(stream)
     return value
+
+
+def wrapped_construct(cls: type[Any], version: int, wrap: Wrap) -> Construct:
+    """The same as `construct_for`, with every field and element wrapped by `wrap(name, type, construct)`.
+    ValueError for a version that the message does not have."""
+    info = message_info(cls)
+    if version not in info.versions:
+        raise ValueError(f"{cls.__name__} has no version {version}")
+    return _struct(cls, version, version in info.flexible, wrap)
+
+
+def parse_all(construct: Construct, data: bytes, begins_at: int, **parameters: Any) -> Any:
+    """Parses `data` from a position on to its end, with parameters for the constructs. Raises ConstructError,
+    Malformed."""
+    return _parse_all(construct, data[begins_at:], begins_at, **parameters)
 
 
 _CONSTRUCTS: dict[tuple[type[Any], int], Construct] = {}
@@ -200,11 +237,7 @@ def construct_for(cls: type[Any], version: int) -> Construct:
     message does not have."""
     made = _CONSTRUCTS.get((cls, version))
     if made is None:
-        info = message_info(cls)
-        if version not in info.versions:
-            raise ValueError(f"{cls.__name__} has no version {version}")
-        made = _struct(cls, version, version in info.flexible)
-        _CONSTRUCTS[cls, version] = made
+        made = _CONSTRUCTS[cls, version] = wrapped_construct(cls, version, _unwrapped)
     return made
 
 

@@ -9,10 +9,11 @@ Source: Kafka's `OffsetCheckpointFile`.
 """
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from storage.errors import DamagedFile
 from storage.files import Files
+from storage.topic_partition import TopicPartition
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 CLEANED_OFFSETS: Final = "cleaner-offset-checkpoint"
@@ -21,18 +22,11 @@ LOG_START_OFFSETS: Final = "log-start-offset-checkpoint"
 _VERSION: Final = "0"
 
 
-class TopicPartition(NamedTuple):
-    """One partition of one topic."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
-
-
 def write_offsets(files: Files, path: str, offsets: Mapping[TopicPartition, int]) -> None:
     """Replaces a checkpoint file, atomically and durably. Raises OSError."""
+    for partition, offset in offsets.items():
+        assert offset >= 0, (path, partition, offset)
+        assert not set(" \n").intersection(partition.topic), (path, partition)
     lines = [_VERSION, str(len(offsets))]
     lines += [f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(offsets.items())]
     files.write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
@@ -55,6 +49,8 @@ def read_offsets(files: Files, path: str) -> dict[TopicPartition, int]:
         for line in lines[2 : 2 + int(lines[1])]:
             topic, partition, offset = line.split(" ")
             offsets[TopicPartition(topic, int(partition))] = int(offset)
+            if int(offset) < 0:
+                raise DamagedFile(path, f"has offset {offset} for {topic}-{partition}")
     except (ValueError, IndexError) as error:
         raise DamagedFile(path, f"is not a checkpoint file: {error}") from error
     if len(offsets) != int(lines[1]):

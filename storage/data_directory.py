@@ -23,7 +23,6 @@ from storage.checkpoint import (
     CLEANED_OFFSETS,
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
-    TopicPartition,
     read_offsets,
     write_offsets,
 )
@@ -31,6 +30,8 @@ from storage.errors import DamagedFile, DataDirectoryLocked, DataDirectoryUnusab
 from storage.files import DELETED_DIRECTORY_SUFFIX, Files, Lock, delete_directory, remove_directory
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from storage.os_error import reason_of
+from storage.topic_partition import TopicPartition
 from storage.uuid_text import TEXT_LENGTH, uuid_from_text, uuid_to_text
 
 LOCK_FILE: Final = ".lock"
@@ -81,9 +82,9 @@ class DataDirectory:
                 files.fsync_directory(os.path.dirname(path))
             lock = files.lock(f"{path}/{LOCK_FILE}")
         except BlockingIOError as error:
-            raise DataDirectoryLocked(path, "is in use by another process") from error
+            raise DataDirectoryLocked(path, error.strerror or "is in use") from error
         except OSError as error:
-            raise DataDirectoryUnusable(path, f"cannot be used: {error}") from error
+            raise DataDirectoryUnusable(path, f"cannot be used: {reason_of(error, path)}") from error
         try:
             meta = _read_or_write_meta(files, f"{path}/{META_PROPERTIES}", new)
             marker = f"{path}/{CLEAN_MARKER}"
@@ -97,7 +98,7 @@ class DataDirectory:
                 files.fsync_directory(path)
         except OSError as error:
             lock.release()
-            raise DataDirectoryUnusable(path, f"cannot be used: {error}") from error
+            raise DataDirectoryUnusable(path, f"cannot be used: {reason_of(error, path)}") from error
         except BaseException:
             lock.release()
             raise
@@ -189,6 +190,10 @@ class DataDirectory:
         log's end back. Raises OSError.
         """
         for partition, log in logs.items():
+            assert log.durable_offset <= log.log_end_offset, (partition, log.durable_offset)
+            # A start that falls would bring back what was deleted.
+            recorded = self._log_start_offsets.get(partition, 0)
+            assert recorded <= log.log_start_offset <= log.log_end_offset, (partition, log.log_start_offset)
             self._recovery_points[partition] = log.durable_offset
             self._log_start_offsets[partition] = log.log_start_offset
         self._write_offsets()
@@ -249,6 +254,10 @@ class DataDirectory:
         try:
             self.write_checkpoints(logs)
             if not errors and not failed:
+                # The next start takes every log as it is, and for durable.
+                assert not [log for log in logs.values() if log.durable_offset != log.log_end_offset], (
+                    self.path
+                )
                 self.files.write_atomically(self._file(CLEAN_MARKER), _CLEAN_CONTENTS)
         finally:
             self._lock.release()

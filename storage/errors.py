@@ -2,6 +2,9 @@
 applies.
 """
 
+import os
+import traceback
+
 
 class StorageError(Exception):
     """Root of the errors of this package."""
@@ -83,6 +86,16 @@ class SyncFailed(FileError):
 
 class LogPoisoned(FileError):
     """An append to a log whose disk state is unknown since an earlier failure; it must be reopened first."""
+
+
+class LogContradicted(FileError):
+    """The engine's own books of a log disagree: a defect of groupd, not of the disk. The log must be reopened."""
+
+    def __init__(self, path: str, problem: AssertionError) -> None:
+        (*_, place) = traceback.extract_tb(problem.__traceback__)
+        where = f"{os.path.basename(place.filename)}, line {place.lineno}"
+        super().__init__(path, f"contradicts itself ({where}): {problem}")
+        self.__cause__ = problem
 
 
 class LogClosed(FileError):

@@ -11,6 +11,8 @@ import contextlib
 import errno
 import fcntl
 import os
+import struct
+import sys
 import threading
 from typing import Final, NamedTuple, Protocol
 from uuid import uuid4
@@ -123,7 +125,7 @@ class Files(Protocol):
         """Of the volume that a path lies on."""
 
     def lock(self, path: str) -> Lock:
-        """Claims a path; raises BlockingIOError when another process (or this one) holds it."""
+        """Claims a path; raises BlockingIOError when another process (or this one) holds it: its words say who."""
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -184,6 +186,9 @@ class OsFile:
             os.close(descriptor)
 
 
+_FLOCK: Final = struct.Struct("@hhqqi0q")
+"""Linux's `struct flock`: type, whence, start, length, process."""
+
 _held: Final[set[tuple[int, int]]] = set()
 """Device and inode of every file that this process has locked."""
 
@@ -199,16 +204,19 @@ class OsLock:
 
     def __init__(self, path: str) -> None:
         if os.path.exists(path) and _identity(os.stat(path)) in _held:
-            raise BlockingIOError(errno.EAGAIN, "is locked by this process", path)
+            raise BlockingIOError(errno.EAGAIN, "is in use by this process", path)
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._identity = _identity(os.fstat(self._descriptor))
         except OSError as error:
-            os.close(self._descriptor)
-            self._descriptor = -1
-            if error.errno == errno.EACCES:  # what POSIX allows in place of EAGAIN
-                raise BlockingIOError(error.errno, error.strerror, path) from error
+            descriptor, self._descriptor = self._descriptor, -1
+            try:
+                if error.errno in (errno.EAGAIN, errno.EACCES):  # POSIX allows both
+                    holder = _holder(descriptor)
+                    raise BlockingIOError(errno.EAGAIN, f"is in use by {holder}", path) from error
+            finally:
+                os.close(descriptor)
             raise
         _held.add(self._identity)
 
@@ -217,6 +225,20 @@ class OsLock:
         if descriptor >= 0:
             os.close(descriptor)
             _held.discard(self._identity)
+
+
+def _holder(descriptor: int) -> str:
+    """Which process has locked a file, as far as the system tells."""
+    if sys.platform != "linux":
+        return "another process"
+    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    try:
+        pid = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))[-1]
+        with open(f"/proc/{pid}/comm", errors="replace") as file:
+            return f"process {pid} ({file.read().strip()})"
+    except OSError:
+        # It has ended meanwhile, or has no number here because it runs in another container.
+        return "another process"
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

@@ -98,6 +98,10 @@ class OffsetIndex:
         """Of the last indexed batch, 0 when there is none."""
         return self._positions[-1] if self._positions else 0
 
+    def last_offset(self) -> int:
+        """Of the last indexed batch, the base offset when there is none."""
+        return self._base_offset + (self._relative_offsets[-1] if self._relative_offsets else 0)
+
 
 class TimeIndex:
     """Timestamps (milliseconds) to offsets, for one segment."""

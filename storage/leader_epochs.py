@@ -40,6 +40,7 @@ class LeaderEpochs:
     def __init__(self, entries: list[EpochStart]) -> None:
         """In: at least one entry; epochs increase, start offsets do not decrease."""
         assert entries
+        assert all(before.epoch < after.epoch for before, after in pairwise(entries)), entries
         self._entries = entries
         self.current = entries[-1].epoch
         """What batches are appended with."""

@@ -2,10 +2,13 @@
 `UnifiedLog.fetchOffsetByTimestamp`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from storage.errors import CorruptBatch, LogDamaged
+from storage.record import Record
 from storage.segment import Segment
+from storage.stored_batch import StoredBatch
 
 
 class TimestampOffset(NamedTuple):
@@ -20,18 +23,18 @@ def first_at_or_after(
 ) -> TimestampOffset | None:
     """The first record, by offset and not below `from_offset`, whose time is `timestamp_ms` or later.
 
-    Raises CorruptBatch, the position being one in the segment looked at.
+    Raises LogDamaged.
     """
     for segment in segments:
-        segment.load_indexes(index_interval_bytes)
-        if segment.max_timestamp_ms < timestamp_ms:
-            continue
-        for batch in segment.walk(segment.position_before(timestamp_ms, index_interval_bytes)):
-            if batch.header.max_timestamp_ms < timestamp_ms or batch.header.last_offset < from_offset:
+        try:
+            if segment.max_timestamp_ms(index_interval_bytes) < timestamp_ms:
                 continue
-            for record in batch.records():
-                if record.timestamp_ms >= timestamp_ms and record.offset >= from_offset:
+            position = segment.position_before(timestamp_ms, index_interval_bytes)
+            for record in _live_records(segment.walk(position), timestamp_ms, from_offset):
+                if record.timestamp_ms >= timestamp_ms:
                     return TimestampOffset(record.timestamp_ms, record.offset)
+        except CorruptBatch as error:
+            raise LogDamaged(segment.path, error.reason, error.position) from error
     return None
 
 
@@ -40,12 +43,14 @@ def latest(
 ) -> TimestampOffset | None:
     """The greatest time of all records and the first offset that has it; None when no record carries a time.
 
-    Raises CorruptBatch.
+    Raises LogDamaged.
     """
     greatest_ms = -1
     for segment in segments:
-        segment.load_indexes(index_interval_bytes)
-        greatest_ms = max(greatest_ms, segment.max_timestamp_ms)
+        try:
+            greatest_ms = max(greatest_ms, segment.max_timestamp_ms(index_interval_bytes))
+        except CorruptBatch as error:
+            raise LogDamaged(segment.path, error.reason, error.position) from error
     if greatest_ms < 0:
         return None
     found = first_at_or_after(segments, greatest_ms, from_offset, index_interval_bytes)
@@ -53,10 +58,17 @@ def latest(
         return found
     # The record with the greatest time is no longer live: only looking at all that are can tell.
     for segment in segments:
-        for batch in segment.walk():
-            for record in batch.records() if batch.header.last_offset >= from_offset else ():
-                if record.offset >= from_offset and record.timestamp_ms > (
-                    found.timestamp_ms if found else -1
-                ):
+        try:
+            for record in _live_records(segment.walk(), -1, from_offset):
+                if record.timestamp_ms > (found.timestamp_ms if found else -1):
                     found = TimestampOffset(record.timestamp_ms, record.offset)
+        except CorruptBatch as error:
+            raise LogDamaged(segment.path, error.reason, error.position) from error
     return found
+
+
+def _live_records(batches: Iterator[StoredBatch], timestamp_ms: int, from_offset: int) -> Iterator[Record]:
+    """The records not below an offset, of the batches that are late enough to hold one of that time."""
+    for batch in batches:
+        if batch.header.max_timestamp_ms >= timestamp_ms and batch.header.last_offset >= from_offset:
+            yield from (record for record in batch.records() if record.offset >= from_offset)

@@ -24,8 +24,9 @@ from storage.checksum import crc32c
 from storage.errors import CorruptBatch, LogDamaged, OffsetOutOfRange
 from storage.log import PartitionLog
 from storage.record import append_keys_and_values
-from storage.segment import Segment, StoredBatch
-from storage.walk import check_offset
+from storage.segment import Segment
+from storage.stored_batch import StoredBatch
+from storage.walk import check_offsets
 
 Pair = tuple[bytes | None, bytes | None]
 """Key and value of a record; a value of None is a tombstone."""
@@ -119,13 +120,13 @@ class _Reading:
         while limit - position >= HEADER_BYTES and len(pairs) < PAIRS_IN_A_RUN:
             base_offset, length, magic, crc, attributes, delta, count = _HEADER.unpack_from(chunk, position)
             end = position + length + LENGTH_END
+            following_offset = base_offset + delta + 1
             if (
                 magic != MAGIC
                 or length < MIN_BATCH_LENGTH
                 or end > limit
                 or attributes & _SPECIAL
-                or not next_offset <= base_offset < end_offset
-                or delta < 0
+                or not next_offset <= base_offset < following_offset <= end_offset
                 or count < 0
                 or crc32c(chunk[position + CRC_FROM : end]) != crc
             ):
@@ -136,7 +137,7 @@ class _Reading:
             except CorruptBatch:
                 del pairs[known:]
                 break
-            next_offset = base_offset + delta + 1
+            next_offset = following_offset
             position = end
         self.next_offset = next_offset
         return position
@@ -147,6 +148,8 @@ class _Reading:
             if batch.position >= self._until:
                 return
             header = batch.header
-            check_offset(header.base_offset, self.next_offset, self._end_offset, batch.position)
+            check_offsets(
+                header.base_offset, header.next_offset, self.next_offset, self._end_offset, batch.position
+            )
             self.next_offset = header.next_offset
             yield batch

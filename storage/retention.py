@@ -6,6 +6,7 @@ last segment may go too when all of its records are too old; the log then begins
 
 from collections.abc import Sequence
 
+from storage.errors import CorruptBatch, LogDamaged
 from storage.log_config import LogConfig
 from storage.segment import Segment
 
@@ -21,7 +22,7 @@ def count_deletable(
     """How many segments, from the first, are below the log start offset, too many bytes, or too old.
 
     In: the log's segments in order, the wall clock in milliseconds. The indexes of sealed segments are loaded
-    as far as ages are compared. Raises CorruptBatch when an index has to be rebuilt from damaged bytes.
+    as far as ages are compared. Raises LogDamaged when an index has to be rebuilt from damaged bytes.
     """
     first = count_below(segments, log_start_offset)
     if not config.deletes:
@@ -50,5 +51,7 @@ def count_below(segments: Sequence[Segment], log_start_offset: int) -> int:
 
 
 def _latest_ms(segment: Segment, config: LogConfig) -> int:
-    segment.load_indexes(config.index_interval_bytes)
-    return segment.max_timestamp_ms if segment.max_timestamp_ms >= 0 else segment.modified_ms()
+    try:
+        return segment.latest_ms(config.index_interval_bytes)
+    except CorruptBatch as error:
+        raise LogDamaged(segment.path, error.reason, error.position) from error

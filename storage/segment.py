@@ -4,41 +4,24 @@ A segment is named by the offset it starts at, in twenty digits. Only the last s
 to; the others are sealed. A sealed segment costs nothing until it is read: file handle and indexes load on
 first use, and an index that is missing or does not fit is rebuilt from the batches.
 
-Walking is strict. Whatever does not read as a batch raises CorruptBatch with its position in this file;
-whether that means a torn tail or damage is for the log to say, which knows what was synced.
-
 Source: Kafka's `LogSegment`.
 """
 
 import struct
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
-from storage.batch import (
-    CRC_FROM,
-    HEADER_BYTES,
-    LENGTH_END,
-    MAGIC,
-    MIN_BATCH_LENGTH,
-    BatchHeader,
-    check_crc,
-    decode_records,
-    is_old_message,
-    read_header,
-)
-from storage.checksum import crc32c
-from storage.errors import CorruptBatch, UnsupportedMagic
+from storage.batch import HEADER_BYTES, LENGTH_END, MAGIC, MIN_BATCH_LENGTH, BatchHeader, read_header
+from storage.errors import CorruptBatch
 from storage.files import File, Files
-from storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, OffsetIndex, TimeIndex
+from storage.index import MAX_RELATIVE_OFFSET
 from storage.log_config import LogConfig
-from storage.record import Record
+from storage.segment_indexes import SegmentIndexes
+from storage.stored_batch import StoredBatch, walk_file
 
 LOG_SUFFIX: Final = ".log"
-INDEX_SUFFIX: Final = ".index"
-TIME_INDEX_SUFFIX: Final = ".timeindex"
 MAX_SEGMENT_BYTES: Final = 2**31 - 1
 
-_CHUNK_BYTES: Final = 1024 * 1024
 _SEEK_BYTES: Final = 8 * 1024
 _OFFSET_AND_LENGTH: Final = struct.Struct(">qi")
 _STEP: Final = struct.Struct(">qi4xb6xi")  # base offset, batch length, magic, last offset delta
@@ -50,54 +33,33 @@ def segment_name(base_offset: int) -> str:
     return f"{base_offset:020d}"
 
 
-class StoredBatch(NamedTuple):
-    """One batch as it lies in a segment."""
-
-    path: str
-    position: int
-    """Of its first byte in the file."""
-    header: BatchHeader
-    data: bytes
-
-    def records(self) -> list[Record]:
-        """Its records, unpacked and decoded; raises CorruptBatch."""
-        return decode_records(self.data, self.header)
-
-
 class Segment:
     """One `.log` file and its indexes. Mutators belong to the log that owns it."""
 
     __slots__ = (
-        "_bytes_since_index_entry",
         "_file",
         "_files",
         "_next_read",
-        "_offset_index",
-        "_stem",
-        "_time_index",
         "base_offset",
-        "first_timestamp_ms",
+        "indexes",
         "is_deleted",
         "is_synced",
-        "max_timestamp_ms",
-        "max_timestamp_offset",
+        "next_offset",
+        "path",
         "size",
     )
 
     def __init__(self, files: Files, directory: str, base_offset: int, size: int) -> None:
+        stem = f"{directory}/{segment_name(base_offset)}"
         self._files = files
-        self._stem = f"{directory}/{segment_name(base_offset)}"
         self._file: File | None = None
-        self._offset_index: OffsetIndex | None = None
-        self._time_index: TimeIndex | None = None
-        self._bytes_since_index_entry = 0
         self._next_read = (-1, 0)
+        self.path = stem + LOG_SUFFIX
         self.base_offset = base_offset
         self.size = size
-        self.first_timestamp_ms = -1
-        """Greatest timestamp of the first batch, -1 while unknown; the segment's age counts from it."""
-        self.max_timestamp_ms = -1
-        self.max_timestamp_offset = base_offset
+        self.next_offset = base_offset
+        """Where the batch after those that were appended, or noted, begins at the least."""
+        self.indexes = SegmentIndexes(files, stem, base_offset)
         self.is_synced = True
         self.is_deleted = False
 
@@ -107,18 +69,13 @@ class Segment:
         segment = cls(files, directory, base_offset, 0)
         segment._file = files.open_append(segment.path)
         assert segment._file.size() == 0, segment.path
-        segment.start_indexes()
+        segment.indexes.start()
         return segment
 
     def adopt(self, file: File) -> None:
         """Uses an open file as its log, whatever that is called on disk by now."""
         assert self._file is None, self.path
         self._file = file
-
-    @property
-    def path(self) -> str:
-        """Of the `.log` file."""
-        return self._stem + LOG_SUFFIX
 
     @property
     def file(self) -> File:
@@ -135,27 +92,31 @@ class Segment:
         """
         if self.size == 0:
             return False
-        offset_index, time_index = self._offset_index, self._time_index
-        assert offset_index is not None
-        assert time_index is not None
+        indexes = self.indexes
         return (
             self.size + more_bytes > min(config.segment_bytes, MAX_SEGMENT_BYTES)
             # A batch without a time (-1) is never later than the first.
             or (
-                self.first_timestamp_ms >= 0
-                and max_timestamp_ms - self.first_timestamp_ms > config.segment_ms
+                indexes.first_timestamp_ms >= 0
+                and max_timestamp_ms - indexes.first_timestamp_ms > config.segment_ms
             )
             or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
-            or (len(offset_index) + 1) * OFFSET_ENTRY_BYTES > config.segment_index_bytes
-            # One entry is kept back for the greatest timestamp, written when the segment is sealed.
-            or (len(time_index) + 2) * TIME_ENTRY_BYTES > config.segment_index_bytes
+            or indexes.bytes_with_next > config.segment_index_bytes
         )
 
-    def append(self, data: bytes, last_offset: int, max_timestamp_ms: int, index_interval_bytes: int) -> None:
+    def append(
+        self,
+        data: bytes,
+        base_offset: int,
+        last_offset: int,
+        max_timestamp_ms: int,
+        index_interval_bytes: int,
+    ) -> None:
         """Writes one batch at the end. After an OSError the file may hold a part of it; the segment does
         not.
         """
-        self.file.write(data)
+        assert self.next_offset <= base_offset <= last_offset, (self.path, self.next_offset, base_offset)
+        (self._file or self.file).write(data)
         self.is_synced = False
         self.note(self.size, len(data), last_offset, max_timestamp_ms, index_interval_bytes)
         self.size += len(data)
@@ -164,90 +125,84 @@ class Segment:
         self, position: int, length: int, last_offset: int, max_timestamp_ms: int, index_interval_bytes: int
     ) -> None:
         """Takes one batch, appended or found in a scan, into the indexes."""
-        if max_timestamp_ms > self.max_timestamp_ms:
-            self.max_timestamp_ms = max_timestamp_ms
-            self.max_timestamp_offset = last_offset
-        if position == 0:
-            self.first_timestamp_ms = max_timestamp_ms
-        if self._bytes_since_index_entry > index_interval_bytes:
-            assert self._offset_index is not None
-            assert self._time_index is not None
-            self._offset_index.append(last_offset, position)
-            self._time_index.maybe_append(self.max_timestamp_ms, self.max_timestamp_offset)
-            self._bytes_since_index_entry = 0
-        self._bytes_since_index_entry += length
+        self.indexes.note(position, length, last_offset, max_timestamp_ms, index_interval_bytes)
+        self.next_offset = last_offset + 1
 
     def start_indexes(self) -> None:
         """Empty indexes, to be filled by `note`."""
-        self._offset_index = OffsetIndex(self.base_offset)
-        self._time_index = TimeIndex(self.base_offset)
-        self._bytes_since_index_entry = 0
-        self.max_timestamp_ms = -1
-        self.max_timestamp_offset = self.base_offset
+        self.indexes.start()
+        self.next_offset = self.base_offset
 
     def write_indexes(self) -> None:
-        """Completes the time index with the greatest timestamp and writes both index files."""
-        assert self._offset_index is not None
-        assert self._time_index is not None
-        self._time_index.maybe_append(self.max_timestamp_ms, self.max_timestamp_offset)
-        self._files.write(self._stem + INDEX_SUFFIX, self._offset_index.encode())
-        self._files.write(self._stem + TIME_INDEX_SUFFIX, self._time_index.encode())
+        """Writes the indexes of what was appended, or noted."""
+        self.indexes.write(self.size)
 
     def sync_indexes(self) -> None:
         """Makes the index files durable; blocks, safe in any thread. Raises OSError."""
-        if not self.size:
-            return  # nothing is lost with them
-        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            file = self._files.open_read(self._stem + suffix)
-            try:
-                file.fdatasync()
-            finally:
-                file.close()
+        if self.size:  # else nothing is lost with them
+            self.indexes.sync()
+
+    def seal(self, *, is_synced: bool) -> None:
+        """Writes the indexes of what was appended, to its last byte, and syncs them if asked to. Raises OSError."""
+        assert self.file.size() == self.size, (self.path, self.size)
+        self.write_indexes()
+        if is_synced:
+            self.sync_indexes()
 
     # Indexes of a segment found on disk
 
-    def load_indexes(self, index_interval_bytes: int) -> bool:
-        """Reads the indexes, or rebuilds both when one is missing or does not fit. True when they were read.
+    def load_indexes(self, index_interval_bytes: int) -> None:
+        """Reads the indexes, or rebuilds both when one is missing or does not fit.
 
         Raises CorruptBatch when the rebuilding scan meets bytes that are no batch.
         """
-        if self._offset_index is not None:
-            return True
-        if self._read_indexes():
-            return True
-        self.rebuild_indexes(index_interval_bytes)
-        return False
-
-    def _read_indexes(self) -> bool:
-        index_path, time_index_path = self._stem + INDEX_SUFFIX, self._stem + TIME_INDEX_SUFFIX
-        if not self._files.exists(index_path) or not self._files.exists(time_index_path):
-            return False
-        offset_index = OffsetIndex.decode(self.base_offset, self._files.read(index_path), self.size)
-        time_index = TimeIndex.decode(self.base_offset, self._files.read(time_index_path))
-        if offset_index is None or time_index is None:
-            return False
-        # An empty time index would make a segment of records ageless; one without any timestamp is rebuilt in
-        # vain.
-        if self.size and not len(time_index):
-            return False
-        self._offset_index, self._time_index = offset_index, time_index
-        self.max_timestamp_ms, self.max_timestamp_offset = time_index.last()
-        return True
+        if not self.indexes.are_loaded and not self.indexes.read(self.size):
+            self.rebuild_indexes(index_interval_bytes)
 
     def rebuild_indexes(self, index_interval_bytes: int) -> None:
-        """Scans the whole segment for its indexes. Raises CorruptBatch; the indexes then end where it
-        stands.
-        """
+        """Scans the whole segment for its indexes. Raises CorruptBatch; there are none then."""
         self.start_indexes()
-        for batch in self.walk():
-            header = batch.header
-            self.note(
-                batch.position,
-                len(batch.data),
-                header.last_offset,
-                header.max_timestamp_ms,
-                index_interval_bytes,
-            )
+        try:
+            for batch in self.walk():
+                header, length = batch.header, len(batch.data)
+                self.check_offsets(header, batch.position)
+                self.note(
+                    batch.position, length, header.last_offset, header.max_timestamp_ms, index_interval_bytes
+                )
+        except CorruptBatch:
+            self.indexes.are_loaded = False
+            raise
+
+    def resume(self) -> int:
+        """Prepares for `note` of every batch from the position returned, that of the last indexed one."""
+        self.next_offset = self.base_offset
+        return self.indexes.resume()
+
+    def check_offsets(self, header: BatchHeader, position: int) -> None:
+        """Raises CorruptBatch unless a batch may be the next: its offset is under no checksum."""
+        base_offset = header.base_offset
+        if base_offset < self.next_offset:
+            reason = f"batch at offset {base_offset} where {self.next_offset} or more is due"
+            raise CorruptBatch(reason, position)
+        if base_offset + header.last_offset_delta - self.base_offset > MAX_RELATIVE_OFFSET:
+            reason = f"offset {header.last_offset} is more than a segment of {self.base_offset} holds"
+            raise CorruptBatch(reason, position)
+
+    def max_timestamp_ms(self, index_interval_bytes: int) -> int:
+        """The greatest of its records, -1 where none carries a time. Raises CorruptBatch as `load_indexes`."""
+        self.load_indexes(index_interval_bytes)
+        return self.indexes.max_timestamp_ms
+
+    def latest_ms(self, index_interval_bytes: int) -> int:
+        """What its age counts from: its greatest timestamp, or where no record carries one, its last change, wall
+        clock. Raises CorruptBatch as `load_indexes`.
+        """
+        latest_ms = self.max_timestamp_ms(index_interval_bytes)
+        return latest_ms if latest_ms >= 0 else self.modified_ms()
+
+    def modified_ms(self) -> int:
+        """When the file last changed, wall clock."""
+        return self._files.modified_ms(self.path)
 
     # Reading
 
@@ -257,36 +212,7 @@ class Segment:
         `check` verifies checksums. Raises CorruptBatch with the position in the file; UnsupportedMagic for
         what a broker before Kafka 0.11 wrote.
         """
-        end, path, file = self.size, self.path, self.file
-        chunk, chunk_position = b"", position
-        while position < end:
-            local = position - chunk_position
-            if len(chunk) - local < HEADER_BYTES:
-                chunk, chunk_position, local = file.pread(_CHUNK_BYTES, position), position, 0
-            try:
-                header = read_header(chunk, local)
-            except CorruptBatch as error:
-                raise self._unreadable(error, position) from None
-            size = header.batch_length + LENGTH_END
-            if position + size > end:
-                raise CorruptBatch(f"a batch of {size} bytes ends after {end - position} bytes", position)
-            if local + size > len(chunk):
-                chunk, chunk_position = file.pread(max(size, _CHUNK_BYTES), position), position
-                local = 0
-            data = chunk[local : local + size]
-            if (check and crc32c(data[CRC_FROM:]) != header.crc) or len(data) < size:
-                try:
-                    check_crc(data, 0, header)
-                except CorruptBatch as error:
-                    raise CorruptBatch(error.reason, position) from None
-            yield StoredBatch(path, position, header, data)
-            position += size
-
-    def _unreadable(self, error: CorruptBatch, position: int) -> CorruptBatch:
-        """What to raise for bytes that are no batch: UnsupportedMagic only for whole old messages."""
-        if isinstance(error, UnsupportedMagic) and is_old_message(self.file.pread(_CHUNK_BYTES, position)):
-            return UnsupportedMagic(error.magic, position)
-        return CorruptBatch(error.reason, position)
+        return walk_file(self.file, self.path, position, self.size, check)
 
     def position_of(self, offset: int, index_interval_bytes: int) -> int:
         """Where the first batch begins that ends at or after `offset`; the segment's size when none does.
@@ -297,8 +223,8 @@ class Segment:
         if next_offset == offset and next_position <= self.size:
             return next_position
         self.load_indexes(index_interval_bytes)
-        assert self._offset_index is not None
-        position = self._offset_index.lookup(offset)
+        position = self.indexes.position_of(offset)
+        assert position <= self.size, (self.path, position, self.size)
         chunk, chunk_position = b"", position
         while position < self.size:
             local = position - chunk_position
@@ -370,25 +296,15 @@ class Segment:
     def position_before(self, timestamp_ms: int, index_interval_bytes: int) -> int:
         """A position from which a walk meets the first record at or after `timestamp_ms`."""
         self.load_indexes(index_interval_bytes)
-        assert self._offset_index is not None
-        assert self._time_index is not None
-        return self._offset_index.lookup(self._time_index.lookup(timestamp_ms))
-
-    def resume(self) -> int:
-        """Prepares for `note` of every batch from the position returned, that of the last indexed one."""
-        assert self._offset_index is not None
-        self._bytes_since_index_entry = 0
-        return self._offset_index.last_position()
-
-    def modified_ms(self) -> int:
-        """When the file last changed, wall clock: the age of a segment whose records carry no time."""
-        return self._files.modified_ms(self.path)
+        return self.indexes.position_before(timestamp_ms)
 
     # Shrinking and going
 
     def truncate(self, size: int) -> None:
         """Cuts the file to `size`, where a batch began. The indexes are the caller's to set right."""
+        assert 0 <= size <= self.size, (self.path, size, self.size)
         self.file.truncate(size)
+        assert self.file.size() == size, (self.path, size)
         self.size = size
         self.is_synced = False
         self._next_read = (-1, 0)
@@ -404,6 +320,8 @@ class Segment:
             end_offset = batch.header.next_offset
         self.truncate(size)
         self.rebuild_indexes(index_interval_bytes)
+        assert self.next_offset == end_offset, (self.path, self.next_offset, end_offset)
+        assert self.indexes.position_of(self.base_offset + MAX_RELATIVE_OFFSET) <= size, (self.path, size)
         return end_offset
 
     def write_anew(self, position: int) -> None:
@@ -427,6 +345,4 @@ class Segment:
         self.close()
         if not keeps_log:
             self._files.unlink(self.path)
-        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            if self._files.exists(self._stem + suffix):
-                self._files.unlink(self._stem + suffix)
+        self.indexes.delete()

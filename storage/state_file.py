@@ -31,6 +31,7 @@ from storage.batch import check_crc, decode_records, encode_batch, read_header
 from storage.errors import CorruptBatch, DamagedFile, StorageError
 from storage.files import TEMPORARY_SUFFIX, Files
 from storage.log import PartitionLog
+from storage.os_error import reason_of
 from storage.record import UNASSIGNED_OFFSET, Record
 from storage.segment import segment_name
 
@@ -92,6 +93,8 @@ def write_state(
     In: what the records mean, how many there are, and the batches that hold them. Touches no more of the log than
     the name of its directory: may run in any thread. Raises OSError; the log then has the state it had, or both.
     """
+    assert point.log_start_offset < point.end_offset, point
+    assert sum(read_header(batch).records_count for batch in batches) == records_count, records_count
     header = {
         "format": _FORMAT,
         "contents": contents,
@@ -125,7 +128,7 @@ def find_state(files: Files, log: PartitionLog, contents: str) -> tuple[State | 
         try:
             files.unlink(path)
         except OSError as error:
-            ignored.append(f"{path}: cannot be removed: {error}")
+            ignored.append(f"{path}: cannot be removed: {reason_of(error, path)}")
     return found, ignored
 
 

@@ -1,14 +1,16 @@
 """What one sync of one log consists of."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from storage.errors import FileClosed, SyncFailed
 from storage.files import File, Files
+from storage.os_error import reason_of
 from storage.segment import Segment
 
 
-class SyncPlan(NamedTuple):
+@dataclass(eq=False, slots=True)
+class SyncPlan:
     """The files of one log that hold unsynced bytes, and the offset that is durable once they are synced."""
 
     files: Files
@@ -17,8 +19,8 @@ class SyncPlan(NamedTuple):
     """Those whose indexes are complete and have to last as long as they do: nobody reads all of them again."""
     directories: Sequence[str]
     end_offset: int
-    cuts: int
-    """How often the log's end had been moved back when the plan was made."""
+    is_complete: bool = False
+    """Whether it was run; kept by the log."""
 
     def run(self, done: set[File | str]) -> None:
         """Syncs them; blocks, safe in any thread. Raises SyncFailed naming the file.
@@ -39,7 +41,9 @@ class SyncPlan(NamedTuple):
             except FileNotFoundError:
                 continue  # the topic was deleted: nothing of it has to last
             except OSError as error:
-                raise SyncFailed(directory, f"cannot sync the directory: {error}") from error
+                raise SyncFailed(
+                    directory, f"cannot sync the directory: {reason_of(error, directory)}"
+                ) from error
             done.add(directory)
 
 
@@ -51,7 +55,7 @@ def _sync(segment: Segment, file: File) -> None:
         if not segment.is_deleted:
             raise SyncFailed(file.path, "was closed before it was synced") from error
     except OSError as error:
-        raise SyncFailed(file.path, f"cannot sync: {error}") from error
+        raise SyncFailed(file.path, f"cannot sync: {reason_of(error, file.path)}") from error
 
 
 def _sync_indexes(segment: Segment) -> None:
@@ -60,18 +64,4 @@ def _sync_indexes(segment: Segment) -> None:
     except FileNotFoundError:
         return  # removed meanwhile; else they are made anew when they are wanted
     except OSError as error:
-        raise SyncFailed(segment.path, f"cannot sync its indexes: {error}") from error
-
-
-def unsynced(segments: Sequence[Segment]) -> list[Segment]:
-    """The segments of a log that hold unsynced bytes, from the oldest. In: all of them, the active one last.
-
-    Below a synced segment all are synced, save that the active one may still be empty.
-    """
-    found: list[Segment] = []
-    for segment in reversed(segments):
-        if not segment.is_synced:
-            found.insert(0, segment)
-        elif segment is not segments[-1]:
-            break
-    return found
+        raise SyncFailed(segment.path, f"cannot sync its indexes: {reason_of(error)}") from error

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from storage.errors import StorageError, SyncFailed
 from storage.files import File
 from storage.log import PartitionLog
+from storage.os_error import reason_of
 from storage.sync_plan import SyncPlan
 
 
@@ -58,7 +59,7 @@ class Syncer:
             except StorageError as error:
                 failed[log] = error
             except OSError as error:
-                failed[log] = log.poison(SyncFailed(log.directory, f"cannot open: {error}"))
+                failed[log] = log.poison(SyncFailed(log.directory, f"cannot open: {reason_of(error)}"))
             else:
                 if plan is not None:
                     plans.append((log, plan))

@@ -3,15 +3,16 @@
 from collections.abc import Iterator, Sequence
 
 from storage.errors import CorruptBatch, LogDamaged
-from storage.segment import Segment, StoredBatch
+from storage.segment import Segment
+from storage.stored_batch import StoredBatch
 
 
 def walk_segments(
     segments: Sequence[Segment], from_offset: int, end_offset: int, index_interval_bytes: int
 ) -> Iterator[StoredBatch]:
-    """The batches that end at or after `from_offset`, checksums verified.
+    """The batches that end at or after `from_offset`, checksums and offsets verified.
 
-    In: where the last segment ends now, as an offset. What is appended from now on is not walked.
+    In: neighbours; where the last of them ends now, as an offset. What is appended from now on is not walked.
 
     Gaps and empty batches that compaction left are normal. Raises LogDamaged with file and position.
     """
@@ -36,16 +37,19 @@ def _walk(
                 if segment is segments[-1] and batch.position >= end_position:
                     return  # appended since the walk began
                 header = batch.header
-                check_offset(header.base_offset, expected_offset, end_offset, batch.position)
-                expected_offset = header.base_offset + header.last_offset_delta + 1
+                next_offset = header.base_offset + header.last_offset_delta + 1
+                check_offsets(header.base_offset, next_offset, expected_offset, end_offset, batch.position)
+                expected_offset = next_offset
                 yield batch
         except CorruptBatch as error:
             raise LogDamaged(segment.path, error.reason, error.position) from error
 
 
-def check_offset(base_offset: int, expected_offset: int, end_offset: int, position: int) -> None:
+def check_offsets(
+    base_offset: int, next_offset: int, expected_offset: int, end_offset: int, position: int
+) -> None:
     """Raises CorruptBatch for a batch whose offset, which is under no checksum, does not fit where it lies."""
     if base_offset < expected_offset:
         raise CorruptBatch(f"offset {base_offset} comes again", position)
-    if base_offset >= end_offset:
-        raise CorruptBatch(f"offset {base_offset} is past the end of the log, {end_offset}", position)
+    if next_offset > end_offset:
+        raise CorruptBatch(f"offset {next_offset - 1} is past the end, {end_offset}", position)

@@ -57,6 +57,7 @@ def command(address: str, timeout: float, quiet: bool) -> None:
     from coordinator.config.errors import ConfigError
     from coordinator.config.listeners import parse_address
     from protocol.malformed import Malformed
+    from storage.os_error import reason_of
 
     try:
         host, port = parse_address(address, "HOST:PORT")
@@ -66,7 +67,9 @@ def command(address: str, timeout: float, quiet: bool) -> None:
         apis = _ping(host or "127.0.0.1", port, timeout)
     except (OSError, _NoAnswer, Malformed) as error:
         if not quiet:
-            click.echo(f"{address} does not answer: {error}", err=True)
+            click.echo(f"{address} does not answer: {reason_of(error)}", err=True)
         sys.exit(1)
+    except UnicodeError:
+        raise click.UsageError(f"HOST:PORT: {host} cannot be the name of a host") from None
     if not quiet:
         click.echo(f"{address} answers and serves {apis} APIs")

@@ -14,7 +14,7 @@ EPILOG = """Properties have Kafka's names and defaults (group.initial.rebalance.
 defaults, --profile, --config, the environment (KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS), -o, named options.
 
 When every group is loaded, one line goes to standard output:
-groupd ready kafka=HOST:PORT http=HOST:PORT data=DIR. The log goes to standard error.
+groupd ready kafka=HOST:PORT http=HOST:PORT data=DIR (http=off where there is none). The log goes to standard error.
 SIGTERM and SIGINT stop the daemon cleanly. Exit codes: 0 stopped, 1 a failure while running, 2 it cannot start."""
 
 
@@ -40,7 +40,9 @@ def _topic(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> li
     help="What clients are told to connect to. [default: the listener; for a wildcard, what the client used]",
 )
 @click.option(
-    "--http", metavar="HOST:PORT", help="Where /health, /ready, /metrics are. [default: 127.0.0.1:9080]"
+    "--http",
+    metavar="HOST:PORT",
+    help="Where /health, /ready, /metrics are; `off` for nowhere. [default: 127.0.0.1:9080]",
 )
 @click.option("--data-dir", metavar="DIR", help="Where topics and offsets are kept. [default: ./data]")
 @click.option(
@@ -106,11 +108,14 @@ def command(
 
 def _read(path: str) -> str:
     from storage.files import OsFiles
+    from storage.os_error import reason_of
 
     try:
         return OsFiles().read(path).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--config {path}: {error}") from error
+    except OSError as error:
+        raise ConfigError(f"--config {path}: {reason_of(error, path)}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"--config {path}: is not UTF-8 text at byte {error.start}") from error
 
 
 def _run(config: Config, settings: Settings, topics: list[tuple[str, int]], log_level: str) -> int:
@@ -118,17 +123,17 @@ def _run(config: Config, settings: Settings, topics: list[tuple[str, int]], log_
     gc.disable()
     from coordinator.config.listeners import parse_listeners
     from coordinator.daemon import run_daemon
-    from coordinator.server.logger import start_log
+    from coordinator.logger import start_log
     from coordinator.server.server import Settings as ServerSettings
 
     start_log(log_level.upper())
-    listeners, warnings = parse_listeners(config)
+    listeners, closed = parse_listeners(config)
     server_settings = ServerSettings(
         config=config,
         listeners=listeners,
-        data_dir=os.path.abspath(config.log_dirs),
+        data_dir=os.path.abspath(config.log_dirs[0]),
         topics=topics,
         properties=settings.texts,
-        cluster_id=os.environ.get("CLUSTER_ID") or None,
+        cluster_id=settings.cluster_id,
     )
-    return run_daemon(server_settings, [*settings.warnings, *warnings])
+    return run_daemon(server_settings, settings.warnings(closed))

@@ -2,13 +2,10 @@
 
 import click
 
+from coordinator import __version__
+
 
 @click.command()
 def command() -> None:
     """Print the version."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        click.echo(version("groupd"))
-    except PackageNotFoundError:
-        click.echo("not installed")
+    click.echo(__version__)

@@ -2,4 +2,16 @@
 
 
 class ConfigError(Exception):
-    """A property, a flag or a file of properties that stops the start. The text names it, in one line."""
+    """A property, a flag or a file of properties that stops the start. The text names it, in one line.
+
+    `names` are the properties at fault, as far as they are known.
+    """
+
+    def __init__(self, text: str, *names: str) -> None:
+        super().__init__(one_line(text))
+        self.names = names
+
+
+def one_line(text: str) -> str:
+    """The text without what could end the line, or steer a terminal: that is escaped."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

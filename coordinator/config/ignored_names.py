@@ -1,8 +1,11 @@
-"""Names that mean something to Apache Kafka, or to its image, and nothing to groupd: a warning, not an error.
+"""Names that mean something to Apache Kafka, or to its images, and nothing to groupd: a warning, not an error.
 
-The properties are those that a broker of Kafka 4.4 describes, and some of older releases.
+The properties are those of a broker of Kafka 4.4, and some of older releases and of Confluent's distribution. The
+variables are those of the start scripts of Kafka, of the images `apache/kafka` and `bitnami/kafka`, and of older
+ones.
 """
 
+import re
 from typing import Final
 
 IGNORED_PROPERTIES: Final = frozenset(
@@ -12,9 +15,10 @@ IGNORED_PROPERTIES: Final = frozenset(
     alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
     authorizer.class.name auto.include.jmx.reporter auto.leader.rebalance.enable background.threads
     broker.heartbeat.interval.ms broker.id.generation.enable broker.rack broker.session.timeout.ms
-    client.quota.callback.class cluster.id config.providers confluent.support.metrics.enable
-    connection.failed.authentication.delay.ms connections.max.reauth.ms control.plane.listener.name
-    controlled.shutdown.enable controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
+    client.quota.callback.class cluster.id config.providers connection.failed.authentication.delay.ms
+    connections.max.reauth.ms control.plane.listener.name controlled.shutdown.enable
+    controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
+    controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
     controller.quorum.append.linger.ms controller.quorum.auto.join.enable
     controller.quorum.bootstrap.servers controller.quorum.election.backoff.max.ms
     controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
@@ -27,67 +31,74 @@ IGNORED_PROPERTIES: Final = frozenset(
     delete.records.purgatory.purge.interval.requests early.start.listeners eligible.leader.replicas.enable
     errors.deadletterqueue.auto.create.topics.enable errors.deadletterqueue.topic.name.prefix
     fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
-    group.consumer.assignment.interval.ms group.consumer.assignors group.consumer.heartbeat.interval.ms
-    group.consumer.max.assignment.interval.ms group.consumer.max.heartbeat.interval.ms
-    group.consumer.max.session.timeout.ms group.consumer.max.size group.consumer.migration.policy
-    group.consumer.min.assignment.interval.ms group.consumer.min.heartbeat.interval.ms
-    group.consumer.min.session.timeout.ms group.consumer.regex.refresh.interval.ms
-    group.consumer.session.timeout.ms group.coordinator.append.linger.ms
-    group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
-    group.coordinator.new.enable group.coordinator.rebalance.protocols group.coordinator.threads
-    group.share.assignment.interval.ms group.share.assignors group.share.delivery.count.limit
-    group.share.enable group.share.heartbeat.interval.ms group.share.max.assignment.interval.ms
+    group.consumer.assignment.interval.ms group.consumer.assignor.offload.enable group.consumer.assignors
+    group.consumer.heartbeat.interval.ms group.consumer.max.assignment.interval.ms
+    group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms group.consumer.max.size
+    group.consumer.migration.policy group.consumer.min.assignment.interval.ms
+    group.consumer.min.heartbeat.interval.ms group.consumer.min.session.timeout.ms
+    group.consumer.regex.refresh.interval.ms group.consumer.session.timeout.ms
+    group.coordinator.append.linger.ms group.coordinator.background.threads
+    group.coordinator.cached.buffer.max.bytes group.coordinator.new.enable
+    group.coordinator.rebalance.protocols group.coordinator.threads group.share.assignment.interval.ms
+    group.share.assignor.offload.enable group.share.assignors group.share.delivery.count.limit
+    group.share.dlq.manager.class.name group.share.enable group.share.heartbeat.interval.ms
+    group.share.initialize.retry.interval.ms group.share.max.assignment.interval.ms
     group.share.max.delivery.count.limit group.share.max.groups group.share.max.heartbeat.interval.ms
     group.share.max.partition.max.record.locks group.share.max.record.lock.duration.ms
     group.share.max.session.timeout.ms group.share.max.share.sessions group.share.max.size
     group.share.min.assignment.interval.ms group.share.min.delivery.count.limit
     group.share.min.heartbeat.interval.ms group.share.min.partition.max.record.locks
     group.share.min.record.lock.duration.ms group.share.min.session.timeout.ms
-    group.share.partition.max.record.locks group.share.record.lock.duration.ms
-    group.share.session.timeout.ms group.streams.assignment.interval.ms group.streams.assignors
-    group.streams.heartbeat.interval.ms group.streams.initial.rebalance.delay.ms
-    group.streams.max.assignment.interval.ms group.streams.max.heartbeat.interval.ms
-    group.streams.max.session.timeout.ms group.streams.max.size group.streams.max.standby.replicas
+    group.share.partition.max.record.locks group.share.persister.class.name
+    group.share.record.lock.duration.ms group.share.session.timeout.ms
+    group.streams.acceptable.recovery.lag group.streams.assignment.interval.ms
+    group.streams.assignor.offload.enable group.streams.assignors group.streams.heartbeat.interval.ms
+    group.streams.initial.rebalance.delay.ms group.streams.max.assignment.interval.ms
+    group.streams.max.heartbeat.interval.ms group.streams.max.session.timeout.ms group.streams.max.size
+    group.streams.max.standby.replicas group.streams.max.warmup.replicas
     group.streams.min.assignment.interval.ms group.streams.min.heartbeat.interval.ms
-    group.streams.min.session.timeout.ms group.streams.num.standby.replicas
+    group.streams.min.session.timeout.ms group.streams.min.task.offset.interval.ms
+    group.streams.num.standby.replicas group.streams.num.warmup.replicas
     group.streams.rack.aware.assignment.tags group.streams.session.timeout.ms
-    group.streams.topology.description.plugin.class host.name initial.broker.registration.timeout.ms
-    inter.broker.listener.name inter.broker.protocol.version kafka.metrics.polling.interval.secs
-    kafka.metrics.reporters leader.imbalance.check.interval.seconds
-    log.cleaner.dedupe.buffer.size log.cleaner.io.buffer.load.factor
-    log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second log.cleaner.threads
-    log.dir.failure.timeout.ms log.flush.scheduler.interval.ms log.flush.start.offset.checkpoint.interval.ms
-    log.initial.task.delay.ms log.message.downconversion.enable log.message.format.version
-    log.message.timestamp.difference.max.ms max.connection.creation.rate metadata.log.dir
-    metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
-    metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms
-    metadata.max.retention.bytes metadata.max.retention.ms metric.reporters metrics.num.samples
-    metrics.recording.level metrics.sample.window.ms num.io.threads num.network.threads
-    num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads num.replica.fetchers
-    offsets.commit.required.acks offsets.commit.timeout.ms offsets.load.buffer.size
+    group.streams.task.offset.interval.ms group.streams.topology.description.plugin.class host.name
+    initial.broker.registration.timeout.ms inter.broker.listener.name inter.broker.protocol.version
+    internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
+    internal.metadata.max.batch.size.in.bytes kafka.metrics.polling.interval.secs kafka.metrics.reporters
+    leader.imbalance.check.interval.seconds log.cleaner.dedupe.buffer.size
+    log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second
+    log.cleaner.threads log.dir.failure.timeout.ms log.flush.scheduler.interval.ms
+    log.flush.start.offset.checkpoint.interval.ms log.initial.task.delay.ms
+    log.message.downconversion.enable log.message.format.version log.message.timestamp.difference.max.ms
+    max.connection.creation.rate metadata.log.dir metadata.log.max.record.bytes.between.snapshots
+    metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes metadata.log.segment.ms
+    metadata.max.idle.interval.ms metadata.max.retention.bytes metadata.max.retention.ms metric.reporters
+    metrics.num.samples metrics.recording.level metrics.sample.window.ms num.io.threads
+    num.network.threads num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads
+    num.replica.fetchers offsets.commit.required.acks offsets.commit.timeout.ms offsets.load.buffer.size
     offsets.topic.replication.factor password.encoder.secret port principal.builder.class process.roles
     producer.id.expiration.check.interval.ms producer.purgatory.purge.interval.requests
-    queued.max.requests quota.consumer.default quota.producer.default
-    quota.window.num quota.window.size.seconds remote.fetch.max.wait.ms
-    remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
+    queued.max.requests quota.consumer.default quota.producer.default quota.window.num
+    quota.window.size.seconds remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
+    remote.log.index.file.cache.total.size.bytes remote.log.index.file.cache.ttl.ms
     remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second
     remote.log.manager.copy.quota.window.num remote.log.manager.copy.quota.window.size.seconds
     remote.log.manager.expiration.thread.pool.size remote.log.manager.fetch.max.bytes.per.second
     remote.log.manager.fetch.quota.window.num remote.log.manager.fetch.quota.window.size.seconds
     remote.log.manager.follower.thread.pool.size remote.log.manager.task.interval.ms
-    remote.log.manager.thread.pool.size remote.log.metadata.custom.metadata.max.bytes
-    remote.log.metadata.manager.class.name remote.log.metadata.manager.class.path
-    remote.log.metadata.manager.impl.prefix remote.log.metadata.manager.listener.name
-    remote.log.reader.max.pending.tasks remote.log.reader.threads remote.log.storage.manager.class.name
-    remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix
-    remote.log.storage.system.enable replica.fetch.backoff.ms replica.fetch.max.bytes
-    replica.fetch.min.bytes replica.fetch.response.max.bytes replica.fetch.wait.max.ms
-    replica.high.watermark.checkpoint.interval.ms replica.lag.time.max.ms replica.selector.class
-    replica.socket.receive.buffer.bytes replica.socket.timeout.ms replication.quota.window.num
-    replication.quota.window.size.seconds request.timeout.ms reserved.broker.max.id
-    sasl.client.callback.handler.class sasl.enabled.mechanisms sasl.jaas.config sasl.kerberos.kinit.cmd
-    sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules sasl.kerberos.service.name
-    sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
+    remote.log.manager.task.retry.backoff.max.ms remote.log.manager.task.retry.backoff.ms
+    remote.log.manager.task.retry.jitter remote.log.manager.thread.pool.size
+    remote.log.metadata.custom.metadata.max.bytes remote.log.metadata.manager.class.name
+    remote.log.metadata.manager.class.path remote.log.metadata.manager.impl.prefix
+    remote.log.metadata.manager.listener.name remote.log.reader.max.pending.tasks
+    remote.log.reader.threads remote.log.storage.manager.class.name remote.log.storage.manager.class.path
+    remote.log.storage.manager.impl.prefix remote.log.storage.system.enable replica.fetch.backoff.ms
+    replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes
+    replica.fetch.wait.max.ms replica.high.watermark.checkpoint.interval.ms replica.lag.time.max.ms
+    replica.selector.class replica.socket.receive.buffer.bytes replica.socket.timeout.ms
+    replication.quota.window.num replication.quota.window.size.seconds request.timeout.ms
+    reserved.broker.max.id sasl.client.callback.handler.class sasl.enabled.mechanisms sasl.jaas.config
+    sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin sasl.kerberos.principal.to.local.rules
+    sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
     sasl.login.callback.handler.class sasl.login.class sasl.login.connect.timeout.ms
     sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
     sasl.login.refresh.window.factor sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms
@@ -106,37 +117,60 @@ IGNORED_PROPERTIES: Final = frozenset(
     sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
     sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url
     sasl.server.callback.handler.class sasl.server.max.receive.size security.inter.broker.protocol
-    security.providers share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes
+    security.providers server.max.startup.time.ms share.coordinator.append.linger.ms
+    share.coordinator.cached.buffer.max.bytes share.coordinator.cold.partition.snapshot.interval.ms
     share.coordinator.load.buffer.size share.coordinator.snapshot.update.records.per.snapshot
     share.coordinator.state.topic.compression.codec share.coordinator.state.topic.min.isr
-    share.coordinator.state.topic.num.partitions share.coordinator.state.topic.replication.factor
-    share.coordinator.state.topic.segment.bytes share.coordinator.threads share.coordinator.write.timeout.ms
+    share.coordinator.state.topic.num.partitions share.coordinator.state.topic.prune.interval.ms
+    share.coordinator.state.topic.replication.factor share.coordinator.state.topic.segment.bytes
+    share.coordinator.threads share.coordinator.write.timeout.ms
     share.fetch.purgatory.purge.interval.requests socket.connection.setup.timeout.max.ms
     socket.connection.setup.timeout.ms socket.receive.buffer.bytes socket.send.buffer.bytes
     ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
-    ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password ssl.keymanager.algorithm
-    ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password
-    ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider ssl.secure.random.implementation
-    ssl.trustmanager.algorithm ssl.truststore.certificates ssl.truststore.location ssl.truststore.password
-    ssl.truststore.type super.users telemetry.max.bytes
+    ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password
+    ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location
+    ssl.keystore.password ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider
+    ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.certificates
+    ssl.truststore.location ssl.truststore.password ssl.truststore.type super.users telemetry.max.bytes
     transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.max.timeout.ms
     transaction.partition.verification.enable transaction.remove.expired.transaction.cleanup.interval.ms
     transaction.state.log.load.buffer.size transaction.state.log.min.isr
     transaction.state.log.num.partitions transaction.state.log.replication.factor
     transaction.state.log.segment.bytes transaction.two.phase.commit.enable transactional.id.expiration.ms
-    unstable.api.versions.enable unstable.feature.versions.enable zookeeper.connect
-    zookeeper.connection.timeout.ms zookeeper.max.in.flight.requests zookeeper.metadata.migration.enable
-    zookeeper.session.timeout.ms zookeeper.set.acl zookeeper.ssl.client.enable
+    unclean.leader.election.interval.ms unstable.api.versions.enable unstable.feature.versions.enable
+    zookeeper.connect zookeeper.connection.timeout.ms zookeeper.max.in.flight.requests
+    zookeeper.metadata.migration.enable zookeeper.session.timeout.ms zookeeper.set.acl
+    zookeeper.ssl.client.enable
     """.split()  # noqa: SIM905 - a list of names reads better so
 )
 
-IMAGE_VARIABLES: Final = frozenset(
+_IGNORED_PREFIXES: Final = ("confluent.", "listener.name.", "zookeeper.")
+
+_IMAGE_VARIABLES: Final = frozenset(
     """
-    KAFKA_HOME KAFKA_HEAP_OPTS KAFKA_OPTS KAFKA_JVM_PERFORMANCE_OPTS KAFKA_GC_LOG_OPTS KAFKA_DEBUG
-    KAFKA_DEBUG_PORT KAFKA_JMX_OPTS KAFKA_JMX_PORT KAFKA_JMX_HOSTNAME KAFKA_LOG4J_OPTS KAFKA_LOG4J_CMD_OPTS
-    KAFKA_LOG4J_LOGGERS KAFKA_LOG4J_ROOT_LOGLEVEL KAFKA_TOOLS_LOG4J_LOGLEVEL KAFKA_VERSION KAFKA_URL KAFKA_USER
-    KAFKA_SSL_KEYSTORE_FILENAME KAFKA_SSL_KEYSTORE_CREDENTIALS KAFKA_SSL_KEY_CREDENTIALS
-    KAFKA_SSL_TRUSTSTORE_FILENAME KAFKA_SSL_TRUSTSTORE_CREDENTIALS KAFKA_CLUSTER_ID
+    KAFKA_CERTIFICATE_PASSWORD KAFKA_CFG_MAX_PARTITION_FETCH_BYTES KAFKA_CFG_MAX_REQUEST_SIZE
+    KAFKA_CLIENT_LISTENER_NAME KAFKA_CLIENT_PASSWORDS KAFKA_CLIENT_USERS KAFKA_CLUSTER_ID
+    KAFKA_CONTROLLER_PASSWORD KAFKA_CONTROLLER_USER KAFKA_CREATE_TOPICS KAFKA_DEBUG KAFKA_DEBUG_PORT
+    KAFKA_ENABLE_KRAFT KAFKA_EXTRA_FLAGS KAFKA_GC_LOG_OPTS KAFKA_HEAP_OPTS KAFKA_HOME
+    KAFKA_INTER_BROKER_PASSWORD KAFKA_INTER_BROKER_USER KAFKA_JMX_HOSTNAME KAFKA_JMX_OPTS KAFKA_JMX_PORT
+    KAFKA_JVM_PERFORMANCE_OPTS KAFKA_KRAFT_CLUSTER_ID KAFKA_LOG4J_CMD_OPTS KAFKA_LOG4J_LOGGERS
+    KAFKA_LOG4J_OPTS KAFKA_LOG4J_ROOT_LOGLEVEL KAFKA_OPTS KAFKA_SSL_KEYSTORE_CREDENTIALS
+    KAFKA_SSL_KEYSTORE_FILENAME KAFKA_SSL_KEY_CREDENTIALS KAFKA_SSL_TRUSTSTORE_CREDENTIALS
+    KAFKA_SSL_TRUSTSTORE_FILENAME KAFKA_TLS_CLIENT_AUTH KAFKA_TLS_TYPE KAFKA_TOOLS_LOG4J_LOGLEVEL
+    KAFKA_URL KAFKA_USER KAFKA_VERSION
     """.split()  # noqa: SIM905 - a list of names reads better so
 )
-"""Variables that the official image and the start scripts of Kafka read themselves."""
+_LINK: Final = re.compile(
+    r"KAFKA(_\w+)?_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP)(_(ADDR|PORT|PROTO))?)?)"
+)
+"""What Kubernetes tells every container about a service whose name begins with `kafka`."""
+
+
+def is_ignored_property(name: str) -> bool:
+    """Whether Kafka, or a distribution of it, has a property of that name that does nothing here."""
+    return name in IGNORED_PROPERTIES or name.startswith(_IGNORED_PREFIXES)
+
+
+def is_ignored_variable(variable: str) -> bool:
+    """Whether the start scripts of an image of Kafka read a variable of that name, or an orchestrator sets it."""
+    return variable in _IMAGE_VARIABLES or _LINK.fullmatch(variable) is not None

@@ -1,9 +1,11 @@
 """Where clients connect, and what they are told to connect to. Source: Kafka's `SocketServerConfigs`.
 
 A listener has a name, and the advertised address of that name is what Metadata and FindCoordinator answer on its
-connections. A listener on every interface that advertises nothing answers with the address that the client used.
+connections. A listener on every interface that advertises nothing, or nothing but its port, answers with the
+address that the client used.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -12,13 +14,12 @@ from coordinator.config.errors import ConfigError
 from coordinator.config.properties import Config
 
 DEFAULT_NAME: Final = "PLAINTEXT"
+HTTP_OFF: Final = "off"
+MAX_PORT: Final = 65_535
 _WILDCARDS: Final = frozenset({"", "0.0.0.0", "::"})
-_PROTOCOLS: Final = {
-    "PLAINTEXT": "PLAINTEXT",
-    "SSL": "SSL",
-    "SASL_PLAINTEXT": "SASL_PLAINTEXT",
-    "SASL_SSL": "SASL_SSL",
-}
+_PROTOCOLS: Final = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
+_PORT: Final = re.compile(r"[0-9]{1,5}")
+_HOST: Final = re.compile(r"[0-9a-zA-Z%._:-]*")
 
 
 class Address(NamedTuple):
@@ -51,72 +52,99 @@ def parse_address(text: str, what: str) -> Address:
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
-        raise ConfigError(f"{what}: {text} is not HOST:PORT (an IPv6 address stands in brackets)")
-    if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-        raise ConfigError(f"{what}: {text} is not HOST:PORT")
+        raise ConfigError(f"{what}: {text} is not HOST:PORT (an IPv6 address stands in brackets)", what)
+    if not (colon and _is_host(host) and _PORT.fullmatch(port) and int(port) <= MAX_PORT):
+        raise ConfigError(f"{what}: {text} is not HOST:PORT", what)
     return Address(host, int(port))
 
 
-def _parse_list(text: str, what: str) -> dict[str, Address]:
-    """NAME://HOST:PORT, … by name; a bare HOST:PORT is called PLAINTEXT."""
+def parse_http_listener(config: Config) -> Address | None:
+    """Where the HTTP port is to be; None for nowhere. Raises ConfigError."""
+    text = config.http_listener.strip()
+    return None if text.lower() == HTTP_OFF else parse_address(text, "http.listener")
+
+
+def _is_host(host: str) -> bool:
+    # What Kafka takes; and no name with an empty or overlong part, which cannot be looked up.
+    parts = host.split(".")
+    return bool(_HOST.fullmatch(host)) and (not host or all(0 < len(part) < 64 for part in parts))
+
+
+def _parse_all(parts: Iterable[str], what: str) -> dict[str, Address]:
+    """Each NAME://HOST:PORT by name; a bare HOST:PORT is called PLAINTEXT."""
     found: dict[str, Address] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
+    for part in parts:
         name, separator, address = part.partition("://")
         if not separator:
             name, address = DEFAULT_NAME, part
         name = name.upper()
         parsed = parse_address(address, what)
         if name in found:
-            raise ConfigError(f"{what}: there are two listeners {name}")
+            raise ConfigError(f"{what}: there are two listeners {name}", what)
         found[name] = parsed
     return found
 
 
 def _protocols(config: Config) -> dict[str, str]:
-    protocols = dict(_PROTOCOLS)
+    what = "listener.security.protocol.map"
+    protocols: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in config.listener_security_protocol_map.split(","))):
         name, colon, protocol = part.partition(":")
         if not colon or protocol.strip().upper() not in _PROTOCOLS:
-            raise ConfigError(f"listener.security.protocol.map: {part} is not NAME:PROTOCOL")
+            raise ConfigError(f"{what}: {part} is not NAME:PROTOCOL", what)
         protocols[name.strip().upper()] = protocol.strip().upper()
     return protocols
 
 
 def parse_listeners(config: Config) -> tuple[list[Listener], list[str]]:
-    """The listeners to open, and warnings about those that are not. Raises ConfigError."""
-    addresses = _parse_list(config.listeners, "listeners")
-    advertised = _parse_list(config.advertised_listeners, "advertised.listeners")
+    """The listeners to open, and the names of those that are a controller's and stay closed. Raises ConfigError."""
+    addresses = _parse_all(config.listeners, "listeners")
+    advertised = _parse_all(config.advertised_listeners, "advertised.listeners")
     controllers = {name.upper() for name in config.controller_listener_names}
     protocols = _protocols(config)
-    warnings = [
-        f"listener {name} is not opened: it is a controller's, and there is no controller here"
-        for name in addresses
-        if name in controllers
-    ]
     listeners: list[Listener] = []
     for name, address in addresses.items():
         if name in controllers:
             continue
         protocol = protocols.get(name)
         if protocol is None:
-            raise ConfigError(f"listeners: {name} has no protocol in listener.security.protocol.map")
+            raise ConfigError(
+                f"listeners: {name} has no protocol in listener.security.protocol.map",
+                *("listeners", "listener.security.protocol.map"),
+            )
         if protocol != DEFAULT_NAME:
-            raise ConfigError(f"listeners: {name} asks for {protocol}; only PLAINTEXT is served here")
-        listeners.append(Listener(name, address, _advertised(name, advertised.get(name))))
+            raise ConfigError(
+                f"listeners: {name} asks for {protocol}; only PLAINTEXT is served here", "listeners"
+            )
+        listeners.append(Listener(name, address, _advertised(name, address, advertised.get(name))))
     _refuse_unknown(advertised, addresses)
     if not listeners:
-        raise ConfigError("listeners: there is none for clients")
-    return listeners, warnings
+        raise ConfigError("listeners: there is none for clients", "listeners")
+    return listeners, [name for name in addresses if name in controllers]
 
 
-def _advertised(name: str, address: Address | None) -> Address | None:
-    if address is not None and address.is_wildcard:
-        raise ConfigError(f"advertised.listeners: {name} cannot be {address.host or 'without a host'}")
-    return address
+def _advertised(name: str, bound: Address, told: Address | None) -> Address | None:
+    if told is None or told == Address("", bound.port):
+        return None
+    if told.is_wildcard:
+        what = "advertised.listeners"
+        raise ConfigError(f"{what}: {name} cannot be {told}: nobody can connect to that", what)
+    return told
 
 
 def _refuse_unknown(advertised: Iterable[str], known: Iterable[str]) -> None:
     known = set(known)
     for name in advertised:
         if name not in known:
-            raise ConfigError(f"advertised.listeners: there is no listener {name}")
+            raise ConfigError(
+                f"advertised.listeners: there is no listener {name}", "advertised.listeners", "listeners"
+            )
+
+
+def listening_everywhere(advertised: Iterable[str]) -> str:
+    """Listeners of the names and ports of `advertised.listeners`, on every address.
+
+    So the images of Kafka choose them where only the advertised ones are told. Raises ConfigError.
+    """
+    addresses = _parse_all(advertised, "advertised.listeners")
+    return ",".join(f"{name}://0.0.0.0:{address.port}" for name, address in addresses.items())

@@ -8,15 +8,19 @@ Source: Kafka's `AbstractKafkaConfig`, `GroupCoordinatorConfig`, `SocketServerCo
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
+from coordinator.config.connection_counts import parse_counts
 from coordinator.config.errors import ConfigError
 from coordinator.topics.config_key import (
-    Check,
+    Bounds,
     ConfigKey,
     ConfigType,
+    ConfigValue,
     InvalidConfig,
+    Shaped,
+    Within,
     anything,
     at_least,
     between,
@@ -26,11 +30,31 @@ from coordinator.topics.config_keys import TOPIC_CONFIG_KEYS
 from coordinator.topics.topic_configs import TopicDefaults
 
 _INT, _LONG, _STRING = ConfigType.INT, ConfigType.LONG, ConfigType.STRING
-_SHORT, _BOOLEAN, _LIST = ConfigType.SHORT, ConfigType.BOOLEAN, ConfigType.LIST
+_BOOLEAN, _LIST = ConfigType.BOOLEAN, ConfigType.LIST
 _MAX_INT: Final = 2**31 - 1
 
 
-def _property(kind: ConfigType, default: Any, documentation: str, check: Check = anything) -> Any:
+def _are_some(value: ConfigValue) -> bool:
+    return isinstance(value, list) and bool(value) and all(value)
+
+
+def _is_one_path(value: ConfigValue) -> bool:
+    return isinstance(value, list) and len(value) == 1 and bool(value[0]) and "\0" not in value[0]
+
+
+def _are_counts(value: ConfigValue) -> bool:
+    try:
+        parse_counts(str(value))
+    except ValueError:
+        return False
+    return True
+
+
+_LISTENERS: Final = Shaped("a list of NAME://HOST:PORT", _are_some)
+_NAMES: Final = Shaped("a list of names", _are_some)
+
+
+def _property(kind: ConfigType, default: Any, documentation: str, bounds: Bounds = anything) -> Any:
     """A field that is a property; its default is what the text of the default means."""
     if isinstance(default, bool):
         text = str(default).lower()
@@ -38,7 +62,7 @@ def _property(kind: ConfigType, default: Any, documentation: str, check: Check =
         text = ",".join(default)
     else:
         text = str(default)
-    return field(default=default, metadata={"declared": (kind, text, documentation, check)})
+    return field(default=default, metadata={"declared": (kind, text, documentation, bounds)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,24 +71,35 @@ class Config:
 
     # The process
     node_id: int = _property(_INT, 1, "The id of this broker; `broker.id` means the same.", at_least(0))
-    listeners: str = _property(
-        _STRING, "PLAINTEXT://127.0.0.1:9092", "Where clients connect: NAME://HOST:PORT, …"
+    listeners: tuple[str, ...] = _property(
+        _LIST, ("PLAINTEXT://127.0.0.1:9092",), "Where clients connect: NAME://HOST:PORT, …", _LISTENERS
     )
-    advertised_listeners: str = _property(
-        _STRING,
-        "",
-        "What clients are told to connect to, by listener name; default: where the listener is bound.",
+    advertised_listeners: tuple[str, ...] = _property(
+        _LIST,
+        (),
+        "What clients are told to connect to, by listener name; default: where the listener is bound, and for one "
+        "that is bound to every address, the address that the client used.",
+        _LISTENERS,
     )
     listener_security_protocol_map: str = _property(
-        _STRING, "", "NAME:PROTOCOL, …; only PLAINTEXT is served here."
+        _STRING,
+        "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
+        "NAME:PROTOCOL, …; only PLAINTEXT is served here.",
     )
     controller_listener_names: tuple[str, ...] = _property(
-        _LIST, (), "Listeners of these names are not opened: there is no controller here."
+        _LIST, (), "Listeners of these names are not opened: there is no controller here.", _NAMES
     )
     http_listener: str = _property(
-        _STRING, "127.0.0.1:9080", "Where /health, /ready and /metrics are served. groupd's own."
+        _STRING,
+        "127.0.0.1:9080",
+        "Where /health, /ready and /metrics are served, HOST:PORT; `off`: nowhere. groupd's own.",
     )
-    log_dirs: str = _property(_STRING, "./data", "The data directory, one; `log.dir` means the same.")
+    log_dirs: tuple[str, ...] = _property(
+        _LIST,
+        ("./data",),
+        "The data directory; `log.dir` means the same.",
+        Shaped("one directory", _is_one_path),
+    )
     # Sockets
     socket_request_max_bytes: int = _property(
         _INT,
@@ -73,20 +108,19 @@ class Config:
         at_least(1),
     )
     socket_listen_backlog_size: int = _property(
-        _INT, 4096, "Connections that may wait to be accepted (Kafka's default is 50).", at_least(1)
+        _INT, 4096, "Connections that may wait to be accepted.", at_least(1)
     )
     connections_max_idle_ms: int = _property(
         _LONG,
         600_000,
         "A connection that is silent for this long is closed; a negative value keeps it.",
-        anything,
+        Within(1, takes_negative=True),
     )
     queued_max_request_bytes: int = _property(
         _LONG,
         -1,
         "What all requests that are being received may take together; while it is taken, no further request is "
-        "read. Not above 0: anything.",
-        anything,
+        "read. Not above 0: anything; else no less than socket.request.max.bytes.",
     )
     max_connections: int = _property(
         _INT, _MAX_INT, "Connections at one time; further ones wait until one is closed.", at_least(0)
@@ -94,25 +128,31 @@ class Config:
     max_connections_per_ip: int = _property(
         _INT,
         _MAX_INT,
-        "Connections of one address at one time; further ones are closed at once.",
+        "Connections of one address at one time; further ones are closed at once. 0 needs "
+        "max.connections.per.ip.overrides.",
         at_least(0),
     )
     max_connections_per_ip_overrides: str = _property(
-        _STRING, "", "HOST:COUNT, …: other limits for some addresses."
+        _STRING, "", "HOST:COUNT, …: other limits for some addresses.", Shaped("HOST:COUNT, …", _are_counts)
     )
     # Groups
     group_min_session_timeout_ms: int = _property(
-        _INT, 6000, "The shortest session that a member may ask for."
+        _INT, 6000, "The shortest session that a member may ask for.", at_least(0)
     )
     group_max_session_timeout_ms: int = _property(
-        _INT, 1_800_000, "The longest session that a member may ask for."
+        _INT,
+        1_800_000,
+        "The longest session that a member may ask for; no less than group.min.session.timeout.ms.",
+        at_least(0),
     )
     group_initial_rebalance_delay_ms: int = _property(
-        _INT, 3000, "How long the first rebalance of an empty group waits for more members."
+        _INT, 3000, "How long the first rebalance of an empty group waits for more members.", at_least(0)
     )
     group_max_size: int = _property(_INT, _MAX_INT, "Members of one group.", at_least(1))
     # Offsets
-    offset_metadata_max_bytes: int = _property(_INT, 4096, "The longest metadata of a committed offset.")
+    offset_metadata_max_bytes: int = _property(
+        _INT, 4096, "The longest metadata of a committed offset.", at_least(0)
+    )
     offsets_retention_minutes: int = _property(
         _INT, 7 * 24 * 60, "How long the offsets of a group without members are kept.", at_least(1)
     )
@@ -164,9 +204,12 @@ class Config:
         "the operating system likes. Unset: always for __consumer_offsets, os for other topics. groupd's own.",
         one_of("", "always", "interval", "os"),
     )
-    log_flush_interval_ms: int = _property(_LONG, 1000, "The interval of log.flush=interval.", at_least(1))
+    log_flush_interval_ms: int = _property(_LONG, 1000, "The interval of log.flush=interval.", at_least(0))
     log_flush_offset_checkpoint_interval_ms: int = _property(
-        _INT, 60_000, "How often is written down how far each log is synced.", at_least(1)
+        _INT,
+        60_000,
+        "How often is written down how far each log is synced; 0: only at a clean stop.",
+        at_least(0),
     )
     log_retention_check_interval_ms: int = _property(
         _LONG, 300_000, "How often segments that are too old or too many are looked for.", at_least(1)
@@ -179,13 +222,23 @@ class Config:
 
     def __post_init__(self) -> None:
         """Raises ConfigError for values that contradict each other."""
-        if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:
-            raise ConfigError(
-                f"group.min.session.timeout.ms ({self.group_min_session_timeout_ms}) exceeds "
-                f"group.max.session.timeout.ms ({self.group_max_session_timeout_ms})"
+        shortest, longest = self.group_min_session_timeout_ms, self.group_max_session_timeout_ms
+        if shortest > longest:
+            raise _contradiction(
+                "group.min.session.timeout.ms", shortest, "exceeds", "group.max.session.timeout.ms", longest
             )
-        if not self.log_dirs.strip() or "," in self.log_dirs:
-            raise ConfigError(f"log.dirs is {self.log_dirs!r}: exactly one directory can be used")
+        queued, largest = self.queued_max_request_bytes, self.socket_request_max_bytes
+        if 0 < queued < largest:
+            raise _contradiction(
+                "queued.max.request.bytes", queued, "is less than", "socket.request.max.bytes", largest
+            )
+        if self.max_connections_per_ip == 0 and not parse_counts(self.max_connections_per_ip_overrides):
+            name = "max.connections.per.ip"
+            raise ConfigError(f"{name} (0) lets nobody in unless {name}.overrides does", name)
+
+
+def _contradiction(name: str, value: int, how: str, other_name: str, other: int) -> ConfigError:
+    return ConfigError(f"{name} ({value}) {how} {other_name} ({other})", name, other_name)
 
 
 PROPERTIES: Final[Mapping[str, ConfigKey]] = {
@@ -201,16 +254,11 @@ SYNONYMS: Final[Mapping[str, str]] = {"broker.id": "node.id", "log.dir": "log.di
 
 # Kafka lists these defaults although a finer unit of the same property may overrule them.
 _HOURS: Final = {"log.retention.hours": "168", "log.roll.hours": "168", "log.roll.jitter.hours": "0"}
+_BROKER_KEYS: Final = [
+    key.broker_key(synonym) for key in TOPIC_CONFIG_KEYS.values() for synonym in key.synonyms
+]
 _TOPIC_DEFAULTS: Final = {
-    synonym.name: ConfigKey(
-        synonym.name,
-        ConfigType.INT if synonym.factor != 1 else key.kind,
-        _HOURS.get(synonym.name, key.default if synonym.factor == 1 else ""),
-        key.documentation,
-        key.check if synonym.factor == 1 else anything,
-    )
-    for key in TOPIC_CONFIG_KEYS.values()
-    for synonym in key.synonyms
+    key.name: replace(key, default=_HOURS.get(key.name, key.default)) for key in _BROKER_KEYS
 }
 
 TOPIC_PROPERTIES: Final[Mapping[str, ConfigKey]] = {
@@ -226,15 +274,15 @@ def parse_config(texts: Mapping[str, str]) -> Config:
     """
     values: dict[str, Any] = {}
     try:
-        for name, key in PROPERTIES.items():
-            text = texts.get(name)
-            if text is None:
-                continue
-            value = key.parse(text)
-            values[name.replace(".", "_")] = tuple(value) if isinstance(value, list) else value
+        for name, text in texts.items():
+            if name in TOPIC_PROPERTIES:
+                TOPIC_PROPERTIES[name].parse(text)
+            elif name in PROPERTIES:
+                value = PROPERTIES[name].parse(text)
+                values[name.replace(".", "_")] = tuple(value) if isinstance(value, list) else value
         TopicDefaults({name: text for name, text in texts.items() if name in _TOPIC_DEFAULTS}).parse({})
     except InvalidConfig as error:
-        raise ConfigError(str(error)) from error
+        raise ConfigError(str(error), error.name) from error
     return Config(**values)
 
 

@@ -3,16 +3,22 @@
     defaults < profile < properties file < environment < -o name=value < named flags
 
 The environment has the form that Kafka's official image uses: `KAFKA_` and the name in capitals, "." as "_",
-"_" as "__", "-" as "___". A name of Kafka's that means nothing here is one warning; so is a variable that is no
-property. An unknown name in a file or a flag stops the start.
+"_" as "__", "-" as "___"; or that of Bitnami's, which begins with `KAFKA_CFG_`. What begins with `GROUPD_DEFAULT_`
+instead gives another default, for an image to have its own. What means nothing here is one warning a source; an
+unknown name in a file or a flag stops the start.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
-from coordinator.config.errors import ConfigError
-from coordinator.config.ignored_names import IGNORED_PROPERTIES, IMAGE_VARIABLES
+from coordinator.config.errors import ConfigError, one_line
+from coordinator.config.ignored_names import (
+    IGNORED_PROPERTIES,
+    is_ignored_property,
+    is_ignored_variable,
+)
+from coordinator.config.listeners import listening_everywhere, parse_http_listener, parse_listeners
 from coordinator.config.properties import (
     PROPERTIES,
     SYNONYMS,
@@ -22,7 +28,6 @@ from coordinator.config.properties import (
     parse_config,
 )
 from coordinator.config.properties_file import parse_properties
-from coordinator.topics.config_key import InvalidConfig
 
 PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
     "test": {
@@ -35,17 +40,41 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
 """Opt-in sets of properties, by name."""
 
 _PREFIX: Final = "KAFKA_"
+_BITNAMI_PREFIX: Final = "KAFKA_CFG_"
+_DEFAULT_PREFIX: Final = "GROUPD_DEFAULT_"
+_FLAGS: Final = {
+    "listeners": "--listen",
+    "advertised.listeners": "--advertise",
+    "http.listener": "--http",
+    "log.dirs": "--data-dir",
+}
+_DEFAULTS: Final = "the defaults"
+_ENVIRONMENT: Final = "the environment"
+_ALIKE: Final = 0.75
+"""From which likeness on a name is taken for another one misspelt."""
+
+
+class Origin(NamedTuple):
+    """What set a property: the source, and what in it."""
+
+    source: str
+    label: str
 
 
 @dataclass(slots=True)
 class Settings:
-    """Properties as text, each with the source that set it last, and what there is to warn about."""
+    """Properties as text, each with what set it last, and what there is to warn about."""
 
     texts: dict[str, str] = field(default_factory=dict)
-    origins: dict[str, str] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
+    origins: dict[str, Origin] = field(default_factory=dict)
+    ignored: dict[str, list[str]] = field(default_factory=dict)
+    """Names that mean nothing here, by source."""
+    unknown: list[str] = field(default_factory=list)
+    """Variables of the environment that are no property."""
+    cluster_id: str | None = None
+    """For a data directory that has none yet, as Kafka's image takes it."""
 
-    def set(self, name: str, text: str, origin: str) -> None:
+    def set(self, name: str, text: str, origin: Origin) -> None:
         """Sets a property; the last call wins."""
         newer = SYNONYMS.get(name, name)
         self.texts[newer] = text
@@ -53,13 +82,47 @@ class Settings:
 
     def parse(self) -> Config:
         """The configuration. Raises ConfigError naming property and source."""
-        for name, text in self.texts.items():
-            key = PROPERTIES.get(name) or TOPIC_PROPERTIES[name]
+        try:
+            config = parse_config(self.texts)
+            parse_listeners(config)
+            parse_http_listener(config)
+        except ConfigError as error:
+            raise self._located(error) from error
+        return config
+
+    def listen_where_advertised(self) -> None:
+        """Does as Kafka's images: where the environment tells `advertised.listeners` alone, their ports are opened,
+        on every address. Raises ConfigError.
+        """
+        name = "advertised.listeners"
+        listeners, advertised = self.origins.get("listeners"), self.origins.get(name)
+        is_free = listeners is None or listeners.source == _DEFAULTS
+        if is_free and advertised is not None and advertised.source == _ENVIRONMENT:
             try:
-                key.parse(text)
-            except InvalidConfig as error:
-                raise ConfigError(f"{self.origins[name]}: {error}") from error
-        return parse_config(self.texts)
+                addresses = parse_config({name: self.texts[name]}).advertised_listeners
+                self.set("listeners", listening_everywhere(addresses), advertised)
+            except ConfigError as error:
+                raise self._located(error) from error
+
+    def warnings(self, closed: Iterable[str] = ()) -> list[str]:
+        """A line for each source of what is ignored. In: the names of listeners that stay closed."""
+        ignored = {source: sorted(names) for source, names in self.ignored.items()}
+        for name in closed:
+            source = self.origins["listeners"].source
+            ignored.setdefault(source, []).append(f"the listener {name}")
+        lines = [
+            f"Ignored from {source}, as groupd has no use for it: {', '.join(names)}"
+            for source, names in ignored.items()
+        ]
+        if self.unknown:
+            names = ", ".join(self.unknown)
+            lines.append(f"Ignored from {_ENVIRONMENT}, as there is no such property: {names}")
+        return [one_line(line) for line in lines]
+
+    def _located(self, error: ConfigError) -> ConfigError:
+        """The error with what set the properties at fault in front."""
+        labels = dict.fromkeys(self.origins[name].label for name in error.names if name in self.origins)
+        return ConfigError(f"{', '.join(labels)}: {error}" if labels else str(error), *error.names)
 
 
 def read_settings(
@@ -77,23 +140,26 @@ def read_settings(
     `name=value`; named flags by the property that they set. Raises ConfigError.
     """
     settings = Settings()
+    _read_defaults(settings, environment or {})
     if profile is not None:
         if profile not in PROFILES:
             raise ConfigError(
                 f"--profile {profile}: there is no such profile; there is: {', '.join(PROFILES)}"
             )
         for name, text in PROFILES[profile].items():
-            settings.set(name, text, f"--profile {profile}")
+            settings.set(name, text, Origin("the profile", f"--profile {profile}"))
     if file_text is not None:
         _read_file(settings, file_path or "", file_text)
     _read_environment(settings, environment or {})
+    settings.cluster_id = _cluster_id(environment or {})
     for option in options:
         name, equals, text = option.partition("=")
         if not equals:
             raise ConfigError(f"-o {option}: it is not of the form name=value")
-        _set_known(settings, name.strip(), text.strip(), f"-o {name.strip()}")
+        _set_known(settings, name.strip(), text.strip(), Origin("-o", f"-o {name.strip()}"))
     for name, text in (flags or {}).items():
-        settings.set(name, text, f"the flag for {name}")
+        settings.set(name, text, Origin("the flags", _FLAGS.get(name, name)))
+    settings.listen_where_advertised()
     return settings
 
 
@@ -103,40 +169,74 @@ def _read_file(settings: Settings, path: str, text: str) -> None:
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from error
     for name in sorted(values, key=lambda name: name not in SYNONYMS):
-        _set_known(settings, name, values[name].strip(), path)
+        _set_known(settings, name, values[name].strip(), Origin(path, path))
 
 
-def _set_known(settings: Settings, name: str, text: str, origin: str) -> None:
+def _set_known(settings: Settings, name: str, text: str, origin: Origin) -> None:
     if is_property(name):
         settings.set(name, text, origin)
-    elif name in IGNORED_PROPERTIES:
-        settings.warnings.append(f"{origin}: {name} is a property of Kafka that means nothing here")
+    elif is_ignored_property(name):
+        settings.ignored.setdefault(origin.source, []).append(name)
     else:
-        raise ConfigError(f"{origin}: {name} is not a property{_suggestion(name)}")
+        near = _nearest(name)
+        raise ConfigError(f"{origin.label}: {name} is not a property{near and f'; did you mean {near}?'}")
 
 
-def _suggestion(name: str) -> str:
-    from difflib import get_close_matches
+def _nearest(name: str) -> str:
+    """The property that a name may be meant for, or nothing."""
+    from difflib import get_close_matches  # for mistakes alone, and not small
 
-    near = get_close_matches(name, [*PROPERTIES, *TOPIC_PROPERTIES, *IGNORED_PROPERTIES], 1)
-    return f"; did you mean {near[0]}?" if near else ""
+    known = [*PROPERTIES, *TOPIC_PROPERTIES, *IGNORED_PROPERTIES]
+    return next(iter(get_close_matches(name, known, 1, _ALIKE)), "")
 
 
 def property_of_variable(variable: str) -> str:
     """The property that a variable of the environment sets: KAFKA_LOG_DIRS is log.dirs."""
-    name = variable.removeprefix(_PREFIX).lower()
+    name = variable.removeprefix(_prefix(variable)).lower()
     return name.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
 
 
+def _variable_of(name: str, prefix: str) -> str:
+    return prefix + name.replace("_", "__").replace("-", "___").replace(".", "_").upper()
+
+
+def _prefix(variable: str) -> str:
+    """With which of the prefixes a variable begins; "" for none."""
+    prefixes = (_BITNAMI_PREFIX, _PREFIX, _DEFAULT_PREFIX)
+    return next((prefix for prefix in prefixes if variable.startswith(prefix)), "")
+
+
+def _read_defaults(settings: Settings, environment: Mapping[str, str]) -> None:
+    for variable in sorted(name for name in environment if name.startswith(_DEFAULT_PREFIX)):
+        _set_known(
+            settings,
+            property_of_variable(variable),
+            environment[variable].strip(),
+            Origin(_DEFAULTS, variable),
+        )
+
+
+def _cluster_id(environment: Mapping[str, str]) -> str | None:
+    text = environment.get("CLUSTER_ID", "").strip()
+    if not text.isprintable() or " " in text:  # it becomes a line of meta.properties
+        raise ConfigError(f"CLUSTER_ID: {text} is no id of a cluster")
+    return text or None
+
+
 def _read_environment(settings: Settings, environment: Mapping[str, str]) -> None:
-    variables = sorted(name for name in environment if name.startswith(_PREFIX))
-    for variable in sorted(variables, key=lambda variable: property_of_variable(variable) not in SYNONYMS):
-        name = property_of_variable(variable)
+    """Of two forms of one name Kafka's wins, as in Bitnami's image."""
+    names = {name: property_of_variable(name) for name in environment if name.startswith(_PREFIX)}
+
+    def rank(variable: str) -> tuple[bool, bool, str]:
+        return names[variable] not in SYNONYMS, not variable.startswith(_BITNAMI_PREFIX), variable
+
+    for variable in sorted(names, key=rank):
+        name = names[variable]
         if is_property(name):
-            settings.set(name, environment[variable].strip(), variable)
-        elif name in IGNORED_PROPERTIES:
-            settings.warnings.append(f"{variable}: {name} is a property of Kafka that means nothing here")
-        elif variable in IMAGE_VARIABLES:
-            settings.warnings.append(f"{variable}: is read by Kafka's own scripts and means nothing here")
+            settings.set(name, environment[variable].strip(), Origin(_ENVIRONMENT, variable))
+        elif is_ignored_property(name) or is_ignored_variable(variable):
+            settings.ignored.setdefault(_ENVIRONMENT, []).append(variable)
         else:
-            settings.warnings.append(f"{variable}: {name} is not a property{_suggestion(name)}")
+            near = _nearest(name)
+            question = f" (did you mean {_variable_of(near, _prefix(variable))}?)" if near else ""
+            settings.unknown.append(variable + question)

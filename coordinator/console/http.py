@@ -1,4 +1,4 @@
-"""The HTTP port: /health, /ready, /metrics.
+"""The HTTP port: an index page, /health, /ready, /metrics.
 
 The port is bound at the start; what serves it is imported when the first connection comes, in another thread, so
 that a daemon that nobody looks at does not pay for it and one that is looked at does not stop for it.

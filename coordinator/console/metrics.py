@@ -17,10 +17,10 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from coordinator.group.outcome import Context
-from coordinator.server import clock
-from coordinator.server.offsets_partition import PartitionState
-from coordinator.server.route import LATENCY_BOUNDS_NS
+from coordinator import clock
+from coordinator.engine.partition import PartitionState
+from coordinator.machine.outcome import Context
+from coordinator.net.api_counts import LATENCY_BOUNDS_NS
 from coordinator.server.server import Server
 from protocol.apis import APIS
 from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -50,7 +50,7 @@ class ServerCollector(Collector):
         context, now = Context(0, _LIST_GROUPS_VERSION, "", ""), clock.now()
         for partition in self._server.runtime.partitions:
             partitions[partition.state] += 1
-            if partition.shard is None:
+            if partition.machine is None:
                 continue
             # Listing changes nothing, so that nobody has to wait for what it reveals.
             for _, listed in partition.handle(ListGroupsRequest(), context, now).replies:
@@ -97,7 +97,7 @@ class ServerCollector(Collector):
             "groupd_request_seconds", "From request to answer, by API", labels=["api"]
         )
         bounds = [*(str(bound / 1e9) for bound in LATENCY_BOUNDS_NS), "+Inf"]
-        for key, counts in sorted(self._server.dispatcher.counts.items()):
+        for key, counts in sorted(self._server.routes.counts.items()):
             totals = list(accumulate(counts.buckets))
             if totals[-1]:
                 buckets = list(zip(bounds, totals, strict=True))
@@ -150,10 +150,10 @@ class ServerCollector(Collector):
         yield GaugeMetricFamily(
             "groupd_waiters",
             "Answers that groups, fetches and logs have still to give",
-            value=server.runtime.waiters + server.topics.waiters,
+            value=server.engine.waiters + server.topics.waiters,
         )
         yield GaugeMetricFamily(
-            "groupd_timers", "Timers of groups: sessions, rebalances, retention", value=server.runtime.timers
+            "groupd_timers", "Timers of groups: sessions, rebalances, retention", value=server.engine.timers
         )
         yield GaugeMetricFamily(
             "groupd_tasks", "Tasks of the event loop", value=len(asyncio.all_tasks(server.loop))

@@ -28,7 +28,7 @@ class GroupConfig:
     message_max_bytes: int = MESSAGE_MAX_BYTES
 
     def __post_init__(self) -> None:
-        assert 0 < self.group_min_session_timeout_ms <= self.group_max_session_timeout_ms, self
+        assert 0 <= self.group_min_session_timeout_ms <= self.group_max_session_timeout_ms, self
         assert self.group_initial_rebalance_delay_ms >= 0, self
         assert self.group_max_size >= 1, self
         assert self.offset_metadata_max_bytes >= 0, self

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from coordinator.group.outcome import EXPIRING_OFFSET_VALUE_VERSION, Record
+from coordinator.group.value_version import EXPIRING_OFFSET_VALUE_VERSION
+from coordinator.machine.outcome import Fact
 from protocol.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 
 PartitionOffsets: TypeAlias = dict[int, OffsetCommitValue]
@@ -37,7 +38,7 @@ class DurableState:
         self.metadata: dict[str, GroupMetadataValue] = {}
         self.offsets: dict[str, GroupOffsets] = {}
 
-    def replay(self, record: Record) -> None:
+    def replay(self, record: Fact) -> None:
         """Apply one record: the later one of a key wins, a tombstone removes it."""
         key, value = record.key, record.value
         if isinstance(key, OffsetCommitKey):
@@ -79,16 +80,16 @@ class DurableState:
         offsets = sum(len(partitions) for topics in self.offsets.values() for partitions in topics.values())
         return len(self.metadata) + offsets
 
-    def facts(self) -> Iterator[Record]:
+    def facts(self) -> Iterator[Fact]:
         """Records that make this state of an empty one, each in a version that has all that its value says."""
         for group_id, metadata in self.metadata.items():
-            yield Record(GroupMetadataKey(group=group_id), metadata, WIDEST_VERSION)
+            yield Fact(GroupMetadataKey(group=group_id), metadata, WIDEST_VERSION)
         for group_id, topics in self.offsets.items():
             for topic, partitions in topics.items():
                 for partition, value in partitions.items():
                     key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
                     expires = value.expire_timestamp != NO_EXPIRE_TIMESTAMP
-                    yield Record(key, value, EXPIRING_OFFSET_VALUE_VERSION if expires else WIDEST_VERSION)
+                    yield Fact(key, value, EXPIRING_OFFSET_VALUE_VERSION if expires else WIDEST_VERSION)
 
     def snapshot(self) -> dict[str, DurableGroup]:
         """All of it, for comparison with another one."""

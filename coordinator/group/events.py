@@ -5,31 +5,19 @@ changes an event; that they are not frozen is because freezing triples what it c
 commit makes one.
 """
 
-from enum import StrEnum
-
+from coordinator.group.member_name import MemberName
+from coordinator.group.rebalance_facts import Assigned, Awaited, Departure, Trigger
+from coordinator.group.refusal_facts import RefusalDetail
+from coordinator.machine.outcome import Event as MachineEvent
 from protocol.errors import ErrorCode
 from protocol.slotted import slotted
 
 
 @slotted
-class Event:
+class Event(MachineEvent):
     """Something happened to a group."""
 
     group_id: str
-
-
-class RebalanceCause(StrEnum):
-    """Why a rebalance started, as a word; the event's `reason` has the whole sentence."""
-
-    MEMBER_JOINED = "member joined"
-    LEADER_REJOINED = "leader rejoined"
-    METADATA_CHANGED = "metadata changed"
-    STATIC_MEMBER_REPLACED = "static member replaced"
-    MEMBER_LEFT = "member left"
-    SESSION_EXPIRED = "session expired"
-    SYNC_EXPIRED = "sync expired"
-    OVER_CAPACITY = "over capacity"
-    ASSIGNMENT_TOO_LARGE = "assignment too large"
 
 
 @slotted
@@ -54,13 +42,42 @@ class MemberJoined(Event):
 
 
 @slotted
-class JoinRefused(Event):
-    """A JoinGroup was answered with an error."""
+class Refused(Event):
+    """A request was answered with an error. `member_id` is "" for who has none yet; `state` is the group's, ""
+    where there is none or nobody looked; `detail` is None where there is no more to say, or where MemberFenced
+    says it."""
 
     member_id: str
     group_instance_id: str | None
+    client_id: str
+    client_host: str
     error: ErrorCode
     state: str
+    detail: RefusalDetail | None
+
+
+@slotted
+class JoinRefused(Refused):
+    """A JoinGroup was answered with an error."""
+
+
+@slotted
+class SyncRefused(Refused):
+    """A SyncGroup was; not when that was REBALANCE_IN_PROGRESS, which tells a member to rejoin."""
+
+
+@slotted
+class HeartbeatRefused(Refused):
+    """A Heartbeat was; not when that was REBALANCE_IN_PROGRESS, which tells a member to rejoin."""
+
+
+@slotted
+class CommitRefused(Refused):
+    """An OffsetCommit in the name of `generation_id` was refused whole (`partitions` of them), or some of its
+    partitions were."""
+
+    generation_id: int
+    partitions: int
 
 
 @slotted
@@ -70,6 +87,8 @@ class StaticMemberReplaced(Event):
     group_instance_id: str
     old_member_id: str
     member_id: str
+    client_id: str
+    client_host: str
     state: str
 
 
@@ -88,8 +107,54 @@ class RebalanceStarted(Event):
 
     state: str
     generation_id: int
-    cause: RebalanceCause
-    reason: str
+    trigger: Trigger
+
+
+@slotted
+class RebalanceWaits(Event):
+    """A rebalance goes on, or a Stable generation has members that have not asked for their assignment.
+
+    It does so for `waited_ms` now, and for `left_ms` more at most. `awaited` are those whose doing it is;
+    nobody in an `is_initial` one, which waits for members that may come. `members` counts those of the group,
+    `attempts` how often the rebalance began; `trigger` is None in a Stable group."""
+
+    state: str
+    generation_id: int
+    trigger: Trigger | None
+    attempts: int
+    waited_ms: int
+    left_ms: int
+    members: int
+    awaited: tuple[Awaited, ...]
+    is_initial: bool
+
+
+@slotted
+class RebalanceCompleted(Event):
+    """A rebalance is over: the group is Stable, or Empty.
+
+    `trigger` began it; where it began again before it came to an end, `attempts` counts and `latest` is the last
+    trigger. Times are monotonic; between them the group was in join phases for `join_ms` and in sync phases for
+    `sync_ms`. `last_joined` is whose JoinGroup ended the last join phase, None when something else did (a
+    timeout, a departure, the initial delay). `members` are those of the generation, with what they got; `gone`
+    are those of the last Stable one that are none any more."""
+
+    state: str
+    from_state: str
+    generation_id: int
+    protocol_type: str | None
+    protocol_name: str | None
+    leader_id: str | None
+    trigger: Trigger
+    latest: Trigger
+    attempts: int
+    started_ms: int
+    ended_ms: int
+    join_ms: int
+    sync_ms: int
+    last_joined: MemberName | None
+    members: tuple[Assigned, ...]
+    gone: tuple[Departure, ...]
 
 
 @slotted
@@ -145,28 +210,39 @@ class GroupEmptied(Event):
 
 @slotted
 class MemberLeft(Event):
-    """A LeaveGroup removed a member; a `pending` one had not joined yet."""
+    """A LeaveGroup removed a member; a `pending` one had not joined yet. It came from `sender_id` at
+    `sender_host`, which is the member's own client unless an operator sends it away."""
 
     member_id: str
     group_instance_id: str | None
+    client_id: str
+    client_host: str
     reason: str
     pending: bool
+    sender_id: str
+    sender_host: str
 
 
 @slotted
 class MemberExpired(Event):
-    """Nothing was heard from a member for its session timeout (a new one: its join did not complete)."""
+    """Nothing was heard from a member for its session timeout. A `pending` one did not come back with its
+    member id in that time; an `is_new` one waited for its first generation as long as a new member may."""
 
     member_id: str
     group_instance_id: str | None
+    client_id: str
+    client_host: str
     pending: bool
+    is_new: bool
+    silent_ms: int
+    timeout_ms: int
 
 
 @slotted
 class MembersEvicted(Event):
     """Members that did not rejoin ("join") or did not ask for their assignment ("sync") in time."""
 
-    member_ids: tuple[str, ...]
+    members: tuple[MemberName, ...]
     phase: str
 
 
@@ -180,11 +256,14 @@ class LeaderReplaced(Event):
 
 @slotted
 class MemberFenced(Event):
-    """A member used a group instance id that now belongs to `existing_member_id`."""
+    """A member used a group instance id that now belongs to `existing`. `operation` is Kafka's word for the
+    request."""
 
     member_id: str
     group_instance_id: str
-    existing_member_id: str
+    client_id: str
+    client_host: str
+    existing: MemberName
     operation: str
 
 
@@ -206,17 +285,6 @@ class OffsetsCommitted(Event):
 
     member_id: str
     partitions: int
-
-
-@slotted
-class CommitRefused(Event):
-    """A commit was refused whole (`partitions` of them), or some of its partitions were."""
-
-    member_id: str
-    generation_id: int
-    error: ErrorCode
-    partitions: int
-    state: str
 
 
 @slotted

@@ -60,6 +60,13 @@ def _check_state(group: ClassicGroup) -> None:
     if state is not DEAD:
         assert (group.join_deadline_ms is not None) == (state is PREPARING_REBALANCE), f"{name}: join timer"
         assert (group.sync_deadline_ms is not None) == bool(group.pending_sync), f"{name}: sync timer"
+        is_waiting = state is PREPARING_REBALANCE or bool(group.pending_sync)
+        assert (group.rebalance is not None) == is_waiting, f"{name}: {state.value}, and its rebalance"
+    if state in (EMPTY, STABLE):
+        assert not group.departed, f"{name}: {state.value}, and departures not told of"
+        assert all(member.is_settled for member in group.members.values()), (
+            f"{name}: {state.value}, unsettled"
+        )
     if state is not PREPARING_REBALANCE:
         assert group.initial_join is None, f"{name}: {state.value} with an initial delay"
     if group.pending_sync and state is not DEAD:

@@ -6,9 +6,10 @@ from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.rebalance import prepare_rebalance
 from coordinator.group.classic.record import restore_group
 from coordinator.group.classic.session_timer import restart_session
-from coordinator.group.events import GroupLoaded, RebalanceCause, SubscriptionUnreadable
+from coordinator.group.events import GroupLoaded, SubscriptionUnreadable
 from coordinator.group.groups import Groups
-from coordinator.group.turn import Turn
+from coordinator.group.rebalance_facts import RebalanceCause, Trigger
+from coordinator.machine.turn import Turn
 
 
 def load_groups(groups: Groups, turn: Turn) -> None:
@@ -39,4 +40,4 @@ def _load(groups: Groups, group: ClassicGroup, turn: Turn) -> None:
             f"Freshly-loaded group {group.group_id} (size {size}) is over capacity {capacity}. "
             "Rebalancing in order to give a chance for consumers to commit offsets"
         )
-        prepare_rebalance(groups, group, RebalanceCause.OVER_CAPACITY, reason, turn)
+        prepare_rebalance(groups, group, Trigger(RebalanceCause.OVER_CAPACITY, reason, None), turn)

@@ -8,7 +8,7 @@ limit. Source: Kafka's CoordinatorRuntime.append, DefaultRecordBatch.sizeInBytes
 from collections.abc import Iterable
 from typing import Final
 
-from coordinator.group.outcome import Record
+from coordinator.machine.outcome import Fact
 from protocol.records import encode_key, encode_value
 
 BATCH_HEADER_BYTES: Final = 61
@@ -17,7 +17,7 @@ RECORD_FIXED_BYTES: Final = 3
 NULL_LENGTH: Final = -1
 
 
-def batch_size(records: Iterable[Record]) -> int:
+def batch_size(records: Iterable[Fact]) -> int:
     """The bytes of an uncompressed batch of these records."""
     size = BATCH_HEADER_BYTES
     for offset_delta, record in enumerate(records):

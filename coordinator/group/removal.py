@@ -7,7 +7,7 @@ from coordinator.group.events import GroupDeleted
 from coordinator.group.groups import Groups
 from coordinator.group.offsets.delete import delete_all_offsets
 from coordinator.group.state import DEAD, EMPTY
-from coordinator.group.turn import Turn
+from coordinator.machine.turn import Turn
 
 
 def remove_group(groups: Groups, group: ClassicGroup, reason: str, turn: Turn) -> None:

@@ -20,6 +20,7 @@ from coordinator.group.classic.join import join_group
 from coordinator.group.classic.leave import leave_group
 from coordinator.group.classic.rebalance import fire_join, fire_sync
 from coordinator.group.classic.removal import answer_parked
+from coordinator.group.classic.report import fire_report
 from coordinator.group.classic.session import fire_heartbeat
 from coordinator.group.classic.sync import sync_group
 from coordinator.group.config import GroupConfig
@@ -31,10 +32,11 @@ from coordinator.group.offsets.commit import offset_commit
 from coordinator.group.offsets.delete import offset_delete, topics_deleted
 from coordinator.group.offsets.expire import arm_expiry, fire_expire_offsets
 from coordinator.group.offsets.fetch import fetch_offsets
-from coordinator.group.outcome import Context, Now, Outcome, Record, TimerKey, TimerKind
 from coordinator.group.requests import FetchOffsets, Request, TopicsDeleted
 from coordinator.group.state import DEAD
-from coordinator.group.turn import Turn
+from coordinator.group.timer_key import TimerKey, TimerKind
+from coordinator.machine.outcome import Context, Fact, Now, Outcome
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
@@ -65,6 +67,7 @@ FIRES: Final[dict[TimerKind, Callable[[Groups, TimerKey, Turn], None]]] = {
     TimerKind.HEARTBEAT: fire_heartbeat,
     TimerKind.JOIN: fire_join,
     TimerKind.SYNC: fire_sync,
+    TimerKind.REPORT: fire_report,
     TimerKind.EXPIRE_OFFSETS: lambda groups, _, turn: fire_expire_offsets(groups, turn),
 }
 
@@ -97,7 +100,7 @@ class Shard:
         FIRES[key.kind](self._groups, key, turn)
         return turn.outcome()
 
-    def replay(self, record: Record) -> None:
+    def replay(self, record: Fact) -> None:
         """Apply a record of the log to the durable state. While loading; live records are applied already."""
         self._groups.durable.replay(record)
 
@@ -118,10 +121,15 @@ class Shard:
                 answer_parked(group, member, ErrorCode.NOT_COORDINATOR, member.member_id, turn)
             group.pending_members.clear()
             group.pending_sync.clear()
-            group.join_deadline_ms = group.sync_deadline_ms = None
+            group.join_deadline_ms = group.sync_deadline_ms = group.rebalance = None
             group.transition_to(DEAD, group.state_timestamp_ms or 0)
         assert not turn.records, turn.records
         return turn.replies
+
+    @property
+    def group_count(self) -> int:
+        """How many groups there are, empty ones included."""
+        return sum(1 for _ in self._groups.all())
 
     @property
     def durable_keys(self) -> int:

@@ -11,14 +11,15 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from coordinator.server import clock
-from storage.checkpoint import TopicPartition
+from coordinator import clock
 from storage.compaction.cleanable import Cleanable, cleanable
 from storage.compaction.compaction import Compacted, Compaction, Steps
 from storage.compaction.survivors import IsLastOfProducer, Terms
 from storage.data_directory import DataDirectory
 from storage.errors import LogClosed, LogDamaged, LogPoisoned, StorageError
 from storage.log import PartitionLog
+from storage.os_error import reason_of
+from storage.topic_partition import TopicPartition
 
 _LOG: Final = logging.getLogger("LogCleaner")
 
@@ -122,7 +123,10 @@ class Cleaner:
         self._uncleanable.add(target.log)
         is_known = isinstance(error, LogDamaged | OSError)
         _LOG.error(
-            "%s is not compacted any more: %s", target.partition, error, exc_info=None if is_known else error
+            "%s is not compacted any more: %s",
+            target.partition,
+            reason_of(error),
+            exc_info=None if is_known else error,
         )
 
     async def _clean(self, target: Compactable, todo: Cleanable) -> bool:
@@ -139,7 +143,9 @@ class Cleaner:
             _LOG.info("Compaction of %s ended: %s", target.partition, error)
             return False
         except (StorageError, OSError) as error:
-            _LOG.error("Compaction of %s failed, and is tried again later: %s", target.partition, error)
+            _LOG.error(
+                "Compaction of %s failed, and is tried again later: %s", target.partition, reason_of(error)
+            )
             return False
         except _Stopping:
             raise
@@ -165,7 +171,9 @@ class Cleaner:
         try:
             self._directory.write_cleaned_to(target.partition, result.end_offset)
         except OSError as error:
-            _LOG.error("How far %s is compacted could not be recorded: %s", target.partition, error)
+            _LOG.error(
+                "How far %s is compacted could not be recorded: %s", target.partition, reason_of(error)
+            )
             return False
         return True
 

@@ -1,105 +1,167 @@
-"""What happens in groups and topics, as lines of a log: Kafka's words, so that what people search for is there.
+"""What happens in groups and topics, as lines of a log.
 
-One line an event, with group, member, generation and reason. What every client does all the time (heartbeats,
-commits) has no line. Source: the log statements of Kafka's `GroupMetadataManager` and `GroupCoordinatorService`.
+One line an event. At INFO a rebalance is the line of what happened to a member, if anything did, a line every ten
+seconds for whom the group waits, and one that sums it up. Its steps follow at DEBUG, in Kafka's words, so that what
+people search for is there. What every client does all the time (heartbeats, commits) has no line. Source: the log
+statements of Kafka's `GroupMetadataManager` and `GroupCoordinatorService`.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import fields
+from enum import Enum
 from typing import Any, Final
 
-from coordinator.group.events import Event, OffsetsCommitted, OffsetsExpired
-from coordinator.server.offsets_partition import OffsetsPartition
-from coordinator.server.peer import MAX_PRINTED, printable
-from coordinator.topics.answer import (
-    ConfigChanged,
-    DirectoryFailed,
-    PartitionFailed,
-    PartitionsAdded,
-    TopicChange,
-    TopicCreated,
-    TopicDeleted,
+from coordinator.engine.partition import Partition
+from coordinator.group.events import (
+    AssignmentApplied,
+    AssignmentReceived,
+    CommitRefused,
+    Event,
+    GroupDeleted,
+    GroupEmptied,
+    GroupLoaded,
+    GroupStabilized,
+    HeartbeatRefused,
+    JoinRefused,
+    LeaderReplaced,
+    MemberExpired,
+    MemberFenced,
+    MemberIdRequired,
+    MemberJoined,
+    MemberLeft,
+    MembersEvicted,
+    OffsetsCommitted,
+    OffsetsDeleted,
+    OffsetsExpired,
+    RebalanceAvoided,
+    RebalanceCompleted,
+    RebalanceDelayed,
+    RebalanceStalled,
+    RebalanceStarted,
+    RebalanceWaits,
+    Refused,
+    SimpleGroupCreated,
+    StaticMemberReplaced,
+    SubscriptionUnreadable,
+    SyncRefused,
 )
+from coordinator.group.member_name import MemberName
+from coordinator.machine.outcome import Outcome
+from coordinator.net.peer import MAX_PRINTED, printable
+from coordinator.server.line_limit import LineLimit
+from coordinator.server.log_words import client, listed, member_at, printable_name, seconds
+from coordinator.server.rebalance_lines import completed, waits
+from coordinator.server.refusal_lines import refused
+from protocol.errors import ErrorCode
+from storage.topic_partition import TopicPartition
 
 _GROUPS: Final = logging.getLogger("GroupCoordinator")
-_TOPICS: Final = logging.getLogger("TopicManager")
 
 _MAX_REASON: Final = 1000  # it holds names, and what a client says in 255 characters
 _MAX_LISTED: Final = 20
 
-INFO, WARNING, ERROR = logging.INFO, logging.WARNING, logging.ERROR
-Values = Mapping[str, Any]
-Template = str | Callable[[Values], str]
+DEBUG, INFO, WARNING, ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
+Template = str | Callable[[Any], str]
+"""The text with names of fields in braces; or what makes the text of an event whose texts are printable."""
 
 
-def _joined(values: Values) -> str:
-    if values["group_instance_id"] is not None:
+def _joined(event: MemberJoined) -> str:
+    who = client(event.client_id, event.client_host)
+    if event.group_instance_id is not None:
         return (
-            "Static member with groupInstanceId={group_instance_id} and unknown member id joins group {group_id} "
-            "in {state} state. Created a new member id {member_id} (client {client_id} at {client_host})."
+            f"Static member with groupInstanceId={event.group_instance_id} and unknown member id joins group "
+            f"{event.group_id} in {event.state} state. Created a new member id {event.member_id} (client {who})."
         )
-    if values["pending"]:
+    if event.pending:
         return (
-            "Pending dynamic member with id {member_id} joins group {group_id} in {state} state "
-            "(client {client_id} at {client_host}). Adding to the group now."
+            f"Pending dynamic member with id {event.member_id} joins group {event.group_id} in {event.state} state "
+            f"(client {who}). Adding to the group now."
         )
     return (
-        "Dynamic member with unknown member id joins group {group_id} in {state} state. Created a new member "
-        "{member_id} (client {client_id} at {client_host}) and added it to the group."
+        f"Dynamic member with unknown member id joins group {event.group_id} in {event.state} state. Created a new "
+        f"member {event.member_id} (client {who}) and added it to the group."
     )
 
 
-def _left(values: Values) -> str:
-    kind = "Pending member" if values["pending"] else "Member"
-    static = " groupInstanceId={group_instance_id}" if values["group_instance_id"] is not None else ""
+def _left(event: MemberLeft) -> str:
+    kind = "Pending member" if event.pending else "Member"
+    static = "" if event.group_instance_id is None else f" groupInstanceId={event.group_instance_id}"
+    sender = client(event.sender_id, event.sender_host)
+    is_own = (event.sender_id, event.sender_host) == (event.client_id, event.client_host)
     return (
-        kind
-        + " {member_id}"
-        + static
-        + " has left group {group_id} through explicit `LeaveGroup` request; client reason: {reason}"
+        f"{kind} {event.member_id}{static} (client {client(event.client_id, event.client_host)}) has left group "
+        f"{event.group_id} through explicit `LeaveGroup` request{'' if is_own else f' of {sender}'}; "
+        f"client reason: {event.reason}"
     )
 
 
-def _expired(values: Values) -> str:
-    if values["pending"]:
-        return "Pending member {member_id} in group {group_id} has been removed after session timeout expiration."
-    static = " (groupInstanceId={group_instance_id})" if values["group_instance_id"] is not None else ""
-    return "Member {member_id}" + static + " in group {group_id} has failed, removing it from the group."
+def _expired(event: MemberExpired) -> str:
+    who = client(event.client_id, event.client_host)
+    if event.pending:
+        return (
+            f"Pending member {event.member_id} in group {event.group_id} has been removed after session timeout "
+            f"expiration: client {who} got this id {seconds(event.silent_ms)} ago and did not come back with it."
+        )
+    static = "" if event.group_instance_id is None else f" (groupInstanceId={event.group_instance_id})"
+    why = f"was not heard for {seconds(event.silent_ms)} (its session timeout is {seconds(event.timeout_ms)})"
+    if event.is_new:
+        why = f"waited {seconds(event.silent_ms)} for its first generation, as long as a new member may"
+    return (
+        f"Member {event.member_id}{static} in group {event.group_id} has failed, removing it from the group: "
+        f"client {who} {why}."
+    )
 
 
-def _evicted(values: Values) -> str:
-    if values["phase"] == "sync":
-        return "Group {group_id} removed members who haven't sent their sync requests: {member_ids}"
-    return "Group {group_id} removed dynamic members who haven't joined: {member_ids}"
+def _evicted(event: MembersEvicted) -> str:
+    names = listed([member_at(name) for name in event.members[:_MAX_LISTED]], len(event.members))
+    if event.phase == "sync":
+        return f"Group {event.group_id} removed members who haven't sent their sync requests: {names}"
+    return f"Group {event.group_id} removed dynamic members who haven't joined: {names}"
 
 
-def _assigned(values: Values) -> str:
+def _fenced(event: MemberFenced) -> str:
+    who = client(event.client_id, event.client_host)
+    existing = client(event.existing.client_id, event.existing.client_host)
+    return (
+        f"Request {event.operation} of member {event.member_id or '(new)'} (client {who}) for static member with "
+        f"groupInstanceId={event.group_instance_id} of group {event.group_id} is fenced by existing "
+        f"memberId={event.existing.member_id} (client {existing})."
+    )
+
+
+def _assigned(event: AssignmentReceived) -> str:
     line = (
-        "Assignment received from leader {leader_id} for group {group_id} for generation {generation_id}. "
-        "The group has {members} members, {static_members} of which are static."
+        f"Assignment received from leader {event.leader_id} for group {event.group_id} for generation "
+        f"{event.generation_id}. The group has {event.members} members, {event.static_members} of which are static."
     )
-    return line + " Setting empty assignments for members {missing}." if values["missing"] else line
+    if not event.missing:
+        return line
+    missing = listed(event.missing[:_MAX_LISTED], len(event.missing))
+    return f"{line} Setting empty assignments for members {missing}."
 
 
-LINES: Final[Mapping[str, tuple[int, Template] | None]] = {
-    "MemberIdRequired": (
-        INFO,
+LINES: Final[Mapping[type[Event], tuple[int, Template] | None]] = {
+    MemberIdRequired: (
+        DEBUG,
         (
             "Dynamic member with unknown member id joins group {group_id} in {state} state. Created a new member "
             "id {member_id} and requesting the member to rejoin with this id."
         ),
     ),
-    "MemberJoined": (INFO, _joined),
-    "JoinRefused": (INFO, "Member {member_id} was refused by group {group_id} in {state} state: {error}"),
-    "StaticMemberReplaced": (
+    MemberJoined: (DEBUG, _joined),
+    JoinRefused: (INFO, refused),
+    SyncRefused: (INFO, refused),
+    HeartbeatRefused: (INFO, refused),
+    CommitRefused: (INFO, refused),
+    StaticMemberReplaced: (
         INFO,
         (
             "Static member with groupInstanceId={group_instance_id} and unknown member id joins group {group_id} "
             "in {state} state. Replacing previously mapped member {old_member_id} with {member_id}."
         ),
     ),
-    "RebalanceAvoided": (
+    RebalanceAvoided: (
         INFO,
         (
             "Static member which joins during Stable stage and doesn't affect the selected protocol will not "
@@ -107,79 +169,68 @@ LINES: Final[Mapping[str, tuple[int, Template] | None]] = {
             "generation {generation_id}"
         ),
     ),
-    "RebalanceStarted": (
-        INFO,
-        (
-            "Preparing to rebalance group {group_id} in state {state} with old generation {generation_id} "
-            "(reason: {reason})."
+    RebalanceStarted: (
+        DEBUG,
+        lambda event: (
+            f"Preparing to rebalance group {event.group_id} in state {event.state} with old generation "
+            f"{event.generation_id} (reason: {event.trigger.reason})."
         ),
     ),
-    "RebalanceDelayed": (
-        INFO,
+    RebalanceWaits: (INFO, waits),
+    RebalanceCompleted: (INFO, completed),
+    RebalanceDelayed: (
+        DEBUG,
         "New members came while the first rebalance of group {group_id} waited: it waits {delay_ms} ms more.",
     ),
-    "RebalanceStalled": (
+    RebalanceStalled: (
         ERROR,
         (
             "Group {group_id} could not complete rebalance because no members rejoined: generation "
             "{generation_id}, {members} members."
         ),
     ),
-    "GroupStabilized": (
-        INFO,
+    GroupStabilized: (
+        DEBUG,
         (
             "Stabilized group {group_id} generation {generation_id} with {members} members (leader {leader_id}, "
             "protocol {protocol_name})."
         ),
     ),
-    "AssignmentReceived": (INFO, _assigned),
-    "AssignmentApplied": None,
-    "GroupEmptied": (INFO, "Group {group_id} with generation {generation_id} is now empty."),
-    "MemberLeft": (INFO, _left),
-    "MemberExpired": (INFO, _expired),
-    "MembersEvicted": (INFO, _evicted),
-    "LeaderReplaced": (
+    AssignmentReceived: (DEBUG, _assigned),
+    AssignmentApplied: None,
+    GroupEmptied: (DEBUG, "Group {group_id} with generation {generation_id} is now empty."),
+    MemberLeft: (INFO, _left),
+    MemberExpired: (INFO, _expired),
+    MembersEvicted: (INFO, _evicted),
+    LeaderReplaced: (
         INFO,
         (
             "Group leader [memberId: {old_leader_id}] failed to join before the rebalance timeout. Leader of "
             "group {group_id} is now {leader_id}."
         ),
     ),
-    "MemberFenced": (
-        INFO,
-        (
-            "Request {operation} of member {member_id} for static member with groupInstanceId={group_instance_id} "
-            "of group {group_id} is fenced by existing memberId={existing_member_id}."
-        ),
-    ),
-    "SubscriptionUnreadable": (
+    MemberFenced: (INFO, _fenced),
+    SubscriptionUnreadable: (
         WARNING,
         (
             "Failed to parse the consumer protocol {protocol_name} of group {group_id}: which topics it reads is "
             "not known."
         ),
     ),
-    "SimpleGroupCreated": (INFO, "Creating a simple consumer group {group_id} via manual offset commit."),
-    "OffsetsCommitted": None,
-    "CommitRefused": (
-        INFO,
-        (
-            "Refused to commit {partitions} offsets of group {group_id} in state {state} for member {member_id} "
-            "with generation {generation_id}: {error}"
-        ),
-    ),
-    "OffsetsDeleted": (INFO, "Removed {partitions} offsets of group {group_id} ({reason})."),
-    "OffsetsExpired": (INFO, "Expired {partitions} offsets of group {group_id}."),
-    "GroupDeleted": (
+    SimpleGroupCreated: (INFO, "Creating a simple consumer group {group_id} via manual offset commit."),
+    OffsetsCommitted: None,
+    OffsetsDeleted: (INFO, "Removed {partitions} offsets of group {group_id} ({reason})."),
+    OffsetsExpired: (INFO, "Expired {partitions} offsets of group {group_id}."),
+    GroupDeleted: (
         INFO,
         "The following groups were deleted: {group_id} ({reason}). A total of {offsets} offsets were removed.",
     ),
-    "GroupLoaded": (
+    GroupLoaded: (
         INFO,
         "Loaded classic group {group_id} with {members} members (state {state}, generation {generation_id}).",
     ),
 }
-"""By the name of the event's class: level and text; None for what has no line."""
+"""By the class of the event: level and text; None for what has no line."""
 
 
 SILENT: Final = frozenset({OffsetsCommitted})
@@ -188,64 +239,68 @@ SILENT: Final = frozenset({OffsetsCommitted})
 
 def event_line(event: Event) -> tuple[int, str] | None:
     """Level and text of an event's line; None for one that has none."""
-    name = type(event).__name__
-    found = LINES.get(name, (INFO, _anything))
-    if found is None:
+    found = LINES[type(event)]
+    if found is None or _is_told_by_fencing(event):
         return None
-    values = {entry.name: _text(getattr(event, entry.name), entry.name) for entry in fields(event)}
     level, template = found
-    text = template if isinstance(template, str) else template({**values, "event": name})
-    return level, text.format_map(values)
+    said = _printable(event)
+    if isinstance(template, str):
+        return level, template.format_map({entry.name: getattr(said, entry.name) for entry in fields(said)})
+    return level, template(said)
 
 
-def _anything(values: Values) -> str:
-    return str(values["event"]) + ": " + ", ".join(f"{name} {{{name}}}" for name in values if name != "event")
+def _is_told_by_fencing(event: Event) -> bool:
+    """Whether the line of a MemberFenced has said it already."""
+    return isinstance(event, Refused) and event.error is ErrorCode.FENCED_INSTANCE_ID
 
 
-def _text(value: Any, name: str) -> Any:
-    """A value as a line shows it: text of clients on one line, errors by name, lists without brackets."""
-    if isinstance(value, str):
-        return printable(str(value), _MAX_REASON if name == "reason" else MAX_PRINTED)
+def _printable(value: Any, name: str = "") -> Any:
+    """A copy of an event, or of its field `name`, that is fit for a line: texts that cannot end it, short names."""
+    if isinstance(value, Event):
+        return type(value)(*(_printable(getattr(value, entry.name), entry.name) for entry in fields(value)))
+    if isinstance(value, MemberName):
+        return printable_name(value)
     if isinstance(value, tuple):
-        listed = ", ".join(printable(str(part)) for part in value[:_MAX_LISTED])
-        return listed if len(value) <= _MAX_LISTED else f"{listed} and {len(value) - _MAX_LISTED} more"
-    word = getattr(value, "name", None)
-    return word if isinstance(word, str) else value
+        names = getattr(value, "_fields", None)
+        if names is None:
+            return tuple([_printable(part) for part in value])
+        return type(value)(*map(_printable, value, names))
+    if isinstance(value, str) and not isinstance(value, Enum):
+        return printable(value, _MAX_REASON if name == "reason" else MAX_PRINTED)
+    return value
 
 
-def log_event(partition: OffsetsPartition, event: Event) -> None:
-    """Writes the line of what happened in a group of one partition."""
-    line = event_line(event)
+def log_event(partition: TopicPartition, event: Event, limit: LineLimit) -> None:
+    """Writes the line of what happened in a group of one partition. What a client may cause again and again has a
+    line only as often as `limit` admits."""
+    found = LINES[type(event)]
+    if found is None or not _GROUPS.isEnabledFor(found[0]):
+        return
+    times = _admit(event, limit)
+    line = event_line(event) if times else None
     if line is not None:
         level, text = line
-        _GROUPS.log(level, "[%s] %s", partition.name, text)
+        again = f" ({times - 1} more like this since it was last told)" if times > 1 else ""
+        _GROUPS.log(level, "[%s] %s%s", partition, text, again)
 
 
-def log_expiry(partition: OffsetsPartition, events: Iterable[Event], duration_ns: int) -> None:
-    """Writes the line of one look for expired offsets, where it found any."""
-    removed = sum(event.partitions for event in events if isinstance(event, OffsetsExpired))
+def _admit(event: Event, limit: LineLimit) -> int:
+    if isinstance(event, Refused):
+        kind: object = event.error
+    elif isinstance(event, MemberFenced):
+        kind = event.operation
+    else:
+        return 1
+    who = (event.group_id, event.member_id, event.client_id, event.client_host)
+    return limit.admit(type(event).__name__, kind, *who)
+
+
+def log_expiry(partition: Partition[Any], key: Hashable, outcome: Outcome, duration_ns: int) -> None:
+    """Writes the line of one look for expired offsets, where it found any. In: the timer that fired, and what came
+    of it."""
+    removed = sum(event.partitions for event in outcome.events if isinstance(event, OffsetsExpired))
     if removed:
         milliseconds = duration_ns // 1_000_000
         _GROUPS.info(
             "[%s] Removed %d expired offsets in %d milliseconds.", partition.name, removed, milliseconds
         )
-
-
-def log_changes(changes: Iterable[TopicChange]) -> None:
-    """Writes the lines of what became of topics."""
-    for change in changes:
-        match change:
-            case TopicCreated(name, _, partitions, automatic):
-                how = " automatically" if automatic else ""
-                _TOPICS.info("Created topic %s%s with %d partitions", name, how, partitions)
-            case TopicDeleted(name, _):
-                _TOPICS.info("Deleted topic %s", name)
-            case PartitionsAdded(name, _, partitions):
-                _TOPICS.info("Topic %s has %d partitions now", name, partitions)
-            case ConfigChanged(name, configs):
-                told = ", ".join(f"{key}={printable(value)}" for key, value in configs) or "none"
-                _TOPICS.info("Topic %s has these configs now: %s", name, told)
-            case PartitionFailed(name, partition, reason):
-                _TOPICS.error("Partition %s-%d failed: %s", name, partition, printable(reason))
-            case DirectoryFailed(path, reason):
-                _TOPICS.warning("Unable to describe replica dirs for %s: %s", path, printable(reason))

@@ -49,7 +49,7 @@ class Metrics:
                 self.commits += event.partitions
                 return
             case RebalanceStarted():
-                self.rebalances[str(event.cause)] += 1
+                self.rebalances[str(event.trigger.cause)] += 1
             case AssignmentReceived():
                 self.completed_rebalances += 1
             case OffsetsExpired():

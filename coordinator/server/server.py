@@ -8,29 +8,36 @@ comes back.
 """
 
 import asyncio
-import contextlib
-import gc
 import logging
-import os
-import socket
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from coordinator.config.listeners import Address, Listener
+from coordinator import clock
+from coordinator.config.listeners import Listener
 from coordinator.config.properties import Config
+from coordinator.engine.engine import Engine
+from coordinator.engine.flusher import Flusher
+from coordinator.engine.group_clock import GroupClock
+from coordinator.engine.partition import Partition
+from coordinator.engine.state_keeper import StateKeeper
 from coordinator.group.config import MESSAGE_MAX_BYTES, GroupConfig
 from coordinator.group.events import Event
-from coordinator.server import clock
-from coordinator.server.acceptor import Acceptor, Connections
+from coordinator.group.requests import TopicsDeleted
+from coordinator.machine.outcome import Now
+from coordinator.names import CONSUMER_OFFSETS, LogFlush
+from coordinator.net.acceptor import Acceptor, Connections
+from coordinator.net.caller import Caller
+from coordinator.net.complaints import PERIOD_MS
+from coordinator.net.connection_limits import connection_limits
+from coordinator.net.door import Door
+from coordinator.net.outbox import Outbox
+from coordinator.net.route import Handler
+from coordinator.net.routes import Routes
+from coordinator.server.bind import LISTEN, bind
 from coordinator.server.broker_properties import broker_configs, broker_properties
 from coordinator.server.cleaner import Cleaner, Compactable
-from coordinator.server.complaints import PERIOD_MS
-from coordinator.server.connection_limits import connection_limits
-from coordinator.server.dispatch import Dispatcher
-from coordinator.server.door import Door
-from coordinator.server.flusher import Flusher
-from coordinator.server.handlers.api_versions import ApiVersionsHandler
+from coordinator.server.handlers.api_versions import ApiVersionsHandler, refuse_api_versions
 from coordinator.server.handlers.describe_cluster import DescribeClusterHandler
 from coordinator.server.handlers.find_coordinator import find_coordinator
 from coordinator.server.handlers.group_admin import GroupAdmin
@@ -38,35 +45,32 @@ from coordinator.server.handlers.groups import GroupRouter
 from coordinator.server.handlers.offset_fetch import OffsetFetchHandler
 from coordinator.server.handlers.offsets import OffsetCommitHandler, OffsetDeleteHandler
 from coordinator.server.handlers.topics import TopicsHandler
-from coordinator.server.log_lines import SILENT, log_changes, log_event
+from coordinator.server.line_limit import LineLimit
+from coordinator.server.log_lines import SILENT, log_event, log_expiry
 from coordinator.server.metrics import Metrics
-from coordinator.server.offsets_partition import OffsetsPartition
-from coordinator.server.outbox import Outbox
-from coordinator.server.route import Handler
-from coordinator.server.runtime import GroupRuntime
+from coordinator.server.offsets_topic import OffsetsTopic
+from coordinator.server.start_failed import StartFailed
+from coordinator.server.topic_lines import log_changes, log_missing
+from coordinator.server.unusable_directory import why_too_small, why_unusable
 from coordinator.topics.answer import TopicChange
 from coordinator.topics.catalogue import random_topic_id
-from coordinator.topics.config import LogFlush, TopicsConfig
+from coordinator.topics.config import TopicsConfig
 from coordinator.topics.config_key import InvalidConfig
-from coordinator.topics.config_keys import INTERNAL_SEGMENT_BYTES, SEGMENT_BYTES_MIN
-from coordinator.topics.data_plane import DataPlane, TopicsDeclaredSmaller
-from coordinator.topics.topic_name import CONSUMER_OFFSETS
-from protocol.apis import APIS, ApiKey
-from storage.checkpoint import TopicPartition
+from coordinator.topics.data_plane import ANSWERED_BY, DataPlane, TopicsDeclaredSmaller
+from coordinator.topics.missing import TopicMissing
+from protocol.apis import ApiKey
 from storage.data_directory import DataDirectory, MetaProperties
 from storage.errors import StorageError
 from storage.files import Files, OsFiles
 from storage.log import PartitionLog
+from storage.os_error import reason_of
 from storage.syncer import Syncer
+from storage.topic_partition import TopicPartition
 from storage.uuid_text import uuid_to_text
 
 _LOG = logging.getLogger("KafkaServer")
 
 CLOSE_TIMEOUT_S: Final = 5.0
-
-
-class StartFailed(Exception):
-    """The daemon cannot start. The text says why, in one line."""
 
 
 @dataclass(slots=True)
@@ -89,10 +93,13 @@ class Settings:
 class Server:
     """One daemon. Made in a running event loop; `open`, then `listen`, then `close`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, flusher: Flusher | None = None) -> None:
+        """In: who syncs the logs, where several servers share that; it is then closed by who made it."""
         self.settings = settings
+        self._shared_flusher = flusher
         self.loop = asyncio.get_running_loop()
         self.metrics = Metrics()
+        self.line_limit = LineLimit()
         self.turn = clock.Turn()
         self.connections = Connections(connection_limits(settings.config))
         self.outbox = Outbox(self.loop)
@@ -116,12 +123,12 @@ class Server:
         try:
             self.directory = DataDirectory.open(settings.files, settings.data_dir, new)
         except StorageError as error:
-            raise StartFailed(str(error)) from error
+            raise StartFailed(why_unusable(settings.files, settings.data_dir, error)) from error
         try:
             self._open_parts()
         except (OSError, StorageError) as error:
             self.abandon()
-            raise StartFailed(f"{settings.data_dir} cannot be used: {error}") from error
+            raise StartFailed(why_unusable(settings.files, settings.data_dir, error)) from error
         except BaseException:
             self.abandon()
             raise
@@ -149,15 +156,15 @@ class Server:
         try:
             self.data_plane = DataPlane.open(self.directory, topics_config)
             self._declare_topics()
-        except (StorageError, InvalidConfig, OSError) as error:
+        except InvalidConfig as error:
             raise StartFailed(str(error)) from error
         self.data_plane.broker_configs = broker_configs(settings.properties)
         self.data_plane.fetch_room = self.connections.unread.room
         for line in self.data_plane.catalogue.adopted:
             _LOG.warning("Taken over from another broker: %s", line)
         for name, reason in self.data_plane.failed().items():
-            _LOG.error("Partition %s is offline: %s", name, reason)
-        self.flusher = Flusher(self.loop, Syncer())
+            _LOG.error("Partition %s is offline: %s", name, reason_of(reason))
+        self.flusher = self._shared_flusher or Flusher(self.loop, Syncer())
         self.group_config = GroupConfig(
             group_min_session_timeout_ms=config.group_min_session_timeout_ms,
             group_max_session_timeout_ms=config.group_max_session_timeout_ms,
@@ -168,9 +175,9 @@ class Server:
             offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
             message_max_bytes=int(settings.properties.get("message.max.bytes", MESSAGE_MAX_BYTES)),
         )
-        self._open_groups(flush or LogFlush.ALWAYS)
-        self.cleaner = Cleaner(self.directory, self._compactable, config.log_cleaner_backoff_ms)
-        self.dispatcher = self._dispatcher()
+        self._open_groups()
+        self.cleaner = Cleaner(self.directory, self._compactable, max(1, config.log_cleaner_backoff_ms))
+        self.routes = self._make_routes()
 
     def _declare_topics(self) -> None:
         for name, partitions in self.settings.topics:
@@ -181,51 +188,26 @@ class Server:
             if change is not None:
                 self._changed([change])
 
-    def _open_groups(self, flush: LogFlush) -> None:
-        settings, config = self.settings, self.settings.config
-        found = [part for part in self.directory.partitions() if part.topic == CONSUMER_OFFSETS]
-        # The groups of a data directory stay where their names hash to, whatever the config says by now.
-        count = max((part.partition + 1 for part in found), default=config.offsets_topic_num_partitions)
-        count = max(count, self.data_plane.catalogue.offsets_partitions)
-        topic_id = next(filter(None, map(self.directory.topic_id, found)), None) or random_topic_id()
-        # The public property takes no value as small as tests want it; Kafka has another one for them.
-        is_small = config.offsets_topic_segment_bytes < SEGMENT_BYTES_MIN
-        segment_bytes_name = INTERNAL_SEGMENT_BYTES.name if is_small else "segment.bytes"
-        overrides = {
-            "cleanup.policy": "compact",
-            "compression.type": "producer",
-            segment_bytes_name: str(config.offsets_topic_segment_bytes),
-        }
-        log_config = replace(
-            self.data_plane.catalogue.defaults.parse(overrides).log, sync_on_roll=flush is LogFlush.ALWAYS
-        )
-
-        def open_log(number: int) -> PartitionLog:
-            return self.directory.open_log(TopicPartition(CONSUMER_OFFSETS, number), log_config, topic_id)
-
-        self.flush = flush
-        self.runtime = runtime = GroupRuntime(
-            self.loop,
-            self.group_config,
-            flush,
-            self.flusher,
-            count,
-            open_log,
-            self._happened,
-            settings.files,
-            config.offsets_topic_compression_codec,
-        )
-        runtime.on_loaded = self._loaded
+    def _open_groups(self) -> None:
+        settings = self.settings
+        self.engine = Engine(self.loop, self.flusher, settings.files, GroupClock(self.turn), self._loaded)
+        offsets = OffsetsTopic(self.directory, self.data_plane, settings.config, self.group_config)
+        too_small = why_too_small(settings.files, settings.data_dir, offsets.new_partitions)
+        if too_small is not None:
+            raise StartFailed(too_small)
+        self.runtime = runtime = self.engine.add(offsets.internal_topic())
+        runtime.fired = log_expiry
+        self.engine.observers.append(self._happened)
         self.data_plane.attach_internal(
             CONSUMER_OFFSETS,
-            topic_id,
-            overrides,
-            count,
+            offsets.topic_id,
+            offsets.overrides,
+            offsets.partitions,
             lambda number: runtime.partitions[number].log,
             lambda number: runtime.partitions[number].readable_offset,
         )
 
-    def _dispatcher(self) -> Dispatcher:
+    def _make_routes(self) -> Routes:
         cluster_id = self.directory.meta.cluster_id
         router = GroupRouter(self.runtime, self.group_config, self.turn)
         admin = GroupAdmin(router)
@@ -235,13 +217,13 @@ class Server:
             self.data_plane,
             self.flusher,
             self.turn,
-            self.runtime.next_waiter,
-            cluster_id,
+            self.engine.next_waiter,
             self._changed,
-            self.runtime.topics_deleted,
+            self._topics_deleted,
+            self._missed,
         )
         self.runtime.advanced = self.topics.offsets_advanced
-        handlers: dict[int, Handler] = dict.fromkeys(APIS, self.topics.handle)
+        handlers: dict[int, Handler] = dict.fromkeys(ANSWERED_BY, self.topics.handle)
         handlers |= {
             ApiKey.API_VERSIONS: ApiVersionsHandler(cluster_id).handle,
             ApiKey.FIND_COORDINATOR: find_coordinator,
@@ -257,7 +239,7 @@ class Server:
             ApiKey.DESCRIBE_GROUPS: admin.describe_groups,
             ApiKey.DELETE_GROUPS: admin.delete_groups,
         }
-        return Dispatcher(handlers, {ApiKey.HEARTBEAT: router.remember})
+        return Routes(handlers, {ApiKey.HEARTBEAT: router.repeat}, refuse_api_versions)
 
     async def listen(self) -> None:
         """Opens the listeners and begins to read the groups. Raises StartFailed."""
@@ -269,11 +251,9 @@ class Server:
                 self.outbox,
                 self.turn,
                 self.settings.config.node_id,
-                self.dispatcher.routes,
-                self.dispatcher.route,
-                self.dispatcher.refuse_version,
+                self.routes,
             )
-            sockets = bind(listener.address, self.settings.config.socket_listen_backlog_size)
+            sockets = bind(listener.address, self.settings.config.socket_listen_backlog_size, LISTEN)
             acceptor.bound(sockets[0].getsockname()[1])
             self._doors += [Door(self.loop, bound, acceptor, self.connections) for bound in sockets]
             self.acceptors.append(acceptor)
@@ -282,28 +262,36 @@ class Server:
         self._start_upkeep()
         if self.settings.config.log_cleaner_enable:
             self.cleaner.start()
-        self.runtime.start_loading()
+        for partition in self.runtime.partitions:
+            self.runtime.ownership.take(partition, epoch=0)
 
     def _loaded(self) -> None:
         failed = self.runtime.failed()
         if failed:
             _LOG.error("%d partitions of %s could not be read", len(failed), CONSUMER_OFFSETS)
-        # What was loaded stays: the garbage collector, which the start had switched off, need not look at it.
-        gc.freeze()
-        gc.enable()
         self.ready.set()
 
     # What happens
 
-    def _happened(self, partition: OffsetsPartition, events: Iterable[Event]) -> None:
+    def _topics_deleted(self, names: list[str]) -> None:
+        self.runtime.tell_all(TopicsDeleted(names))
+
+    def _happened(self, partition: Partition[Any], events: Sequence[Event], _: int, __: Now) -> None:
         for event in events:
             self.metrics.count_event(event)
             if type(event) not in SILENT:
-                log_event(partition, event)
+                log_event(partition.name, event, self.line_limit)
 
     def _changed(self, changes: Iterable[TopicChange]) -> None:
         self.metrics.count_changes(changes)
         log_changes(changes)
+
+    def _missed(self, missing: Sequence[TopicMissing], caller: Caller) -> None:
+        log_missing(missing, caller.api_name, caller.client_id, caller.client_host, self.line_limit)
+
+    @property
+    def _states(self) -> StateKeeper:
+        return self.runtime.ownership.states
 
     # Upkeep
 
@@ -312,10 +300,11 @@ class Server:
         if config.connections_max_idle_ms > 0:
             self._every(max(100, config.connections_max_idle_ms // 4), self.connections.close_idle)
         self._every(PERIOD_MS, self.connections.complaints.sum_up)
-        self._every(config.log_flush_offset_checkpoint_interval_ms, self._write_checkpoints)
+        if config.log_flush_offset_checkpoint_interval_ms > 0:
+            self._every(config.log_flush_offset_checkpoint_interval_ms, self._write_checkpoints)
         self._every(config.log_retention_check_interval_ms, self.topics.sweep)
         if config.log_flush == LogFlush.INTERVAL:
-            self._every(config.log_flush_interval_ms, self._sync_all)
+            self._every(max(1, config.log_flush_interval_ms), self._sync_all)
 
     def _every(self, interval_ms: int, work: Callable[[], None]) -> None:
         def run() -> None:
@@ -323,17 +312,17 @@ class Server:
             try:
                 work()
             except (OSError, StorageError) as error:
-                _LOG.error("Upkeep failed, and is tried again: %s", error)
+                _LOG.error("Upkeep failed, and is tried again: %s", reason_of(error))
 
         self._upkeep[work] = self.loop.call_later(interval_ms / 1000, run)
 
     def logs(self) -> dict[TopicPartition, PartitionLog]:
         """Every open log."""
-        return {**self.data_plane.logs(), **self.runtime.logs()}
+        return {**self.data_plane.logs(), **self.engine.logs()}
 
     def _write_checkpoints(self) -> None:
         self.directory.write_checkpoints(self.logs())
-        self.runtime.states.write_due()
+        self._states.write_due()
 
     def _compactable(self) -> Iterator[Compactable]:
         for hosted in self.data_plane.catalogue.hosted():
@@ -342,7 +331,7 @@ class Server:
                 yield Compactable(hosted.name, hosted.log, hosted.high_watermark, producers.is_last)
         if self.settings.config.offsets_history == "compact":
             for partition in self.runtime.partitions:
-                if partition.log is not None and partition.shard is not None:
+                if partition.log is not None and partition.machine is not None:
                     yield Compactable(partition.name, partition.log, partition.readable_offset, _no_producers)
 
     def _sync_all(self) -> None:
@@ -363,17 +352,17 @@ class Server:
         for handle in self._upkeep.values():
             handle.cancel()
         await self.cleaner.stop()
-        await self.runtime.shut_down()
+        await self.engine.shut_down()
         self.topics.complete_all()
         self._sync_all()
-        await self.flusher.drain()
-        await self.runtime.states.stop()
-        states = self.runtime.states.take_last()
-        self.runtime.give_up_waiters()
+        await self.flusher.drain(set(self.logs().values()))
+        await self._states.stop()
+        states = self._states.take_last()
+        self.engine.give_up_waiters()
         await self._close_connections()
-        self.runtime.states.write_last(states)
-        self.flusher.close()
-        failed = [*self.data_plane.failed(), *self.runtime.failed(), *self.runtime.not_open()]
+        self._states.write_last(states)
+        self._close_flusher()
+        failed = [*self.data_plane.failed(), *self.runtime.failed(), *self.engine.not_open()]
         self.directory.close(self.logs(), failed)
 
     async def _close_connections(self) -> None:
@@ -388,44 +377,26 @@ class Server:
             for connection in list(self.connections.open):
                 connection.abort()
 
+    def _close_flusher(self) -> None:
+        if self._shared_flusher is None:
+            self.flusher.close()
+        else:
+            self.engine.stop_listening()
+            self.topics.stop_listening()
+
     def abandon(self) -> None:
         """Lets go of everything at once, as a crash would; for a start that fails half-way."""
         for door in self._doors:
             door.close()
         if hasattr(self, "cleaner"):
             self.cleaner.abandon()
-        if hasattr(self, "runtime"):
-            self.runtime.abandon()
+        if hasattr(self, "engine"):
+            self.engine.abandon()
         if hasattr(self, "flusher"):
-            self.flusher.close()
+            self._close_flusher()
         self.directory.abandon()
 
 
 def _no_producers(producer_id: int, last_offset: int) -> bool:
     """Nobody produces to the offsets of groups with a sequence."""
     return False
-
-
-def bind(address: Address, backlog: int) -> list[socket.socket]:
-    """The listening sockets of an address, all on one port. Raises StartFailed."""
-    sockets: list[socket.socket] = []
-    port = address.port
-    try:
-        if not address.host and socket.has_dualstack_ipv6():
-            return [
-                socket.create_server(("", port), family=socket.AF_INET6, backlog=backlog, dualstack_ipv6=True)
-            ]
-        found = socket.getaddrinfo(
-            address.host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        for family, _, _, _, sockaddr in dict.fromkeys(found):
-            bound = socket.create_server((str(sockaddr[0]), port), family=family, backlog=backlog)
-            sockets.append(bound)
-            port = port or bound.getsockname()[1]
-    except OSError as error:
-        for bound in sockets:
-            with contextlib.suppress(OSError):
-                bound.close()
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-        raise StartFailed(f"cannot listen on {address}: {reason}") from error
-    return sockets

@@ -8,10 +8,12 @@ from collections import Counter
 from collections.abc import Sequence
 from enum import IntEnum
 
-from coordinator.topics.answer import Answer, ConfigChanged, TopicChange, TopicsContext
+from coordinator.machine.outcome import Context, Now
+from coordinator.topics.answer import Answer, ConfigChanged, TopicChange
 from coordinator.topics.catalogue import Catalogue, Topic
 from coordinator.topics.config_key import ConfigType, InvalidConfig
 from coordinator.topics.config_keys import TOPIC_CONFIG_KEYS
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.describe_configs import ResourceType, check_broker_name
 from coordinator.topics.refusal import Refusal
 from coordinator.topics.topic_name import why_illegal
@@ -24,6 +26,7 @@ from protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from storage.os_error import reason_of
 
 Outcome = tuple[ErrorCode, str | None]
 """Of one resource: NONE, or the error and a sentence about it."""
@@ -39,9 +42,10 @@ class Operation(IntEnum):
 
 
 def answer_incremental_alter_configs(
-    catalogue: Catalogue, request: IncrementalAlterConfigsRequest, context: TopicsContext
+    plane: DataPlane, request: IncrementalAlterConfigsRequest, context: Context, now: Now
 ) -> Answer:
     """Each resource is changed as a whole or refused; with `validate_only` nothing changes."""
+    catalogue = plane.catalogue
     outcomes, changes = _alter(catalogue, request.resources, context, request.validate_only)
     responses = [
         AlterConfigsResourceResponse(
@@ -56,9 +60,10 @@ def answer_incremental_alter_configs(
 
 
 def answer_alter_configs(
-    catalogue: Catalogue, request: replacing.AlterConfigsRequest, context: TopicsContext
+    plane: DataPlane, request: replacing.AlterConfigsRequest, context: Context, now: Now
 ) -> Answer:
     """The older call: a resource has afterwards the configs that it was sent, and no other."""
+    catalogue = plane.catalogue
     resources = [
         AlterConfigsResource(
             resource_type=resource.resource_type,
@@ -86,7 +91,7 @@ def answer_alter_configs(
 def _alter(
     catalogue: Catalogue,
     resources: Sequence[AlterConfigsResource],
-    context: TopicsContext,
+    context: Context,
     validate_only: bool,
     *,
     replace: bool = False,
@@ -107,7 +112,7 @@ def _alter(
         except Refusal as error:
             outcomes.append((error.code, error.message))
         except OSError as error:
-            outcomes.append((ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+            outcomes.append((ErrorCode.KAFKA_STORAGE_ERROR, reason_of(error)))
     return outcomes, changes
 
 

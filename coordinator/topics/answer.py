@@ -1,41 +1,10 @@
-"""What a call into the data plane takes beside the request, and what it gives back."""
+"""What a call into the data plane gives back."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import Enum
-from typing import Final, NamedTuple
 
+from coordinator.topics.missing import TopicMissing
 from storage.log import PartitionLog
-
-
-class Node(NamedTuple):
-    """This broker as it is advertised to the connection at hand."""
-
-    node_id: int
-    host: str
-    port: int
-
-
-@dataclass(slots=True)
-class TopicsContext:
-    """Who asks. `waiter` names the response slot: an answer that comes later comes back with this number."""
-
-    waiter: int
-    api_version: int
-    client_id: str
-    node: Node
-    cluster_id: str
-
-
-class Silence(Enum):
-    """Answers that are no message."""
-
-    NO_RESPONSE = "a produce request with acks 0: nothing is sent"
-    CLOSE_CONNECTION = "acks 0 and an error: closing is how that producer learns to look again"
-
-
-NO_RESPONSE: Final = Silence.NO_RESPONSE
-CLOSE_CONNECTION: Final = Silence.CLOSE_CONNECTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +83,14 @@ TopicChange = (
 class Answer:
     """The outcome of one request.
 
-    `response` None: parked (a long-poll Fetch), to come later as a completion. `completions`: parked
-    fetches, as (waiter, response), that this call released. `durable`: the reply waits until each log is
-    synced up to that offset. `changes`: what became of topics, for the group core, the log lines and the
-    metrics.
+    `response` is a message or one of `coordinator.answers`: PARKED for a long-poll Fetch, to come later as a
+    completion. `completions`: parked fetches, as (waiter, response), that this call released. `durable`: the
+    reply waits until each log is synced up to that offset. `changes`: what became of topics, for the group core,
+    the log lines and the metrics. `missing`: what was asked for and is not there, for the log lines.
     """
 
-    response: object | Silence | None
+    response: object
     completions: Iterable[tuple[int, object]] = ()
     durable: Sequence[tuple[PartitionLog, int]] = ()
     changes: Sequence[TopicChange] = ()
+    missing: Sequence[TopicMissing] = ()

@@ -2,18 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from types import MappingProxyType
 
-
-class LogFlush(StrEnum):
-    """When records of topics reach the disk: before the answer, every `log.flush.interval.ms`, or as the OS
-    likes.
-    """
-
-    ALWAYS = "always"
-    INTERVAL = "interval"
-    OS = "os"
+from coordinator.names import LogFlush
 
 
 @dataclass(frozen=True, slots=True)

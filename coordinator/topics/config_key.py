@@ -1,19 +1,27 @@
-"""What one topic property may hold. Source: Kafka's `ConfigDef`.
+"""What one property may hold: its type, and the bounds within the type. Source: Kafka's `ConfigDef`.
 
-Kafka keeps the text that was given and parses it where it is used, so a value is stored as text here too. A
-check takes the text and returns what it means, or raises InvalidConfig.
+Kafka keeps the text that was given and parses it where it is used, so a value is stored as text here too. Bounds
+are data: what is refused, what an error and the documentation say, and what the tests try are all read from them.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final, Protocol
 
 ConfigValue = bool | int | float | str | list[str]
-Check = Callable[[str, ConfigValue], None]
 
 
 class InvalidConfig(Exception):
-    """A property name that does not exist, or a value that it cannot hold. The text is one sentence."""
+    """A property name that does not exist, or a value that it cannot hold. The text is one sentence on one line.
+
+    `name` is the property, where there is one.
+    """
+
+    def __init__(self, text: str, name: str = "") -> None:
+        super().__init__(text)
+        self.name = name
 
 
 class ConfigType(IntEnum):
@@ -45,121 +53,195 @@ class ConfigSource(IntEnum):
     GROUP_CONFIG = 8
 
 
-_BOUNDS = {ConfigType.SHORT: 2**15, ConfigType.INT: 2**31, ConfigType.LONG: 2**63}
+LIMITS: Final = {
+    ConfigType.SHORT: (-(2**15), 2**15 - 1),
+    ConfigType.INT: (-(2**31), 2**31 - 1),
+    ConfigType.LONG: (-(2**63), 2**63 - 1),
+}
+"""The lowest and the highest number of each type of whole numbers."""
+
+_BLANKS: Final = "".join(map(chr, range(33)))  # what Java's String.trim takes away
+_INTEGER: Final = re.compile(r"[+-]?\d+")  # Java takes the digits of every script, too
+_DOUBLE: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_MAX_SHOWN: Final = 200
 
 
-def parse(name: str, kind: ConfigType, text: str) -> ConfigValue:
-    """The meaning of `text` as a value of that type. Raises InvalidConfig."""
-    text = text.strip()
+def parse(kind: ConfigType, text: str) -> ConfigValue:
+    """The meaning of `text` as a value of that type. Raises ValueError."""
+    if kind is ConfigType.STRING:
+        return text
+    text = text.strip(_BLANKS)
     if kind is ConfigType.BOOLEAN:
-        lowered = text.lower()
-        if lowered not in ("true", "false"):
-            raise InvalidConfig(f"Invalid value {text} for {name}: it is either true or false")
-        return lowered == "true"
-    if kind in _BOUNDS:
-        return _parse_integer(name, kind, text)
+        return ("false", "true").index(text.lower()) == 1
+    if kind in LIMITS:
+        lowest, highest = LIMITS[kind]
+        if not _INTEGER.fullmatch(text) or not lowest <= int(text) <= highest:
+            raise ValueError(text)
+        return int(text)
     if kind is ConfigType.DOUBLE:
-        try:
-            return float(text)
-        except ValueError:
-            raise InvalidConfig(f"Invalid value {text} for {name}: it is not a number") from None
-    if kind is ConfigType.LIST:
-        return [part.strip() for part in text.split(",")] if text else []
-    return text
+        if not _DOUBLE.fullmatch(text):
+            raise ValueError(text)
+        return float(text)
+    assert kind is ConfigType.LIST, kind
+    return [part.strip(_BLANKS) for part in text.split(",")] if text else []
 
 
-def _parse_integer(name: str, kind: ConfigType, text: str) -> int:
-    digits = text[1:] if text[:1] in ("-", "+") else text
-    # int() would also take underscores and the digits of other scripts, which no Java client can mean.
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 20:
-        raise InvalidConfig(f"Invalid value {text} for {name}: it is not a whole number of type {kind.name}")
-    number, bound = int(text), _BOUNDS[kind]
-    if not -bound <= number < bound:
-        raise InvalidConfig(f"Invalid value {text} for {name}: it does not fit the type {kind.name}")
-    return number
+def _shown(text: str) -> str:
+    """A value for a line of a terminal or log, where it can neither end the line nor be overlooked."""
+    if len(text) > _MAX_SHOWN:
+        text = text[:_MAX_SHOWN] + "…"
+    return text if text and text.isprintable() and text == text.strip() else repr(text)
 
 
-def at_least(minimum: float) -> Check:
-    """No less than `minimum`."""
+class Bounds(Protocol):
+    """Which values of its type a property takes."""
 
-    def check(name: str, value: ConfigValue) -> None:
+    def holds(self, value: ConfigValue) -> bool:
+        """Whether it takes the value."""
+
+    def in_words(self, kind: ConfigType) -> str:
+        """What a value must be, for an error and the documentation."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Anything:
+    """Every value of the type."""
+
+    def holds(self, value: ConfigValue) -> bool:
+        return True
+
+    def in_words(self, kind: ConfigType) -> str:
+        if kind in LIMITS:
+            return Within().in_words(kind)
+        return {ConfigType.BOOLEAN: "true or false", ConfigType.LIST: "a list"}.get(kind, "any text")
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Numbers from `minimum` to `maximum`, both included (None: as far as the type goes). Besides these `others`,
+    and every negative one if `takes_negative`.
+    """
+
+    minimum: int | None = None
+    maximum: int | None = None
+    others: tuple[int, ...] = ()
+    takes_negative: bool = False
+
+    def holds(self, value: ConfigValue) -> bool:
         assert isinstance(value, int | float)
-        if value < minimum:
-            raise InvalidConfig(f"Invalid value {value} for {name}: it must be at least {minimum}")
+        if value in self.others or (self.takes_negative and value < 0):
+            return True
+        return (self.minimum is None or value >= self.minimum) and (
+            self.maximum is None or value <= self.maximum
+        )
 
-    return check
-
-
-def between(minimum: float, maximum: float) -> Check:
-    """From `minimum` to `maximum`, both included."""
-
-    def check(name: str, value: ConfigValue) -> None:
-        assert isinstance(value, int | float)
-        if not minimum <= value <= maximum:
-            raise InvalidConfig(f"Invalid value {value} for {name}: it must be from {minimum} to {maximum}")
-
-    return check
-
-
-def gzip_level(name: str, value: ConfigValue) -> None:
-    """1 to 9, or -1 for the library's own choice."""
-    if value != -1:
-        between(1, 9)(name, value)
+    def in_words(self, kind: ConfigType) -> str:
+        lowest, highest = LIMITS.get(kind, (None, None))
+        minimum = lowest if self.minimum is None else self.minimum
+        maximum = highest if self.maximum is None else self.maximum
+        words = f"a {'whole ' if kind in LIMITS else ''}number from {minimum} to {maximum}"
+        if self.takes_negative:
+            words += ", or a negative one"
+        return words + "".join(f", or {other}" for other in self.others)
 
 
-def one_of(*choices: str) -> Check:
+@dataclass(frozen=True, slots=True)
+class OneOf:
     """One of these words; for a list, nothing but these words."""
 
-    def check(name: str, value: ConfigValue) -> None:
-        for word in value if isinstance(value, list) else [value]:
-            if word not in choices:
-                raise InvalidConfig(
-                    f"Invalid value {word} for {name}: it must be one of {', '.join(choices)}"
-                )
+    words: tuple[str, ...]
 
-    return check
+    def holds(self, value: ConfigValue) -> bool:
+        return all(word in self.words for word in (value if isinstance(value, list) else [value]))
 
-
-def throttled_replicas(name: str, value: ConfigValue) -> None:
-    """`*`, or pairs `partition:broker`."""
-    assert isinstance(value, list)
-    if value == ["*"]:
-        return
-    for part in value:
-        partition, colon, broker = part.partition(":")
-        if not (colon and partition.isdigit() and broker.isdigit()):
-            raise InvalidConfig(
-                f"Invalid value {part} for {name}: it must be * or a list of partition:broker"
-            )
+    def in_words(self, kind: ConfigType) -> str:
+        words = ", ".join(word or "nothing" for word in self.words)
+        return f"a list of {words}" if kind is ConfigType.LIST else f"one of {words}"
 
 
-def anything(name: str, value: ConfigValue) -> None:
-    """Any value of the type."""
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """Text or lists of a form that `matches` knows; `form` tells it to people."""
+
+    form: str
+    matches: Callable[[ConfigValue], bool]
+
+    def holds(self, value: ConfigValue) -> bool:
+        return self.matches(value)
+
+    def in_words(self, kind: ConfigType) -> str:
+        return self.form
+
+
+anything: Final = _Anything()
+"""Every value of the type."""
+
+
+def at_least(minimum: int) -> Within:
+    """Numbers that are no less than `minimum`."""
+    return Within(minimum)
+
+
+def between(minimum: int, maximum: int) -> Within:
+    """Numbers from `minimum` to `maximum`, both included."""
+    return Within(minimum, maximum)
+
+
+def one_of(*words: str) -> OneOf:
+    """One of these words; for a list, nothing but these words."""
+    return OneOf(words)
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerSynonym:
-    """The broker property that a topic property takes its default from, and what its value counts in."""
+    """The broker property that a topic property takes its default from, and what its value counts in.
+
+    `bounds` None: those of the topic property.
+    """
 
     name: str
     factor: int = 1
+    bounds: Bounds | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
-    """One topic property: type, Kafka's default as text, check, the broker's names for it, what it does."""
+    """One property: type, default as text, what it does, bounds, and for a topic's the broker's names for it."""
 
     name: str
     kind: ConfigType
     default: str
     documentation: str
-    check: Check = anything
+    bounds: Bounds = anything
     synonyms: tuple[BrokerSynonym, ...] = ()
     shows_default: bool = True
     """Whether Kafka lists the built-in default among the synonyms (not where the broker's own has none)."""
 
+    def broker_key(self, synonym: BrokerSynonym) -> "ConfigKey":
+        """The broker property of that name, which gives topics their default; see `shows_default` for its own."""
+        is_same = synonym.factor == 1
+        return ConfigKey(
+            synonym.name,
+            self.kind if is_same else ConfigType.INT,
+            self.default if is_same and self.shows_default else "",
+            self.documentation,
+            synonym.bounds or self.bounds,
+        )
+
+    @property
+    def allowed(self) -> str:
+        """What a value must be, in words."""
+        return self.bounds.in_words(self.kind)
+
     def parse(self, text: str) -> ConfigValue:
-        """What `text` means. Raises InvalidConfig naming the property."""
-        value = parse(self.name, self.kind, text)
-        self.check(self.name, value)
+        """What `text` means. Raises InvalidConfig naming the property, the value and what is allowed."""
+        value: ConfigValue | None
+        try:
+            value = parse(self.kind, text)
+        except ValueError:
+            value = None
+        if value is None or not self.bounds.holds(value):
+            raise InvalidConfig(
+                f"Invalid value {_shown(text)} for {self.name}: it must be {self.allowed}", self.name
+            )
         return value

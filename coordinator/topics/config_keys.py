@@ -4,19 +4,21 @@ included.
 All are kept and reported; the documentation of each says whether it does anything here.
 """
 
+import re
 from typing import Final
 
 from coordinator.topics.config_key import (
+    Bounds,
     BrokerSynonym,
-    Check,
     ConfigKey,
     ConfigType,
+    ConfigValue,
+    Shaped,
+    Within,
     anything,
     at_least,
     between,
-    gzip_level,
     one_of,
-    throttled_replicas,
 )
 
 BOOLEAN, STRING, INT, LONG = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.LONG
@@ -24,10 +26,22 @@ DOUBLE, LIST = ConfigType.DOUBLE, ConfigType.LIST
 
 SEGMENT_BYTES_MIN: Final = 1024 * 1024
 
+MAX_ARRAY: Final = 2**31 - 9  # the longest array of a JVM
 MAX_LONG: Final = 2**63 - 1
 HOUR_MS: Final = 60 * 60 * 1000
 DAY_MS: Final = 24 * HOUR_MS
 NO_EFFECT: Final = " Kept for clients that set it; it has no effect here."
+
+_REPLICA: Final = re.compile(r"(\d+:\d+)?", re.ASCII)
+
+
+def _are_replicas(value: ConfigValue) -> bool:
+    return isinstance(value, list) and (value == ["*"] or all(map(_REPLICA.fullmatch, value)))
+
+
+_REPLICAS: Final = Shaped("* or a list of PARTITION:BROKER", _are_replicas)
+_SOME_TIME: Final = Within(1, takes_negative=True)
+"""A broker takes no retention of nothing, though a topic does; every negative one is for ever."""
 
 
 def _key(
@@ -35,14 +49,14 @@ def _key(
     kind: ConfigType,
     default: object,
     documentation: str,
-    check: Check = anything,
+    bounds: Bounds = anything,
     *synonyms: str | BrokerSynonym,
     shows_default: bool = True,
 ) -> ConfigKey:
     as_synonyms = tuple(
         BrokerSynonym(synonym) if isinstance(synonym, str) else synonym for synonym in synonyms
     )
-    return ConfigKey(name, kind, str(default), documentation, check, as_synonyms, shows_default)
+    return ConfigKey(name, kind, str(default), documentation, bounds, as_synonyms, shows_default)
 
 
 _RETENTION: Final = (
@@ -61,9 +75,9 @@ _RETENTION: Final = (
         7 * DAY_MS,
         "How long records are kept at least, in milliseconds; -1 keeps them for ever.",
         at_least(-1),
-        "log.retention.ms",
-        BrokerSynonym("log.retention.minutes", 60_000),
-        BrokerSynonym("log.retention.hours", HOUR_MS),
+        BrokerSynonym("log.retention.ms", bounds=_SOME_TIME),
+        BrokerSynonym("log.retention.minutes", 60_000, _SOME_TIME),
+        BrokerSynonym("log.retention.hours", HOUR_MS, _SOME_TIME),
         shows_default=False,
     ),
     _key(
@@ -200,9 +214,9 @@ _RECORDS: Final = (
     _key(
         "max.decompressed.message.bytes",
         INT,
-        2**31 - 9,
+        MAX_ARRAY,
         "Size that the records of a compressed batch may unpack to.",
-        at_least(1),
+        between(1, MAX_ARRAY),
         "max.decompressed.message.bytes",
     ),
     _key(
@@ -242,7 +256,7 @@ _RECORDS: Final = (
         INT,
         -1,
         "Level for the codec gzip." + NO_EFFECT,
-        gzip_level,
+        Within(1, 9, others=(-1,)),
         "compression.gzip.level",
     ),
     _key(
@@ -285,14 +299,14 @@ _REPLICATION: Final = (
         LIST,
         "",
         "Replicas whose leader limits its replication." + NO_EFFECT,
-        throttled_replicas,
+        _REPLICAS,
     ),
     _key(
         "follower.replication.throttled.replicas",
         LIST,
         "",
         "Replicas whose follower limits its replication." + NO_EFFECT,
-        throttled_replicas,
+        _REPLICAS,
     ),
 )
 

@@ -5,10 +5,12 @@ One difference: `__consumer_offsets` cannot grow, because a group's partition de
 
 from collections import Counter
 
-from coordinator.topics.answer import Answer, PartitionsAdded, TopicChange, TopicsContext
+from coordinator.machine.outcome import Context, Now
+from coordinator.topics.answer import Answer, PartitionsAdded, TopicChange
 from coordinator.topics.catalogue import Catalogue, Topic
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.create_topics import check_assignment
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.refusal import Refusal
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import (
@@ -18,12 +20,14 @@ from protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from storage.errors import StorageError
+from storage.os_error import reason_of
 
 
 def answer_create_partitions(
-    catalogue: Catalogue, config: TopicsConfig, request: CreatePartitionsRequest, context: TopicsContext
+    plane: DataPlane, request: CreatePartitionsRequest, context: Context, now: Now
 ) -> Answer:
     """Each topic grows or is refused on its own; with `validate_only` nothing changes."""
+    catalogue, config = plane.catalogue, plane.config
     counts = Counter(entry.name for entry in request.topics)
     results = [
         _result(name, Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
@@ -42,7 +46,7 @@ def answer_create_partitions(
         except Refusal as error:
             results.append(_result(entry.name, error))
         except (OSError, StorageError) as error:
-            results.append(_result(entry.name, Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))))
+            results.append(_result(entry.name, Refusal(ErrorCode.KAFKA_STORAGE_ERROR, reason_of(error))))
         else:
             results.append(_result(entry.name, None))
     return Answer(CreatePartitionsResponse(results=results), changes=changes)

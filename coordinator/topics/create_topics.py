@@ -3,13 +3,16 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from coordinator.topics.answer import Answer, TopicChange, TopicCreated, TopicsContext
+from coordinator.machine.outcome import Context, Now
+from coordinator.names import CONSUMER_OFFSETS
+from coordinator.topics.answer import Answer, TopicChange, TopicCreated
 from coordinator.topics.catalogue import Catalogue, NewTopic
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.config_key import InvalidConfig
 from coordinator.topics.config_keys import TOPIC_CONFIG_KEYS
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.refusal import Refusal
-from coordinator.topics.topic_name import CLUSTER_METADATA, CONSUMER_OFFSETS, why_illegal
+from coordinator.topics.topic_name import CLUSTER_METADATA, why_illegal
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import (
     CreatableTopic,
@@ -23,9 +26,10 @@ REPLICAS = 1
 
 
 def answer_create_topics(
-    catalogue: Catalogue, config: TopicsConfig, request: CreateTopicsRequest, context: TopicsContext
+    plane: DataPlane, request: CreateTopicsRequest, context: Context, now: Now
 ) -> Answer:
     """Each topic is created or refused on its own; with `validate_only` nothing changes."""
+    catalogue, config = plane.catalogue, plane.config
     counts = Counter(topic.name for topic in request.topics)
     allowed = [
         topic for topic in request.topics if counts[topic.name] == 1 and topic.name != CLUSTER_METADATA

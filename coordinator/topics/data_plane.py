@@ -11,17 +11,12 @@ What answers a request is imported when the first such request comes: a daemon a
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from secrets import randbelow
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final, Protocol
 
-from coordinator.topics.answer import (
-    Answer,
-    PartitionsAdded,
-    TopicChange,
-    TopicCreated,
-    TopicDeleted,
-    TopicsContext,
-)
+from coordinator.machine.outcome import Context, Now
+from coordinator.topics.answer import Answer, PartitionsAdded, TopicChange, TopicCreated
 from coordinator.topics.broker_configs import BrokerConfig
 from coordinator.topics.catalogue import Catalogue, Topic, random_topic_id
 from coordinator.topics.config import TopicsConfig
@@ -30,33 +25,35 @@ from coordinator.topics.parked_fetches import ParkedFetch, ParkedFetches
 from coordinator.topics.producer_ids import ProducerIds
 from coordinator.topics.sweep import sweep
 from coordinator.topics.topic_name import is_internal, why_illegal
-from storage.checkpoint import TopicPartition
+from protocol.apis import ApiKey
+from protocol.schema import message_info
 from storage.data_directory import DataDirectory
 from storage.log import PartitionLog
-
-if TYPE_CHECKING:
-    from coordinator.topics.fetch import Fetcher
-    from coordinator.topics.produce import Producer
-    from protocol.messages.alter_configs import AlterConfigsRequest
-    from protocol.messages.create_partitions import CreatePartitionsRequest
-    from protocol.messages.create_topics import CreateTopicsRequest
-    from protocol.messages.delete_records import DeleteRecordsRequest
-    from protocol.messages.delete_topics import DeleteTopicsRequest
-    from protocol.messages.describe_configs import DescribeConfigsRequest
-    from protocol.messages.describe_log_dirs import DescribeLogDirsRequest
-    from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
-    from protocol.messages.fetch import FetchRequest
-    from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-    from protocol.messages.init_producer_id import InitProducerIdRequest
-    from protocol.messages.list_config_resources import ListConfigResourcesRequest
-    from protocol.messages.list_offsets import ListOffsetsRequest
-    from protocol.messages.metadata import MetadataRequest
-    from protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-    from protocol.messages.produce import ProduceRequest
+from storage.topic_partition import TopicPartition
 
 Completions = Iterable[tuple[int, object]]
 """Parked fetches with their answers, each read when it is asked for: they need not be in memory all at once."""
-Handler = Callable[..., Answer]
+Handler = Callable[["DataPlane", Any, Context, Now], Answer]
+
+ANSWERED_BY: Final[Mapping[ApiKey, str]] = {
+    ApiKey.PRODUCE: "produce.answer_produce",
+    ApiKey.FETCH: "fetch.answer_fetch",
+    ApiKey.LIST_OFFSETS: "list_offsets.answer_list_offsets",
+    ApiKey.METADATA: "metadata.answer_metadata",
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: "describe_topic_partitions.answer_describe_topic_partitions",
+    ApiKey.CREATE_TOPICS: "create_topics.answer_create_topics",
+    ApiKey.DELETE_TOPICS: "delete_topics.answer_delete_topics",
+    ApiKey.CREATE_PARTITIONS: "create_partitions.answer_create_partitions",
+    ApiKey.DELETE_RECORDS: "delete_records.answer_delete_records",
+    ApiKey.DESCRIBE_CONFIGS: "describe_configs.answer_describe_configs",
+    ApiKey.ALTER_CONFIGS: "alter_configs.answer_alter_configs",
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: "alter_configs.answer_incremental_alter_configs",
+    ApiKey.LIST_CONFIG_RESOURCES: "list_config_resources.answer_list_config_resources",
+    ApiKey.DESCRIBE_LOG_DIRS: "describe_log_dirs.answer_describe_log_dirs",
+    ApiKey.INIT_PRODUCER_ID: "init_producer_id.answer_init_producer_id",
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: "offset_for_leader_epoch.answer_offset_for_leader_epoch",
+}
+"""The function for each API, below `coordinator.topics`: a `Handler`, imported when it is first asked for."""
 
 MAX_SESSION_ID: Final = 2**31 - 1
 
@@ -69,6 +66,13 @@ def _random_session_id() -> int:
     return 1 + randbelow(MAX_SESSION_ID)
 
 
+class ParkedAnswers(Protocol):
+    """Whoever answers parked fetches in the end."""
+
+    def answer_parked(self, parked: ParkedFetch, monotonic_ms: int) -> object:
+        """The response, with what there is now."""
+
+
 class DataPlane:
     """All topics of one process. Not thread-safe; nothing here waits for anything but the disk."""
 
@@ -78,6 +82,7 @@ class DataPlane:
         config: TopicsConfig,
         catalogue: Catalogue,
         random_session_id: Callable[[], int],
+        cluster_id: str,
     ) -> None:
         self.catalogue = catalogue
         """Names and ids, partitions, properties: what the server resolves topics with."""
@@ -88,28 +93,12 @@ class DataPlane:
         """How many bytes of records an answer may have now, beyond its first batch; set by whoever sends them."""
         self.parked = ParkedFetches()
         self.sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, random_session_id)
-        self._directory = directory
-        self._producer_ids = ProducerIds(catalogue)
-        self._producer: Producer | None = None
-        self._fetcher: Fetcher | None = None
-        self._handlers: dict[str, Handler] = {
-            "ProduceRequest": self._produce,
-            "FetchRequest": self._fetch,
-            "ListOffsetsRequest": self._list_offsets,
-            "MetadataRequest": self._metadata,
-            "DescribeTopicPartitionsRequest": self._describe_topic_partitions,
-            "CreateTopicsRequest": self._create_topics,
-            "DeleteTopicsRequest": self._delete_topics,
-            "CreatePartitionsRequest": self._create_partitions,
-            "DeleteRecordsRequest": self._delete_records,
-            "DescribeConfigsRequest": self._describe_configs,
-            "AlterConfigsRequest": self._alter_configs,
-            "IncrementalAlterConfigsRequest": self._incremental_alter_configs,
-            "ListConfigResourcesRequest": self._list_config_resources,
-            "DescribeLogDirsRequest": self._describe_log_dirs,
-            "InitProducerIdRequest": self._init_producer_id,
-            "OffsetForLeaderEpochRequest": self._offset_for_leader_epoch,
-        }
+        self.directory = directory
+        self.cluster_id = cluster_id
+        self.producer_ids = ProducerIds(catalogue)
+        self.fetcher: ParkedAnswers | None = None
+        """There since the first Fetch."""
+        self._handlers: dict[type[object], Handler] = {}
 
     @classmethod
     def open(
@@ -128,158 +117,16 @@ class DataPlane:
         """
         catalogue = Catalogue(directory, config, new_topic_id)
         catalogue.load()
-        return cls(directory, config, catalogue, random_session_id)
+        return cls(directory, config, catalogue, random_session_id, directory.meta.cluster_id)
 
     # Requests
 
-    def handle(self, request: object, context: TopicsContext, now_ms: int, monotonic_ms: int) -> Answer:
-        """The answer to one request. Times: wall clock and monotonic milliseconds.
-
-        Raises KeyError for a request that is not the data plane's.
-        """
-        return self._handlers[type(request).__name__](request, context, now_ms, monotonic_ms)
-
-    def _produce(
-        self, request: "ProduceRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
-    ) -> Answer:
-        if self._producer is None:
-            from coordinator.topics.produce import Producer
-
-            self._producer = Producer(self.catalogue)
-        answer, appended = self._producer.answer(request, context, now_ms, monotonic_ms)
-        if appended and len(self.parked):
-            # Those whose records must reach the disk first are woken by `advanced`.
-            names = [part.name for part in appended if not part.is_flushed_always]
-            woken = [parked for name in names for parked in self.parked.woken_by(name)]
-            answer.completions = self._complete(woken, monotonic_ms)
-        return answer
-
-    def _fetch(
-        self, request: "FetchRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
-    ) -> Answer:
-        if self._fetcher is None:
-            from coordinator.topics.fetch import Fetcher
-
-            self._fetcher = Fetcher(self.catalogue, self.config, self.sessions, self.parked, self.fetch_room)
-        response = self._fetcher.answer(request, context, monotonic_ms)
-        failures, self._fetcher.failures = self._fetcher.failures, []
-        return Answer(response, changes=failures)
-
-    def _list_offsets(
-        self, request: "ListOffsetsRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
-    ) -> Answer:
-        from coordinator.topics.list_offsets import answer_list_offsets
-
-        return Answer(answer_list_offsets(self.catalogue, request, context, now_ms))
-
-    def _metadata(
-        self, request: "MetadataRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
-    ) -> Answer:
-        from coordinator.topics.metadata import answer_metadata
-
-        return answer_metadata(self.catalogue, self.config, request, context)
-
-    def _describe_topic_partitions(
-        self,
-        request: "DescribeTopicPartitionsRequest",
-        context: TopicsContext,
-        now_ms: int,
-        monotonic_ms: int,
-    ) -> Answer:
-        from coordinator.topics.describe_topic_partitions import answer_describe_topic_partitions
-
-        return Answer(answer_describe_topic_partitions(self.catalogue, self.config, request, context))
-
-    def _create_topics(
-        self, request: "CreateTopicsRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
-    ) -> Answer:
-        from coordinator.topics.create_topics import answer_create_topics
-
-        return answer_create_topics(self.catalogue, self.config, request, context)
-
-    def _delete_topics(
-        self, request: "DeleteTopicsRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
-    ) -> Answer:
-        from coordinator.topics.delete_topics import answer_delete_topics
-
-        before = {topic.name: topic for topic in self.catalogue}
-        answer = answer_delete_topics(self.catalogue, self.config, request, context)
-        gone = [before[change.name] for change in answer.changes if isinstance(change, TopicDeleted)]
-        names = [part.name for topic in gone for part in topic.partitions]
-        answer.completions = self._complete(self.parked.interrupted_by(names), monotonic_ms)
-        return answer
-
-    def _create_partitions(
-        self, request: "CreatePartitionsRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
-    ) -> Answer:
-        from coordinator.topics.create_partitions import answer_create_partitions
-
-        return answer_create_partitions(self.catalogue, self.config, request, context)
-
-    def _delete_records(
-        self, request: "DeleteRecordsRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
-    ) -> Answer:
-        from coordinator.topics.delete_records import answer_delete_records
-
-        response, moved = answer_delete_records(self.catalogue, request)
-        logs = {part.name: part.log for part in moved if part.log is not None}
-        if logs:
-            self._directory.write_checkpoints(logs)
-        return Answer(response)
-
-    def _describe_configs(
-        self, request: "DescribeConfigsRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
-    ) -> Answer:
-        from coordinator.topics.describe_configs import answer_describe_configs
-
-        broker_configs = self.broker_configs
-        return Answer(answer_describe_configs(self.catalogue, self.config, broker_configs, request, context))
-
-    def _alter_configs(
-        self, request: "AlterConfigsRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
-    ) -> Answer:
-        from coordinator.topics.alter_configs import answer_alter_configs
-
-        return answer_alter_configs(self.catalogue, request, context)
-
-    def _incremental_alter_configs(
-        self,
-        request: "IncrementalAlterConfigsRequest",
-        context: TopicsContext,
-        now_ms: int,
-        monotonic_ms: int,
-    ) -> Answer:
-        from coordinator.topics.alter_configs import answer_incremental_alter_configs
-
-        return answer_incremental_alter_configs(self.catalogue, request, context)
-
-    def _list_config_resources(
-        self, request: "ListConfigResourcesRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
-    ) -> Answer:
-        from coordinator.topics.list_config_resources import answer_list_config_resources
-
-        return Answer(answer_list_config_resources(self.catalogue, request, context))
-
-    def _describe_log_dirs(
-        self, request: "DescribeLogDirsRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
-    ) -> Answer:
-        from coordinator.topics.describe_log_dirs import answer_describe_log_dirs
-
-        return answer_describe_log_dirs(self.catalogue, self._directory, request)
-
-    def _init_producer_id(
-        self, request: "InitProducerIdRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
-    ) -> Answer:
-        from coordinator.topics.init_producer_id import answer_init_producer_id
-
-        return Answer(answer_init_producer_id(self._producer_ids, request))
-
-    def _offset_for_leader_epoch(
-        self, request: "OffsetForLeaderEpochRequest", context: TopicsContext, now_ms: int, monotonic_ms: int
-    ) -> Answer:
-        from coordinator.topics.offset_for_leader_epoch import answer_offset_for_leader_epoch
-
-        return Answer(answer_offset_for_leader_epoch(self.catalogue, request))
+    def handle(self, request: object, context: Context, now: Now) -> Answer:
+        """The answer to one request. Raises KeyError for a request that is not the data plane's."""
+        handler = self._handlers.get(type(request))
+        if handler is None:
+            handler = self._handlers[type(request)] = _handler(type(request))
+        return handler(self, request, context, now)
 
     # Parked fetches
 
@@ -289,11 +136,11 @@ class DataPlane:
         """
         if not len(self.parked):
             return ()
-        return self._complete(self.parked.woken_by(TopicPartition(topic, partition)), monotonic_ms)
+        return self.complete(self.parked.woken_by(TopicPartition(topic, partition)), monotonic_ms)
 
     def expire(self, monotonic_ms: int) -> Completions:
         """The fetches whose time is up, answered with what there is."""
-        return self._complete(self.parked.expired(monotonic_ms), monotonic_ms)
+        return self.complete(self.parked.expired(monotonic_ms), monotonic_ms)
 
     def next_deadline_ms(self) -> int | None:
         """When `expire` has something to do next (monotonic), None when nothing is parked."""
@@ -303,8 +150,9 @@ class DataPlane:
         """Forgets what a waiter waits for, its connection being gone."""
         self.parked.drop(waiter)
 
-    def _complete(self, woken: Sequence[ParkedFetch], monotonic_ms: int) -> Completions:
-        fetcher = self._fetcher
+    def complete(self, woken: Sequence[ParkedFetch], monotonic_ms: int) -> Completions:
+        """The answers to fetches that are no longer parked, each read when it is asked for."""
+        fetcher = self.fetcher
         if fetcher is None or not woken:
             return ()
         return ((parked.context.waiter, fetcher.answer_parked(parked, monotonic_ms)) for parked in woken)
@@ -371,3 +219,9 @@ class DataPlane:
     def failed(self) -> dict[TopicPartition, Exception]:
         """The partitions that are offline, and why."""
         return {part.name: part.failure for part in self.catalogue.hosted() if part.failure is not None}
+
+
+def _handler(request: type[object]) -> Handler:
+    module, _, function = ANSWERED_BY[ApiKey(message_info(request).api_key)].partition(".")
+    handler: Handler = getattr(import_module(f"coordinator.topics.{module}"), function)
+    return handler

@@ -4,7 +4,10 @@
 
 from typing import Final
 
+from coordinator.machine.outcome import Context, Now
+from coordinator.topics.answer import Answer
 from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.partition import HostedPartition
 from coordinator.topics.refusal import Refusal
 from protocol.errors import ErrorCode
@@ -15,19 +18,22 @@ from protocol.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 from storage.errors import OffsetOutOfRange, StorageError
+from storage.log import PartitionLog
+from storage.topic_partition import TopicPartition
 
 HIGH_WATERMARK: Final = -1
 NO_LOW_WATERMARK: Final = -1
 
 
 def answer_delete_records(
-    catalogue: Catalogue, request: DeleteRecordsRequest
-) -> tuple[DeleteRecordsResponse, list[HostedPartition]]:
+    plane: DataPlane, request: DeleteRecordsRequest, context: Context, now: Now
+) -> Answer:
     """The response, each partition on its own, and the partitions whose log starts elsewhere now.
 
     As in Kafka a topic without partitions is not answered, and of a partition that comes twice the last counts.
     """
-    moved = []
+    catalogue = plane.catalogue
+    moved: dict[TopicPartition, PartitionLog] = {}
     topics = []
     for topic in request.topics:
         result = DeleteRecordsTopicResult(name=topic.name, partitions=[])
@@ -40,13 +46,16 @@ def answer_delete_records(
             try:
                 partition = _find(catalogue, topic.name, wanted.partition_index)
                 answer.low_watermark = _delete(partition, wanted.offset)
-                moved.append(partition)
+                assert partition.log is not None, partition.name
+                moved[partition.name] = partition.log
             except Refusal as error:
                 answer.error_code = error.code
             result.partitions.append(answer)
         if result.partitions:
             topics.append(result)
-    return DeleteRecordsResponse(topics=topics), moved
+    if moved:
+        plane.directory.write_checkpoints(moved)
+    return Answer(DeleteRecordsResponse(topics=topics))
 
 
 def _find(catalogue: Catalogue, name: str, number: int) -> HostedPartition:

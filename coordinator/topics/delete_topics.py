@@ -5,20 +5,23 @@ One difference: `__consumer_offsets` cannot be deleted, because the groups of th
 
 from collections import Counter
 
-from coordinator.topics.answer import Answer, TopicDeleted, TopicsContext
+from coordinator.machine.outcome import Context, Now
+from coordinator.topics.answer import Answer, TopicDeleted
 from coordinator.topics.catalogue import ZERO_ID, Catalogue, Topic
-from coordinator.topics.config import TopicsConfig
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.refusal import Refusal
 from protocol.errors import ErrorCode
 from protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
+from storage.os_error import reason_of
 
 
 def answer_delete_topics(
-    catalogue: Catalogue, config: TopicsConfig, request: DeleteTopicsRequest, context: TopicsContext
+    plane: DataPlane, request: DeleteTopicsRequest, context: Context, now: Now
 ) -> Answer:
     """Each topic is deleted or refused on its own, in the order of the request, one answer for a
     duplicate.
     """
+    catalogue, config = plane.catalogue, plane.config
     asked: list[tuple[str | None, bytes]] = [(name, ZERO_ID) for name in request.topic_names]
     asked += [(state.name, state.topic_id) for state in request.topics]
     counts = Counter(asked)
@@ -43,19 +46,25 @@ def answer_delete_topics(
         except Refusal as error:
             outcomes.append((name, topic_id, error))
     doomed = [outcome for _, _, outcome in outcomes if isinstance(outcome, Topic)]
+    partitions = [partition for topic in doomed for partition in topic.partitions]
     failure: Refusal | None = None
     try:
         if doomed:
             catalogue.delete_all(doomed)
     except OSError as error:
-        failure = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        failure = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, reason_of(error))
     responses = [
         _result(name, topic_id, failure if failure and isinstance(outcome, Topic) else outcome)
         for name, topic_id, outcome in outcomes
     ]
     # Also after a failure the topics are gone for clients: what is left of them goes with the next start.
     changes = [TopicDeleted(topic.name, topic.topic_id) for topic in doomed]
-    return Answer(DeleteTopicsResponse(responses=responses), changes=changes)
+    gone = plane.parked.interrupted_by([part.name for part in partitions])
+    return Answer(
+        DeleteTopicsResponse(responses=responses),
+        changes=changes,
+        completions=plane.complete(gone, now.monotonic_ms),
+    )
 
 
 def _given_both_ways(catalogue: Catalogue, counts: Counter[tuple[str | None, bytes]]) -> set[bytes]:

@@ -5,12 +5,14 @@
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 
-from coordinator.topics.answer import TopicsContext
+from coordinator.machine.outcome import Context, Now
+from coordinator.topics.answer import Answer
 from coordinator.topics.broker_configs import BrokerConfig
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.config_key import ConfigSource, ConfigType
 from coordinator.topics.config_keys import TOPIC_CONFIG_KEYS
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.refusal import Refusal
 from coordinator.topics.topic_name import why_illegal
 from protocol.errors import ErrorCode
@@ -37,13 +39,10 @@ class ResourceType(IntEnum):
 
 
 def answer_describe_configs(
-    catalogue: Catalogue,
-    config: TopicsConfig,
-    broker_configs: Iterable[BrokerConfig],
-    request: DescribeConfigsRequest,
-    context: TopicsContext,
-) -> DescribeConfigsResponse:
+    plane: DataPlane, request: DescribeConfigsRequest, context: Context, now: Now
+) -> Answer:
     """Each resource is described or refused on its own."""
+    catalogue, config = plane.catalogue, plane.config
     results = []
     for resource in request.resources:
         result = DescribeConfigsResult(
@@ -57,13 +56,15 @@ def answer_describe_configs(
             if resource.resource_type == ResourceType.TOPIC:
                 result.configs = _topic(catalogue, resource, request)
             elif resource.resource_type == ResourceType.BROKER:
-                result.configs = _broker(config, broker_configs, resource, request, context.node.node_id)
+                result.configs = _broker(
+                    config, plane.broker_configs, resource, request, context.node.node_id
+                )
             else:
                 _check_without_configs(resource, context.node.node_id)
         except Refusal as error:
             result.error_code, result.error_message = error.code, error.message or ""
         results.append(result)
-    return DescribeConfigsResponse(results=results)
+    return Answer(DescribeConfigsResponse(results=results))
 
 
 def _is_asked(resource: DescribeConfigsResource, name: str) -> bool:

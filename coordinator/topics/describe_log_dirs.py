@@ -4,8 +4,10 @@
 
 from collections.abc import Iterator
 
+from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, DirectoryFailed
 from coordinator.topics.catalogue import Catalogue, Topic
+from coordinator.topics.data_plane import DataPlane
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -14,19 +16,20 @@ from protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from storage.data_directory import DataDirectory
+from storage.os_error import reason_of
 
 
 def answer_describe_log_dirs(
-    catalogue: Catalogue, directory: DataDirectory, request: DescribeLogDirsRequest
+    plane: DataPlane, request: DescribeLogDirsRequest, context: Context, now: Now
 ) -> Answer:
     """The one directory there is, with the logs that are asked for and open; others are left out, as in Kafka."""
+    catalogue, directory = plane.catalogue, plane.directory
     result = DescribeLogDirsResult(error_code=ErrorCode.NONE, log_dir=directory.path, topics=[])
     answer = Answer(DescribeLogDirsResponse(results=[result]))
     try:
         result.total_bytes, result.usable_bytes = directory.files.space(directory.path)
     except OSError as error:
-        answer.changes = [DirectoryFailed(directory.path, str(error))]
+        answer.changes = [DirectoryFailed(directory.path, reason_of(error, directory.path))]
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
     else:
         result.topics = list(_topics(catalogue, request))

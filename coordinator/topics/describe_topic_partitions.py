@@ -5,10 +5,11 @@ Source: KIP-966, Kafka's `DescribeTopicPartitionsRequestHandler`.
 
 from collections.abc import Sequence
 
-from coordinator.topics.answer import TopicsContext
+from coordinator.machine.outcome import Context, Now
+from coordinator.topics.answer import Answer
 from coordinator.topics.authorized_operations import NOT_ASKED, ON_TOPIC
-from coordinator.topics.catalogue import Catalogue, Topic
-from coordinator.topics.config import TopicsConfig
+from coordinator.topics.catalogue import Topic
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.leader_epoch import current_epoch
 from coordinator.topics.partition import Partition
 from coordinator.topics.topic_name import why_illegal
@@ -24,16 +25,14 @@ from protocol.messages.describe_topic_partitions import (
 
 
 def answer_describe_topic_partitions(
-    catalogue: Catalogue,
-    config: TopicsConfig,
-    request: DescribeTopicPartitionsRequest,
-    context: TopicsContext,
-) -> DescribeTopicPartitionsResponse:
+    plane: DataPlane, request: DescribeTopicPartitionsRequest, context: Context, now: Now
+) -> Answer:
     """One page: no topics asked for means all; a cursor continues at its topic and partition.
 
     A cursor that makes no sense (a topic that was not asked for, a negative partition) is answered for each
     topic with INVALID_REQUEST.
     """
+    catalogue, config = plane.catalogue, plane.config
     cursor = request.cursor
     first = "" if cursor is None else cursor.topic_name
     is_all = not request.topics
@@ -43,7 +42,7 @@ def answer_describe_topic_partitions(
         topics = [
             _without_partitions(topic.name, ErrorCode.INVALID_REQUEST, NOT_ASKED) for topic in request.topics
         ]
-        return DescribeTopicPartitionsResponse(topics=topics)
+        return Answer(DescribeTopicPartitionsResponse(topics=topics))
     left = max(1, min(config.max_request_partition_size_limit, request.response_partition_limit))
     response = DescribeTopicPartitionsResponse(topics=[])
     for name in names:
@@ -63,7 +62,7 @@ def answer_describe_topic_partitions(
         if start + len(page) < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=start + len(page))
             break
-    return response
+    return Answer(response)
 
 
 def _without_partitions(

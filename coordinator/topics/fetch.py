@@ -14,9 +14,12 @@ Source: Kafka's `KafkaApis.handleFetchRequest`, `ReplicaManager.readFromLog`, `D
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from coordinator.topics.answer import PartitionFailed, TopicsContext
+from coordinator.answers import PARKED
+from coordinator.machine.outcome import Context, Now
+from coordinator.topics.answer import Answer, PartitionFailed
 from coordinator.topics.catalogue import ZERO_ID, Catalogue
 from coordinator.topics.config import TopicsConfig
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.fetch_session import (
     NO_SESSION,
     TOPIC_IDS_SINCE,
@@ -28,6 +31,7 @@ from coordinator.topics.fetch_session import (
     next_epoch,
 )
 from coordinator.topics.leader_epoch import check_current_leader_epoch
+from coordinator.topics.missing import TopicMissing, missing_partition
 from coordinator.topics.parked_fetches import Awaited, ParkedFetch, ParkedFetches
 from coordinator.topics.partition import Partition
 from protocol.errors import ErrorCode
@@ -40,14 +44,29 @@ from protocol.messages.fetch import (
     PartitionData,
 )
 from storage.batch import walk_batches
-from storage.checkpoint import TopicPartition
 from storage.errors import OffsetOutOfRange, StorageError
 from storage.leader_epochs import UNKNOWN_EPOCH, UNKNOWN_OFFSET
+from storage.os_error import reason_of
+from storage.topic_partition import TopicPartition
 
 READ_COMMITTED: Final = 1
 STORAGE_ERROR_SINCE: Final = 6
 
 Found = list[tuple[TargetKey, PartitionData]]
+
+
+def answer_fetch(plane: DataPlane, request: FetchRequest, context: Context, now: Now) -> Answer:
+    """What there is; or PARKED, and the answer comes as a completion of a later call."""
+    fetcher = plane.fetcher
+    if fetcher is None:
+        fetcher = plane.fetcher = Fetcher(
+            plane.catalogue, plane.config, plane.sessions, plane.parked, plane.fetch_room
+        )
+    assert isinstance(fetcher, Fetcher)
+    response = fetcher.answer(request, context, now.monotonic_ms)
+    failures, fetcher.failures = fetcher.failures, []
+    missing, fetcher.missing = fetcher.missing, []
+    return Answer(PARKED if response is None else response, changes=failures, missing=missing)
 
 
 class Fetcher:
@@ -70,16 +89,20 @@ class Fetcher:
         self._reported: set[TopicPartition] = set()
         self.failures: list[PartitionFailed] = []
         """Partitions that could not be read, each reported once; whoever reads this empties it."""
+        self.missing: list[TopicMissing] = []
+        """What the last request asked for and is not there; whoever reads this empties it."""
 
-    def answer(
-        self, request: FetchRequest, context: TopicsContext, monotonic_ms: int
-    ) -> FetchResponse | None:
+    def answer(self, request: FetchRequest, context: Context, monotonic_ms: int) -> FetchResponse | None:
         """The response, or None: it is parked and comes from `answer_parked`."""
         version = context.api_version
         fetch = self._sessions.open(request, version, self._name_of, monotonic_ms)
         if fetch.error is not ErrorCode.NONE:
             return FetchResponse(error_code=fetch.error, session_id=NO_SESSION, responses=[])
-        found, size, may_wait = self._read(fetch, request, version)
+        found, size, may_wait, unknown = self._read(fetch, request, version)
+        for target in unknown:
+            self.missing.append(
+                missing_partition(self._catalogue, target.name or "", target.partition, target.topic_id)
+            )
         if may_wait and request.max_wait_ms > 0 and size < min(request.min_bytes, self._max_bytes):
             parked = ParkedFetch(request, context, fetch, monotonic_ms + request.max_wait_ms)
             parked.missing_bytes = max(1, min(parked.missing_bytes, self._max_bytes))
@@ -91,7 +114,7 @@ class Fetcher:
     def answer_parked(self, parked: ParkedFetch, monotonic_ms: int) -> FetchResponse:
         """The response to a fetch that is no longer parked, with what there is now."""
         version = parked.context.api_version
-        found, _, _ = self._read(parked.fetch, parked.request, version)
+        found, _, _, _ = self._read(parked.fetch, parked.request, version)
         return self._respond(parked.fetch, version, found, monotonic_ms)
 
     def _name_of(self, topic_id: bytes) -> str | None:
@@ -112,13 +135,17 @@ class Fetcher:
         partition = self._catalogue.partition(target.name, target.partition)
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition is None else partition
 
-    def _read(self, fetch: FetchContext, request: FetchRequest, version: int) -> tuple[Found, int, bool]:
-        """What each partition has, how many bytes of records that is, and whether it may be waited for more.
+    def _read(
+        self, fetch: FetchContext, request: FetchRequest, version: int
+    ) -> tuple[Found, int, bool, list[FetchTarget]]:
+        """What each partition has, how many bytes of records that is, whether it may be waited for more, and which
+        partitions are not there.
 
         A topic that does not exist does not end the wait, an error while reading does; as in Kafka.
         """
         found: Found = []
         unknown: Found = []
+        missing: list[FetchTarget] = []
         left = min(max(0, request.max_bytes), self._max_bytes, self._room())
         size, has_known, has_error = 0, False, False
         is_committed = request.isolation_level == READ_COMMITTED
@@ -128,6 +155,7 @@ class Fetcher:
                 data = _refused(target.partition, partition)
                 data.aborted_transactions = []
                 unknown.append((key, data))
+                missing.append(target)
                 continue
             has_known = True
             limit = min(max(0, target.max_bytes), left)
@@ -141,7 +169,7 @@ class Fetcher:
             left = max(0, left - read)
             has_error |= data.error_code != ErrorCode.NONE or data.diverging_epoch is not None
             found.append((key, data))
-        return found + unknown, size, has_known and not has_error
+        return found + unknown, size, has_known and not has_error, missing
 
     def _read_partition(
         self, partition: Partition, target: FetchTarget, limit: int, *, is_first: bool
@@ -174,10 +202,10 @@ class Fetcher:
             )
         except OffsetOutOfRange:
             return _refused(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
-        except (StorageError, OSError) as error:
+        except (StorageError, OSError) as problem:
             if partition.name not in self._reported:
                 self._reported.add(partition.name)
-                self.failures.append(PartitionFailed(*partition.name, str(error)))
+                self.failures.append(PartitionFailed(*partition.name, reason_of(problem)))
             return _refused(target.partition, ErrorCode.KAFKA_STORAGE_ERROR)
         return data
 

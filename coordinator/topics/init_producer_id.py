@@ -7,7 +7,9 @@ client takes as final (the Java client and librdkafka end in their fatal error s
 the application), where UNSUPPORTED_VERSION or COORDINATOR_NOT_AVAILABLE would be retried by some for ever.
 """
 
-from coordinator.topics.producer_ids import ProducerIds
+from coordinator.machine.outcome import Context, Now
+from coordinator.topics.answer import Answer
+from coordinator.topics.data_plane import DataPlane
 from protocol.errors import ErrorCode
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -15,21 +17,25 @@ NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 
 
-def answer_init_producer_id(ids: ProducerIds, request: InitProducerIdRequest) -> InitProducerIdResponse:
+def answer_init_producer_id(
+    plane: DataPlane, request: InitProducerIdRequest, context: Context, now: Now
+) -> Answer:
     """A new id at epoch 0. An id that a producer without transactions already has is replaced, as
     in Kafka.
     """
     if request.transactional_id is not None:
         if request.transactional_id == "":
-            return _refused(ErrorCode.INVALID_REQUEST)
-        return _refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            return Answer(_refused(ErrorCode.INVALID_REQUEST))
+        return Answer(_refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
-        return _refused(ErrorCode.INVALID_REQUEST)
+        return Answer(_refused(ErrorCode.INVALID_REQUEST))
     try:
-        producer_id = ids.take()
+        producer_id = plane.producer_ids.take()
     except OSError:
-        return _refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    return InitProducerIdResponse(error_code=ErrorCode.NONE, producer_id=producer_id, producer_epoch=0)
+        return Answer(_refused(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    return Answer(
+        InitProducerIdResponse(error_code=ErrorCode.NONE, producer_id=producer_id, producer_epoch=0)
+    )
 
 
 def _refused(code: ErrorCode) -> InitProducerIdResponse:

@@ -5,8 +5,10 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from coordinator.topics.answer import TopicsContext
+from coordinator.machine.outcome import Context, Now
+from coordinator.topics.answer import Answer
 from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.describe_configs import ResourceType
 from protocol.errors import ErrorCode
 from protocol.messages.list_config_resources import (
@@ -18,7 +20,7 @@ from protocol.messages.list_config_resources import (
 ONLY_CLIENT_METRICS: Final = 0
 """The version that lists nothing else."""
 
-_NAMES: Final[dict[int, Callable[[Catalogue, TopicsContext], Iterable[str]]]] = {
+_NAMES: Final[dict[int, Callable[[Catalogue, Context], Iterable[str]]]] = {
     ResourceType.TOPIC: lambda catalogue, _: (topic.name for topic in catalogue),
     ResourceType.BROKER: lambda _, context: (str(context.node.node_id),),
     ResourceType.BROKER_LOGGER: lambda _, context: (str(context.node.node_id),),
@@ -29,17 +31,19 @@ _NAMES: Final[dict[int, Callable[[Catalogue, TopicsContext], Iterable[str]]]] = 
 
 
 def answer_list_config_resources(
-    catalogue: Catalogue, request: ListConfigResourcesRequest, context: TopicsContext
-) -> ListConfigResourcesResponse:
+    plane: DataPlane, request: ListConfigResourcesRequest, context: Context, now: Now
+) -> Answer:
     """All resources of the types that are asked for, each type once; of all types when none is named."""
     asked = request.resource_types or list(_NAMES)
     if context.api_version == ONLY_CLIENT_METRICS:
         asked = [ResourceType.CLIENT_METRICS]
     if not _NAMES.keys() >= set(asked):
-        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=[])
+        return Answer(
+            ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=[])
+        )
     resources = [
         ConfigResource(resource_name=name, resource_type=kind)
         for kind in dict.fromkeys(asked)
-        for name in _NAMES[kind](catalogue, context)
+        for name in _NAMES[kind](plane.catalogue, context)
     ]
-    return ListConfigResourcesResponse(error_code=ErrorCode.NONE, config_resources=resources)
+    return Answer(ListConfigResourcesResponse(error_code=ErrorCode.NONE, config_resources=resources))

@@ -7,9 +7,12 @@ tiered storage.
 from collections import Counter
 from typing import Final
 
-from coordinator.topics.answer import TopicsContext
+from coordinator.machine.outcome import Context, Now
+from coordinator.topics.answer import Answer
 from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.leader_epoch import check_current_leader_epoch
+from coordinator.topics.missing import missing_partition
 from coordinator.topics.partition import Partition
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import (
@@ -39,10 +42,9 @@ _FIRST_VERSION: Final = {
 }
 
 
-def answer_list_offsets(
-    catalogue: Catalogue, request: ListOffsetsRequest, context: TopicsContext, now_ms: int
-) -> ListOffsetsResponse:
+def answer_list_offsets(plane: DataPlane, request: ListOffsetsRequest, context: Context, now: Now) -> Answer:
     """Each partition on its own; one that is asked for twice gets INVALID_REQUEST, once."""
+    catalogue = plane.catalogue
     counts = Counter(
         (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
     )
@@ -58,9 +60,15 @@ def answer_list_offsets(
             if counts[key] > 1 and context.api_version > 0:
                 answer = _refused(wanted, ErrorCode.INVALID_REQUEST)
             else:
-                answer = _answer(catalogue, topic.name, wanted, context.api_version, now_ms)
+                answer = _answer(catalogue, topic.name, wanted, context.api_version, now.wall_ms)
             answers.partitions.append(answer)
-    return ListOffsetsResponse(topics=list(topics.values()))
+    missing = [
+        missing_partition(catalogue, topic.name, partition.partition_index)
+        for topic in topics.values()
+        for partition in topic.partitions
+        if partition.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    ]
+    return Answer(ListOffsetsResponse(topics=list(topics.values())), missing=missing)
 
 
 def _refused(wanted: ListOffsetsPartition, error: ErrorCode) -> ListOffsetsPartitionResponse:

@@ -8,11 +8,14 @@ when the answer is sent.
 
 from collections.abc import Callable
 
-from coordinator.topics.answer import Answer, PartitionFailed, TopicChange, TopicCreated, TopicsContext
+from coordinator.machine.outcome import Context, Now
+from coordinator.topics.answer import Answer, PartitionFailed, TopicChange, TopicCreated
 from coordinator.topics.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
 from coordinator.topics.catalogue import ZERO_ID, Catalogue, Topic
 from coordinator.topics.config import TopicsConfig
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.leader_epoch import current_epoch
+from coordinator.topics.missing import TopicMissing, WhyMissing
 from coordinator.topics.partition import Partition
 from coordinator.topics.topic_name import is_internal, why_illegal
 from protocol.errors import ErrorCode
@@ -24,17 +27,18 @@ from protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from storage.errors import StorageError
+from storage.os_error import reason_of
 
 
-def answer_metadata(
-    catalogue: Catalogue, config: TopicsConfig, request: MetadataRequest, context: TopicsContext
-) -> Answer:
+def answer_metadata(plane: DataPlane, request: MetadataRequest, context: Context, now: Now) -> Answer:
     """The answer, and the topics that came into being."""
+    catalogue, config = plane.catalogue, plane.config
     if _is_nonsense(request, context.api_version):
         return Answer(_refused(request))
     node_id = context.node.node_id
     operations = ON_TOPIC if request.include_topic_authorized_operations else NOT_ASKED
     changes: list[TopicChange] = []
+    missing: list[TopicMissing] = []
     may_create = config.auto_create_topics_enable and request.allow_auto_topic_creation
 
     def describe(topic: Topic) -> MetadataResponseTopic:
@@ -54,6 +58,8 @@ def answer_metadata(
             topic, error = _create(catalogue, config, name, changes) if may_create else (None, _missing(name))
         if topic is not None:
             return describe(topic)
+        if error is not ErrorCode.LEADER_NOT_AVAILABLE:
+            missing.append(TopicMissing(name, _why_missing(catalogue, config, name, may_create)))
         return MetadataResponseTopic(
             error_code=error,
             name=name,
@@ -66,16 +72,21 @@ def answer_metadata(
         topics = [describe(topic) for topic in catalogue]
     else:
         topics = _asked_for(catalogue, request, describe, by_name)
+        missing += [
+            TopicMissing("", WhyMissing.UNKNOWN, topic_id=topic.topic_id)
+            for topic in topics
+            if topic.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+        ]
     response = MetadataResponse(
         brokers=[MetadataResponseBroker(node_id=node_id, host=context.node.host, port=context.node.port)],
-        cluster_id=context.cluster_id,
+        cluster_id=plane.cluster_id,
         controller_id=node_id,
         topics=topics,
         cluster_authorized_operations=(
             ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
-    return Answer(response, changes=changes)
+    return Answer(response, changes=changes, missing=missing)
 
 
 def _asked_for(
@@ -154,16 +165,30 @@ def _missing(name: str) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+def _why_missing(catalogue: Catalogue, config: TopicsConfig, name: str, may_create: bool) -> WhyMissing:
+    """What stood against creating the topic."""
+    if why_illegal(name) is not None:
+        return WhyMissing.ILLEGAL_NAME
+    if not config.auto_create_topics_enable:
+        return WhyMissing.AUTO_CREATION_OFF
+    if not may_create:
+        return WhyMissing.NOT_ALLOWED
+    return WhyMissing.INTERNAL if is_internal(name) else WhyMissing.COLLIDES
+
+
 def _create(
     catalogue: Catalogue, config: TopicsConfig, name: str, changes: list[TopicChange]
 ) -> tuple[Topic | None, ErrorCode]:
     """The topic, or why it cannot be. A broker's own topics are not created by asking for them."""
     if why_illegal(name) is not None or is_internal(name) or catalogue.collides(name):
         return None, _missing(name)
+    # Where CreateTopics refuses so many, a client of Kafka's asks in vain as well.
+    if config.num_partitions > config.max_partitions:
+        return None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
         topic = catalogue.create(name, config.num_partitions, {})
     except (OSError, StorageError) as error:
-        changes.append(PartitionFailed(name, 0, f"cannot be created: {error}"))
+        changes.append(PartitionFailed(name, 0, f"cannot be created: {reason_of(error)}"))
         return None, ErrorCode.LEADER_NOT_AVAILABLE
     changes.append(TopicCreated(topic.name, topic.topic_id, len(topic.partitions), automatic=True))
     return topic, ErrorCode.NONE

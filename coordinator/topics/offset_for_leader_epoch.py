@@ -1,6 +1,9 @@
 """OffsetForLeaderEpoch: where an epoch of leadership ended. Source: KIP-101, KIP-320."""
 
+from coordinator.machine.outcome import Context, Now
+from coordinator.topics.answer import Answer
 from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.leader_epoch import check_current_leader_epoch
 from protocol.errors import ErrorCode
 from protocol.messages.offset_for_leader_epoch import (
@@ -14,10 +17,11 @@ from storage.leader_epochs import UNKNOWN_EPOCH, UNKNOWN_OFFSET
 
 
 def answer_offset_for_leader_epoch(
-    catalogue: Catalogue, request: OffsetForLeaderEpochRequest
-) -> OffsetForLeaderEpochResponse:
+    plane: DataPlane, request: OffsetForLeaderEpochRequest, context: Context, now: Now
+) -> Answer:
     """Each partition on its own."""
-    return OffsetForLeaderEpochResponse(
+    catalogue = plane.catalogue
+    response = OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
@@ -26,6 +30,7 @@ def answer_offset_for_leader_epoch(
             for topic in request.topics
         ]
     )
+    return Answer(response)
 
 
 def _answer(catalogue: Catalogue, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:

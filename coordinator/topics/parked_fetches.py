@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
 
-from coordinator.topics.answer import TopicsContext
+from coordinator.machine.outcome import Context
 from coordinator.topics.fetch_session import FetchContext
 from coordinator.topics.partition import Partition
 from storage.batch import read_header
-from storage.checkpoint import TopicPartition
 from storage.errors import StorageError
 from storage.log import PartitionLog
+from storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from protocol.messages.fetch import FetchRequest
@@ -70,7 +70,7 @@ class ParkedFetch:
     __slots__ = ("awaited", "context", "deadline_ms", "fetch", "is_done", "missing_bytes", "request")
 
     def __init__(
-        self, request: "FetchRequest", context: TopicsContext, fetch: FetchContext, deadline_ms: int
+        self, request: "FetchRequest", context: Context, fetch: FetchContext, deadline_ms: int
     ) -> None:
         """`deadline_ms`: the monotonic time at which it is answered with whatever there is."""
         self.request = request

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from coordinator.topics.producer_state import ProducerState
-from storage.checkpoint import TopicPartition
 from storage.errors import CorruptBatch, LogDamaged, StorageError
 from storage.log import PartitionLog
 from storage.segment import Segment
+from storage.topic_partition import TopicPartition
 from storage.transaction_index import AbortedTransactions
 
 RETRY_MS: Final = 1000

@@ -14,16 +14,11 @@ takes as final.
 import struct
 from typing import Final, NamedTuple
 
-from coordinator.topics.answer import (
-    CLOSE_CONNECTION,
-    NO_RESPONSE,
-    Answer,
-    PartitionFailed,
-    SegmentRolled,
-    TopicChange,
-    TopicsContext,
-)
-from coordinator.topics.catalogue import Catalogue, Topic
+from coordinator.answers import GOODBYE, NO_ANSWER
+from coordinator.machine.outcome import Context, Now
+from coordinator.topics.answer import Answer, PartitionFailed, SegmentRolled, TopicChange
+from coordinator.topics.catalogue import Topic
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.partition import HostedPartition
 from coordinator.topics.producer_state import InvalidProducerEpoch, OutOfOrderSequence
 from coordinator.topics.topic_configs import TopicValues
@@ -47,6 +42,7 @@ from storage.batch import (
 from storage.compression import DEFAULT_LIMIT_BYTES, ZSTD
 from storage.errors import CorruptBatch, DecompressedTooLarge, InvalidRecord, StorageError, UnsupportedMagic
 from storage.log import PartitionLog
+from storage.os_error import reason_of
 from storage.validate import ValidBatch, validate_batch
 
 TOPIC_IDS_SINCE: Final = 13
@@ -93,80 +89,71 @@ class Written(NamedTuple):
     is_duplicate: bool
 
 
-class Producer:
-    """Answers Produce requests over the catalogue's partitions."""
-
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
-
-    def answer(
-        self, request: ProduceRequest, context: TopicsContext, now_ms: int, monotonic_ms: int
-    ) -> tuple[Answer, list[HostedPartition]]:
-        """The answer, and the partitions that have new records. Times: wall clock and monotonic
-        milliseconds.
-        """
-        is_transactional = any(
-            _is_transactional(data.records) for topic in request.topic_data for data in topic.partition_data
+def answer_produce(plane: DataPlane, request: ProduceRequest, context: Context, now: Now) -> Answer:
+    """Each partition's batch is written or refused on its own. With acks 0 there is no answer, or the connection is
+    closed."""
+    is_transactional = any(
+        _is_transactional(data.records) for topic in request.topic_data for data in topic.partition_data
+    )
+    responses = []
+    changes: list[TopicChange] = []
+    appended: list[HostedPartition] = []
+    durable: list[tuple[PartitionLog, int]] = []
+    has_error = False
+    for topic_data in request.topic_data:
+        by_id = context.api_version >= TOPIC_IDS_SINCE
+        topic = (
+            plane.catalogue.get_by_id(topic_data.topic_id) if by_id else plane.catalogue.get(topic_data.name)
         )
-        responses = []
-        changes: list[TopicChange] = []
-        appended: list[HostedPartition] = []
-        durable: list[tuple[PartitionLog, int]] = []
-        has_error = False
-        for topic_data in request.topic_data:
-            by_id = context.api_version >= TOPIC_IDS_SINCE
-            topic = (
-                self._catalogue.get_by_id(topic_data.topic_id)
-                if by_id
-                else self._catalogue.get(topic_data.name)
-            )
-            response = TopicProduceResponse(
-                name=topic_data.name, topic_id=topic_data.topic_id, partition_responses=[]
-            )
-            for data in topic_data.partition_data:
-                try:
-                    if is_transactional:
-                        raise ProduceRefused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-                    partition, batch = self._admit(
-                        topic, data.index, data.records, request.acks, context.api_version
-                    )
-                    assert topic is not None
-                    written = _write(partition, topic.values, batch, now_ms, monotonic_ms, changes)
-                except ProduceRefused as error:
-                    has_error = True
-                    response.partition_responses.append(_refused(data.index, error))
-                    continue
-                if not written.is_duplicate:
-                    appended.append(partition)
-                if partition.is_flushed_always and request.acks != 0:
-                    durable.append((written.log, written.end_offset))
-                response.partition_responses.append(_accepted(data.index, written))
-            responses.append(response)
-        if request.acks == 0:
-            answer = Answer(CLOSE_CONNECTION if has_error else NO_RESPONSE, changes=changes)
-        else:
-            answer = Answer(ProduceResponse(responses=responses), durable=durable, changes=changes)
-        return answer, appended
+        response = TopicProduceResponse(
+            name=topic_data.name, topic_id=topic_data.topic_id, partition_responses=[]
+        )
+        for data in topic_data.partition_data:
+            try:
+                if is_transactional:
+                    raise ProduceRefused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+                partition, batch = _admit(topic, data.index, data.records, request.acks, context.api_version)
+                assert topic is not None
+                written = _write(partition, topic.values, batch, now.wall_ms, now.monotonic_ms, changes)
+            except ProduceRefused as error:
+                has_error = True
+                response.partition_responses.append(_refused(data.index, error))
+                continue
+            if not written.is_duplicate:
+                appended.append(partition)
+            if partition.is_flushed_always and request.acks != 0:
+                durable.append((written.log, written.end_offset))
+            response.partition_responses.append(_accepted(data.index, written))
+        responses.append(response)
+    if request.acks == 0:
+        answer = Answer(GOODBYE if has_error else NO_ANSWER, changes=changes)
+    else:
+        answer = Answer(ProduceResponse(responses=responses), durable=durable, changes=changes)
+    if appended and len(plane.parked):
+        # Those whose records must reach the disk first are woken by `advanced`.
+        names = [part.name for part in appended if not part.is_flushed_always]
+        woken = [parked for name in names for parked in plane.parked.woken_by(name)]
+        answer.completions = plane.complete(woken, now.monotonic_ms)
+    return answer
 
-    def _admit(
-        self, topic: Topic | None, index: int, records: bytes | None, acks: int, version: int
-    ) -> tuple[HostedPartition, bytes]:
-        """What can be said before the log is looked at: the partition and its one batch. Raises
-        ProduceRefused.
-        """
-        if topic is None:
-            by_id = version >= TOPIC_IDS_SINCE
-            raise ProduceRefused(
-                ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            )
-        if not 0 <= index < len(topic.partitions):
-            raise ProduceRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        batch = _one_batch(records, version)
-        if acks not in VALID_ACKS:
-            raise ProduceRefused(ErrorCode.INVALID_REQUIRED_ACKS)
-        if topic.is_internal:
-            raise ProduceRefused(ErrorCode.INVALID_TOPIC_EXCEPTION)
-        return topic.hosted[index], batch
+
+def _admit(
+    topic: Topic | None, index: int, records: bytes | None, acks: int, version: int
+) -> tuple[HostedPartition, bytes]:
+    """What can be said before the log is looked at: the partition and its one batch. Raises
+    ProduceRefused.
+    """
+    if topic is None:
+        by_id = version >= TOPIC_IDS_SINCE
+        raise ProduceRefused(ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if not 0 <= index < len(topic.partitions):
+        raise ProduceRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    batch = _one_batch(records, version)
+    if acks not in VALID_ACKS:
+        raise ProduceRefused(ErrorCode.INVALID_REQUIRED_ACKS)
+    if topic.is_internal:
+        raise ProduceRefused(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    return topic.hosted[index], batch
 
 
 def _is_transactional(records: bytes | None) -> bool:
@@ -253,7 +240,7 @@ def _write(
         else:
             result = log.append(batch, max_timestamp_ms=valid.max_timestamp_ms)
     except (StorageError, OSError) as error:
-        changes.append(PartitionFailed(*partition.name, str(error)))
+        changes.append(PartitionFailed(*partition.name, reason_of(error)))
         raise ProduceRefused(ErrorCode.KAFKA_STORAGE_ERROR) from error
     if result.is_rolled:
         changes.append(SegmentRolled(*partition.name, log))

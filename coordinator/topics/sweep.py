@@ -3,6 +3,7 @@
 from coordinator.topics.answer import PartitionFailed, TopicChange
 from coordinator.topics.catalogue import Catalogue
 from storage.errors import StorageError
+from storage.os_error import reason_of
 
 
 def sweep(catalogue: Catalogue, now_ms: int) -> list[TopicChange]:
@@ -16,5 +17,5 @@ def sweep(catalogue: Catalogue, now_ms: int) -> list[TopicChange]:
         try:
             log.apply_retention(now_ms, up_to=part.high_watermark)
         except (StorageError, OSError) as error:
-            failed.append(PartitionFailed(*part.name, str(error)))
+            failed.append(PartitionFailed(*part.name, reason_of(error)))
     return failed

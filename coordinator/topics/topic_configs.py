@@ -47,11 +47,11 @@ class TopicDefaults:
                 if text is None:
                     continue
                 value = text
-                if synonym.factor != 1:
-                    number = key.parse(text)
+                number = key.broker_key(synonym).parse(text)
+                if synonym.factor != 1 or synonym.bounds is not None:
                     assert isinstance(number, int)
-                    # -1 means "no limit" in every unit.
-                    value = text if number < 0 else str(number * synonym.factor)
+                    # Every negative number means "no limit", in every unit.
+                    value = str(max(number * synonym.factor, -1))
                 key.parse(value)
                 self._broker[key.name] = (synonym.name, text, value)
                 break

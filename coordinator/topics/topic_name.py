@@ -3,7 +3,8 @@
 import re
 from typing import Final
 
-CONSUMER_OFFSETS: Final = "__consumer_offsets"
+from coordinator.names import CONSUMER_OFFSETS
+
 CLUSTER_METADATA: Final = "__cluster_metadata"
 INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS, "__transaction_state", "__share_group_state"})
 MAX_LENGTH: Final = 249

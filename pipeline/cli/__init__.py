@@ -14,6 +14,7 @@ from pipeline.cli.ingest import ingest
 from pipeline.cli.report import report
 from pipeline.cli.run import run
 from pipeline.errors import BadInput
+from storage.os_error import reason_of
 
 BAD_INPUT: Final = 2
 INTERRUPTED: Final = 130
@@ -30,10 +31,18 @@ for command in (ingest, build, report, run, cluster):
 
 def main() -> None:
     """Entry point of the command."""
+    if not __debug__:
+        print(
+            "groupd-pipeline: does not run with assertions off (python -O, PYTHONOPTIMIZE)", file=sys.stderr
+        )
+        sys.exit(BAD_INPUT)
     try:
         cli.main(standalone_mode=False)
     except BadInput as error:
         print(f"groupd-pipeline: {error}", file=sys.stderr)
+        sys.exit(BAD_INPUT)
+    except OSError as error:
+        print(f"groupd-pipeline: {reason_of(error)}", file=sys.stderr)
         sys.exit(BAD_INPUT)
     except click.ClickException as error:
         error.show()

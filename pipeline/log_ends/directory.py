@@ -21,6 +21,7 @@ from pipeline.errors import BadInput
 from pipeline.log_ends.log_end import LogEnd, Period, TopicPartition
 from storage.batch import HEADER_BYTES, LENGTH_END, read_header
 from storage.errors import CorruptBatch, UnsupportedMagic
+from storage.os_error import reason_of
 
 SOURCE: Final = "log_dir"
 LARGE_SEGMENT_BYTES: Final = 16 * 1024 * 1024
@@ -53,7 +54,7 @@ def ends_in_directory(
             if "/" not in partition.topic and os.path.isdir(path):
                 yield from _ends(path, partition, starts.get(partition, 0), period, now_ms)
     except OSError as error:
-        raise BadInput(f"{error.filename}: {error.strerror}") from error
+        raise BadInput(reason_of(error)) from error
 
 
 def _ends(

@@ -25,6 +25,7 @@ from pipeline.report.gather import (
 )
 from pipeline.report.story import KINDS, story
 from pipeline.warehouse import Warehouse
+from storage.os_error import reason_of
 
 TEMPLATE: Final = "page.html.j2"
 
@@ -48,7 +49,7 @@ def write_report(
         os.chmod(file.name, 0o644)
         os.replace(file.name, out)
     except OSError as error:
-        raise BadInput(f"{out}: {error.strerror}") from error
+        raise BadInput(f"{out}: {reason_of(error, out)}") from error
     return gathered
 
 

@@ -8,6 +8,8 @@ group-coordinator module.
 from protocol.records.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from protocol.records.offset_commit import OffsetCommitKey, OffsetCommitValue
 from protocol.records.serde import (
+    KEY_CLASSES,
+    VALUE_CLASSES,
     Key,
     UnknownKey,
     Value,
@@ -18,6 +20,8 @@ from protocol.records.serde import (
 )
 
 __all__ = [
+    "KEY_CLASSES",
+    "VALUE_CLASSES",
     "GroupMetadataKey",
     "GroupMetadataValue",
     "Key",

@@ -29,12 +29,12 @@ class UnknownKey:
 Key: TypeAlias = OffsetCommitKey | GroupMetadataKey
 Value: TypeAlias = OffsetCommitValue | GroupMetadataValue
 
-_KEY_CLASSES: Final[dict[int, type[Key]]] = {0: OffsetCommitKey, 1: OffsetCommitKey, 2: GroupMetadataKey}
+KEY_CLASSES: Final[dict[int, type[Key]]] = {0: OffsetCommitKey, 1: OffsetCommitKey, 2: GroupMetadataKey}
 _KEY_TYPES: Final[dict[type[Key], int]] = {
     OffsetCommitKey: OFFSET_COMMIT_TYPE,
     GroupMetadataKey: GROUP_METADATA_TYPE,
 }
-_VALUE_CLASSES: Final[dict[type[Key], type[Value]]] = {
+VALUE_CLASSES: Final[dict[type[Key], type[Value]]] = {
     OffsetCommitKey: OffsetCommitValue,
     GroupMetadataKey: GroupMetadataValue,
 }
@@ -59,7 +59,7 @@ def decode_key(data: bytes) -> Key | UnknownKey:
     """A key from its bytes; UnknownKey for other types than offset commits and classic groups, Malformed
     when a known type does not parse."""
     record_type = _leading_int16(data, "key")
-    cls = _KEY_CLASSES.get(record_type)
+    cls = KEY_CLASSES.get(record_type)
     if cls is None:
         return UnknownKey(record_type, data)
     key: Key = decoder(cls, record_type)(data, 2)
@@ -69,7 +69,7 @@ def decode_key(data: bytes) -> Key | UnknownKey:
 def decode_value(key: Key, data: bytes) -> Value:
     """The value that belongs to `key`; Malformed when it does not parse or has an unknown version."""
     version = _leading_int16(data, "value")
-    cls = _VALUE_CLASSES[type(key)]
+    cls = VALUE_CLASSES[type(key)]
     if version not in message_info(cls).versions:
         raise Malformed(f"{cls.__name__} has no version {version}")
     value: Value = decoder(cls, version)(data, 2)

@@ -71,11 +71,9 @@ def _is_too_young(log: PartitionLog, segment: Segment, now_ms: int) -> bool:
     if lag_ms <= 0:
         return False
     try:
-        segment.load_indexes(log.config.index_interval_bytes)
+        return segment.latest_ms(log.config.index_interval_bytes) > now_ms - lag_ms
     except CorruptBatch as error:
         raise LogDamaged(segment.path, error.reason, error.position) from error
-    latest_ms = segment.max_timestamp_ms if segment.max_timestamp_ms >= 0 else segment.modified_ms()
-    return latest_ms > now_ms - lag_ms
 
 
 def _is_overdue(log: PartitionLog, segment: Segment, now_ms: int) -> bool:

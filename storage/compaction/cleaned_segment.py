@@ -1,13 +1,14 @@
-"""The segment that compaction writes, until it stands in the place of others. See `swap.py` for the names."""
+"""The segment that compaction writes, until it stands in the place of others. Its names: `recovery/swap.py`."""
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from typing import Final
 
 from storage.batch import read_header
-from storage.compaction.swap import CLEANED_SUFFIX, SWAP_SUFFIX
 from storage.errors import AppendFailed
 from storage.log import PartitionLog
+from storage.os_error import reason_of
+from storage.recovery.swap import CLEANED_SUFFIX, SWAP_SUFFIX
 from storage.segment import Segment
 
 BUFFER_BYTES: Final = 256 * 1024
@@ -33,12 +34,18 @@ class CleanedSegment:
     def add(self, data: bytes) -> None:
         """Takes the next batch. Raises OSError."""
         header = read_header(data)
+        assert header.base_offset >= self.next_offset, (self._cleaned_path, self.next_offset)
         interval_bytes = self._log.config.index_interval_bytes
         self._segment.note(self.size, len(data), header.last_offset, header.max_timestamp_ms, interval_bytes)
         self.size += len(data)
         self._buffer += data
         if len(self._buffer) >= BUFFER_BYTES:
             self._write()
+
+    @property
+    def next_offset(self) -> int:
+        """Where the next batch begins at the least."""
+        return self._segment.next_offset
 
     def _write(self) -> None:
         self._file.write(bytes(self._buffer))
@@ -66,6 +73,7 @@ class CleanedSegment:
         files, directory = self._files, self._log.directory
         sync_directory = self._log.sync_directory
         segment = self._segment
+        assert self._file.size() == self.size, (self._cleaned_path, self.size)
         files.replace(self._cleaned_path, self._swap_path)
         yield sync_directory
         self._log.require_open()
@@ -84,5 +92,7 @@ class CleanedSegment:
             yield segment.sync_indexes
             yield sync_directory
         except OSError as error:
-            failure = AppendFailed(directory, f"cannot put a compacted segment in place: {error}")
+            failure = AppendFailed(
+                directory, f"cannot put a compacted segment in place: {reason_of(error, directory)}"
+            )
             raise self._log.poison(failure) from error

@@ -3,7 +3,7 @@
 One pass has two halves. The first reads the dirty part and notes the latest offset of each key
 (`key_offsets.py`). The second writes every sealed segment anew with what survives (`survivors.py`), small
 neighbours together as long as they fit in one segment, and puts the new file in the place of the old ones
-(`swap.py`). Offsets never change: what is gone leaves gaps.
+(`recovery/swap.py`). Offsets never change: what is gone leaves gaps.
 
 The law, which the tests hold against it: whoever loads the log, or reads it from any offset on and knows each key's
 latest value, gets the same before a pass, in the middle of it, after it, and after a crash at any call.
@@ -30,8 +30,10 @@ from storage.compaction.survivors import Survivors, Terms
 from storage.errors import CorruptBatch, LogDamaged
 from storage.index import MAX_RELATIVE_OFFSET
 from storage.log import PartitionLog
-from storage.segment import MAX_SEGMENT_BYTES, Segment, StoredBatch
+from storage.segment import MAX_SEGMENT_BYTES, Segment
 from storage.state_file import remove_states
+from storage.stored_batch import StoredBatch
+from storage.walk import walk_segments
 
 Step = Callable[[], None] | None
 """None: that was a piece of work. A function: to be called in another thread before the pass goes on."""
@@ -80,9 +82,8 @@ class Compaction:
         log.pin()
         try:
             keys = KeyOffsets(todo.first_dirty_offset)
-            for _ in map_keys(self._sealed(), todo.first_dirty_offset, todo.end_offset, self._max_keys, keys):
-                yield None
-                log.require_open()
+            if todo.first_dirty_offset < todo.end_offset:
+                yield from self._map(keys)
             if keys.end_offset <= todo.first_dirty_offset:
                 self.result = Compacted(todo.first_dirty_offset, todo.first_dirty_offset, 0, 0, 0, 0, 0)
                 return
@@ -90,8 +91,19 @@ class Compaction:
         finally:
             log.unpin()
 
-    def _sealed(self) -> Sequence[Segment]:
-        return self._log.segments[:-1]
+    def _map(self, keys: KeyOffsets) -> Steps:
+        todo = self._todo
+        *sealed, active = self._log.segments
+        assert todo.end_offset <= min(active.base_offset, self._log.durable_offset), (active.path, todo)
+        batches = self._walk(sealed, active.base_offset)
+        for _ in map_keys(batches, todo.first_dirty_offset, todo.end_offset, self._max_keys, keys):
+            yield None
+            self._log.require_open()
+        assert keys.end_offset <= todo.end_offset, (active.path, keys.end_offset, todo)
+
+    def _walk(self, segments: Sequence[Segment], end_offset: int) -> Iterator[StoredBatch]:
+        """All batches of sealed neighbours. No index is trusted: what it passed over would be lost."""
+        return walk_segments(segments, 0, end_offset, self._log.config.index_interval_bytes)
 
     def _rewrite(self, keys: KeyOffsets) -> Steps:
         if remove_states(self._log.files, self._log.directory, keys.end_offset):
@@ -106,10 +118,10 @@ class Compaction:
         ]
         bytes_before = sum(segment.size for segment, _ in below)
         bytes_after = 0
-        for group in _groups(below, min(self._log.config.segment_bytes, MAX_SEGMENT_BYTES)):
+        for group, end_offset in _groups(below, min(self._log.config.segment_bytes, MAX_SEGMENT_BYTES)):
             cleaned = CleanedSegment(self._log, group[0].base_offset)
             try:
-                changes = yield from self._fill(cleaned, group, survivors)
+                changes = yield from self._fill(cleaned, self._walk(group, end_offset), survivors)
                 if changes or len(group) > 1:
                     yield cleaned.sync
                     self._log.require_open()
@@ -120,6 +132,7 @@ class Compaction:
                 cleaned.abandon()
                 raise
             bytes_after += cleaned.size
+        survivors.finish()
         self.result = Compacted(
             self._todo.first_dirty_offset,
             keys.end_offset,
@@ -131,11 +144,14 @@ class Compaction:
         )
 
     def _fill(
-        self, cleaned: CleanedSegment, group: Sequence[Segment], survivors: Survivors
+        self, cleaned: CleanedSegment, batches: Iterator[StoredBatch], survivors: Survivors
     ) -> Generator[Step, None, int]:
-        """Writes what survives of a group; gives the number of batches that do not stay as they are."""
+        """Writes what survives of a group; gives the number of batches that do not stay as they are.
+
+        The last one stays in any case, so that the new segment reaches as far as the old ones did.
+        """
         changes = 0
-        for number, (batch, is_last) in enumerate(_with_last(_walk(group))):
+        for number, (batch, is_last) in enumerate(_with_last(batches)):
             try:
                 data = survivors.of(batch, keeps_range=is_last)
             except CorruptBatch as error:
@@ -144,33 +160,28 @@ class Compaction:
                 changes += 1
             if data is not None:
                 cleaned.add(data)
+            reaches_its_end = cleaned.next_offset == batch.header.next_offset
+            assert reaches_its_end or (data is None and not is_last), (batch.path, batch.position)
             if number % STEP_BATCHES == 0:
                 yield None
                 self._log.require_open()
         return changes
 
 
-def _groups(segments: Sequence[tuple[Segment, int]], max_bytes: int) -> Iterator[list[Segment]]:
-    """Runs of neighbours that fit in one segment together, as they are today. In: each with its end offset."""
+def _groups(segments: Sequence[tuple[Segment, int]], max_bytes: int) -> Iterator[tuple[list[Segment], int]]:
+    """Runs of neighbours that fit in one segment together, as they are today. In and out: with the end offset."""
     group: list[Segment] = []
-    size = 0
+    size = group_end = 0
     for segment, end_offset in segments:
         is_too_far = group and end_offset - 1 - group[0].base_offset > MAX_RELATIVE_OFFSET
         if group and (size + segment.size > max_bytes or is_too_far):
-            yield group
+            yield group, group_end
             group, size = [], 0
         group.append(segment)
         size += segment.size
+        group_end = end_offset
     if group:
-        yield group
-
-
-def _walk(group: Sequence[Segment]) -> Iterator[StoredBatch]:
-    for segment in group:
-        try:
-            yield from segment.walk(check=True)
-        except CorruptBatch as error:
-            raise LogDamaged(segment.path, error.reason, error.position) from error
+        yield group, group_end
 
 
 def _with_last(batches: Iterator[StoredBatch]) -> Iterator[tuple[StoredBatch, bool]]:

@@ -12,7 +12,7 @@ from typing import Final
 
 from storage.errors import CorruptBatch, LogDamaged
 from storage.record import Record
-from storage.segment import Segment, StoredBatch
+from storage.stored_batch import StoredBatch
 from storage.transaction_index import AbortedTransaction
 
 MAX_KEYS: Final = 1_000_000
@@ -32,6 +32,8 @@ class KeyOffsets:
         self.aborted: list[AbortedTransaction] = []
         self.end_offset = from_offset
         """Every record before it was seen, and of every transaction the end."""
+        self.is_cut_short = False
+        """Whether something was seen that lies behind it."""
         self._open: dict[int, _Open] = {}
 
     def __len__(self) -> int:
@@ -43,6 +45,7 @@ class KeyOffsets:
         One that compaction has emptied begins no transaction: the end of its own may be gone already.
         """
         header = batch.header
+        assert header.next_offset > self.end_offset, (batch.path, batch.position, self.end_offset)
         if header.is_control:
             for record in batch.records():
                 self._end(header.producer_id, record)
@@ -67,7 +70,10 @@ class KeyOffsets:
     def finish(self) -> None:
         """There is no more to take: what is in open transactions does not count."""
         if self._open:
-            self.end_offset = min(transaction.first_offset for transaction in self._open.values())
+            first_offset = min(transaction.first_offset for transaction in self._open.values())
+            assert first_offset < self.end_offset, (first_offset, self.end_offset)
+            self.end_offset = first_offset
+            self.is_cut_short = True
 
 
 class _Open:
@@ -91,23 +97,21 @@ def end_of_transaction(marker: Record) -> int | None:
 
 
 def map_keys(
-    segments: Sequence[Segment], from_offset: int, to_offset: int, max_keys: int, found: KeyOffsets
+    batches: Iterator[StoredBatch], from_offset: int, to_offset: int, max_keys: int, found: KeyOffsets
 ) -> Iterator[None]:
     """Fills `found` with what lies from one offset to another, a batch at a step.
 
-    In: the sealed segments of a log; how many keys are enough. Raises LogDamaged, OSError.
+    In: those of the sealed segments of a log; how many keys are enough. Raises LogDamaged, OSError.
     """
-    for segment in segments:
+    for batch in batches:
+        header = batch.header
+        if header.next_offset <= from_offset:
+            continue
+        if header.base_offset >= to_offset or (found.latest and len(found) >= max_keys):
+            break
         try:
-            for batch in segment.walk(check=True):
-                header = batch.header
-                if header.next_offset <= from_offset:
-                    continue
-                if header.base_offset >= to_offset or (found.latest and len(found) >= max_keys):
-                    found.finish()
-                    return
-                found.take(batch)
-                yield
+            found.take(batch)
         except CorruptBatch as error:
-            raise LogDamaged(segment.path, error.reason, error.position) from error
+            raise LogDamaged(batch.path, error.reason, batch.position) from error
+        yield
     found.finish()

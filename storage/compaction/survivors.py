@@ -18,7 +18,7 @@ from typing import NamedTuple
 from storage.batch import rewrite_batch
 from storage.compaction.key_offsets import ABORT, KeyOffsets, end_of_transaction
 from storage.record import Record
-from storage.segment import StoredBatch
+from storage.stored_batch import StoredBatch
 
 IsLastOfProducer = Callable[[int, int], bool]
 """Takes (producer id, last offset of a batch): whether that batch is the last one of a producer still known."""
@@ -36,12 +36,15 @@ class Survivors:
     """Judges the batches of a log, all of them from the first, in order."""
 
     def __init__(self, keys: KeyOffsets, terms: Terms) -> None:
+        self._keys = keys
         self._latest = keys.latest
         self._end_offset = keys.end_offset
         self._terms = terms
         self._aborted_until: dict[int, int] = {}
         self._aborted = sorted(keys.aborted, key=lambda aborted: aborted.first_offset, reverse=True)
         self._has_data: set[int] = set()
+        self._latest_met = 0
+        self._next_offset = 0
         self.records_before = 0
         self.records_after = 0
         self.keyless = 0
@@ -53,6 +56,8 @@ class Survivors:
         Raises CorruptBatch.
         """
         header = batch.header
+        assert header.base_offset >= self._next_offset, (batch.path, batch.position, self._next_offset)
+        self._next_offset = header.next_offset
         self.records_before += header.records_count
         is_of_no_transaction = header.is_control and header.producer_id < 0
         if header.base_offset >= self._end_offset or is_of_no_transaction:
@@ -91,9 +96,18 @@ class Survivors:
             key = record.key
             if key is None:
                 self.keyless += 1
-            elif record.offset >= latest.get(key, -1) and not (is_past_horizon and record.value is None):
-                kept.append(record)
+                continue
+            latest_offset = latest.get(key, -1)
+            if record.offset >= latest_offset:
+                self._latest_met += record.offset == latest_offset
+                if not (is_past_horizon and record.value is None):
+                    kept.append(record)
         return kept
+
+    def finish(self) -> None:
+        """There are no more: every record that another one was dropped for has been met, and judged itself."""
+        assert self._keys.is_cut_short or self._latest_met >= len(self._latest), self._latest_met
+        assert self.records_after <= self.records_before, (self.records_before, self.records_after)
 
     def _begin_aborted(self, base_offset: int) -> None:
         while self._aborted and self._aborted[-1].first_offset <= base_offset:

@@ -12,12 +12,15 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from storage.batch import HEADER_BYTES, read_header
-from storage.checkpoint import RECOVERY_POINTS, TopicPartition
-from storage.compaction.swap import CLEANED_SUFFIX
+from storage.checkpoint import RECOVERY_POINTS
 from storage.errors import CorruptBatch, FileError
 from storage.files import Files
 from storage.inspection.segment_scan import SegmentScan
-from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, StoredBatch
+from storage.recovery.swap import CLEANED_SUFFIX
+from storage.segment import LOG_SUFFIX
+from storage.segment_indexes import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from storage.stored_batch import StoredBatch
+from storage.topic_partition import TopicPartition
 
 _PARTITION: Final = re.compile(r"([a-zA-Z0-9._-]+)-([0-9]{1,10})")
 _ON_THE_WAY_OUT: Final = re.compile(r"(.+)\.[0-9a-f]{32}-(?:delete|future|stray)")
@@ -133,7 +136,7 @@ def _log(files: Files, directory: str, names: list[str]) -> LogFiles:
 def _swaps(files: Files, directory: str, names: list[str]) -> Iterator[tuple[SegmentFile, int]]:
     """Compacted segments on the way to their place, which count already, and where each one ends.
 
-    By the rules of `swap.py`; but one that is damaged counts as far as it can be read.
+    By the rules of `recovery/swap.py`; but one that is damaged counts as far as it can be read.
     """
     unwritten = min((name for name in names if name.endswith(CLEANED_SUFFIX)), default="~")
     for name in names:

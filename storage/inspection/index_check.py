@@ -18,7 +18,9 @@ from storage.files import Files
 from storage.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, OffsetIndex, TimeIndex
 from storage.inspection.findings import Kind
 from storage.inspection.segment_scan import BadBytes
-from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, StoredBatch
+from storage.segment import LOG_SUFFIX
+from storage.segment_indexes import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from storage.stored_batch import StoredBatch
 
 _OFFSET_ENTRY: Final = struct.Struct(">ii")
 _TIME_ENTRY: Final = struct.Struct(">qi")

@@ -36,7 +36,7 @@ from storage.compression import CODEC_NAMES
 from storage.errors import CorruptBatch, UnsupportedMagic
 from storage.files import File
 from storage.index import MAX_RELATIVE_OFFSET
-from storage.segment import StoredBatch
+from storage.stored_batch import StoredBatch
 
 CHUNK_BYTES: Final = 1024 * 1024
 
@@ -105,6 +105,7 @@ class SegmentScan:
             else:
                 bad = self._bad_bytes(position, reason)
                 self.position = position + bad.length
+                assert position < self.position <= self.size, (bad, self.size)
                 yield bad
 
     # Looking at one place

@@ -1,8 +1,8 @@
 """Checking a log on disk: everything that is wrong with it, and what the next start would make of that.
 
 Read-only, and without a lock, so that it may run beside the process that writes. What that process will do is
-worked out from the recovery point that it last wrote down, by the rules of `recovery.py`: past it, the log is cut
-at the first bad byte, with everything behind it; before it, nothing is cut, and the partition is not loaded.
+worked out from the recovery point that it last wrote down, by the rules of `storage/recovery`: past it, the log is
+cut at the first bad byte, with everything behind it; before it, nothing is cut, and the partition is not loaded.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from storage.inspection.log_reader import LogReader
 from storage.inspection.segment_scan import BadBytes, Piece
 from storage.leader_epochs import LeaderEpochs
 from storage.record import Record
-from storage.segment import StoredBatch
+from storage.stored_batch import StoredBatch
 
 Examine = Callable[[Record], str | None]
 """Says what is wrong with the meaning of a record, None for nothing."""

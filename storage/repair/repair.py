@@ -10,6 +10,7 @@ would let the next start take a gap for the end of the log.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from storage.batch import decode_records, rewrite_batch
@@ -24,7 +25,9 @@ from storage.inspection.verification import check_offsets
 from storage.leader_epochs import EpochStart
 from storage.log_config import LogConfig
 from storage.record import Record
-from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Segment, StoredBatch, segment_name
+from storage.segment import LOG_SUFFIX, Segment, segment_name
+from storage.segment_indexes import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from storage.stored_batch import StoredBatch
 
 INDEX_INTERVAL_BYTES: Final = LogConfig().index_interval_bytes
 
@@ -56,6 +59,11 @@ class RepairedSegment:
     losses: list[Loss] = field(default_factory=list)
     has_wrong_index: bool = False
     """An index of the damaged log does not agree with its segment; the new one does."""
+
+    @property
+    def lost_bytes(self) -> int:
+        """Of the damaged segment, in batches that were left out and between them."""
+        return sum(loss.length for loss in self.losses if loss.kind is not Kind.UNDECODABLE_RECORD)
 
 
 @dataclass(slots=True)
@@ -113,14 +121,18 @@ class Repair:
 
     def _segment(self, repaired: RepairedSegment, end_offset: int | None, directory: str) -> None:
         source = repaired.source
-        self.result.log_end_offset = max(self.result.log_end_offset, source.base_offset)
+        assert self.result.log_end_offset <= source.base_offset, (source.path, self.result.log_end_offset)
+        self.result.log_end_offset = source.base_offset
         target = Segment.create(self._files, directory, source.base_offset)
         file = self._files.open_read(source.path)
         try:
             scan = SegmentScan(file, source.base_offset, end_offset=end_offset)
             indexes = IndexesCheck(self._files, source.path, source.base_offset)
+            kept_bytes = 0
             for piece in self._pieces(scan, indexes, repaired):
                 self._keep(target, piece, repaired)
+                kept_bytes += piece.header.size_bytes  # as it was, whatever was left out of it
+            assert kept_bytes + repaired.lost_bytes == scan.size, (source.path, kept_bytes, scan.size)
             repaired.has_wrong_index = any(indexes.finish(is_sealed=end_offset is not None))
             self._close_gap(repaired, end_offset)
             target.file.fdatasync()
@@ -162,7 +174,7 @@ class Repair:
                         Kind.UNREADABLE_RECORDS,
                         piece.path,
                         piece.position,
-                        len(piece.data),
+                        piece.header.size_bytes,
                         header.base_offset,
                         header.next_offset,
                         error.reason,
@@ -213,7 +225,9 @@ class Repair:
 
     def _keep(self, target: Segment, batch: StoredBatch, repaired: RepairedSegment) -> None:
         header = batch.header
-        target.append(batch.data, header.last_offset, header.max_timestamp_ms, INDEX_INTERVAL_BYTES)
+        target.append(
+            batch.data, header.base_offset, header.last_offset, header.max_timestamp_ms, INDEX_INTERVAL_BYTES
+        )
         self.result.log_end_offset = header.next_offset
         repaired.batches += 1
         repaired.records += header.records_count
@@ -234,5 +248,6 @@ def remove_segment(files: Files, directory: str, base_offset: int) -> None:
 
 def epochs_text(epochs: list[EpochStart]) -> bytes:
     """The checkpoint of leader epochs, in Kafka's form."""
+    assert all(before.epoch < after.epoch for before, after in pairwise(epochs)), epochs
     lines = ["0", str(len(epochs)), *(f"{entry.epoch} {entry.start_offset}" for entry in epochs)]
     return "".join(f"{line}\n" for line in lines).encode()

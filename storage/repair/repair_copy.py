@@ -9,12 +9,13 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from storage.checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition, read_offsets, write_offsets
+from storage.checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets, write_offsets
 from storage.errors import DamagedFile
 from storage.files import Files
 from storage.inspection.directory_reader import LogFiles, data_directory_of
 from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
 from storage.repair.repair import Repair, RepairedLog, epochs_text
+from storage.topic_partition import TopicPartition
 
 _NOT_COPIED: Final = re.compile(r"\.lock|\.kafka_cleanshutdown|.*-checkpoint")
 _CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"

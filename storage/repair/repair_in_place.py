@@ -17,13 +17,14 @@ from typing import Final
 from uuid import uuid4
 
 from storage.checkpoint import RECOVERY_POINTS, read_offsets, write_offsets
-from storage.compaction.swap import finish_swaps
 from storage.errors import DamagedFile
 from storage.files import DELETED_DIRECTORY_SUFFIX, MAX_NAME_LENGTH, Files, remove_directory
 from storage.inspection.directory_reader import LogFiles, data_directory_of, list_again
 from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
+from storage.recovery.swap import finish_swaps
 from storage.repair.repair import Repair, RepairedLog, RepairedSegment, epochs_text, remove_segment
-from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, segment_name
+from storage.segment import LOG_SUFFIX, segment_name
+from storage.segment_indexes import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from storage.state_file import STATE_SUFFIX
 
 DAMAGED_SUFFIX: Final = ".damaged"
@@ -64,6 +65,8 @@ class _InPlace:
         try:
             changed = self._write(repair)
             result = repair.result
+            # A recovery point that is too low would let the next start cut what was saved.
+            assert len(result.segments) == len(self._log.segments), self._directory
             self._set_recovery_point(result.log_end_offset)
             damaged = self._state_aside() if any(segment.losses for segment in changed) else []
             for segment in changed:
@@ -130,6 +133,7 @@ class _InPlace:
             for position in range(0, source.size(), _COPY_BYTES):
                 copy.write(source.pread(_COPY_BYTES, position))
             copy.fdatasync()
+            assert copy.size() == source.size(), copy_path
         finally:
             source.close()
             copy.close()

@@ -10,12 +10,12 @@ from click.testing import CliRunner, Result
 from coordinator.cli import groupd
 from protocol.records import Key, Value, encode_key, encode_value
 from storage.batch import encode_batch
-from storage.checkpoint import TopicPartition
 from storage.data_directory import DataDirectory, MetaProperties
 from storage.files import OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record
+from storage.topic_partition import TopicPartition
 
 OFFSETS = TopicPartition("__consumer_offsets", 3)
 ORDERS = TopicPartition("orders", 0)

@@ -1,8 +1,6 @@
 """`groupd log dump`: what was written is what is printed, in every form that logs come in."""
 
-import errno
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -30,10 +28,9 @@ from protocol.records import (
     OffsetCommitValue,
 )
 from storage.batch import encode_batch
-from storage.checkpoint import TopicPartition
 from storage.compression import CODEC_NAMES
-from storage.files import OsFile, OsFiles
 from storage.record import Record
+from storage.topic_partition import TopicPartition
 from storage.uuid_text import uuid_to_text
 from tests.cli.log_directory import (
     OFFSETS,
@@ -408,43 +405,6 @@ def test_a_torn_tail_is_the_end_and_damage_is_passed_over_and_said(tmp_path: Pat
     damaged = log("dump", "--json", tmp_path)
     assert [line["offset"] for line in json_lines(damaged, 1)] == [0, 2, 3]
     assert str(segment) in damaged.stderr
-
-
-def is_refused(path: Path | str, *more: str) -> None:
-    for command in ("dump", "verify", "stats"):
-        result = log(command, *more, path)
-        assert result.exit_code == 2
-        assert result.stdout == ""
-        assert str(path) in result.stderr
-        assert result.stderr.count("\n") == 1
-
-
-def test_paths_that_are_no_log_are_refused_in_one_line(tmp_path: Path) -> None:
-    write_data_directory(tmp_path / "data", {OFFSETS: [[commit("g", "orders")]]})
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "text").write_text(
-        "something else entirely, and quite long, so that it might be a batch by its size"
-    )
-    (tmp_path / "nothing").write_bytes(b"")
-    is_refused(tmp_path / "missing")
-    is_refused(tmp_path / "empty")
-    is_refused(tmp_path)
-    is_refused(tmp_path / "text")
-    is_refused(tmp_path / "nothing")
-    is_refused(tmp_path / "data" / "meta.properties")
-    is_refused(segments(tmp_path / "data")[0].with_suffix(".index"))
-    os.mkfifo(tmp_path / "pipe")
-    is_refused(tmp_path / "pipe")
-
-
-def test_a_log_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_data_directory(tmp_path, {OFFSETS: [[commit("g", "orders")]]})
-
-    def refuse(files: OsFiles, path: str) -> OsFile:
-        raise PermissionError(errno.EACCES, "Permission denied", path)
-
-    monkeypatch.setattr(OsFiles, "open_read", refuse)
-    assert log("dump", tmp_path).exit_code == 2
 
 
 @pytest.mark.parametrize("time", ["yesterday", "2023-13-01", ""])

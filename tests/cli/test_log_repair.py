@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from coordinator.server.offsets_partition import PartitionState
+from coordinator.engine.partition import PartitionState
 from coordinator.server.server import Server
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from protocol.partitioner import partition_for
 from protocol.records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from storage.batch import read_header, walk_batches
-from storage.checkpoint import TopicPartition
 from storage.record import Record
+from storage.topic_partition import TopicPartition
 from tests.cli.log_directory import (
     OFFSETS,
     ORDERS,
@@ -94,7 +94,7 @@ async def test_damage_that_stops_a_load_is_found_repaired_and_loaded_again(tmp_p
     assert (loss["position"], loss["first_offset"], loss["end_offset"]) == (damaged_at, 1, 2)
     assert findings(tmp_path, 0) == []
     # The commit for partition 1 came again later; nothing else was lost.
-    assert await committed(tmp_path) == (PartitionState.ACTIVE, {0: 10, 1: 11, 2: 12})
+    assert await committed(tmp_path) == (PartitionState.OWNED, {0: 10, 1: 11, 2: 12})
     assert segment.with_name(segment.name + ".damaged").exists()
 
 
@@ -108,7 +108,7 @@ async def test_a_lost_tail_is_refused_until_the_repair_has_said_so(tmp_path: Pat
     }
     copy = tmp_path.with_name("copy")
     assert log("repair", "--out", copy, tmp_path).exit_code == 0
-    assert await committed(copy) == (PartitionState.ACTIVE, {0: 10, 1: 11})
+    assert await committed(copy) == (PartitionState.OWNED, {0: 10, 1: 11})
     # The original is as it was.
     assert (await committed(tmp_path))[0] is PartitionState.FAILED
 
@@ -119,7 +119,7 @@ async def test_a_state_that_knows_more_than_the_repaired_log_is_not_believed(tmp
     for position in starts(segment)[2::3]:
         flip(segment, position + 40)
     assert log("repair", "--in-place", tmp_path / str(LOG)).exit_code == 0
-    assert await committed(tmp_path) == (PartitionState.ACTIVE, {0: 10, 1: 11})
+    assert await committed(tmp_path) == (PartitionState.OWNED, {0: 10, 1: 11})
 
 
 async def test_nothing_is_repaired_under_a_running_daemon(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ async def test_records_that_stop_a_load_go_when_told(tmp_path: Path) -> None:
     assert len(findings(tmp_path, 1)) == 1
     assert log("repair", "--in-place", "--drop-undecodable", tmp_path).exit_code == 0
     assert findings(tmp_path, 0) == []
-    assert await committed(tmp_path) == (PartitionState.ACTIVE, {0: 10, 1: 11, 2: 77})
+    assert await committed(tmp_path) == (PartitionState.OWNED, {0: 10, 1: 11, 2: 77})
 
 
 @pytest.mark.parametrize("name", NAMES)

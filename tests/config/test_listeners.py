@@ -1,12 +1,25 @@
+from dataclasses import replace
+
 import pytest
 
 from coordinator.config.errors import ConfigError
-from coordinator.config.listeners import Address, Listener, parse_address, parse_listeners
+from coordinator.config.listeners import (
+    Address,
+    Listener,
+    parse_address,
+    parse_http_listener,
+    parse_listeners,
+)
 from coordinator.config.properties import Config
 
 
-def listeners(**values: object) -> list[Listener]:
-    return parse_listeners(Config(**values))[0]  # type: ignore[arg-type]
+def listeners(listener_security_protocol_map: str | None = None, **values: str) -> list[Listener]:
+    """What is opened. In: properties that are lists, as text; a protocol map other than the default."""
+    lists = {name: tuple(text.split(",")) for name, text in values.items()}
+    config = Config(**lists)  # type: ignore[arg-type]
+    if listener_security_protocol_map is not None:
+        config = replace(config, listener_security_protocol_map=listener_security_protocol_map)
+    return parse_listeners(config)[0]
 
 
 def test_the_default_is_the_loopback() -> None:
@@ -27,14 +40,23 @@ def test_several_listeners_each_advertise_their_own_address() -> None:
 
 def test_the_official_images_controller_listener_is_not_opened() -> None:
     config = Config(
-        listeners="PLAINTEXT://:9092,CONTROLLER://:9093",
+        listeners=("PLAINTEXT://:9092", "CONTROLLER://:9093"),
         controller_listener_names=("CONTROLLER",),
         listener_security_protocol_map="CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
     )
-    found, warnings = parse_listeners(config)
+    found, closed = parse_listeners(config)
     assert [listener.name for listener in found] == ["PLAINTEXT"]
-    assert len(warnings) == 1
-    assert "CONTROLLER" in warnings[0]
+    assert closed == ["CONTROLLER"]
+
+
+def test_a_listener_that_advertises_only_its_port_is_as_one_that_advertises_nothing() -> None:
+    found = listeners(listeners="PLAINTEXT://:9092", advertised_listeners="PLAINTEXT://:9092")
+    assert found == [Listener("PLAINTEXT", Address("", 9092), None)]
+
+
+def test_the_protocol_map_is_the_whole_one() -> None:
+    with pytest.raises(ConfigError, match=r"PLAINTEXT has no protocol in listener\.security\.protocol\.map"):
+        listeners(listeners="PLAINTEXT://:1", listener_security_protocol_map="A:PLAINTEXT")
 
 
 @pytest.mark.parametrize(
@@ -51,8 +73,20 @@ def test_addresses(text: str, address: Address) -> None:
     assert parse_address(str(address), "test") == address
 
 
+def test_the_http_listener_is_an_address_or_off() -> None:
+    assert parse_http_listener(Config()) == Address("127.0.0.1", 9080)
+    assert parse_http_listener(Config(http_listener="[::]:0")) == Address("::", 0)
+    assert parse_http_listener(Config(http_listener=" Off ")) is None
+    with pytest.raises(ConfigError, match=r"http\.listener: of"):
+        parse_http_listener(Config(http_listener="of"))
+
+
 @pytest.mark.parametrize(
-    "text", ["", "host", "host:", "host:port", "host:65536", "host:-1", "::1:9092", "h:٣"]
+    "text",
+    [
+        *("", "host", "host:", "host:port", "host:65536", "host:-1", "::1:9092", "h:٣"),
+        *("a b:1", "a..b:1", ".a:1", f"{'a' * 64}:1", "é:1", "a\0:1", f"a:{'9' * 5000}"),
+    ],
 )
 def test_what_is_no_address_is_refused_by_name(text: str) -> None:
     with pytest.raises(ConfigError, match="the flag"):
@@ -68,12 +102,12 @@ def test_what_is_no_address_is_refused_by_name(text: str) -> None:
         {"listeners": "OTHER://:9093"},
         {"listeners": "PLAINTEXT://:1", "advertised_listeners": "OTHER://a:1"},
         {"listeners": "PLAINTEXT://:1", "advertised_listeners": "PLAINTEXT://0.0.0.0:1"},
-        {"listeners": "PLAINTEXT://:1", "advertised_listeners": "PLAINTEXT://:1"},
+        {"listeners": "PLAINTEXT://:1", "advertised_listeners": "PLAINTEXT://:2"},
         {"listeners": "A://:1", "listener_security_protocol_map": "A:SASL_SSL"},
         {"listeners": "A://:1", "listener_security_protocol_map": "A:NONSENSE"},
-        {"listeners": "C://:1", "controller_listener_names": ("C",)},
+        {"listeners": "C://:1", "controller_listener_names": "C"},
     ],
 )
-def test_listeners_that_cannot_be(values: dict[str, object]) -> None:
+def test_listeners_that_cannot_be(values: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="listener"):
         listeners(**values)

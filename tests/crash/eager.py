@@ -1,7 +1,7 @@
 """groupd that writes states far more often than is sensible: `python -m tests.crash.eager serve …`."""
 
 from coordinator.cli import main
-from coordinator.server import state_keeper
+from coordinator.engine import state_keeper
 
 state_keeper.RECORDS_AT_A_STOP = 1  # type: ignore[misc]
 state_keeper.RECORDS_MEANWHILE = 20  # type: ignore[misc]

@@ -13,14 +13,14 @@ from random import Random
 
 import pytest
 
-from storage.checkpoint import TopicPartition
 from storage.data_directory import DataDirectory, MetaProperties
 from storage.errors import StorageError, SyncFailed
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from storage.topic_partition import TopicPartition
 from tests.storage.batches import record
 from tests.storage.faulty_files import CrashError, FaultyFiles
-from tests.storage.test_log import contents, expected
+from tests.storage.numbered_log import contents, expected
 
 META = MetaProperties("cluster", 1, "directory")
 ORDERS = TopicPartition("orders", 0)

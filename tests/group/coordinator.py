@@ -11,9 +11,12 @@ from uuid import UUID
 
 from coordinator.group.config import GroupConfig
 from coordinator.group.events import Event
-from coordinator.group.outcome import Context, Now, Outcome, Record, TimerKey
+from coordinator.group.member_name import MemberName
 from coordinator.group.requests import FetchOffsets, Request
 from coordinator.group.shard import Shard
+from coordinator.group.state import DEAD
+from coordinator.group.timer_key import TimerKey, TimerKind
+from coordinator.machine.outcome import Context, Fact, Now, Outcome
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
@@ -46,6 +49,8 @@ T = TypeVar("T")
 START = Now(1_000_000, 1_700_000_000_000)
 GROUP = "orders"
 RANGE = [("range", subscription("foo"))]
+WHO = ("client", "/10.0.0.1")
+"""Client id and host of whoever does not say otherwise."""
 
 
 @dataclass(eq=False)
@@ -85,14 +90,14 @@ class Coordinator:
     def __init__(self, config: GroupConfig | None = None) -> None:
         self.config = GroupConfig() if config is None else config
         self.now = START
-        self.records: list[Record] = []
+        self.records: list[Fact] = []
         self.events: list[Event] = []
         self.timers: dict[TimerKey, int] = {}
         self._asked: dict[int, Ask] = {}
         self._uuids = 0
         self._start([])
 
-    def _start(self, records: Sequence[Record]) -> None:
+    def _start(self, records: Sequence[Fact]) -> None:
         self.shard, self._replica = Shard(self.config), Shard(self.config)
         for record in records:
             self.shard.replay(through_bytes(record))
@@ -106,7 +111,7 @@ class Coordinator:
         self.events.clear()
         self._start(self.records)
 
-    def send(self, request: Request, version: int, client_id: str = "client", host: str = "/10.0.0.1") -> Ask:
+    def send(self, request: Request, version: int, client_id: str = WHO[0], host: str = WHO[1]) -> Ask:
         """Hand a request to the shard."""
         self._uuids += 1
         ask = Ask(len(self._asked) + 1)
@@ -157,10 +162,27 @@ class Coordinator:
             else:
                 self.timers[key] = deadline_ms
         self.shard.check_invariants()
+        self._check_reports()
         for record in outcome.records:
             self._replica.replay(through_bytes(record))
         if outcome.records:
             assert self.shard.durable_state() == self._replica.durable_state()
+
+    def _check_reports(self) -> None:
+        """A group that waits, and no other, has the timer with which it says whom for. Those of an unloaded
+        shard are nobody's."""
+        groups = self.shard._groups.classic
+        waiting = {
+            group.group_id: group.rebalance.report_deadline_ms
+            for group in groups.values()
+            if group.rebalance is not None
+        }
+        assert waiting == {
+            key.group_id: deadline_ms
+            for key, deadline_ms in self.timers.items()
+            if key.kind is TimerKind.REPORT
+            and not (key.group_id in groups and groups[key.group_id].state is DEAD)
+        }
 
     def _deliver(self, replies: Sequence[tuple[int, object]]) -> None:
         for waiter, message in replies:
@@ -327,10 +349,15 @@ class Coordinator:
         return self.describe(group).group_state
 
 
-def through_bytes(record: Record) -> Record:
+def named(member_id: str, instance: str | None = None, client_id: str = WHO[0]) -> MemberName:
+    """A member, as events name it."""
+    return MemberName(member_id, instance, client_id, WHO[1])
+
+
+def through_bytes(record: Fact) -> Fact:
     """The record as it comes back from the log."""
     key = decode_key(encode_key(record.key))
     assert not isinstance(key, UnknownKey)
     if record.value is None:
-        return Record(key, None)
-    return Record(key, decode_value(key, encode_value(record.value, record.value_version)))
+        return Fact(key, None)
+    return Fact(key, decode_value(key, encode_value(record.value, record.value_version)))

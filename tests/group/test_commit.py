@@ -13,7 +13,7 @@ from protocol.messages.offset_commit import (
 from protocol.records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
 from storage import record as storage_record
 from storage.batch import encode_batch
-from tests.group.coordinator import GROUP, START, Coordinator
+from tests.group.coordinator import GROUP, START, Coordinator, named
 from tests.group.stories import new_generation, stable_group
 
 TOPIC_ID = bytes(range(16))
@@ -82,7 +82,15 @@ def test_a_refused_commit_stores_nothing_and_says_why() -> None:
     assert coordinator.commit(leader, 1) is ErrorCode.REBALANCE_IN_PROGRESS
     assert coordinator.fetch() == {}
     assert coordinator.told(CommitRefused) == [
-        CommitRefused(GROUP, leader, 1, ErrorCode.REBALANCE_IN_PROGRESS, 1, "CompletingRebalance")
+        CommitRefused(
+            GROUP,
+            *named(leader),
+            ErrorCode.REBALANCE_IN_PROGRESS,
+            "CompletingRebalance",
+            None,
+            generation_id=1,
+            partitions=1,
+        )
     ]
 
 

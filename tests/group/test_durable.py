@@ -7,18 +7,18 @@ import pytest
 from coordinator.group.config import GroupConfig
 from coordinator.group.durable import DurableGroup, DurableState
 from coordinator.group.events import GroupStabilized
-from coordinator.group.outcome import Record
 from coordinator.group.shard import Shard
+from coordinator.machine.outcome import Fact
 from protocol.messages.leave_group import MemberIdentity
 from protocol.records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from tests.group.coordinator import GROUP, Coordinator, through_bytes
 
 
-def offset(topic: str, partition: int, value: int | None) -> Record:
+def offset(topic: str, partition: int, value: int | None) -> Fact:
     key = OffsetCommitKey(group=GROUP, topic=topic, partition=partition)
     if value is None:
-        return Record(key, None)
-    return Record(key, OffsetCommitValue(offset=value, metadata="", commit_timestamp=0))
+        return Fact(key, None)
+    return Fact(key, OffsetCommitValue(offset=value, metadata="", commit_timestamp=0))
 
 
 def test_the_later_record_of_a_key_wins_and_a_tombstone_removes_it() -> None:
@@ -31,7 +31,7 @@ def test_the_later_record_of_a_key_wins_and_a_tombstone_removes_it() -> None:
     }
     for record in (offset("a", 0, None), offset("a", 0, None), offset("b", 0, None)):
         state.replay(record)
-    state.replay(Record(GroupMetadataKey(group=GROUP), None))
+    state.replay(Fact(GroupMetadataKey(group=GROUP), None))
     assert state.snapshot() == {}
 
 

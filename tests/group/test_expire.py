@@ -138,7 +138,7 @@ def test_an_emptied_group_of_which_the_log_has_no_date_counts_from_the_commits()
     coordinator.commit(member, 1)
     coordinator.leave_alone(member)
     value = coordinator.records[-1].value
-    value.current_state_timestamp = -1  # type: ignore[union-attr]
+    value.current_state_timestamp = -1
     coordinator.restart()
     coordinator.advance(9 * MINUTE)
     assert coordinator.state() == "Empty"

@@ -4,13 +4,17 @@ from collections.abc import Callable
 
 import pytest
 
-from coordinator.group.classic.group import ClassicGroup, InitialJoin
+from coordinator.group.classic.group import ClassicGroup, InitialJoin, PendingMember
+from coordinator.group.classic.open_rebalance import OpenRebalance
 from coordinator.group.groups import Groups
 from coordinator.group.invariants import check_invariants
-from coordinator.group.state import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE
+from coordinator.group.rebalance_facts import Departure, DepartureCause, RebalanceCause, Trigger
+from coordinator.group.state import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
 from tests.group.coordinator import GROUP, Coordinator
 from tests.group.stories import stable_group
 
+OPEN = OpenRebalance(Trigger(RebalanceCause.OVER_CAPACITY, "", None), STABLE, 0)
+PENDING = PendingMember("client", "/10.0.0.1", 0, 1)
 Damage = Callable[[Groups, ClassicGroup], object]
 
 
@@ -29,6 +33,7 @@ def _first(group: ClassicGroup) -> str:
 def _park_twice(_: Groups, group: ClassicGroup) -> None:
     group.state, group.join_deadline_ms = PREPARING_REBALANCE, 1
     group.pending_sync, group.sync_deadline_ms = {}, None
+    group.rebalance = OPEN
     for member in group.members.values():
         group.park_join(member, 77, 9)
 
@@ -39,7 +44,7 @@ DAMAGES: dict[str, Damage] = {
     "a wrong count of joins": lambda _, g: setattr(g, "awaiting_join", 1),
     "a wrong count of protocols": lambda _, g: g.supported_protocols.update(range=1),
     "a static member too many": lambda _, g: g.static_members.update(i="stranger"),
-    "a member that is pending too": lambda _, g: g.pending_members.update({_first(g): 1}),
+    "a member that is pending too": lambda _, g: g.pending_members.update({_first(g): PENDING}),
     "a stranger who is to sync": lambda _, g: g.pending_sync.update(stranger=None),
     "a sync timer for nobody": lambda _, g: setattr(g, "sync_deadline_ms", 1),
     "a join timer while Stable": lambda _, g: setattr(g, "join_deadline_ms", 1),
@@ -49,6 +54,13 @@ DAMAGES: dict[str, Damage] = {
     "a timer after the deadline": lambda _, g: setattr(g.members[_first(g)], "session_deadline_ms", 0),
     "a parked sync while Stable": lambda _, g: setattr(g.members[_first(g)], "sync_waiter", 5),
     "an assignment that was not recorded": lambda _, g: setattr(g.members[_first(g)], "assignment", b"?"),
+    "a rebalance of a group that waits for nobody": lambda _, g: setattr(g, "rebalance", OPEN),
+    "a departure that nobody was told of": lambda _, g: g.departed.append(
+        Departure(g.members[_first(g)].name, DepartureCause.LEFT)
+    ),
+    "a member of a Stable group that counts as new": lambda _, g: setattr(
+        g.members[_first(g)], "is_settled", False
+    ),
     "a generation that was not recorded": lambda _, g: setattr(g, "generation_id", 9),
     "no join timer in the join phase": lambda _, g: setattr(g, "state", PREPARING_REBALANCE),
     "a Stable group that is not in the log": _drop_from_log,

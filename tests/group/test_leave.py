@@ -1,9 +1,10 @@
 import pytest
 
-from coordinator.group.events import MemberLeft, RebalanceCause, RebalanceStarted
+from coordinator.group.events import MemberLeft, RebalanceStarted
+from coordinator.group.rebalance_facts import RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
-from tests.group.coordinator import GROUP, Ask, Coordinator
+from tests.group.coordinator import GROUP, WHO, Ask, Coordinator
 from tests.group.stories import joined_member, new_generation, stable_group
 
 
@@ -31,13 +32,13 @@ def test_one_bad_entry_does_not_stop_the_others() -> None:
         member_id="", group_instance_id="instance-0", error_code=0
     )
     assert coordinator.told(MemberLeft) == [
-        MemberLeft(GROUP, follower, None, "scaling down", pending=False),
-        MemberLeft(GROUP, static, "instance-0", "not provided", pending=False),
-        MemberLeft(GROUP, pending, None, "not provided", pending=True),
+        MemberLeft(GROUP, follower, None, *WHO, "scaling down", False, *WHO),
+        MemberLeft(GROUP, static, "instance-0", *WHO, "not provided", False, *WHO),
+        MemberLeft(GROUP, pending, None, *WHO, "not provided", True, *WHO),
     ]
-    starts = [e for e in coordinator.told(RebalanceStarted) if e.cause is RebalanceCause.MEMBER_LEFT]
+    starts = [e for e in coordinator.told(RebalanceStarted) if e.trigger.cause is RebalanceCause.MEMBER_LEFT]
     assert len(starts) == 1
-    assert follower in starts[0].reason
+    assert follower in starts[0].trigger.reason
     assert coordinator.join(leader).joined.generation_id == 2
 
 

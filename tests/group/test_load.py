@@ -1,20 +1,21 @@
 import pytest
 
 from coordinator.group.config import GroupConfig
-from coordinator.group.events import GroupLoaded, RebalanceCause, RebalanceStarted
-from coordinator.group.outcome import Record
+from coordinator.group.events import GroupLoaded, RebalanceStarted
+from coordinator.group.rebalance_facts import RebalanceCause
 from coordinator.group.shard import Shard
+from coordinator.machine.outcome import Fact
 from protocol.errors import ErrorCode
 from protocol.records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from tests.group.coordinator import GROUP, START, Coordinator
 from tests.group.stories import new_generation, stable_group
 
 
-def metadata(*members: MemberMetadata, protocol: str | None = "range", leader: str = "a") -> Record:
+def metadata(*members: MemberMetadata, protocol: str | None = "range", leader: str = "a") -> Fact:
     value = GroupMetadataValue(
         protocol_type="consumer", generation=4, protocol=protocol, leader=leader, members=list(members)
     )
-    return Record(GroupMetadataKey(group=GROUP), value)
+    return Fact(GroupMetadataKey(group=GROUP), value)
 
 
 def member(member_id: str, instance: str | None = None, rebalance_timeout: int = 1) -> MemberMetadata:
@@ -86,7 +87,7 @@ def test_a_group_over_capacity_has_to_rebalance() -> None:
     coordinator = Coordinator()
     stable_group(coordinator, 3)
     coordinator.restart(GroupConfig(group_max_size=2))
-    assert coordinator.told(RebalanceStarted)[-1].cause is RebalanceCause.OVER_CAPACITY
+    assert coordinator.told(RebalanceStarted)[-1].trigger.cause is RebalanceCause.OVER_CAPACITY
 
 
 def test_a_recorded_member_without_a_rebalance_timeout_uses_its_session_timeout() -> None:
@@ -119,7 +120,7 @@ def test_a_recorded_leader_that_is_no_member_is_replaced_by_the_first() -> None:
         metadata(member("")),
     ],
 )
-def test_a_record_that_cannot_be_of_a_group_fails_the_load(record: Record) -> None:
+def test_a_record_that_cannot_be_of_a_group_fails_the_load(record: Fact) -> None:
     shard = Shard(GroupConfig())
     shard.replay(record)
     with pytest.raises(ValueError, match="member"):

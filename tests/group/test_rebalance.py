@@ -4,15 +4,15 @@ from coordinator.group.events import (
     GroupStabilized,
     LeaderReplaced,
     MembersEvicted,
-    RebalanceCause,
     RebalanceStalled,
     RebalanceStarted,
 )
-from coordinator.group.outcome import TimerKey, TimerKind
+from coordinator.group.rebalance_facts import RebalanceCause
+from coordinator.group.timer_key import TimerKey, TimerKind
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import MemberIdentity
 from protocol.records import GroupMetadataValue
-from tests.group.coordinator import GROUP, Coordinator
+from tests.group.coordinator import GROUP, Coordinator, named
 from tests.group.stories import CHANGED, joined_member, new_generation, stable_group, sync_all
 from tests.group.subscriptions import subscription
 
@@ -109,7 +109,7 @@ def test_dynamic_members_that_do_not_rejoin_are_evicted_at_the_rebalance_timeout
     coordinator.advance(4_000)
     assert ask.joined.generation_id == 2
     assert [one.member_id for one in ask.joined.members] == [leader]
-    assert coordinator.told(MembersEvicted) == [MembersEvicted(GROUP, (follower,), "join")]
+    assert coordinator.told(MembersEvicted) == [MembersEvicted(GROUP, (named(follower),), "join")]
     assert coordinator.heartbeat(follower, 1) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
@@ -204,8 +204,8 @@ def test_members_that_never_sync_are_removed_after_the_rebalance_timeout() -> No
         coordinator.advance(7_500)
         coordinator.heartbeat(leader, 1)
         coordinator.heartbeat(follower, 1)
-    assert coordinator.told(MembersEvicted) == [MembersEvicted(GROUP, (follower,), "sync")]
-    assert coordinator.told(RebalanceStarted)[-1].cause is RebalanceCause.SYNC_EXPIRED
+    assert coordinator.told(MembersEvicted) == [MembersEvicted(GROUP, (named(follower),), "sync")]
+    assert coordinator.told(RebalanceStarted)[-1].trigger.cause is RebalanceCause.SYNC_EXPIRED
     assert coordinator.join(leader).joined.generation_id == 2
 
 
@@ -316,9 +316,13 @@ def test_the_start_of_a_rebalance_says_why() -> None:
     newcomer = coordinator.describe().members[-1].member_id
     assert ask.is_parked
     event = coordinator.told(RebalanceStarted)[-1]
-    assert (event.state, event.generation_id, event.cause) == ("Stable", 1, RebalanceCause.MEMBER_JOINED)
+    assert (event.state, event.generation_id, event.trigger.cause) == (
+        "Stable",
+        1,
+        RebalanceCause.MEMBER_JOINED,
+    )
     for part in (newcomer, "i-1", "I am new"):
-        assert part in event.reason
+        assert part in event.trigger.reason
 
 
 def test_the_end_of_a_join_phase_is_told() -> None:

@@ -1,8 +1,9 @@
 from coordinator.group.config import GroupConfig
-from coordinator.group.events import MemberExpired, RebalanceCause, RebalanceStarted
-from coordinator.group.outcome import TimerKey, TimerKind
+from coordinator.group.events import MemberExpired, RebalanceStarted
+from coordinator.group.rebalance_facts import RebalanceCause
+from coordinator.group.timer_key import TimerKey, TimerKind
 from protocol.errors import ErrorCode
-from tests.group.coordinator import GROUP, Coordinator
+from tests.group.coordinator import GROUP, Coordinator, named
 from tests.group.stories import new_generation, stable_group
 
 
@@ -14,8 +15,10 @@ def test_a_silent_member_expires_after_its_session_timeout_and_the_rest_rebalanc
     coordinator.advance(4_999)
     assert coordinator.state() == "Stable"
     coordinator.advance(1)
-    assert coordinator.told(MemberExpired) == [MemberExpired(GROUP, follower, None, pending=False)]
-    assert coordinator.told(RebalanceStarted)[-1].cause is RebalanceCause.SESSION_EXPIRED
+    assert coordinator.told(MemberExpired) == [
+        MemberExpired(GROUP, *named(follower), False, is_new=False, silent_ms=10_000, timeout_ms=10_000)
+    ]
+    assert coordinator.told(RebalanceStarted)[-1].trigger.cause is RebalanceCause.SESSION_EXPIRED
     assert coordinator.heartbeat(leader, 1) is ErrorCode.REBALANCE_IN_PROGRESS
     assert coordinator.heartbeat(follower, 1) is ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -67,7 +70,9 @@ def test_a_pending_member_expires_and_lets_a_rebalance_go_on() -> None:
     assert ask.is_parked
     coordinator.advance(1)
     assert ask.joined.generation_id == 2
-    assert coordinator.told(MemberExpired) == [MemberExpired(GROUP, pending, None, pending=True)]
+    assert coordinator.told(MemberExpired) == [
+        MemberExpired(GROUP, *named(pending), True, is_new=False, silent_ms=6_000, timeout_ms=6_000)
+    ]
     assert coordinator.join(pending).error is ErrorCode.UNKNOWN_MEMBER_ID
 
 

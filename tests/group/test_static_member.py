@@ -1,13 +1,13 @@
 from coordinator.group.events import (
     MemberFenced,
     RebalanceAvoided,
-    RebalanceCause,
     RebalanceStarted,
     StaticMemberReplaced,
 )
+from coordinator.group.rebalance_facts import RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.records import GroupMetadataValue
-from tests.group.coordinator import GROUP, RANGE, Coordinator
+from tests.group.coordinator import GROUP, RANGE, WHO, Coordinator, named
 from tests.group.stories import CHANGED, new_generation, stable_group
 
 TWO = [("range", RANGE[0][1]), ("sticky", b"s")]
@@ -31,7 +31,7 @@ def test_a_restarted_follower_carries_on_without_a_rebalance() -> None:
         RebalanceAvoided(GROUP, "instance-1", response.member_id, 1)
     ]
     assert coordinator.told(StaticMemberReplaced) == [
-        StaticMemberReplaced(GROUP, "instance-1", follower, response.member_id, "Stable")
+        StaticMemberReplaced(GROUP, "instance-1", follower, response.member_id, *WHO, "Stable")
     ]
     assert coordinator.state() == "Stable"
 
@@ -74,7 +74,9 @@ def test_the_predecessor_is_fenced_everywhere() -> None:
     assert coordinator.commit(old, 1, instance="instance-1") is fenced
     response = coordinator.join(old, instance="instance-1").joined
     assert (response.error_code, response.member_id) == (fenced, old)
-    assert coordinator.told(MemberFenced)[0] == MemberFenced(GROUP, old, "instance-1", new, "heartbeat")
+    assert coordinator.told(MemberFenced)[0] == MemberFenced(
+        GROUP, old, "instance-1", *WHO, named(new, "instance-1"), "heartbeat"
+    )
     assert coordinator.heartbeat(old, 1) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
@@ -96,7 +98,7 @@ def test_a_predecessor_that_waits_to_sync_is_answered_and_the_group_rebalances()
     waiting = coordinator.sync(static, 1, instance="instance-0")
     ask = coordinator.join(instance="instance-0")
     assert waiting.synced.error_code == ErrorCode.FENCED_INSTANCE_ID
-    assert coordinator.told(RebalanceStarted)[-1].cause is RebalanceCause.STATIC_MEMBER_REPLACED
+    assert coordinator.told(RebalanceStarted)[-1].trigger.cause is RebalanceCause.STATIC_MEMBER_REPLACED
     coordinator.join(leader)
     assert ask.joined.generation_id == 2
 

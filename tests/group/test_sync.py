@@ -1,5 +1,6 @@
 from coordinator.group.config import GroupConfig
-from coordinator.group.events import AssignmentApplied, AssignmentReceived, RebalanceCause, RebalanceStarted
+from coordinator.group.events import AssignmentApplied, AssignmentReceived, RebalanceStarted
+from coordinator.group.rebalance_facts import RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.messages.sync_group import SyncGroupResponse
 from protocol.records import GroupMetadataKey, GroupMetadataValue
@@ -123,5 +124,5 @@ def test_a_group_too_large_for_a_record_of_the_log_starts_over() -> None:
     assert (waiting.error, ask.error) == (ErrorCode.UNKNOWN_SERVER_ERROR,) * 2
     assert coordinator.records == records
     assert coordinator.describe().group_state == "PreparingRebalance"
-    assert coordinator.told(RebalanceStarted)[-1].cause is RebalanceCause.ASSIGNMENT_TOO_LARGE
+    assert coordinator.told(RebalanceStarted)[-1].trigger.cause is RebalanceCause.ASSIGNMENT_TOO_LARGE
     assert {member.member_assignment for member in coordinator.describe().members} == {b""}

@@ -81,28 +81,37 @@ def once(name: str, sources: list[str], build: Callable[[str], None]) -> str:
     return target
 
 
-def kafkajs() -> list[str]:
-    """Install kafkajs from its lock file; return the command that runs the driver."""
-    node, npm = tool("node"), tool("npm")
+def kafkajs_build() -> str:
+    """Install kafkajs from its lock file; return the directory, which has it in node_modules."""
+    npm = tool("npm")
     folder = os.path.join(CLIENTS, "kafkajs")
     sources = [
         os.path.join(folder, name) for name in ("driver.js", "package.json", "package-lock.json", ".npmrc")
     ]
     install = [npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
-    target = once("kafkajs", sources, lambda fresh: run(install, fresh))
-    return [node, os.path.join(target, "driver.js")]
+    return once("kafkajs", sources, lambda fresh: run(install, fresh))
 
 
-def java() -> list[str]:
-    """Fetch the Java client's jars and compile the driver; return the command that runs it."""
-    virtual_machine, compiler, maven = tool("java"), tool("javac"), tool("mvn")
+def kafkajs() -> list[str]:
+    """Return the command that runs the kafkajs driver."""
+    return [tool("node"), os.path.join(kafkajs_build(), "driver.js")]
+
+
+def java_build() -> str:
+    """Fetch the Java client's jars and compile the driver; return the directory, which has them in jars."""
+    compiler, maven = tool("javac"), tool("mvn")
     folder = os.path.join(CLIENTS, "java")
 
     def build(fresh: str) -> None:
         run([maven, *COPY_JARS], fresh)
         run([compiler, "-cp", "jars/*", "-d", "classes", "Driver.java"], fresh)
 
-    target = once("java", [os.path.join(folder, name) for name in ("Driver.java", "pom.xml")], build)
+    return once("java", [os.path.join(folder, name) for name in ("Driver.java", "pom.xml")], build)
+
+
+def java() -> list[str]:
+    """Return the command that runs the Java driver."""
+    virtual_machine, target = tool("java"), java_build()
     class_path = os.pathsep.join((os.path.join(target, "classes"), os.path.join(target, "jars", "*")))
     quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx128m"]
     return [

@@ -157,6 +157,14 @@ class Member:
         with self._board.changed:
             self.owned = set()
 
+    def stop(self) -> None:
+        """SIGSTOP, as a long pause of its machine: nothing of it runs, its sockets stay open."""
+        os.killpg(self._process.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT: it goes on as if no time had passed."""
+        os.killpg(self._process.pid, signal.SIGCONT)
+
     def dispose(self) -> None:
         """End the process whatever its state and release its pipes."""
         self.kill()

@@ -83,6 +83,16 @@ def test_without_java_one_line_says_what_to_install(tmp_path: Path, made: LogDir
     assert "install" in said
 
 
+def test_a_warehouse_that_the_system_refuses_takes_one_line(tmp_path: Path, made: LogDirectory) -> None:
+    need_java()
+    made.write_log(7, long_log())
+    warehouse = str(tmp_path / ("w" * 300))
+    done = run("ingest", "--log-dir", made.path, "--warehouse", warehouse, SPARK_SUBMIT_OPTS=QUICK_JVM)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == f"groupd-pipeline: {warehouse}: file name too long"
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("said", "version"),
     [

@@ -11,9 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from coordinator.engine.loader import Load
 from coordinator.group.config import GroupConfig
+from coordinator.group.record_codec import GroupRecordCodec
 from coordinator.group.shard import Shard
-from coordinator.server.loader import Load
 from pipeline.directory import LocalDirectory
 from pipeline.errors import BadInput
 from pipeline.ingest import Ingested, ingest
@@ -243,7 +244,7 @@ def test_the_newest_of_every_key_is_what_the_daemon_loads(
     ingest(spark, made.path, warehouse)
     shard = Shard(GroupConfig())
     opened = PartitionLog.open(OsFiles(), str(made.partition(7)), LogConfig())
-    assert list(Load(opened, shard, OsFiles()).steps())
+    assert list(Load(opened, shard, OsFiles(), GroupRecordCodec()).steps())
     opened.close()
     state = shard.copy_durable()
     commits: dict[Any, Any] = {}

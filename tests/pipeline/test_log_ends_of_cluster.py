@@ -1,11 +1,13 @@
 """Log ends from a broker that answers, groupd or Kafka, against those from its directory."""
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from pipeline.errors import BadInput
 from pipeline.log_ends import Period, TopicPartition
 from pipeline.log_ends.cluster import ends_of_cluster
 from pipeline.log_ends.directory import ends_in_directory
@@ -72,3 +74,12 @@ def test_a_cluster_says_what_its_directory_says(
         last = [[end for end in ends if end.partition == partition][-1] for ends in (asked, read)]
         assert last[0].log_end_offset == last[1].log_end_offset == (0 if partition == 2 else 7)
         assert last[0].log_start_offset == last[1].log_start_offset == 0
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "reason"),
+    [("127.0.0.1:1", "connection refused"), ("two..dots:9092", "cannot be the name of a host")],
+)
+def test_a_cluster_that_cannot_be_reached_takes_one_line(bootstrap: str, reason: str) -> None:
+    with pytest.raises(BadInput, match=rf"^{re.escape(bootstrap)}: [^\[\n]*{reason}$"):
+        list(ends_of_cluster(bootstrap, [TopicPartition("orders", 0)], PERIOD))

@@ -4,15 +4,18 @@ A field is shown when it says something: not when it is empty, false or Kafka's 
 version at hand does not carry it. A null that the version does carry is shown, for clients tell it from "".
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
-from coordinator.group.events import Event
-from coordinator.group.outcome import Outcome, Record, TimerKey, TimerKind
+from coordinator.group.events import Event, RebalanceCompleted, RebalanceStarted
+from coordinator.group.member_name import MemberName
+from coordinator.group.rebalance_facts import Assigned, Awaited, Departure, Trigger
+from coordinator.group.timer_key import TimerKey, TimerKind
+from coordinator.machine.outcome import Fact, Outcome
 from protocol.codec import decode, encode
-from protocol.consumer_protocol import decode_assignment, decode_subscription
+from protocol.consumer_protocol import TopicPartition, decode_assignment, decode_subscription
 from protocol.errors import ErrorCode
 from protocol.malformed import Malformed
 from protocol.messages.offset_fetch import OffsetFetchResponse, OffsetFetchResponseGroup
@@ -123,17 +126,21 @@ def _bytes(name: str, data: bytes) -> str:
 
 
 def _assignment(data: bytes) -> str:
-    if not data:
-        return "nothing"
-    owned = decode_assignment(data).assigned_partitions
-    return " ".join(f"{topic.topic}:{number}" for topic in owned for number in topic.partitions) or "nothing"
+    return _partitions(decode_assignment(data).assigned_partitions) if data else "nothing"
 
 
 def _subscription(data: bytes) -> str:
-    return "<" + " ".join(decode_subscription(data).topics) + ">"
+    subscription = decode_subscription(data)
+    owned = subscription.owned_partitions
+    return "<" + " ".join([*subscription.topics, *(["owns", _partitions(owned)] if owned else [])]) + ">"
 
 
-def record(entry: Record) -> str:
+def _partitions(topics: Sequence[TopicPartition]) -> str:
+    words = (f"{topic.topic}:{number}" for topic in topics for number in topic.partitions)
+    return " ".join(words) or "nothing"
+
+
+def record(entry: Fact) -> str:
     """A record as the log keeps it: through bytes, so that only what its version stores is shown."""
     key = decode_key(encode_key(entry.key))
     what = f"{key.topic}:{key.partition}" if isinstance(key, OffsetCommitKey) else "metadata"
@@ -162,21 +169,45 @@ def _member(member: MemberMetadata) -> str:
 
 def event(entry: Event) -> str:
     """A fact for people."""
-    values = [(field.name, getattr(entry, field.name)) for field in fields(entry)][1:]
-    words = [f"{name}={_plain(value)}" for name, value in values if _matters(name, value)]
+    values = {field.name: getattr(entry, field.name) for field in fields(entry)[1:]}
+    if isinstance(entry, RebalanceCompleted) and entry.latest == entry.trigger:
+        del values["latest"]
+    words = [f"{name}={_plain(value, name)}" for name, value in values.items() if _matters(name, value)]
+    if isinstance(entry, RebalanceStarted):
+        words.append(f"reason={_plain(entry.trigger.reason)}")
     return " ".join(["event", type(entry).__name__, entry.group_id or "''", *words])
 
 
 def _matters(name: str, value: Any) -> bool:
     """Not what is empty, and not where everybody in a story sits."""
-    return name != "client_host" and value is not False and value not in (None, "", ())
+    hosts = ("client_host", "sender_host")
+    return name not in hosts and value is not False and value not in (None, "", ())
 
 
-def _plain(value: Any) -> str:
+def _plain(value: Any, name: str = "") -> str:
+    match value:
+        case MemberName(member_id):
+            return member_id
+        case Trigger(cause, _, actor):
+            return f"'{cause.value}'" + ("" if actor is None else f" by {actor.member_id}")
+        case Assigned(member, is_new, assignment):
+            return f"{member.member_id}{' (new)' if is_new else ''} {_bytes('assignment', assignment)}"
+        case Departure(member, cause):
+            return f"{member.member_id} ({cause.value})"
+        case Awaited(member, request, silent_ms, session_left_ms, left_ms):
+            spans = f"silent {span(silent_ms)}, session {span(session_left_ms)}, at most {span(left_ms)}"
+            return f"{request.value} of {member.member_id} ({spans})"
+        case int() if name.endswith("_ms"):
+            return span(value)
     if isinstance(value, Enum):
         value = value.name if isinstance(value, ErrorCode) else value.value
     if isinstance(value, tuple):
-        return "[" + ", ".join(str(element) for element in value) + "]"
+        named = zip(getattr(value, "_fields", [""] * len(value)), value, strict=True)
+        return (
+            "["
+            + ", ".join(f"{key}={_plain(part, key)}" if key else _plain(part) for key, part in named)
+            + "]"
+        )
     return f"'{value}'" if isinstance(value, str) and " " in value else str(value)
 
 
@@ -188,10 +219,10 @@ def timer(key: TimerKey) -> str:
 def outcome(result: Outcome, names: dict[int, tuple[str, int]], now_ms: int) -> list[str]:
     """All lines of an outcome: events, records, timers, replies; `names` says who waits, in which version.
 
-    The retention check is not shown: it is armed again and again."""
+    The retention check is not shown, nor a rebalance's report: they are armed again and again."""
     lines = [event(entry) for entry in result.events] + [record(entry) for entry in result.records]
     for key, deadline in result.timers.items():
-        if key.kind is not TimerKind.EXPIRE_OFFSETS:
+        if key.kind not in (TimerKind.EXPIRE_OFFSETS, TimerKind.REPORT):
             lines.append(
                 f"timer {timer(key)} " + ("off" if deadline is None else f"in {span(deadline - now_ms)}")
             )

@@ -1,6 +1,7 @@
 """The commands of a transcript as requests.
 
     join A protocols=range,sticky topics=orders,payments session=10s rebalance=60s instance=i1 type=consumer
+    join A owned=orders:0,orders:1             with what it owns (KIP-429)
     sync A                       a follower's; the leader's names everyone's part:
     sync A A=orders:0,orders:1 B=orders:2
     heartbeat A · leave A · leave admin A instance:i1          leave for others: names, or instances
@@ -65,9 +66,13 @@ def _generation(client: Client, options: Options) -> int:
 
 
 def _join(client: Client, _: list[str], options: Options, clients: Clients) -> Request:
-    subscription = ConsumerProtocolSubscription(topics=options.get("topics", "orders").split(","))
+    subscription = ConsumerProtocolSubscription(
+        topics=options.get("topics", "orders").split(","),
+        owned_partitions=_partitions(options.get("owned", "")),
+    )
+    version = 1 if "owned" in options else 0
     protocol_type = options.get("type", "consumer")
-    metadata = encode_subscription(subscription, 0) if protocol_type == "consumer" else b"opaque"
+    metadata = encode_subscription(subscription, version) if protocol_type == "consumer" else b"opaque"
     names = [name for name in options.get("protocols", "range").split(",") if name]
     return JoinGroupRequest(
         group_id=options.get("group", "g"),
@@ -90,10 +95,14 @@ def _topics(words: list[str]) -> dict[str, list[str]]:
     return topics
 
 
-def _assignment(text: str) -> bytes:
+def _partitions(text: str) -> list[TopicPartition]:
+    """`orders:0,orders:1`, or nothing."""
     topics = _topics([word for word in text.split(",") if word])
-    partitions = [TopicPartition(topic=name, partitions=list(map(int, topics[name]))) for name in topics]
-    return encode_assignment(ConsumerProtocolAssignment(assigned_partitions=partitions), 0)
+    return [TopicPartition(topic=name, partitions=list(map(int, topics[name]))) for name in topics]
+
+
+def _assignment(text: str) -> bytes:
+    return encode_assignment(ConsumerProtocolAssignment(assigned_partitions=_partitions(text)), 0)
 
 
 def _sync(client: Client, arguments: list[str], options: Options, clients: Clients) -> Request:

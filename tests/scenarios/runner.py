@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from coordinator.group.config import GroupConfig
-from coordinator.group.outcome import Context, Now, Outcome, Record, TimerKey
 from coordinator.group.requests import Request, TopicsDeleted
 from coordinator.group.shard import Shard
+from coordinator.group.timer_key import TimerKey, TimerKind
+from coordinator.machine.outcome import Context, Fact, Now, Outcome
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from tests.scenarios import render
@@ -42,7 +43,7 @@ class Story:
     def __init__(self) -> None:
         self.config = GroupConfig()
         self.now_ms = 0
-        self.log: list[Record] = []
+        self.log: list[Fact] = []
         self.timers: dict[TimerKey, int] = {}
         self.clients: dict[str, Client] = {}
         self.waiters: dict[int, tuple[str, int]] = {}
@@ -109,15 +110,27 @@ class Story:
         return self.begin()
 
     def advance(self, words: list[str]) -> list[str]:
-        """`advance 3s`: timers fire on the way, each at its time."""
+        """`advance 3s`: timers fire on the way, each at its time. Of reports that follow each other the first is
+        shown."""
         end, lines = self.now_ms + milliseconds(words[0]), []
+        repeated, last = 0, None
         while self.timers and min(self.timers.values()) <= end:
             key = min(self.timers, key=lambda key: self.timers[key])
             self.now_ms = self.timers.pop(key)
-            fired = [f"  {line}" for line in self.follow(self.shard.fire(key, self.now()))]
-            lines += [f"at {render.span(self.now_ms)} {render.timer(key)}", *fired] if fired else []
+            fired = [f"  {line}" for line in self.fire(key)]
+            if key.kind is TimerKind.REPORT and key == last:
+                repeated += 1
+            elif fired:
+                lines += [f"  and {repeated} more"] if repeated else []
+                lines += [f"at {render.span(self.now_ms)} {render.timer(key)}", *fired]
+                repeated, last = 0, key
+        lines += [f"  and {repeated} more"] if repeated else []
         self.now_ms = end
         return lines
+
+    def fire(self, key: TimerKey) -> list[str]:
+        """A timer's time has come; its lines."""
+        return self.follow(self.shard.fire(key, self.now()))
 
     def reload(self, _: list[str]) -> list[str]:
         """`reload`: the partition moves away and comes back."""

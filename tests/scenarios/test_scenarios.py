@@ -28,5 +28,5 @@ def test_there_are_enough_of_them() -> None:
 
 
 def test_a_wrong_expectation_is_seen() -> None:
-    story = ["# t", "> heartbeat A generation=1 id=x", "  A <- Heartbeat NONE"]
-    assert run(story) == [*story[:2], "  A <- Heartbeat UNKNOWN_MEMBER_ID"]
+    story = ["# t", "> fetch A orders:0", "  A <- OffsetFetch groups=[{group_id=g topics=[orders:0=7]}]"]
+    assert run(story) == [*story[:2], story[2].replace("=7", "=-1")]

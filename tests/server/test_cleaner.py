@@ -18,12 +18,12 @@ from protocol.messages.produce import (
     TopicProduceData,
 )
 from storage.batch import encode_batch
-from storage.checkpoint import TopicPartition
 from storage.compaction.cleanable import Cleanable
 from storage.compaction.compaction import Compaction
 from storage.compaction.survivors import Terms
 from storage.log import PartitionLog
 from storage.record import Record
+from storage.topic_partition import TopicPartition
 from tests.server.harness import Client, serving
 from tests.server.test_runtime import commit, committed
 

@@ -8,8 +8,9 @@ from random import Random
 
 import pytest
 
-from coordinator.server import runtime
-from coordinator.server.server import Server, StartFailed
+from coordinator.engine import ownership
+from coordinator.server.server import Server
+from coordinator.server.start_failed import StartFailed
 from protocol.errors import ErrorCode
 from tests.server.harness import Client, join_alone, serving, settings, start
 from tests.server.test_runtime import ONE_PARTITION, active, code, commit, committed
@@ -33,7 +34,7 @@ def files() -> FaultyFiles:
 
 @pytest.fixture(autouse=True)
 def _retry_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "RELOAD_RETRY_S", 0.01)
+    monkeypatch.setattr(ownership, "RELOAD_RETRY_S", 0.01)
 
 
 @pytest.fixture
@@ -262,7 +263,7 @@ async def test_a_read_only_directory_cannot_be_served(tmp_path: Path) -> None:
     files = FaultyFiles()
     files.fail("any", 1, errno.EROFS, times=10**9)
     server = Server(settings(DATA, files=files))
-    with pytest.raises(StartFailed, match="Read-only"):
+    with pytest.raises(StartFailed, match="read-only"):
         server.open()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.server import clock
+from coordinator import clock
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
 from protocol.messages.describe_groups import DescribeGroupsRequest

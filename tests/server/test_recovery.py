@@ -11,7 +11,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from coordinator.console.application import make_application
-from coordinator.server.offsets_partition import PartitionState
+from coordinator.engine.partition import PartitionState
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest

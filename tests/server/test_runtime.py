@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.server.offsets_partition import PartitionState
+from coordinator.engine.partition import PartitionState
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
 from protocol.messages.delete_topics import DeleteTopicsRequest
@@ -158,7 +158,7 @@ async def test_what_is_asked_while_loading(tmp_path: Path) -> None:
     server = await start(settings(tmp_path, ONE_PARTITION))
     # A partition that takes its time: the load never gets its turn.
     partition = server.runtime.partitions[0]
-    shard, partition.shard, partition.state = partition.shard, None, PartitionState.LOADING
+    shard, partition.machine, partition.state = partition.machine, None, PartitionState.LOADING
     loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     async with Client(server) as client:
         assert (await client.call(heartbeat_request("g", member_id, generation_id), 3)).error_code == 0
@@ -178,7 +178,7 @@ async def test_what_is_asked_while_loading(tmp_path: Path) -> None:
         partition.state = PartitionState.FAILED
         assert (await client.call(join_request("g"), 3)).error_code == ErrorCode.NOT_COORDINATOR
         assert (await client.call(ListGroupsRequest(), 0)).error_code == ErrorCode.NONE
-        partition.shard, partition.state = shard, PartitionState.ACTIVE
+        partition.machine, partition.state = shard, PartitionState.OWNED
         assert (await client.call(heartbeat_request("g", member_id, generation_id), 3)).error_code == 0
     await server.close()
 
@@ -218,7 +218,7 @@ async def test_groups_that_contradict_themselves_are_read_anew(
 ) -> None:
     async with serving(tmp_path, ONE_PARTITION) as server, Client(server) as client:
         member_id, generation_id = await join_alone(client, "g")
-        shard = server.runtime.partitions[0].shard
+        shard = server.runtime.partitions[0].machine
         assert shard is not None
 
         def contradict(*_: object) -> None:

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.engine import state_keeper
+from coordinator.engine.loader import Load
+from coordinator.engine.state_records import batches_of
 from coordinator.group.config import GroupConfig
 from coordinator.group.durable import DurableGroup, DurableState
-from coordinator.group.outcome import Record as Fact
+from coordinator.group.record_codec import GroupRecordCodec
 from coordinator.group.shard import Shard
-from coordinator.server import state_keeper
-from coordinator.server.group_state import CONTENTS, batches_of
-from coordinator.server.loader import Load
+from coordinator.machine.outcome import Fact
 from protocol.errors import ErrorCode
 from protocol.records import (
     GroupMetadataKey,
@@ -126,18 +127,25 @@ class FilesWithoutStates(FaultyFiles):
 
 def loaded(log: PartitionLog, files: FaultyFiles) -> tuple[dict[str, DurableGroup], Load]:
     shard = Shard(GroupConfig())
-    reading = Load(log, shard, files)
+    reading = Load(log, shard, files, GroupRecordCodec())
     list(reading.steps())
     return shard.durable_state(), reading
 
 
 def take_state(log: PartitionLog, files: FaultyFiles) -> None:
     shard = Shard(GroupConfig())
-    list(Load(log, shard, files).steps())
+    list(Load(log, shard, files, GroupRecordCodec()).steps())
     point = StatePoint.of(log, log.log_end_offset)
     if point is not None:
         state = shard.copy_durable()
-        write_state(files, log, point, CONTENTS, len(state), list(batches_of(state)))
+        write_state(
+            files,
+            log,
+            point,
+            GroupRecordCodec().contents,
+            len(state),
+            list(batches_of(state, GroupRecordCodec())),
+        )
 
 
 def raw(fact: Fact | None) -> Record:
@@ -282,7 +290,7 @@ async def test_states_are_written_while_the_daemon_runs(
     properties = {**ONE_PARTITION, "log.flush.offset.checkpoint.interval.ms": "10"}
     async with serving(tmp_path, properties) as server, Client(server) as client:
         number = 0
-        while not server.runtime.states.written:
+        while not server.runtime.ownership.states.written:
             await commit_many(client, 20, number)
             number += 20
         (path,) = state_files(tmp_path)

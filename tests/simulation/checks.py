@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from coordinator.group.config import GroupConfig
-from coordinator.group.outcome import Now, Outcome, Record, TimerKey
 from coordinator.group.requests import FetchOffsets, TopicsDeleted
 from coordinator.group.shard import Shard
+from coordinator.group.timer_key import TimerKey
+from coordinator.machine.outcome import Fact, Now, Outcome
 from protocol.consumer_protocol import decode_assignment
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -253,7 +254,7 @@ class Checks:
         demand(bool(possible), f"{place}: {offset} is older than what was acknowledged or shown")
         history.promised = max(history.promised, min(possible))
 
-    def _removal(self, cause: Any, record: Record, now: Now) -> None:
+    def _removal(self, cause: Any, record: Fact, now: Now) -> None:
         """A tombstone: whose doing is it, and if the sweep's, was it time?"""
         self._order += 1
         key = record.key

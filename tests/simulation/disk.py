@@ -3,7 +3,7 @@
 from random import Random
 from typing import TypeAlias
 
-from coordinator.group.outcome import Record
+from coordinator.machine.outcome import Fact
 from protocol.records import UnknownKey, decode_key, decode_value, encode_key, encode_value
 
 Stored: TypeAlias = tuple[bytes, bytes | None]
@@ -28,7 +28,7 @@ class Disk:
         """How many batches were written."""
         return len(self.batches)
 
-    def append(self, records: list[Record]) -> None:
+    def append(self, records: list[Fact]) -> None:
         """Write one batch. AppendFailed when the disk refuses; nothing of it is there then."""
         if self.fail_appends:
             self.fail_appends -= 1
@@ -52,21 +52,21 @@ class Disk:
         self.durable = self.end
         return lost
 
-    def load(self, end: int | None = None) -> list[Record]:
+    def load(self, end: int | None = None) -> list[Fact]:
         """The records of the first `end` batches, from their bytes."""
         return [decode(stored) for batch in self.batches[:end] for stored in batch]
 
 
-def encode(record: Record) -> Stored:
+def encode(record: Fact) -> Stored:
     """A record's bytes."""
     value = None if record.value is None else encode_value(record.value, record.value_version)
     return encode_key(record.key), value
 
 
-def decode(stored: Stored) -> Record:
+def decode(stored: Stored) -> Fact:
     """A record from its bytes."""
     key = decode_key(stored[0])
     assert not isinstance(key, UnknownKey), key
     if stored[1] is None:
-        return Record(key, None)
-    return Record(key, decode_value(key, stored[1]), int.from_bytes(stored[1][:2]))
+        return Fact(key, None)
+    return Fact(key, decode_value(key, stored[1]), int.from_bytes(stored[1][:2]))

@@ -13,9 +13,10 @@ from uuid import UUID
 
 from coordinator.group.config import GroupConfig
 from coordinator.group.events import Event
-from coordinator.group.outcome import Context, Now, Outcome, TimerKey
 from coordinator.group.requests import FetchOffsets
 from coordinator.group.shard import Shard
+from coordinator.group.timer_key import TimerKey
+from coordinator.machine.outcome import Context, Now, Outcome
 from protocol.codec import decode, encode
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from coordinator.group.config import GroupConfig
-from coordinator.group.outcome import Context, Now, Outcome, Record, TimerKey, TimerKind
 from coordinator.group.requests import FetchOffsets, Request
 from coordinator.group.shard import Shard
+from coordinator.group.timer_key import TimerKey, TimerKind
+from coordinator.machine.outcome import Context, Fact, Now, Outcome
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_fetch import OffsetFetchResponseGroup
@@ -128,7 +129,7 @@ class NeverExpiresMembers(Mutant):
 class LoadsOtherwise(Mutant):
     """Tombstones are passed over on load."""
 
-    def replay(self, record: Record) -> None:
+    def replay(self, record: Fact) -> None:
         if record.value is not None:
             super().replay(record)
 

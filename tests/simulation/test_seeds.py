@@ -37,7 +37,8 @@ def test_what_can_happen_does_happen() -> None:
         *("AssignmentReceived", "MemberLeft", "MemberExpired", "MembersEvicted", "LeaderReplaced"),
         *("StaticMemberReplaced", "RebalanceAvoided", "MemberFenced", "GroupEmptied", "GroupDeleted"),
         *("OffsetsCommitted", "CommitRefused", "OffsetsDeleted", "OffsetsExpired", "GroupLoaded"),
-        *("JoinRefused", "SimpleGroupCreated", "crash", "reload", "stands", "rejoins", "gives"),
+        *("JoinRefused", "SyncRefused", "HeartbeatRefused", "RebalanceWaits", "RebalanceCompleted"),
+        *("SimpleGroupCreated", "crash", "reload", "stands", "rejoins", "gives"),
     }
     for seed in range(100):
         wanted -= {match[2] for line in lines_of(seed) if (match := LINE.match(line)) is not None}

@@ -9,7 +9,7 @@ from storage.compaction.compaction import Compacted, Compaction, Steps
 from storage.compaction.survivors import IsLastOfProducer, Terms
 from storage.log import PartitionLog
 from storage.record import Record
-from storage.segment import StoredBatch
+from storage.stored_batch import StoredBatch
 from tests.storage.faulty_files import CrashError
 
 ABORT, COMMIT = 0, 1

@@ -4,16 +4,17 @@ from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
-from storage.checkpoint import RECOVERY_POINTS, TopicPartition, write_offsets
+from storage.checkpoint import RECOVERY_POINTS, write_offsets
 from storage.inspection.directory_reader import LogFiles, find_logs
 from storage.inspection.findings import Finding
 from storage.inspection.verification import Verification
 from storage.log import PartitionLog
 from storage.record import Record
-from storage.segment import StoredBatch
+from storage.stored_batch import StoredBatch
+from storage.topic_partition import TopicPartition
 from tests.storage.batches import record
 from tests.storage.faulty_files import FaultyFiles
-from tests.storage.test_log import SMALL, filled
+from tests.storage.numbered_log import SMALL, filled
 
 DATA = "/data"
 NAME = TopicPartition("orders", 0)

@@ -278,7 +278,7 @@ class FaultyFiles:
     def lock(self, path: str) -> "FaultyLock":
         self.call("lock")
         if path in self._locks:
-            raise BlockingIOError(errno.EWOULDBLOCK, "is locked", path)
+            raise BlockingIOError(errno.EWOULDBLOCK, "is in use by this process", path)
         self._locks.add(path)
         return FaultyLock(self._locks, path)
 

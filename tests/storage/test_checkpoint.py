@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.checkpoint import TopicPartition, read_offsets, write_offsets
+from storage.checkpoint import read_offsets, write_offsets
 from storage.errors import DamagedFile
+from storage.topic_partition import TopicPartition
 from tests.storage.faulty_files import FaultyFiles
 
 TOPICS = st.text("abcXYZ019._-", min_size=1, max_size=20)
@@ -33,7 +34,18 @@ def test_a_file_that_is_missing_or_was_never_filled_has_no_entries() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["\n", "1\n0\n", "0\n", "0\nx\n", "0\n1\n", "0\n2\na 0 1\n", "0\n1\na 0\n", "0\n1\na x 1\n", "\xff"],
+    [
+        "\n",
+        "1\n0\n",
+        "0\n",
+        "0\nx\n",
+        "0\n1\n",
+        "0\n2\na 0 1\n",
+        "0\n1\na 0\n",
+        "0\n1\na x 1\n",
+        "0\n1\na 0 -1\n",
+        "\xff",
+    ],
 )
 def test_what_is_no_checkpoint_is_refused(text: str) -> None:
     files = FaultyFiles()

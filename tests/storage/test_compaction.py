@@ -11,7 +11,7 @@ from storage.compaction.cleanable import cleanable
 from storage.compaction.compaction import Compaction
 from storage.compaction.survivors import Terms
 from storage.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
-from storage.errors import LogClosed, LogDamaged, LogPoisoned
+from storage.errors import LogClosed, LogPoisoned
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record
@@ -263,23 +263,6 @@ def test_what_is_not_durable_or_not_readable_waits() -> None:
     log.sync()
     second = log.segments[1].base_offset
     assert cleanable(log, 0, second, 0).end_offset == second
-
-
-def test_damage_ends_the_pass_with_its_place_and_rewrites_nothing() -> None:
-    log = opened()
-    fill(log)
-    log.sync()
-    assert isinstance(log.files, FaultyFiles)
-    segment = log.segments[1]
-    raw = bytearray(log.files.read(segment.path))
-    raw[70] ^= 1
-    log.files.write(segment.path, bytes(raw))
-    before = {path: log.files.read(path) for path in (each.path for each in log.segments)}
-    with pytest.raises(LogDamaged) as caught:
-        compact(log)
-    assert (caught.value.path, caught.value.position) == (segment.path, 0)
-    assert {path: log.files.read(path) for path in before} == before
-    assert not [name for name in log.files.listdir("/log-0") if "cleaned" in name or "swap" in name]
 
 
 def test_the_log_lives_on_while_a_pass_is_under_way() -> None:

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from storage.checkpoint import TopicPartition
 from storage.data_directory import DataDirectory, MetaProperties
 from storage.errors import DamagedFile, DataDirectoryLocked, DataDirectoryUnusable, LogDamaged, SyncFailed
 from storage.files import Files, OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from storage.topic_partition import TopicPartition
 from tests.storage.batches import record
 from tests.storage.faulty_files import CrashError, FaultyFiles
-from tests.storage.test_log import contents, expected
+from tests.storage.numbered_log import contents, expected
 
 META = MetaProperties("Zs7aSCvKTK2HTSEnPuYtHw", 1, "J8aAPcfLQt2bqs1JT_rMgQ")
 ORDERS = TopicPartition("orders-eu", 3)

@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.compaction.swap import CLEANED_SUFFIX, SWAP_SUFFIX
 from storage.files import Files
 from storage.inspection.directory_reader import LogFiles, NotALog, find_logs, partition_of
 from storage.inspection.log_reader import LogReader
 from storage.inspection.segment_scan import BadBytes, Piece
 from storage.log import PartitionLog
 from storage.record import Record
-from storage.segment import StoredBatch
+from storage.recovery.swap import CLEANED_SUFFIX, SWAP_SUFFIX
+from storage.stored_batch import StoredBatch
 from tests.storage.batches import record
 from tests.storage.damaged_logs import DIRECTORY, flip, records_of, stored, the_log
 from tests.storage.faulty_files import FaultyFiles
-from tests.storage.test_log import SMALL, contents, filled
+from tests.storage.numbered_log import SMALL, contents, filled
 
 
 def read(pieces: Iterator[Piece]) -> list[Record]:

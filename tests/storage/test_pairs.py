@@ -13,7 +13,7 @@ from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.pairs import Pair, PlainRun, walk_pairs
 from storage.record import Record
-from storage.segment import StoredBatch
+from storage.stored_batch import StoredBatch
 from tests.storage.batches import RECORDS, record
 from tests.storage.compacting import COMMIT, compact, marker
 from tests.storage.faulty_files import FaultyFiles

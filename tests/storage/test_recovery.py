@@ -16,7 +16,7 @@ from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from tests.storage.batches import record
 from tests.storage.faulty_files import FaultyFiles
-from tests.storage.test_log import SIZES, SMALL, contents, expected, filled
+from tests.storage.numbered_log import SIZES, SMALL, contents, expected, filled
 
 DIRECTORY = "/data/orders-0"
 ONE_SEGMENT = LogConfig(index_interval_bytes=150)
@@ -128,6 +128,50 @@ def test_indexes_that_are_missing_or_wrong_are_rebuilt(suffix: str, damage: byte
     for number in range(30):
         assert again.offset_for_timestamp(1000 + number) == (1000 + number, number)
         assert again.read(number, 1, up_to=30)
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(-1, 50)), min_size=1, max_size=40))
+def test_every_clean_stop_is_taken_up_from_its_indexes(batches: list[tuple[int, int]]) -> None:
+    files = FaultyFiles()
+    log = PartitionLog.open(files, DIRECTORY, SMALL)
+    for size, timestamp_ms in batches:
+        log.append_records([record(log.log_end_offset + number, timestamp_ms) for number in range(size)])
+    end = log.log_end_offset
+    log.close()
+    again = reopened(files, end, was_clean=True)
+    assert again.recovery_report.was_clean
+    assert again.log_end_offset == end
+
+
+@pytest.mark.parametrize(("suffix", "at"), [("index", -8), ("timeindex", -4)])
+def test_an_index_that_goes_past_the_end_of_the_log_is_made_anew(suffix: str, at: int) -> None:
+    files, log = filled([1] * 20, ONE_SEGMENT)
+    log.close()
+    path = path_of(0).removesuffix("log") + suffix
+    raw = bytearray(files.read(path))
+    raw[at : at + 4] = struct.pack(">i", 1000)
+    files.write(path, bytes(raw))
+    again = reopened(files, 20, was_clean=True, config=ONE_SEGMENT)
+    for number in range(20, 40):
+        again.append_records([record(number)])
+    for number in range(40):
+        assert again.offset_for_timestamp(1000 + number) == (1000 + number, number)
+        assert again.read(number, 1, up_to=40)
+    assert contents(again) == expected(40)
+
+
+def test_a_wrong_offset_in_a_segment_without_indexes_is_damage() -> None:
+    files, log = filled([1] * 20)
+    log.close()
+    first = log.segments[0]
+    bad = list(first.walk())[3]
+    files.names[first.path].data[bad.position + 5] ^= 1
+    files.unlink(first.path.removesuffix("log") + "index")
+    again = reopened(files, 20, was_clean=True)
+    for use in (lambda: again.read(0, 1, up_to=20), lambda: again.offset_for_timestamp(1003)):
+        with pytest.raises(LogDamaged) as caught:
+            use()
+        assert caught.value.path == first.path
 
 
 def test_a_tail_that_repeats_offsets_is_cut() -> None:

@@ -8,7 +8,7 @@ from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from tests.storage.batches import record
 from tests.storage.faulty_files import FaultyFiles
-from tests.storage.test_log import contents
+from tests.storage.numbered_log import contents
 
 DIRECTORY = "/data/orders-0"
 

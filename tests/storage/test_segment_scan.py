@@ -12,7 +12,7 @@ from storage.batch import encode_batch, read_header, rewrite_batch
 from storage.compression import NONE, ZSTD
 from storage.inspection.segment_scan import BadBytes, Piece, SegmentScan
 from storage.record import Record
-from storage.segment import StoredBatch
+from storage.stored_batch import StoredBatch
 from tests.storage.batches import record
 from tests.storage.faulty_files import FaultyFiles
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.errors import LogPoisoned, SyncFailed
+from storage.errors import LogContradicted, LogPoisoned, SyncFailed
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.syncer import Syncer, SyncResult
 from tests.storage.batches import record
 from tests.storage.faulty_files import FaultyFile, FaultyFiles
-from tests.storage.test_log import contents, expected
+from tests.storage.numbered_log import contents, expected
 
 
 class Outcome:
@@ -68,6 +68,18 @@ def test_nothing_to_sync_is_answered_too(syncer: Syncer) -> None:
     outcome = Outcome()
     syncer.submit([log], outcome)
     assert outcome.wait().failed == {}
+
+
+def test_a_log_whose_books_disagree_is_reported_and_the_thread_goes_on(syncer: Syncer) -> None:
+    files = FaultyFiles()
+    bad, good = new_log(files, "bad-0", 2), new_log(files, "good-0", 1)
+    bad.log_end_offset -= 1
+    outcome = Outcome()
+    syncer.submit([bad, good], outcome)
+    failed = outcome.wait().failed
+    assert list(failed) == [bad]
+    assert isinstance(failed[bad], LogContradicted)
+    assert (bad.durable_offset, good.durable_offset) == (0, 1)
 
 
 def test_a_failure_is_reported_for_its_log_only_and_for_ever(syncer: Syncer) -> None:

@@ -15,7 +15,7 @@ from storage.log import PartitionLog
 from storage.record import Record
 from tests.storage.damaged_logs import DATA, DIRECTORY, SIZES, findings, flip, records_of, stored, the_log
 from tests.storage.faulty_files import FaultyFiles
-from tests.storage.test_log import SMALL
+from tests.storage.numbered_log import SMALL
 
 
 @given(SIZES, st.booleans())

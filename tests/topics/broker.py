@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
-from coordinator.topics.answer import Answer, Node, Silence, TopicsContext
+from coordinator.answers import PARKED, Later, Silence
+from coordinator.machine.outcome import Context, Now
+from coordinator.names import Node
+from coordinator.topics.answer import Answer
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.data_plane import DataPlane
 from protocol.codec import codec
@@ -42,7 +45,7 @@ class Broker:
         self.monotonic_ms = 0
         self.waiter = 0
         self.session_id = 0
-        self.answer = Answer(None)
+        self.answer = Answer(PARKED)
         """The last one, for what is beside the response."""
         self.open()
 
@@ -83,16 +86,16 @@ class Broker:
         at = newest(type(request)) if version is None else version
         wire = codec(type(request), at)
         self.waiter += 1
-        context = TopicsContext(self.waiter, at, "test", NODE, "cluster")
+        context = Context(self.waiter, at, "test", "/127.0.0.1", node=NODE)
         decoded = wire.decode(wire.encode(request))
-        self.answer = self.plane.handle(decoded, context, self.now_ms, self.monotonic_ms)
+        self.answer = self.plane.handle(decoded, context, Now(self.monotonic_ms, self.now_ms))
         return self.answer
 
     def ask(self, request: object, response: type[R], version: int | None = None) -> R:
         """The response, which must come at once, as the client reads it."""
         answer = self.send(request, version)
         assert answer.response is not None, "parked"
-        assert not isinstance(answer.response, Silence), answer.response
+        assert not isinstance(answer.response, Silence | Later), answer.response
         return self.received(answer.response, response, version)
 
     def received(self, message: object, response: type[R], version: int | None = None) -> R:

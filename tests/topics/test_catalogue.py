@@ -4,7 +4,8 @@ from itertools import count
 
 import pytest
 
-from coordinator.topics.config import LogFlush, TopicsConfig
+from coordinator.names import LogFlush
+from coordinator.topics.config import TopicsConfig
 from protocol.errors import ErrorCode
 from protocol.kinds import ZERO_UUID
 from protocol.messages.create_partitions import (
@@ -14,10 +15,10 @@ from protocol.messages.create_partitions import (
 )
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
-from storage.checkpoint import TopicPartition
 from storage.data_directory import CATALOGUE, DataDirectory, MetaProperties
 from storage.errors import DamagedFile
 from storage.log_config import LogConfig
+from storage.topic_partition import TopicPartition
 from storage.uuid_text import uuid_to_text
 from tests.storage.faulty_files import CrashError, FaultyFiles
 from tests.topics.broker import Broker, batch

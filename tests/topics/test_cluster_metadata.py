@@ -15,11 +15,11 @@ from protocol.records.cluster_metadata import (
     TopicRecord,
 )
 from storage.batch import encode_batch
-from storage.checkpoint import TopicPartition
 from storage.data_directory import DataDirectory, MetaProperties
 from storage.errors import DamagedFile
 from storage.log_config import LogConfig
 from storage.record import Record
+from storage.topic_partition import TopicPartition
 from tests.storage.faulty_files import FaultyFiles
 from tests.topics.broker import Broker
 

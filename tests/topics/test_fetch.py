@@ -2,7 +2,9 @@ from typing import Any
 
 import pytest
 
-from coordinator.topics.config import LogFlush, TopicsConfig
+from coordinator.answers import PARKED
+from coordinator.names import LogFlush
+from coordinator.topics.config import TopicsConfig
 from protocol.errors import ErrorCode
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -160,7 +162,7 @@ def test_only_the_first_partition_with_records_may_exceed_its_bytes(filled: Brok
 
 
 def test_a_fetch_at_the_end_waits_for_a_record(filled: Broker) -> None:
-    assert filled.send(fetch_request({ORDERS: 10}, max_wait_ms=500), V).response is None
+    assert filled.send(fetch_request({ORDERS: 10}, max_wait_ms=500), V).response is PARKED
     waiter = filled.waiter
     answer = filled.send(produce_request("orders", batch()), 12)
     ((completed, response),) = answer.completions
@@ -194,7 +196,7 @@ def test_an_error_does_not_wait_but_a_missing_topic_does(filled: Broker, codes: 
     if codes == "gone":
         assert filled.send(fetch_request({("gone", 0): 0}, max_wait_ms=500), V).response is not None
         wanted = {("gone", 0): 0, ORDERS: 10}
-        assert filled.send(fetch_request(wanted, max_wait_ms=500), V).response is None
+        assert filled.send(fetch_request(wanted, max_wait_ms=500), V).response is PARKED
     else:
         wanted = {("orders", 1): 99, ORDERS: 10}
         assert filled.send(fetch_request(wanted, max_wait_ms=500), V).response is not None
@@ -209,7 +211,7 @@ def test_min_bytes_are_awaited_over_all_partitions(filled: Broker) -> None:
     size = size_of_one(filled)
     wanted = {ORDERS: 9, ("orders", 1): 0}
     request = fetch_request(wanted, max_wait_ms=500, min_bytes=4 * size)
-    assert filled.send(request, V).response is None
+    assert filled.send(request, V).response is PARKED
     assert not filled.send(produce_request("orders", batch()), 12).completions
     assert not filled.send(produce_request("orders", batch(), 1), 12).completions
     ((_, response),) = filled.send(produce_request("orders", batch(), 1), 12).completions
@@ -222,7 +224,7 @@ def test_bytes_that_the_answer_cannot_hold_do_not_count(filled: Broker) -> None:
     request = fetch_request(
         {ORDERS: 9, ("orders", 1): 0}, max_wait_ms=500, min_bytes=2 * size, partition_max_bytes=size
     )
-    assert filled.send(request, V).response is None
+    assert filled.send(request, V).response is PARKED
     assert not filled.send(produce_request("orders", batch()), 12).completions
     assert filled.send(produce_request("orders", batch(), 1), 12).completions
 

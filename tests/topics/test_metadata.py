@@ -80,6 +80,14 @@ def test_names_that_asking_does_not_create(broker: Broker, name: str) -> None:
     assert broker.plane.catalogue.get(name) is None
 
 
+def test_asking_creates_no_topic_that_creating_it_would_not(tmp_path: object) -> None:
+    broker = Broker(f"{tmp_path}/data", TopicsConfig(num_partitions=2**31 - 1))
+    (topic,) = broker.ask(by_name("new", create=True), MetadataResponse).topics
+    assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert broker.plane.catalogue.get("new") is None
+    broker.stop()
+
+
 def test_automatic_creation_can_be_turned_off(tmp_path: object) -> None:
     broker = Broker(f"{tmp_path}/data", TopicsConfig(auto_create_topics_enable=False))
     (topic,) = broker.ask(by_name("new", create=True), MetadataResponse).topics

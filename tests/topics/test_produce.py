@@ -3,8 +3,9 @@ import struct
 import pytest
 from crc32c import crc32c
 
-from coordinator.topics.answer import CLOSE_CONNECTION, NO_RESPONSE
-from coordinator.topics.config import LogFlush, TopicsConfig
+from coordinator.answers import GOODBYE, NO_ANSWER
+from coordinator.names import LogFlush
+from coordinator.topics.config import TopicsConfig
 from protocol.errors import ErrorCode
 from protocol.messages.produce import ProduceResponse
 from storage.batch import decode_records, encode_batch
@@ -142,9 +143,9 @@ def test_acks_that_do_not_exist(broker: Broker, acks: int) -> None:
 
 def test_acks_0_gets_no_answer_and_an_error_closes_the_connection(broker: Broker) -> None:
     broker.create("orders")
-    assert broker.send(produce_request("orders", batch(), acks=0), 12).response is NO_RESPONSE
+    assert broker.send(produce_request("orders", batch(), acks=0), 12).response is NO_ANSWER
     assert len(stored(broker)) == 1
-    assert broker.send(produce_request("gone", batch(), acks=0), 12).response is CLOSE_CONNECTION
+    assert broker.send(produce_request("gone", batch(), acks=0), 12).response is GOODBYE
 
 
 def test_internal_topics_take_nothing(broker: Broker) -> None:

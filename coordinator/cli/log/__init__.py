@@ -1,9 +1,13 @@
 """`groupd log`: what the logs on disk say, for people. Each subcommand is a module of its own."""
 
-from importlib import import_module
-from typing import Final
+import signal
+import sys
+from io import StringIO
+from typing import Any, Final, NoReturn
 
 import click
+
+from coordinator.cli.subcommands import Subcommands
 
 SUBCOMMANDS: Final = {
     "dump": "Print the records of a log.",
@@ -11,25 +15,31 @@ SUBCOMMANDS: Final = {
     "stats": "Say what a log is made of.",
     "verify": "Check a log, and say what is wrong with it.",
 }
-"""By name, with the first line of their help. Each is `command` in the module of that name."""
+"""By name, with the first line of their help."""
+
+INTERRUPTED: Final = 130
+"""The exit code after Ctrl-C, as shells have it."""
 
 
-class _Subcommands(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(SUBCOMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in SUBCOMMANDS:
-            return None
-        command: click.Command = import_module(f"coordinator.cli.log.{cmd_name}").command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(SUBCOMMANDS.items()))
+class _LogCommands(Subcommands):
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            _end_interrupted()
 
 
-@click.group(cls=_Subcommands)
+def _end_interrupted() -> NoReturn:
+    """Ends without a word. Interrupted once more, it does not wait until the rest of the output is taken."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stdout = StringIO()  # it is flushed once more at the end of the process
+    sys.exit(INTERRUPTED)
+
+
+@click.group(cls=_LogCommands, package="coordinator.cli.log", described=SUBCOMMANDS)
 def command() -> None:
     """Read, check and repair logs on disk, those of groupd and of a Kafka broker.
 

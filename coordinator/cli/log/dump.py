@@ -9,7 +9,9 @@ import click
 
 from coordinator.cli.log.entry import Entry, entries
 from coordinator.cli.log.json_form import as_json
+from coordinator.cli.log.output import Output, color_option
 from coordinator.cli.log.paths import FOUND, SOUND, holds_offsets, in_words, logs_at, pause, warn
+from coordinator.cli.log.progress import Progress, progress_of
 from coordinator.cli.log.record_types import ALL
 from coordinator.cli.log.selection import BadTime, Selection, parse_time
 from coordinator.cli.log.text_form import as_text
@@ -23,8 +25,11 @@ EPILOG = """A record is wanted when all filters hold; of several values of one f
 records of that topic's own log, and those of __consumer_offsets that name it: commits, and groups whose members
 subscribe to it or own partitions of it.
 
+A terminal gets the records in colours, with member ids shortened and what is very long cut; anything else gets one
+line a record, with all of it. Times are in UTC.
+
 Bytes that are no sound batch are passed over with a line on standard error; an unfinished batch at the end of a log
-is its end. Exit codes: 0 everything was read, 1 something was passed over, 2 PATH is no log."""
+is its end. Exit codes: 0 everything was read, 1 something was passed over, 2 PATH is no log, 130 interrupted."""
 
 _FOLLOW_S: Final = 0.5
 
@@ -56,6 +61,10 @@ def _time(_: click.Context, __: click.Parameter, value: str | None) -> int | Non
 @click.option(
     "--offsets-decoder", is_flag=True, help="Decode as __consumer_offsets, whatever the directory is called."
 )
+@click.option(
+    "--full", "is_full", is_flag=True, help="On a terminal too: whole member ids, nothing cut or left out."
+)
+@color_option
 @in_words
 def command(
     paths: tuple[str, ...],
@@ -69,6 +78,8 @@ def command(
     from_offset: int,
     is_following: bool,
     offsets_decoder: bool,
+    is_full: bool,
+    output: Output,
 ) -> int:
     """Print the records of a log: where, when, what kind, key and value in Kafka's words."""
     selection = Selection(
@@ -80,38 +91,55 @@ def command(
         until_ms,
         from_offset,
     )
-    return _Dump(selection, as_json if is_json else as_text, offsets_decoder).run(paths, is_following)
+    form = as_json if is_json else _form(output, is_full=is_full)
+    return _Dump(selection, form, is_offsets=offsets_decoder).run(paths, output, is_following=is_following)
+
+
+def _form(output: Output, *, is_full: bool) -> Callable[[Entry], str]:
+    """How a record is put for people. What only terminals need is loaded for those."""
+    if not output.is_for_people:
+        return as_text
+    from coordinator.cli.log.colors import as_colored_text
+    from coordinator.cli.log.terminal_form import TerminalForm
+
+    return TerminalForm(output, is_full=is_full) if output.is_terminal else as_colored_text
 
 
 class _Dump:
     """One run."""
 
-    def __init__(self, selection: Selection, form: Callable[[Entry], str], is_offsets: bool) -> None:
+    def __init__(self, selection: Selection, form: Callable[[Entry], str], *, is_offsets: bool) -> None:
         self._selection = selection
         self._form = form
         self._is_offsets = is_offsets
         self._code = SOUND
+        self._has_printed = False
 
-    def run(self, paths: tuple[str, ...], is_following: bool) -> int:
+    def run(self, paths: tuple[str, ...], output: Output, *, is_following: bool) -> int:
         """Prints everything; the exit code. Raises NotALog, OSError."""
-        files = OsFiles()
-        logs = [log for log in logs_at(files, paths) if self._selection.takes_log(log.name)]
+        logs = [log for log in logs_at(OsFiles(), paths) if self._selection.takes_log(log.name)]
         from_offset = self._selection.from_offset
-        readers = [LogReader(files, log, from_offset=from_offset, pause=pause) for log in logs]
-        for reader in readers:
-            self._print(reader.log, reader.pieces())
+        # Where most records are printed on the terminal, those tell how far it is.
+        is_silent = self._selection.is_selective or not output.is_terminal
+        with progress_of(output, logs, is_wanted=is_silent) as progress:
+            readers = [LogReader(progress.files, log, from_offset=from_offset, pause=pause) for log in logs]
+            for reader in readers:
+                self._print(reader.log, reader.pieces(), progress)
+        if output.is_terminal and not (self._has_printed or is_following):
+            click.echo("no records found", err=True)
         while is_following:
             sys.stdout.flush()
             Event().wait(_FOLLOW_S)
             for reader in readers:
-                self._print(reader.log, _unless_torn(reader.appended()))
+                self._print(reader.log, _unless_torn(reader.appended()), progress)
         return self._code
 
-    def _print(self, log: LogFiles, pieces: Iterator[Piece]) -> None:
+    def _print(self, log: LogFiles, pieces: Iterator[Piece], progress: Progress) -> None:
         is_offsets = self._is_offsets or holds_offsets(log)
         selection, form, write = self._selection, self._form, sys.stdout.write
         for piece in pieces:
             if isinstance(piece, BadBytes):
+                progress.hide()
                 self._say_bad(piece)
                 continue
             if not selection.takes_batch(piece.header):
@@ -121,9 +149,12 @@ class _Dump:
                     form(entry) for entry in entries(piece, log.name, is_offsets) if selection.takes(entry)
                 ]
                 if wanted:
+                    self._has_printed = True
+                    progress.hide()
                     write("\n".join(wanted) + "\n")
             except CorruptBatch as error:
                 self._code = FOUND
+                progress.hide()
                 warn(f"{piece.path}: byte {piece.position}: its records cannot be unpacked: {error.reason}")
 
     def _say_bad(self, bad: BadBytes) -> None:

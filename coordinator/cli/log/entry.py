@@ -36,9 +36,9 @@ from protocol.records import (
     decode_value,
 )
 from storage.batch import NO_TIMESTAMP, BatchHeader
-from storage.checkpoint import TopicPartition
 from storage.record import UNASSIGNED_OFFSET, Record
-from storage.segment import StoredBatch
+from storage.stored_batch import StoredBatch
+from storage.topic_partition import TopicPartition
 from storage.uuid_text import uuid_to_text
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"

@@ -41,16 +41,23 @@ def _batch(header: BatchHeader, position: int) -> str:
     return json.dumps(batch_fields(header) | {"position": position})
 
 
-@lru_cache(maxsize=8)
 def iso_time(timestamp_ms: int) -> str | None:
     """In UTC, to the millisecond; None for -1 and for times that no calendar has."""
     if timestamp_ms < 0:
         return None
+    second, millisecond = divmod(timestamp_ms, 1000)
+    text = _iso_second(second)
+    return None if text is None else f"{text}.{millisecond:03d}Z"
+
+
+@lru_cache(maxsize=8)
+def _iso_second(second: int) -> str | None:
+    """The same for many records that come one after the other."""
     try:
-        time = _EPOCH + timedelta(milliseconds=timestamp_ms)
+        time = _EPOCH + timedelta(seconds=second)
     except OverflowError:
         return None
-    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return time.replace(tzinfo=None).isoformat()
 
 
 def batch_fields(header: BatchHeader) -> Fields:

@@ -5,17 +5,18 @@ import stat
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
-from io import StringIO
+from io import StringIO, TextIOWrapper
 from threading import Event
 from typing import Final, NoReturn, ParamSpec
 
 import click
 
 from coordinator.cli.log.entry import OFFSETS_TOPIC
-from coordinator.server.peer import printable
+from coordinator.net.peer import printable
 from storage.errors import FileError
 from storage.files import Files
 from storage.inspection.directory_reader import LogFiles, find_logs
+from storage.os_error import reason_of
 
 SOUND: Final = 0
 FOUND: Final = 1
@@ -23,6 +24,7 @@ FOUND: Final = 1
 BAD_INPUT: Final = 2
 
 _PAUSE_S: Final = 0.02
+_MAX_LINE: Final = 1000
 
 P = ParamSpec("P")
 
@@ -53,8 +55,8 @@ def pause() -> None:
 
 
 def warn(text: str) -> None:
-    """One line on standard error."""
-    click.echo(f"groupd: {text}", err=True)
+    """One line on standard error, whatever the text holds."""
+    click.echo(f"{click.style('groupd:', fg='red')} {printable(text, _MAX_LINE)}", err=True)
 
 
 def fail(text: str) -> NoReturn:
@@ -66,11 +68,14 @@ def fail(text: str) -> NoReturn:
 def in_words(run: Callable[P, int]) -> Callable[P, None]:
     """Makes a command of a function that gives the exit code: errors become one line and exit code 2.
 
-    A reader of the output that has had enough ends the command without a word.
+    A reader of the output that has had enough ends the command without a word. What the encoding of the output
+    lacks is written in escapes.
     """
 
     @wraps(run)
     def command(*arguments: P.args, **named: P.kwargs) -> None:
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             code = run(*arguments, **named)
             sys.stdout.flush()
@@ -78,9 +83,10 @@ def in_words(run: Callable[P, int]) -> Callable[P, None]:
             sys.stdout = StringIO()  # it is flushed once more at the end of the process
             sys.exit(SOUND)
         except FileError as error:
-            fail(printable(str(error), 1000))
+            fail(str(error))
         except OSError as error:
-            fail(printable(f"{error.filename or 'standard output'}: {error.strerror}", 1000))
+            where = "" if error.filename else "standard output: "
+            fail(f"{where}{reason_of(error)}")
         sys.exit(code)
 
     return command

@@ -6,7 +6,7 @@ from typing import Final
 
 from coordinator.cli.log.entry import Entry
 from storage.batch import BatchHeader
-from storage.checkpoint import TopicPartition
+from storage.topic_partition import TopicPartition
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -43,6 +43,12 @@ class Selection:
     until_ms: int | None = None
     """Before."""
     from_offset: int = 0
+
+    @property
+    def is_selective(self) -> bool:
+        """Whether long stretches of a log may hold nothing that is wanted."""
+        times = (self.since_ms, self.until_ms)
+        return bool(self.groups or self.topics or self.types) or times != (None, None)
 
     def takes_log(self, name: TopicPartition | None) -> bool:
         """Whether a log can hold anything that is wanted."""

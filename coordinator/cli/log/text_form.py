@@ -1,50 +1,91 @@
-"""A record as a line for people."""
+"""A record in words."""
 
+import re
+from functools import cache, lru_cache
 from typing import Final
 
 from coordinator.cli.log.entry import Entry, Fields
 from coordinator.cli.log.json_form import codec_name, iso_time
+from coordinator.cli.log.piece import GAP, LIST_GAP, Piece, Role, joined
 from coordinator.cli.log.record_types import CONTROL, GROUP_METADATA, OFFSET_COMMIT, RECORD
-from coordinator.server.peer import printable
+from coordinator.net.peer import printable
 from storage.compression import NONE
+from storage.topic_partition import TopicPartition
 
 _MAX_PAYLOAD: Final = 200
-_DELETE: Final = "<DELETE>"
+_MARKS: Final = re.compile(r'[ "=,;\[\]()]')
+
+_NO_LEADER_EPOCH: Final[Piece] = (Role.DEFAULT, "leader_epoch=-1")
+_NO_METADATA: Final[Piece] = (Role.DEFAULT, 'metadata=""')
+_NULL_KEY: Final[Piece] = (Role.KEY, "key=null")
+_TOMBSTONE: Final[Piece] = (Role.TOMBSTONE, "<DELETE>")
+_TRANSACTIONAL: Final[Piece] = (Role.VALUE, "transactional")
+_NO_MEMBERS: Final[Piece] = (Role.VALUE, "members=[]")
+_MEMBERS: Final[Piece] = (Role.MEMBERS, "members=[")
+_NEXT_MEMBER: Final[Piece] = (Role.NEXT_MEMBER, "; ")
+_END_OF_MEMBERS: Final[Piece] = (Role.END_OF_MEMBERS, "]")
+_OPEN: Final[Piece] = (Role.LABEL, "[")
+_CLOSE: Final[Piece] = (Role.LABEL, "]")
 
 
 def as_text(entry: Entry) -> str:
-    """One line, without its end: where the record is, when it was written, what it says."""
-    record = entry.record
-    parts = [
-        "?" if entry.name is None else str(entry.name),
-        str(record.offset),
-        iso_time(record.timestamp_ms) or str(record.timestamp_ms),
-        entry.type,
-        _meaning(entry),
+    """One line, without its end."""
+    return joined(pieces(entry))
+
+
+def pieces(entry: Entry) -> list[Piece]:
+    """One line: where the record is, when it was written, of what type it is, and what it says."""
+    record, header = entry.record, entry.header
+    line: list[Piece] = [
+        _partition(entry.name),
+        GAP,
+        (Role.OFFSET, str(record.offset)),
+        GAP,
+        (Role.TIME, iso_time(record.timestamp_ms) or str(record.timestamp_ms)),
+        GAP,
+        (Role.TYPE, entry.type),
     ]
-    header = entry.header
-    if header.codec != NONE:
-        parts.append(f"codec={codec_name(header)}")
-    if header.is_transactional:
-        parts.append(f"transactional producer_id={header.producer_id} producer_epoch={header.producer_epoch}")
-    if entry.error is not None:
-        parts.append(f"error={_quoted(entry.error)}")
-    return " ".join(part for part in parts if part)
-
-
-def _meaning(entry: Entry) -> str:
-    key, value = entry.key, entry.value
     if entry.type == CONTROL:
-        return _control(key, value)
-    if entry.type == RECORD:
-        return f"key={_payload(key)} value={_payload(value)} {_sizes(entry)}"
-    said = _DELETE if entry.is_tombstone else _value(entry.type, value or {})
-    return f"{_key(key)} {said}"
+        _add_control(line, entry)
+    elif entry.type == RECORD:
+        _add_plain(line, entry)
+    else:
+        _add_key(line, entry.key)
+        if entry.is_tombstone:
+            line += (GAP, _TOMBSTONE)
+        else:
+            _add_value(line, entry.type, entry.value or {})
+    if header.codec != NONE:
+        _add(line, "codec", codec_name(header))
+    if header.is_transactional:
+        line += (GAP, _TRANSACTIONAL)
+        _add(line, "producer_id", str(header.producer_id))
+        _add(line, "producer_epoch", str(header.producer_epoch))
+    if entry.error is not None:
+        line += (GAP, (Role.ERROR, f"error={_quoted(entry.error)}"))
+    return line
 
 
-def _sizes(entry: Entry) -> str:
-    key, value = entry.record.key, entry.record.value
-    return f"key_bytes={len(key or b'')} value_bytes={len(value or b'')}"
+@lru_cache(maxsize=1)
+def _partition(name: TopicPartition | None) -> Piece:
+    """The same for all records of a log."""
+    return Role.PARTITION, "?" if name is None else str(name)
+
+
+def _add(line: list[Piece], name: str, text: str, role: Role = Role.VALUE) -> None:
+    line += (GAP, _label(name), (role, text))
+
+
+@cache
+def _label(name: str) -> Piece:
+    return Role.LABEL, f"{name}="
+
+
+def _add_plain(line: list[Piece], entry: Entry) -> None:
+    _add(line, "key", _payload(entry.key), Role.KEY)
+    _add(line, "value", _payload(entry.value))
+    _add(line, "key_bytes", str(len(entry.record.key or b"")))
+    _add(line, "value_bytes", str(len(entry.record.value or b"")))
 
 
 def _quoted(text: str) -> str:
@@ -55,66 +96,112 @@ def _name(text: str | None) -> str:
     """A name as it is where it is a plain word, in quotes otherwise."""
     if text is None:
         return "null"
-    is_plain = text.isprintable() and text and not any(mark in text for mark in ' "=,;[]()')
+    is_plain = text and text.isprintable() and not _MARKS.search(text)
     return text if is_plain else _quoted(text)
 
 
-def _key(key: Fields | None) -> str:
+def _add_key(line: list[Piece], key: Fields | None) -> None:
     if key is None:
-        return "key=null"
-    parts = [f"{name}={_name(str(key[name]))}" for name in ("group", "topic", "partition") if name in key]
+        line += (GAP, _NULL_KEY)
+        return
+    if "hex" in key and "type" in key:
+        _add(line, "key_type", str(key["type"]), Role.KEY)
+    if "group" in key:
+        _add(line, "group", _name(key["group"]), Role.KEY)
+    if "topic" in key:
+        _add(line, "topic", _name(key["topic"]), Role.KEY)
+        _add(line, "partition", str(key["partition"]), Role.KEY)
     if "hex" in key:
-        parts = [
-            *(f"key_type={key[name]}" for name in ("type",) if name in key),
-            *parts,
-            f"key=0x{key['hex']}",
-        ]
-    return " ".join(parts)
+        _add(line, "key", f"0x{key['hex']}", Role.KEY)
 
 
-def _value(kind: str, value: Fields) -> str:
+def _add_value(line: list[Piece], kind: str, value: Fields) -> None:
     if "hex" in value:
-        return f"value=0x{value['hex']}"
-    if kind == OFFSET_COMMIT:
-        text = f"offset={value['offset']} leader_epoch={value['leader_epoch']}"
-        text += f" metadata={_quoted(value['metadata'])}"
-        if value["expire_timestamp"] >= 0:
-            text += f" expires={iso_time(value['expire_timestamp'])}"
-        return text
-    assert kind == GROUP_METADATA
-    members = "; ".join(_member(member) for member in value["members"])
-    return (
-        f"generation={value['generation']} protocol_type={_name(value['protocol_type'])} "
-        f"protocol={_name(value['protocol'])} leader={_name(value['leader'])} members=[{members}]"
-    )
+        _add(line, "value", f"0x{value['hex']}")
+    elif kind == OFFSET_COMMIT:
+        _add_commit(line, value)
+    else:
+        assert kind == GROUP_METADATA
+        _add_group(line, value)
 
 
-def _member(member: Fields) -> str:
-    text = f"{_name(member['member_id'])} client_id={_name(member['client_id'])}"
-    text += f" host={_name(member['client_host'])}"
+def _add_commit(line: list[Piece], value: Fields) -> None:
+    _add(line, "offset", str(value["offset"]))
+    if value["leader_epoch"] == -1:
+        line += (GAP, _NO_LEADER_EPOCH)
+    else:
+        _add(line, "leader_epoch", str(value["leader_epoch"]))
+    if value["metadata"] == "":
+        line += (GAP, _NO_METADATA)
+    else:
+        _add(line, "metadata", _quoted(value["metadata"]))
+    if value["expire_timestamp"] >= 0:
+        _add(line, "expires", str(iso_time(value["expire_timestamp"])))
+
+
+def _add_group(line: list[Piece], value: Fields) -> None:
+    _add(line, "generation", str(value["generation"]))
+    _add(line, "protocol_type", _name(value["protocol_type"]))
+    _add(line, "protocol", _name(value["protocol"]))
+    leader = value["leader"]
+    _add(line, "leader", _name(leader), Role.VALUE if leader is None else Role.MEMBER_ID)
+    members = value["members"]
+    if not members:
+        line += (GAP, _NO_MEMBERS)
+        return
+    line += (GAP, _MEMBERS)
+    for number, member in enumerate(members):
+        if number:
+            line.append(_NEXT_MEMBER)
+        _add_member(line, member)
+    line.append(_END_OF_MEMBERS)
+
+
+def _add_member(line: list[Piece], member: Fields) -> None:
+    line.append((Role.MEMBER_ID, _name(member["member_id"])))
+    _add(line, "client_id", _name(member["client_id"]))
+    _add(line, "host", _name(member["client_host"]))
     if member["group_instance_id"] is not None:
-        text += f" group_instance_id={_name(member['group_instance_id'])}"
+        _add(line, "group_instance_id", _name(member["group_instance_id"]))
     subscription, assignment = member["subscription"], member["assignment"]
     if "topics" in subscription:
-        text += f" topics=[{', '.join(map(_name, subscription['topics']))}]"
+        _add_list(line, "topics", [_name(topic) for topic in subscription["topics"]])
     else:
-        text += f" subscription=0x{subscription['hex']}"
+        _add(line, "subscription", f"0x{subscription['hex']}")
     if "assigned_partitions" in assignment:
-        return text + f" assigned=[{', '.join(map(_partitions, assignment['assigned_partitions']))}]"
-    return text + f" assignment=0x{assignment['hex']}"
+        _add_list(line, "assigned", _partitions(assignment["assigned_partitions"]))
+    else:
+        _add(line, "assignment", f"0x{assignment['hex']}")
 
 
-def _partitions(assigned: Fields) -> str:
-    return ", ".join(f"{_name(assigned['topic'])}-{number}" for number in assigned["partitions"])
+def _partitions(assigned: list[Fields]) -> list[str]:
+    found = []
+    for topic in assigned:
+        name = _name(topic["topic"])
+        found += [f"{name}-{number}" for number in topic["partitions"]]
+    return found
 
 
-def _control(key: Fields | None, value: Fields | None) -> str:
+def _add_list(line: list[Piece], name: str, texts: list[str]) -> None:
+    line += (GAP, _label(name), _OPEN)
+    if texts:
+        for text in texts[:-1]:
+            line += ((Role.VALUE, f"{text},"), LIST_GAP)
+        line.append((Role.VALUE, texts[-1]))
+    line.append(_CLOSE)
+
+
+def _add_control(line: list[Piece], entry: Entry) -> None:
+    key, value = entry.key, entry.value
     if key is None or "marker" not in key:
-        return f"{_payload(key)} {_payload(value)}"
-    text = f"{key['marker']} type={key['type']}"
+        line += (GAP, (Role.KEY, _payload(key)), GAP, (Role.VALUE, _payload(value)))
+        return
+    line += (GAP, (Role.KEY, key["marker"]))
+    _add(line, "type", str(key["type"]), Role.KEY)
     if value is not None and "coordinator_epoch" in value:
-        return f"{text} coordinator_epoch={value['coordinator_epoch']}"
-    return f"{text} {_payload(value)}"
+        _add(line, "coordinator_epoch", str(value["coordinator_epoch"]))
+    else:
+        line += (GAP, (Role.VALUE, _payload(value)))
 
 
 def _payload(payload: Fields | None) -> str:

@@ -1,10 +1,10 @@
 """DeleteGroups: remove empty groups. Source: Kafka's GroupCoordinatorShard.deleteGroups."""
 
 from coordinator.group.groups import Groups
-from coordinator.group.outcome import Context
 from coordinator.group.removal import remove_group
 from coordinator.group.state import DEAD, EMPTY
-from coordinator.group.turn import Turn
+from coordinator.machine.outcome import Context
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 

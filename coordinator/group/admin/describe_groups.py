@@ -5,9 +5,9 @@ from typing import Final
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import NO_METADATA, Member
 from coordinator.group.groups import Groups
-from coordinator.group.outcome import Context
 from coordinator.group.state import DEAD, STABLE
-from coordinator.group.turn import Turn
+from coordinator.machine.outcome import Context
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.describe_groups import (
     DescribedGroup,

@@ -1,8 +1,8 @@
 """ListGroups: the groups of a shard. Source: Kafka's GroupMetadataManager.listGroups (KIP-518, KIP-848)."""
 
 from coordinator.group.groups import Groups
-from coordinator.group.outcome import Context
-from coordinator.group.turn import Turn
+from coordinator.machine.outcome import Context
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 

@@ -7,9 +7,12 @@ Members iterate in the order in which they joined. Source: Kafka's ClassicGroup.
 
 from dataclasses import dataclass
 from sys import intern
+from typing import NamedTuple
 
 from coordinator.group.classic.member import Member, Protocols
+from coordinator.group.classic.open_rebalance import OpenRebalance
 from coordinator.group.classic.subscription import union_of_topics
+from coordinator.group.rebalance_facts import Departure
 from coordinator.group.state import EMPTY, PREPARING_REBALANCE, TRANSITIONS, ClassicGroupState
 from protocol.consumer_protocol import PROTOCOL_TYPE as CONSUMER_PROTOCOL_TYPE
 
@@ -23,14 +26,26 @@ class InitialJoin:
     remaining_ms: int
 
 
+class PendingMember(NamedTuple):
+    """Who was given a member id and has not joined with it yet: a client, since when (monotonic), and when the
+    id is forgotten."""
+
+    client_id: str
+    client_host: str
+    since_ms: int
+    deadline_ms: int
+
+
 class ClassicGroup:
     """The soft half of a group. `state_timestamp_ms` (wall) is when the state was entered, None when the
-    log did not say; `subscribed_topics` None means that they are not known; `pending_members` maps ids
-    that were given out but have not joined to their expiry; `pending_sync` are the members that have yet
-    to ask for their assignment; deadlines are monotonic, None when no such timer runs."""
+    log did not say; `subscribed_topics` None means that they are not known; `pending_members` are those who
+    have an id and have not joined, by id; `pending_sync` are the members that have yet to ask for their
+    assignment; `rebalance` is there until nobody is waited for any more; `departed` are the members of the last
+    Stable generation that are gone; deadlines are monotonic, None when no such timer runs."""
 
     __slots__ = (
         "awaiting_join",
+        "departed",
         "generation_id",
         "group_id",
         "initial_join",
@@ -42,6 +57,7 @@ class ClassicGroup:
         "pending_sync",
         "protocol_name",
         "protocol_type",
+        "rebalance",
         "state",
         "state_timestamp_ms",
         "static_members",
@@ -60,12 +76,14 @@ class ClassicGroup:
         self.leader_id: str | None = None
         self.members: dict[str, Member] = {}
         self.static_members: dict[str, str] = {}
-        self.pending_members: dict[str, int] = {}
+        self.pending_members: dict[str, PendingMember] = {}
         self.pending_sync: dict[str, None] = {}
         self.supported_protocols: dict[str, int] = {}
         self.awaiting_join = 0
         self.new_member_added = False
         self.initial_join: InitialJoin | None = None
+        self.rebalance: OpenRebalance | None = None
+        self.departed: list[Departure] = []
         self.join_deadline_ms: int | None = None
         self.sync_deadline_ms: int | None = None
         self.subscribed_topics: frozenset[str] | None = None

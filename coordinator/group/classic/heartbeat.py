@@ -11,13 +11,17 @@ from typing import Final
 
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.session_timer import restart_session
-from coordinator.group.classic.validation import validate_member
+from coordinator.group.classic.validation import generation_detail, validate_member
+from coordinator.group.events import HeartbeatRefused
 from coordinator.group.groups import Groups
-from coordinator.group.outcome import Context
 from coordinator.group.state import DEAD, PREPARING_REBALANCE, STABLE
-from coordinator.group.turn import Turn
+from coordinator.machine.outcome import Context
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+# Looking a member of an enumeration up costs more than the rest of the check.
+NONE: Final = ErrorCode.NONE
 
 RESPONSES: Final = {error: HeartbeatResponse(error_code=error) for error in ErrorCode}
 
@@ -43,21 +47,41 @@ def beat(groups: Groups, request: HeartbeatRequest, monotonic_ms: int) -> bool:
 
 def heartbeat(groups: Groups, request: HeartbeatRequest, context: Context, turn: Turn) -> None:
     """Answer a Heartbeat with a HeartbeatResponse. The responses are shared: they are not to be changed."""
-    error = _check(groups.classic.get(request.group_id), request, turn)
+    group = groups.classic.get(request.group_id)
+    error = _check(group, request, context, turn)
+    if error is not NONE and error is not ErrorCode.REBALANCE_IN_PROGRESS:
+        _tell_refusal(group, request, context, error, turn)
     turn.reply(context.waiter, RESPONSES[error])
 
 
-def _check(group: ClassicGroup | None, request: HeartbeatRequest, turn: Turn) -> ErrorCode:
+def _check(group: ClassicGroup | None, request: HeartbeatRequest, context: Context, turn: Turn) -> ErrorCode:
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
     if group is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
     if group.state is DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    error = validate_member(group, request.member_id, request.group_instance_id, "heartbeat", turn)
-    if error is not ErrorCode.NONE:
+    error = validate_member(group, request.member_id, request.group_instance_id, "heartbeat", context, turn)
+    if error is not NONE:
         return error
     if request.generation_id != group.generation_id:
         return ErrorCode.ILLEGAL_GENERATION
     restart_session(group, group.members[request.member_id], turn)
-    return ErrorCode.REBALANCE_IN_PROGRESS if group.state is PREPARING_REBALANCE else ErrorCode.NONE
+    return ErrorCode.REBALANCE_IN_PROGRESS if group.state is PREPARING_REBALANCE else NONE
+
+
+def _tell_refusal(
+    group: ClassicGroup | None, request: HeartbeatRequest, context: Context, error: ErrorCode, turn: Turn
+) -> None:
+    turn.tell(
+        HeartbeatRefused(
+            request.group_id,
+            request.member_id,
+            request.group_instance_id,
+            context.client_id,
+            context.client_host,
+            error,
+            "" if group is None else group.state.value,
+            generation_detail(group, request.generation_id, error),
+        )
+    )

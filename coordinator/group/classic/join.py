@@ -8,7 +8,7 @@ change. Source: Kafka's GroupMetadataManager, classicGroupJoin.
 from sys import intern
 from typing import Final
 
-from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.group import ClassicGroup, PendingMember
 from coordinator.group.classic.joining import Join, park, read_join, shared_protocols, update_member
 from coordinator.group.classic.member import Member
 from coordinator.group.classic.rebalance import rebalance_or_complete_join
@@ -19,11 +19,18 @@ from coordinator.group.classic.session_timer import forget_pending, heartbeat_ke
 from coordinator.group.classic.static_member import replace_static_member
 from coordinator.group.classic.validation import validate_member
 from coordinator.group.config import NEW_MEMBER_JOIN_TIMEOUT_MS
-from coordinator.group.events import MemberIdRequired, MemberJoined, RebalanceCause
+from coordinator.group.events import MemberIdRequired, MemberJoined
 from coordinator.group.groups import Groups
-from coordinator.group.outcome import Context
+from coordinator.group.rebalance_facts import DepartureCause, RebalanceCause, Trigger
+from coordinator.group.refusal_facts import (
+    GroupFull,
+    MemberIdTooLong,
+    ProtocolsDiffer,
+    SessionTimeoutOutOfRange,
+)
 from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
-from coordinator.group.turn import Turn
+from coordinator.machine.outcome import Context
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.primitives import MAX_STRING_BYTES
@@ -42,7 +49,17 @@ def join_group(groups: Groups, request: JoinGroupRequest, context: Context, turn
         <= request.session_timeout_ms
         <= config.group_max_session_timeout_ms
     ):
-        join.refuse(ErrorCode.INVALID_SESSION_TIMEOUT, turn, member_id=request.member_id, state="")
+        join.refuse(
+            ErrorCode.INVALID_SESSION_TIMEOUT,
+            turn,
+            member_id=request.member_id,
+            state="",
+            detail=SessionTimeoutOutOfRange(
+                request.session_timeout_ms,
+                config.group_min_session_timeout_ms,
+                config.group_max_session_timeout_ms,
+            ),
+        )
     else:
         _join_classic(groups, join, turn)
 
@@ -57,8 +74,7 @@ def _join_classic(groups: Groups, join: Join, turn: Turn) -> None:
         group = groups.create_classic(intern(request.group_id), turn.now.wall_ms)
         turn.write(new_group_record(group))
     if not _has_room_for(groups, group, request.member_id):
-        _expel(group, request.member_id, turn)
-        join.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, turn, member_id="", state=group.state.value)
+        _refuse_room(groups, group, join, turn)
     elif group.state is DEAD:
         join.refuse(
             ErrorCode.COORDINATOR_NOT_AVAILABLE, turn, member_id=request.member_id, state=group.state.value
@@ -69,6 +85,7 @@ def _join_classic(groups: Groups, join: Join, turn: Turn) -> None:
             turn,
             member_id=request.member_id,
             state=group.state.value,
+            detail=_difference(group, join),
         )
     elif request.member_id:
         _join_known(groups, group, join, turn)
@@ -88,11 +105,31 @@ def _has_room_for(groups: Groups, group: ClassicGroup, member_id: str) -> bool:
     return member_id in group.members or len(group.members) < max_size
 
 
-def _expel(group: ClassicGroup, member_id: str, turn: Turn) -> None:
+def _refuse_room(groups: Groups, group: ClassicGroup, join: Join, turn: Turn) -> None:
+    """The sender is too much: if it was a member, or about to be one, it is none any more."""
+    member_id = join.request.member_id
+    count = group.awaiting_join if group.state is PREPARING_REBALANCE else len(group.members)
     if member_id in group.pending_members:
         forget_pending(group, member_id, turn)
     elif member_id in group.members:
-        remove_member(group, group.members[member_id], turn)
+        remove_member(group, group.members[member_id], DepartureCause.NO_ROOM, turn)
+    join.refuse(
+        ErrorCode.GROUP_MAX_SIZE_REACHED,
+        turn,
+        member_id="",
+        state=group.state.value,
+        detail=GroupFull(count, groups.config.group_max_size),
+    )
+
+
+def _difference(group: ClassicGroup, join: Join) -> ProtocolsDiffer:
+    size = len(group.members)
+    return ProtocolsDiffer(
+        join.request.protocol_type,
+        tuple(name for name, _ in join.protocols),
+        group.protocol_type,
+        tuple(name for name, count in group.supported_protocols.items() if count == size),
+    )
 
 
 def _join_unknown(groups: Groups, group: ClassicGroup, join: Join, turn: Turn) -> None:
@@ -104,15 +141,24 @@ def _join_unknown(groups: Groups, group: ClassicGroup, join: Join, turn: Turn) -
     member_id = f"{prefix}-{context.new_member_uuid}"
     if len(member_id.encode()) > MAX_STRING_BYTES:
         # Neither an answer nor a record could hold it; Kafka finds out when it writes the answer.
-        join.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, turn, member_id="", state=group.state.value)
+        join.refuse(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            turn,
+            member_id="",
+            state=group.state.value,
+            detail=MemberIdTooLong(MAX_STRING_BYTES),
+        )
         return
     if instance_id is not None and instance_id in group.static_members:
         replace_static_member(groups, group, join, member_id, turn)
     elif instance_id is not None or context.api_version < REQUIRES_MEMBER_ID_VERSION:
         _add_member(groups, group, join, member_id, turn)
     else:
-        deadline_ms = turn.now.monotonic_ms + request.session_timeout_ms
-        group.pending_members[member_id] = deadline_ms
+        now_ms = turn.now.monotonic_ms
+        deadline_ms = now_ms + request.session_timeout_ms
+        group.pending_members[member_id] = PendingMember(
+            intern(context.client_id), intern(context.client_host), now_ms, deadline_ms
+        )
         turn.arm(heartbeat_key(group, member_id), deadline_ms)
         turn.tell(MemberIdRequired(group.group_id, member_id, group.state.value))
         turn.reply(context.waiter, join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id, context.api_version))
@@ -129,7 +175,7 @@ def _join_known(groups: Groups, group: ClassicGroup, join: Join, turn: Turn) -> 
         else:
             _add_member(groups, group, join, member_id, turn)
         return
-    error = validate_member(group, member_id, request.group_instance_id, "join-group", turn)
+    error = validate_member(group, member_id, request.group_instance_id, "join-group", join.context, turn)
     if error is not ErrorCode.NONE:
         join.refuse(error, turn, member_id=member_id, state=state.value)
         return
@@ -156,12 +202,16 @@ def _join_known(groups: Groups, group: ClassicGroup, join: Join, turn: Turn) -> 
 
 def _rejoin(groups: Groups, group: ClassicGroup, member: Member, join: Join, reason: str, turn: Turn) -> None:
     """A member comes (again) to the join phase, or starts one."""
-    leads = member.member_id == group.leader_id and group.state is STABLE
-    cause = RebalanceCause.LEADER_REJOINED if leads else RebalanceCause.METADATA_CHANGED
-    sentence = f"{reason} during {group.state.value}; client reason: {join.reason}"
     update_member(group, member, join)
     park(group, member, join.context, turn)
-    rebalance_or_complete_join(groups, group, cause, sentence, turn)
+
+    def trigger() -> Trigger:
+        leads = member.member_id == group.leader_id and group.state is STABLE
+        cause = RebalanceCause.LEADER_REJOINED if leads else RebalanceCause.METADATA_CHANGED
+        sentence = f"{reason} during {group.state.value}; client reason: {join.reason}"
+        return Trigger(cause, sentence, member.name, join.client_reason)
+
+    rebalance_or_complete_join(groups, group, trigger, turn)
 
 
 def _add_member(groups: Groups, group: ClassicGroup, join: Join, member_id: str, turn: Turn) -> None:
@@ -178,7 +228,7 @@ def _add_member(groups: Groups, group: ClassicGroup, join: Join, member_id: str,
     member.is_new = True
     was_pending = member_id in group.pending_members
     if was_pending:
-        member.timer_deadline_ms = group.pending_members[member_id]
+        member.timer_deadline_ms = group.pending_members[member_id].deadline_ms
     state = group.state
     group.add(member, request.protocol_type)
     park(group, member, context, turn)
@@ -196,6 +246,11 @@ def _add_member(groups: Groups, group: ClassicGroup, join: Join, member_id: str,
             was_pending,
         )
     )
-    instance = "null" if request.group_instance_id is None else request.group_instance_id
-    reason = f"Adding new member {member_id} with group instance id {instance}; client reason: {join.reason}"
-    rebalance_or_complete_join(groups, group, RebalanceCause.MEMBER_JOINED, reason, turn)
+
+    def trigger() -> Trigger:
+        instance = "null" if member.group_instance_id is None else member.group_instance_id
+        what = f"Adding new member {member_id} with group instance id {instance}"
+        sentence = f"{what}; client reason: {join.reason}"
+        return Trigger(RebalanceCause.MEMBER_JOINED, sentence, member.name, join.client_reason)
+
+    rebalance_or_complete_join(groups, group, trigger, turn)

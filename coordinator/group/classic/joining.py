@@ -8,8 +8,9 @@ from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import NOT_PROVIDED, Member, Protocols
 from coordinator.group.classic.responses import join_error
 from coordinator.group.events import JoinRefused
-from coordinator.group.outcome import Context
-from coordinator.group.turn import Turn
+from coordinator.group.refusal_facts import RefusalDetail
+from coordinator.machine.outcome import Context
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest
 
@@ -31,16 +32,32 @@ class Join:
         """Why the client joins, in its own words (KIP-800)."""
         return self.request.reason or NOT_PROVIDED
 
-    def refuse(self, error: ErrorCode, turn: Turn, *, member_id: str, state: str) -> None:
-        """Answer with an error."""
+    @property
+    def client_reason(self) -> str:
+        """The same; "" when it gives none."""
+        return self.request.reason or ""
+
+    def refuse(
+        self,
+        error: ErrorCode,
+        turn: Turn,
+        *,
+        member_id: str,
+        state: str,
+        detail: RefusalDetail | None = None,
+    ) -> None:
+        """Answer with an error, and tell of it."""
         turn.reply(self.context.waiter, join_error(error, member_id, self.context.api_version))
         turn.tell(
             JoinRefused(
                 self.request.group_id,
                 self.request.member_id,
                 self.request.group_instance_id,
+                self.context.client_id,
+                self.context.client_host,
                 error,
                 state,
+                detail,
             )
         )
 
@@ -71,6 +88,8 @@ def park(group: ClassicGroup, member: Member, context: Context, turn: Turn) -> N
     """Withhold the answer to a member's JoinGroup until the join phase ends."""
     old_version = member.join_version
     superseded = group.park_join(member, context.waiter, context.api_version)
+    if group.rebalance is not None:
+        group.rebalance.note_join(member, turn.now.monotonic_ms)
     if superseded is not None:
         # Kafka never answers it, which keeps its connection waiting; this tells whoever listens to rejoin.
         turn.reply(

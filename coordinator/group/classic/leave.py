@@ -11,11 +11,13 @@ from coordinator.group.classic.rebalance import rebalance_or_complete_join
 from coordinator.group.classic.removal import remove_member
 from coordinator.group.classic.session_timer import forget_pending
 from coordinator.group.classic.validation import validate_member
-from coordinator.group.events import MemberLeft, RebalanceCause
+from coordinator.group.events import MemberLeft
 from coordinator.group.groups import Groups
-from coordinator.group.outcome import Context
+from coordinator.group.member_name import MemberName
+from coordinator.group.rebalance_facts import DepartureCause, RebalanceCause, Trigger
 from coordinator.group.state import DEAD, EMPTY
-from coordinator.group.turn import Turn
+from coordinator.machine.outcome import Context
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import (
     LeaveGroupRequest,
@@ -42,8 +44,11 @@ def leave_group(groups: Groups, request: LeaveGroupRequest, context: Context, tu
     elif group.state is DEAD:
         top_error = ErrorCode.COORDINATOR_NOT_AVAILABLE
     else:
-        members = [_response(identity, _leave(group, identity, turn)) for identity in identities]
-        _rebalance_without(groups, group, members, turn)
+        left: list[MemberLeft] = []
+        members = [
+            _response(identity, _leave(group, identity, context, left, turn)) for identity in identities
+        ]
+        _rebalance_without(groups, group, left, members, turn)
     if context.api_version < BATCH_VERSION and top_error is ErrorCode.NONE:
         assert len(members) == 1, members
         top_error = ErrorCode(members[0].error_code)
@@ -56,33 +61,62 @@ def _response(identity: MemberIdentity, error: ErrorCode) -> MemberResponse:
     )
 
 
-def _leave(group: ClassicGroup, identity: MemberIdentity, turn: Turn) -> ErrorCode:
-    """Let one member go, or say why not. One without a member id is an operator's removal of a static
-    member."""
+def _leave(
+    group: ClassicGroup, identity: MemberIdentity, context: Context, left: list[MemberLeft], turn: Turn
+) -> ErrorCode:
+    """Let one member go, and enter it in `left`, or say why not. One without a member id is an operator's
+    removal of a static member."""
     member_id, instance_id = identity.member_id, identity.group_instance_id
-    reason = NOT_PROVIDED if identity.reason is None else identity.reason
     if member_id in group.pending_members:
+        pending = group.pending_members[member_id]
         forget_pending(group, member_id, turn)
-        turn.tell(MemberLeft(group.group_id, member_id, None, reason, pending=True))
+        name = MemberName(member_id, None, pending.client_id, pending.client_host)
+        left.append(_tell(group, name, identity, context, turn, pending=True))
         return ErrorCode.NONE
     if not member_id:
         if instance_id is None or instance_id not in group.static_members:
             return ErrorCode.UNKNOWN_MEMBER_ID
         member_id = group.static_members[instance_id]
-    error = validate_member(group, member_id, instance_id, "leave-group", turn)
+    error = validate_member(group, member_id, instance_id, "leave-group", context, turn)
     if error is ErrorCode.NONE:
         member = group.members[member_id]
-        turn.tell(MemberLeft(group.group_id, member_id, member.group_instance_id, reason, pending=False))
-        remove_member(group, member, turn)
+        left.append(_tell(group, member.name, identity, context, turn, pending=False))
+        remove_member(group, member, DepartureCause.LEFT, turn)
     return error
 
 
+def _tell(
+    group: ClassicGroup,
+    name: MemberName,
+    identity: MemberIdentity,
+    context: Context,
+    turn: Turn,
+    *,
+    pending: bool,
+) -> MemberLeft:
+    reason = NOT_PROVIDED if identity.reason is None else identity.reason
+    event = MemberLeft(group.group_id, *name, reason, pending, context.client_id, context.client_host)
+    turn.tell(event)
+    return event
+
+
 def _rebalance_without(
-    groups: Groups, group: ClassicGroup, members: list[MemberResponse], turn: Turn
+    groups: Groups,
+    group: ClassicGroup,
+    left: list[MemberLeft],
+    members: list[MemberResponse],
+    turn: Turn,
 ) -> None:
     """What the departures cause, once for all of them."""
-    left = [member.member_id for member in members if member.error_code == ErrorCode.NONE]
     if not left or group.state is EMPTY:
         return
-    reason = f"explicit `LeaveGroup` request for ({', '.join(left)}) members."
-    rebalance_or_complete_join(groups, group, RebalanceCause.MEMBER_LEFT, reason, turn)
+
+    def trigger() -> Trigger:
+        ids = [member.member_id for member in members if member.error_code == ErrorCode.NONE]
+        sentence = f"explicit `LeaveGroup` request for ({', '.join(ids)}) members."
+        first = left[0]
+        actor = MemberName(first.member_id, first.group_instance_id, first.client_id, first.client_host)
+        client_reason = "" if first.reason == NOT_PROVIDED else first.reason
+        return Trigger(RebalanceCause.MEMBER_LEFT, sentence, actor, client_reason)
+
+    rebalance_or_complete_join(groups, group, trigger, turn)

@@ -2,6 +2,9 @@
 
 from typing import Final, TypeAlias
 
+from coordinator.group.config import NEW_MEMBER_JOIN_TIMEOUT_MS
+from coordinator.group.member_name import MemberName
+
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
 """Names and metadata of the assignors that a member supports, in the order of its preference."""
 
@@ -16,7 +19,7 @@ class Member:
     of the former). `session_deadline_ms` is when the member counts as lost unless it is heard before;
     `timer_deadline_ms` is when the timer outside will fire, which may be earlier: a heartbeat moves only
     the former, and the timer is set anew when it fires too early. None: no timer is set. Times are
-    monotonic. `is_new`: it has not yet been through a join phase."""
+    monotonic. `is_new`: it has not yet been through a join phase; `is_settled`: it was in a Stable generation."""
 
     __slots__ = (
         "assignment",
@@ -24,6 +27,7 @@ class Member:
         "client_id",
         "group_instance_id",
         "is_new",
+        "is_settled",
         "join_version",
         "join_waiter",
         "member_id",
@@ -56,11 +60,17 @@ class Member:
         self.protocols = protocols
         self.assignment = assignment
         self.is_new = False
+        self.is_settled = False
         self.join_waiter: int | None = None
         self.join_version = 0
         self.sync_waiter: int | None = None
         self.session_deadline_ms = 0
         self.timer_deadline_ms: int | None = None
+
+    @property
+    def name(self) -> MemberName:
+        """Who it is, for people."""
+        return MemberName(self.member_id, self.group_instance_id, self.client_id, self.client_host)
 
     @property
     def is_static(self) -> bool:
@@ -82,6 +92,15 @@ class Member:
         """Whether it cannot expire because the coordinator owes it an answer. A new member can: its first
         join may take no longer than the new member's join timeout."""
         return not self.is_new and (self.is_awaiting_join or self.is_awaiting_sync)
+
+    @property
+    def expiry_timeout_ms(self) -> int:
+        """How long it may be silent; for a new member, how long its first join may take."""
+        return NEW_MEMBER_JOIN_TIMEOUT_MS if self.is_new else self.session_timeout_ms
+
+    def silent_ms(self, now_ms: int) -> int:
+        """How long nothing was heard of it at a monotonic time. The deadline of its session tells."""
+        return max(0, now_ms - (self.session_deadline_ms - self.expiry_timeout_ms))
 
     def metadata_for(self, protocol_name: str) -> bytes:
         """Its metadata for one protocol, which it must support."""

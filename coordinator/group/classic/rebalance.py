@@ -17,12 +17,14 @@ and all parked JoinGroups are answered. Each member then has the rebalance timeo
 Source: Kafka's GroupMetadataManager, prepareRebalance and completeClassicGroupJoin.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from coordinator.group.classic.group import ClassicGroup, InitialJoin
 from coordinator.group.classic.member import Member
 from coordinator.group.classic.record import group_metadata_record
 from coordinator.group.classic.removal import remove_member
+from coordinator.group.classic.report import complete_rebalance, open_rebalance
 from coordinator.group.classic.responses import join_success, sync_error
 from coordinator.group.classic.session_timer import restart_session
 from coordinator.group.events import (
@@ -30,14 +32,12 @@ from coordinator.group.events import (
     GroupStabilized,
     LeaderReplaced,
     MembersEvicted,
-    RebalanceCause,
     RebalanceDelayed,
     RebalanceStalled,
-    RebalanceStarted,
     SubscriptionUnreadable,
 )
 from coordinator.group.groups import Groups
-from coordinator.group.outcome import TimerKey, TimerKind
+from coordinator.group.rebalance_facts import DepartureCause, RebalanceCause, Trigger
 from coordinator.group.state import (
     COMPLETING_REBALANCE,
     EMPTY,
@@ -45,7 +45,8 @@ from coordinator.group.state import (
     REBALANCE_MAY_START,
     STABLE,
 )
-from coordinator.group.turn import Turn
+from coordinator.group.timer_key import TimerKey, TimerKind
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 
 STALLED_WAIT_MIN_MS: Final = 1_000
@@ -54,19 +55,18 @@ silent static member has come, this much time passes in between."""
 
 
 def rebalance_or_complete_join(
-    groups: Groups, group: ClassicGroup, cause: RebalanceCause, reason: str, turn: Turn
+    groups: Groups, group: ClassicGroup, trigger: Callable[[], Trigger], turn: Turn
 ) -> None:
-    """The membership changed: start a rebalance, or see whether that ends the one that runs."""
+    """The membership changed: start a rebalance, or see whether that ends the one that runs. What began it is
+    only put into words where one begins: of a thousand members that join, one begins it."""
     if group.state in REBALANCE_MAY_START:
-        prepare_rebalance(groups, group, cause, reason, turn)
+        prepare_rebalance(groups, group, trigger(), turn)
     else:
         maybe_complete_join_phase(groups, group, turn)
 
 
-def prepare_rebalance(
-    groups: Groups, group: ClassicGroup, cause: RebalanceCause, reason: str, turn: Turn
-) -> None:
-    """Start a rebalance; `reason` is Kafka's sentence for the log."""
+def prepare_rebalance(groups: Groups, group: ClassicGroup, trigger: Trigger, turn: Turn) -> None:
+    """Start a rebalance."""
     assert group.state in REBALANCE_MAY_START, group.state
     old_state = group.state
     if old_state is COMPLETING_REBALANCE:
@@ -74,7 +74,7 @@ def prepare_rebalance(
     group.pending_sync.clear()
     cancel_sync_timer(group, turn)
     group.transition_to(PREPARING_REBALANCE, turn.now.wall_ms)
-    turn.tell(RebalanceStarted(group.group_id, old_state.value, group.generation_id, cause, reason))
+    open_rebalance(group, old_state, trigger, turn)
     if old_state is EMPTY:
         delay_ms = groups.config.group_initial_rebalance_delay_ms
         group.initial_join = InitialJoin(delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
@@ -126,11 +126,14 @@ def complete_join_phase(groups: Groups, group: ClassicGroup, turn: Turn) -> None
         return
     if group.leader_id is not None and old_leader_id is not None and old_leader_id != group.leader_id:
         turn.tell(LeaderReplaced(group.group_id, old_leader_id, group.leader_id))
+    assert group.rebalance is not None, group.group_id
+    group.rebalance.end_join_phase(turn.now.monotonic_ms)
     state = COMPLETING_REBALANCE if group.members else EMPTY
     readable = group.next_generation(turn.now.wall_ms, state)
     if state is EMPTY:
         turn.tell(GroupEmptied(group.group_id, group.generation_id))
         turn.write(group_metadata_record(group))
+        complete_rebalance(group, turn)
         return
     assert group.leader_id in group.members, group.leader_id
     assert group.protocol_name is not None, group.group_id
@@ -160,10 +163,11 @@ def fire_sync(groups: Groups, key: TimerKey, turn: Turn) -> None:
     assert group.pending_sync, group.group_id
     group.sync_deadline_ms = None
     late = tuple(group.pending_sync)
-    _remove_youngest_first(group, [group.members[member_id] for member_id in late], turn)
-    turn.tell(MembersEvicted(group.group_id, late, "sync"))
+    members = [group.members[member_id] for member_id in late]
+    _remove_youngest_first(group, members, DepartureCause.NOT_SYNCED, turn)
+    turn.tell(MembersEvicted(group.group_id, tuple(member.name for member in members), "sync"))
     reason = f"Removing [{', '.join(late)}] on pending sync request expiration"
-    prepare_rebalance(groups, group, RebalanceCause.SYNC_EXPIRED, reason, turn)
+    prepare_rebalance(groups, group, Trigger(RebalanceCause.SYNC_EXPIRED, reason, members[0].name), turn)
 
 
 def synced(group: ClassicGroup, member: Member, turn: Turn) -> None:
@@ -194,15 +198,17 @@ def _evict_absent(group: ClassicGroup, turn: Turn) -> None:
     if group.awaiting_join == len(group.members):
         return
     absent = [m for m in group.members.values() if not m.is_awaiting_join and not m.is_static]
-    _remove_youngest_first(group, absent, turn)
+    _remove_youngest_first(group, absent, DepartureCause.NOT_REJOINED, turn)
     if absent:
-        turn.tell(MembersEvicted(group.group_id, tuple(member.member_id for member in absent), "join"))
+        turn.tell(MembersEvicted(group.group_id, tuple(member.name for member in absent), "join"))
 
 
-def _remove_youngest_first(group: ClassicGroup, members: list[Member], turn: Turn) -> None:
+def _remove_youngest_first(
+    group: ClassicGroup, members: list[Member], cause: DepartureCause, turn: Turn
+) -> None:
     # From the back, so that whoever succeeds a removed leader is found at once and not removed next.
     for member in reversed(members):
-        remove_member(group, member, turn)
+        remove_member(group, member, cause, turn)
 
 
 def _elect_leader(group: ClassicGroup) -> bool:

@@ -4,19 +4,20 @@ from sys import intern
 
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import Member
-from coordinator.group.outcome import Record
 from coordinator.group.state import STABLE
+from coordinator.group.value_version import CURRENT_VALUE_VERSION
+from coordinator.machine.outcome import Fact
 from protocol.records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
 NO_TIMESTAMP = -1
 
 
-def group_metadata_record(group: ClassicGroup) -> Record:
+def group_metadata_record(group: ClassicGroup) -> Fact:
     """The group as it stands. The timestamp is when it entered its present state."""
-    return Record(GroupMetadataKey(group=group.group_id), group_metadata(group))
+    return Fact(GroupMetadataKey(group=group.group_id), group_metadata(group), CURRENT_VALUE_VERSION)
 
 
-def new_group_record(group: ClassicGroup) -> Record:
+def new_group_record(group: ClassicGroup) -> Fact:
     """What Kafka writes when a JoinGroup created the group: generation 0 of nobody, whatever the request
     went on to do."""
     assert group.generation_id == 0, group.generation_id
@@ -28,12 +29,12 @@ def new_group_record(group: ClassicGroup) -> Record:
         current_state_timestamp=_timestamp(group),
         members=[],
     )
-    return Record(GroupMetadataKey(group=group.group_id), value)
+    return Fact(GroupMetadataKey(group=group.group_id), value, CURRENT_VALUE_VERSION)
 
 
-def group_tombstone(group: ClassicGroup) -> Record:
+def group_tombstone(group: ClassicGroup) -> Fact:
     """The group is gone."""
-    return Record(GroupMetadataKey(group=group.group_id), None)
+    return Fact(GroupMetadataKey(group=group.group_id), None)
 
 
 def group_metadata(group: ClassicGroup) -> GroupMetadataValue:
@@ -75,6 +76,7 @@ def restore_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
         member = _restore_member(metadata, value.protocol or "")
         if member.member_id in group.members or member.group_instance_id in group.static_members:
             raise ValueError(f"group {group_id} has member {member.member_id} or its instance id twice")
+        member.is_settled = True
         group.add(member, value.protocol_type)
     if value.members:
         group.state = STABLE

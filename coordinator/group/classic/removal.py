@@ -4,7 +4,8 @@ from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import Member
 from coordinator.group.classic.responses import join_error, sync_error
 from coordinator.group.classic.session_timer import cancel_session
-from coordinator.group.turn import Turn
+from coordinator.group.rebalance_facts import Departure, DepartureCause
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 
 
@@ -18,10 +19,12 @@ def answer_parked(group: ClassicGroup, member: Member, error: ErrorCode, member_
         member.sync_waiter = None
 
 
-def remove_member(group: ClassicGroup, member: Member, turn: Turn) -> None:
+def remove_member(group: ClassicGroup, member: Member, cause: DepartureCause, turn: Turn) -> None:
     """Remove a member. What it waits for is answered UNKNOWN_MEMBER_ID without a member id, so that a client
     that lives after all joins as a new member."""
     answer_parked(group, member, ErrorCode.UNKNOWN_MEMBER_ID, "", turn)
     cancel_session(group, member, turn)
     group.remove(member)
+    if member.is_settled:
+        group.departed.append(Departure(member.name, cause))
     assert member.member_id not in group.members, member.member_id

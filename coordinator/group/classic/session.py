@@ -10,11 +10,12 @@ from coordinator.group.classic.member import Member
 from coordinator.group.classic.rebalance import complete_join_phase, prepare_rebalance
 from coordinator.group.classic.removal import remove_member
 from coordinator.group.classic.session_timer import restart_session
-from coordinator.group.events import MemberExpired, RebalanceCause
+from coordinator.group.events import MemberExpired
 from coordinator.group.groups import Groups
-from coordinator.group.outcome import TimerKey
+from coordinator.group.rebalance_facts import DepartureCause, RebalanceCause, Trigger
 from coordinator.group.state import COMPLETING_REBALANCE, DEAD, PREPARING_REBALANCE, STABLE
-from coordinator.group.turn import Turn
+from coordinator.group.timer_key import TimerKey
+from coordinator.machine.turn import Turn
 
 
 def fire_heartbeat(groups: Groups, key: TimerKey, turn: Turn) -> None:
@@ -41,22 +42,44 @@ def fire_heartbeat(groups: Groups, key: TimerKey, turn: Turn) -> None:
 
 
 def _fire_pending(groups: Groups, group: ClassicGroup, key: TimerKey, turn: Turn) -> None:
-    deadline_ms = group.pending_members[key.member_id]
-    if turn.now.monotonic_ms < deadline_ms:
-        turn.arm(key, deadline_ms)
+    pending, now_ms = group.pending_members[key.member_id], turn.now.monotonic_ms
+    if now_ms < pending.deadline_ms:
+        turn.arm(key, pending.deadline_ms)
         return
     del group.pending_members[key.member_id]
-    turn.tell(MemberExpired(group.group_id, key.member_id, None, pending=True))
+    turn.tell(
+        MemberExpired(
+            group.group_id,
+            key.member_id,
+            None,
+            pending.client_id,
+            pending.client_host,
+            pending=True,
+            is_new=False,
+            silent_ms=now_ms - pending.since_ms,
+            timeout_ms=pending.deadline_ms - pending.since_ms,
+        )
+    )
     if group.state is PREPARING_REBALANCE and group.has_all_members_joined:
         complete_join_phase(groups, group, turn)
 
 
 def _expire_member(groups: Groups, group: ClassicGroup, member: Member, turn: Turn) -> None:
-    turn.tell(MemberExpired(group.group_id, member.member_id, member.group_instance_id, pending=False))
-    remove_member(group, member, turn)
+    turn.tell(
+        MemberExpired(
+            group.group_id,
+            *member.name,
+            pending=False,
+            is_new=member.is_new,
+            silent_ms=member.silent_ms(turn.now.monotonic_ms),
+            timeout_ms=member.expiry_timeout_ms,
+        )
+    )
+    remove_member(group, member, DepartureCause.SESSION_EXPIRED, turn)
     if group.state in (STABLE, COMPLETING_REBALANCE):
         reason = f"removing member {member.member_id} on heartbeat expiration."
-        prepare_rebalance(groups, group, RebalanceCause.SESSION_EXPIRED, reason, turn)
+        trigger = Trigger(RebalanceCause.SESSION_EXPIRED, reason, member.name)
+        prepare_rebalance(groups, group, trigger, turn)
     elif group.state is PREPARING_REBALANCE and group.has_all_members_joined:
         # Unlike a leave, an expiry also ends the wait of an initial rebalance.
         complete_join_phase(groups, group, turn)

@@ -2,8 +2,8 @@
 
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import Member
-from coordinator.group.outcome import TimerKey, TimerKind
-from coordinator.group.turn import Turn
+from coordinator.group.timer_key import TimerKey, TimerKind
+from coordinator.machine.turn import Turn
 
 
 def heartbeat_key(group: ClassicGroup, member_id: str) -> TimerKey:

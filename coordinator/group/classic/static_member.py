@@ -16,10 +16,11 @@ from coordinator.group.classic.record import group_metadata_record
 from coordinator.group.classic.removal import answer_parked
 from coordinator.group.classic.responses import join_success
 from coordinator.group.classic.session_timer import cancel_session, restart_session
-from coordinator.group.events import RebalanceAvoided, RebalanceCause, StaticMemberReplaced
+from coordinator.group.events import RebalanceAvoided, StaticMemberReplaced
 from coordinator.group.groups import Groups
+from coordinator.group.rebalance_facts import RebalanceCause, Trigger
 from coordinator.group.state import COMPLETING_REBALANCE, PREPARING_REBALANCE, STABLE
-from coordinator.group.turn import Turn
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 
 SKIP_ASSIGNMENT_VERSION: Final = 9
@@ -32,7 +33,7 @@ def replace_static_member(
     instance_id = join.request.group_instance_id
     assert instance_id is not None, new_member_id
     old_leader_id = group.leader_id
-    member = _replace(group, instance_id, new_member_id, turn)
+    member = _replace(group, instance_id, new_member_id, join, turn)
     update_member(group, member, join)
     if group.state is STABLE and group.select_protocol() == group.protocol_name:
         _keep_generation(group, member, join, old_leader_id, turn)
@@ -53,13 +54,22 @@ def replace_static_member(
             f"Updating metadata for static member {new_member_id} with instance id {instance_id}; "
             f"client reason: {join.reason}"
         )
-    prepare_rebalance(groups, group, RebalanceCause.STATIC_MEMBER_REPLACED, reason, turn)
+    trigger = Trigger(RebalanceCause.STATIC_MEMBER_REPLACED, reason, member.name, join.client_reason)
+    prepare_rebalance(groups, group, trigger, turn)
 
 
-def _replace(group: ClassicGroup, instance_id: str, new_member_id: str, turn: Turn) -> Member:
+def _replace(group: ClassicGroup, instance_id: str, new_member_id: str, join: Join, turn: Turn) -> Member:
     old = group.members[group.static_members[instance_id]]
     turn.tell(
-        StaticMemberReplaced(group.group_id, instance_id, old.member_id, new_member_id, group.state.value)
+        StaticMemberReplaced(
+            group.group_id,
+            instance_id,
+            old.member_id,
+            new_member_id,
+            join.context.client_id,
+            join.context.client_host,
+            group.state.value,
+        )
     )
     answer_parked(group, old, ErrorCode.FENCED_INSTANCE_ID, old.member_id, turn)
     cancel_session(group, old, turn)
@@ -73,6 +83,7 @@ def _replace(group: ClassicGroup, instance_id: str, new_member_id: str, turn: Tu
         old.protocols,
         old.assignment,
     )
+    new.is_settled = old.is_settled
     group.replace(old, new)
     restart_session(group, new, turn)
     return new

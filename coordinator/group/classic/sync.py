@@ -9,15 +9,18 @@ from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import Member
 from coordinator.group.classic.rebalance import prepare_rebalance, synced
 from coordinator.group.classic.record import group_metadata_record
+from coordinator.group.classic.report import close_rebalance, complete_rebalance
 from coordinator.group.classic.responses import sync_error, sync_success
 from coordinator.group.classic.session_timer import restart_session
-from coordinator.group.classic.validation import validate_member
-from coordinator.group.events import AssignmentApplied, AssignmentReceived, RebalanceCause
+from coordinator.group.classic.validation import generation_detail, validate_member
+from coordinator.group.events import AssignmentApplied, AssignmentReceived, SyncRefused
 from coordinator.group.groups import Groups
-from coordinator.group.outcome import Context
+from coordinator.group.rebalance_facts import RebalanceCause, Trigger
 from coordinator.group.record_size import batch_size
+from coordinator.group.refusal_facts import ProtocolsDiffer, RefusalDetail
 from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
-from coordinator.group.turn import Turn
+from coordinator.machine.outcome import Context
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.sync_group import SyncGroupRequest
 
@@ -32,14 +35,18 @@ def sync_group(groups: Groups, request: SyncGroupRequest, context: Context, turn
     if error is ErrorCode.NONE and (group is None or group.state is EMPTY):
         error = ErrorCode.UNKNOWN_MEMBER_ID
     if error is ErrorCode.NONE and group is not None:
-        error = _refusal(group, request, turn)
+        error = _refusal(group, request, context, turn)
     if error is not ErrorCode.NONE:
+        if error is not ErrorCode.REBALANCE_IN_PROGRESS:
+            _tell_refusal(group, request, context, error, turn)
         turn.reply(context.waiter, sync_error(error))
         return
     assert group is not None, request.group_id
     member = group.members[request.member_id]
     synced(group, member, turn)
     if group.state is STABLE:
+        if not group.pending_sync:
+            close_rebalance(group, turn)
         turn.reply(context.waiter, sync_success(group, member))
         restart_session(group, member, turn)
         return
@@ -60,10 +67,10 @@ def _refusal_before_group(request: SyncGroupRequest, api_version: int) -> ErrorC
     return ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
 
 
-def _refusal(group: ClassicGroup, request: SyncGroupRequest, turn: Turn) -> ErrorCode:
+def _refusal(group: ClassicGroup, request: SyncGroupRequest, context: Context, turn: Turn) -> ErrorCode:
     if group.state is DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    error = validate_member(group, request.member_id, request.group_instance_id, "sync-group", turn)
+    error = validate_member(group, request.member_id, request.group_instance_id, "sync-group", context, turn)
     if error is not ErrorCode.NONE:
         return error
     if request.generation_id != group.generation_id:
@@ -79,6 +86,32 @@ def _refusal(group: ClassicGroup, request: SyncGroupRequest, turn: Turn) -> Erro
 
 def _differs(requested: str | None, actual: str | None) -> bool:
     return requested is not None and actual is not None and requested != actual
+
+
+def _tell_refusal(
+    group: ClassicGroup | None, request: SyncGroupRequest, context: Context, error: ErrorCode, turn: Turn
+) -> None:
+    detail: RefusalDetail | None = generation_detail(group, request.generation_id, error)
+    if error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
+        sent, has = request.protocol_name, None if group is None else group.protocol_name
+        detail = ProtocolsDiffer(
+            request.protocol_type,
+            () if sent is None else (sent,),
+            None if group is None else group.protocol_type,
+            () if has is None else (has,),
+        )
+    turn.tell(
+        SyncRefused(
+            request.group_id,
+            request.member_id,
+            request.group_instance_id,
+            context.client_id,
+            context.client_host,
+            error,
+            "" if group is None else group.state.value,
+            detail,
+        )
+    )
 
 
 def _apply_assignment(
@@ -109,6 +142,9 @@ def _apply_assignment(
     turn.write(record)
     group.transition_to(STABLE, turn.now.wall_ms)
     turn.tell(AssignmentApplied(group.group_id, group.generation_id, len(group.members)))
+    assert group.rebalance is not None, group.group_id
+    group.rebalance.end_sync_phase(turn.now.monotonic_ms)
+    complete_rebalance(group, turn)
     for member in group.members.values():
         if member.sync_waiter is not None:
             turn.reply(member.sync_waiter, sync_success(group, member))
@@ -127,4 +163,4 @@ def _refuse_assignment(groups: Groups, group: ClassicGroup, leader: Member, turn
     reason = (
         f"Error {error.name} when storing group assignment during SyncGroup (member: {leader.member_id})."
     )
-    prepare_rebalance(groups, group, RebalanceCause.ASSIGNMENT_TOO_LARGE, reason, turn)
+    prepare_rebalance(groups, group, Trigger(RebalanceCause.ASSIGNMENT_TOO_LARGE, reason, leader.name), turn)

@@ -4,7 +4,9 @@ from typing import Final
 
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.events import MemberFenced
-from coordinator.group.turn import Turn
+from coordinator.group.refusal_facts import GenerationDiffers
+from coordinator.machine.outcome import Context
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 
 # Looking a member of an enumeration up costs more than the rest of the check.
@@ -12,7 +14,12 @@ NONE: Final = ErrorCode.NONE
 
 
 def validate_member(
-    group: ClassicGroup, member_id: str, group_instance_id: str | None, operation: str, turn: Turn
+    group: ClassicGroup,
+    member_id: str,
+    group_instance_id: str | None,
+    operation: str,
+    context: Context,
+    turn: Turn,
 ) -> ErrorCode:
     """NONE for a member; UNKNOWN_MEMBER_ID for an unknown id or instance id; FENCED_INSTANCE_ID when the
     instance id is another member's (KIP-345). `operation` is Kafka's word for the request, for the log."""
@@ -22,7 +29,22 @@ def validate_member(
             return ErrorCode.UNKNOWN_MEMBER_ID
         if existing_member_id != member_id:
             turn.tell(
-                MemberFenced(group.group_id, member_id, group_instance_id, existing_member_id, operation)
+                MemberFenced(
+                    group.group_id,
+                    member_id,
+                    group_instance_id,
+                    context.client_id,
+                    context.client_host,
+                    group.members[existing_member_id].name,
+                    operation,
+                )
             )
             return ErrorCode.FENCED_INSTANCE_ID
     return NONE if member_id in group.members else ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def generation_detail(group: ClassicGroup | None, sent: int, error: ErrorCode) -> GenerationDiffers | None:
+    """What there is to say beside ILLEGAL_GENERATION; None for other errors, and where no group is."""
+    if group is None or error is not ErrorCode.ILLEGAL_GENERATION:
+        return None
+    return GenerationDiffers(sent, group.generation_id)

@@ -12,19 +12,23 @@ from typing import Final
 
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.session_timer import restart_session
-from coordinator.group.classic.validation import validate_member
+from coordinator.group.classic.validation import generation_detail, validate_member
 from coordinator.group.events import CommitRefused, OffsetsCommitted, SimpleGroupCreated
 from coordinator.group.groups import Groups
-from coordinator.group.outcome import (
+from coordinator.group.record_size import batch_size
+from coordinator.group.refusal_facts import (
+    MetadataTooLong,
+    RecordsTooLarge,
+    RefusalDetail,
+)
+from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
+from coordinator.group.value_version import (
     CURRENT_VALUE_VERSION,
     EXPIRING_OFFSET_VALUE_VERSION,
     TOPIC_ID_VALUE_VERSION,
-    Context,
-    Record,
 )
-from coordinator.group.record_size import batch_size
-from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
-from coordinator.group.turn import Turn
+from coordinator.machine.outcome import Context, Fact
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.kinds import ZERO_UUID
 from protocol.messages.offset_commit import (
@@ -50,43 +54,47 @@ def offset_commit(groups: Groups, request: OffsetCommitRequest, context: Context
     """Answer an OffsetCommit with an OffsetCommitResponse: an error that concerns the group stands on each
     of its partitions. Topics come by name, with their id where it is known, and are known to exist."""
     group = groups.find_classic(request.group_id)
-    error = _refusal(group, request, context.api_version, turn)
+    error = _refusal(group, request, context, turn)
     if error is not NONE:
         count = sum(len(topic.partitions) for topic in request.topics)
-        _tell_refusal(group, request, error, count, turn)
+        detail = generation_detail(group, request.generation_id_or_member_epoch, error)
+        _tell_refusal(group, request, context, error, count, detail, turn)
         turn.reply(context.waiter, _refuse_all(request, error))
         return
     if group is not None and group.state in (STABLE, PREPARING_REBALANCE):
         restart_session(group, group.members[request.member_id], turn)
     records, response = _read(groups, intern(request.group_id), request, turn)
     if _is_too_large(records, groups.config.message_max_bytes):
-        _tell_refusal(group, request, ErrorCode.UNKNOWN_SERVER_ERROR, len(records), turn)
-        turn.reply(context.waiter, _refuse_all(request, ErrorCode.UNKNOWN_SERVER_ERROR))
+        too_large = RecordsTooLarge(groups.config.message_max_bytes)
+        error = ErrorCode.UNKNOWN_SERVER_ERROR
+        _tell_refusal(group, request, context, error, len(records), too_large, turn)
+        turn.reply(context.waiter, _refuse_all(request, error))
         return
     if group is None:
         group = groups.create_classic(intern(request.group_id), turn.now.wall_ms)
         turn.tell(SimpleGroupCreated(group.group_id))
     for record in records:
         turn.write(record)
-    _tell(group, request, len(records), turn)
+    _tell(groups, group, request, context, len(records), turn)
     turn.reply(context.waiter, response)
 
 
 def _refusal(
-    group: ClassicGroup | None, request: OffsetCommitRequest, api_version: int, turn: Turn
+    group: ClassicGroup | None, request: OffsetCommitRequest, context: Context, turn: Turn
 ) -> ErrorCode:
     generation_id = request.generation_id_or_member_epoch
     if group is None:
         if generation_id < 0:
             return NONE
-        missing_is_known = api_version >= GROUP_ID_NOT_FOUND_VERSION
+        missing_is_known = context.api_version >= GROUP_ID_NOT_FOUND_VERSION
         return ErrorCode.GROUP_ID_NOT_FOUND if missing_is_known else ErrorCode.ILLEGAL_GENERATION
     if group.state is DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if generation_id < 0 and group.state is EMPTY:
         return NONE
     if generation_id >= 0 or request.member_id or request.group_instance_id is not None:
-        error = validate_member(group, request.member_id, request.group_instance_id, "offset-commit", turn)
+        member_id, instance_id = request.member_id, request.group_instance_id
+        error = validate_member(group, member_id, instance_id, "offset-commit", context, turn)
         if error is not NONE:
             return error
         if generation_id != group.generation_id:
@@ -100,9 +108,9 @@ def _refusal(
 
 def _read(
     groups: Groups, group_id: str, request: OffsetCommitRequest, turn: Turn
-) -> tuple[list[Record], OffsetCommitResponse]:
+) -> tuple[list[Fact], OffsetCommitResponse]:
     """What is to be stored, and the answer to it; a partition with too long a text is refused by itself."""
-    records: list[Record] = []
+    records: list[Fact] = []
     topics = []
     metadata_max = groups.config.offset_metadata_max_bytes
     for topic in request.topics:
@@ -121,7 +129,7 @@ def _read(
     return records, OffsetCommitResponse(topics=topics)
 
 
-def _is_too_large(records: list[Record], limit: int) -> bool:
+def _is_too_large(records: list[Fact], limit: int) -> bool:
     """Whether the log would refuse the batch of these records. Commits are many and large ones rare, so
     that a bound which is cheap to find comes first."""
     bound = 0
@@ -133,21 +141,34 @@ def _is_too_large(records: list[Record], limit: int) -> bool:
     return bound > limit and batch_size(records) > limit
 
 
-def _tell(group: ClassicGroup, request: OffsetCommitRequest, committed: int, turn: Turn) -> None:
+def _tell(
+    groups: Groups,
+    group: ClassicGroup,
+    request: OffsetCommitRequest,
+    context: Context,
+    committed: int,
+    turn: Turn,
+) -> None:
     if committed:
         turn.tell(OffsetsCommitted(group.group_id, request.member_id, committed))
     asked = sum([len(topic.partitions) for topic in request.topics])
     too_long = asked - committed
     if too_long:
-        _tell_refusal(group, request, ErrorCode.OFFSET_METADATA_TOO_LARGE, too_long, turn)
+        error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+        texts = [part.committed_metadata or "" for topic in request.topics for part in topic.partitions]
+        longest = max(_utf_16_length(text) for text in texts)
+        detail = MetadataTooLong(longest, groups.config.offset_metadata_max_bytes)
+        _tell_refusal(group, request, context, error, too_long, detail, turn)
 
 
 def _is_longer_than(limit: int, metadata: str) -> bool:
     """Whether a text has more UTF-16 units than allowed: the unit in which Kafka counts, its config's name
     notwithstanding."""
-    if 2 * len(metadata) <= limit:
-        return False
-    return len(metadata) + sum(character > BASIC_PLANE_LAST for character in metadata) > limit
+    return 2 * len(metadata) > limit and _utf_16_length(metadata) > limit
+
+
+def _utf_16_length(text: str) -> int:
+    return len(text) + sum(character > BASIC_PLANE_LAST for character in text)
 
 
 def _record(
@@ -156,7 +177,7 @@ def _record(
     partition: OffsetCommitRequestPartition,
     retention_time_ms: int,
     turn: Turn,
-) -> Record:
+) -> Fact:
     """The value takes the form that its content needs. One with an expire timestamp, from a retention time
     of the client's own (v2 to v4), has neither leader epoch nor topic id."""
     now_ms = turn.now.wall_ms
@@ -171,25 +192,31 @@ def _record(
     if retention_time_ms != NOT_GIVEN:
         value.expire_timestamp = now_ms + retention_time_ms
         value.leader_epoch, value.topic_id = NO_LEADER_EPOCH, ZERO_UUID
-        return Record(key, value, EXPIRING_OFFSET_VALUE_VERSION)
-    return Record(key, value, CURRENT_VALUE_VERSION if topic_id == ZERO_UUID else TOPIC_ID_VALUE_VERSION)
+        return Fact(key, value, EXPIRING_OFFSET_VALUE_VERSION)
+    return Fact(key, value, CURRENT_VALUE_VERSION if topic_id == ZERO_UUID else TOPIC_ID_VALUE_VERSION)
 
 
 def _tell_refusal(
     group: ClassicGroup | None,
     request: OffsetCommitRequest,
+    context: Context,
     error: ErrorCode,
     partitions: int,
+    detail: RefusalDetail | None,
     turn: Turn,
 ) -> None:
     turn.tell(
         CommitRefused(
             request.group_id,
             request.member_id,
-            request.generation_id_or_member_epoch,
+            request.group_instance_id,
+            context.client_id,
+            context.client_host,
             error,
-            partitions,
             "" if group is None else group.state.value,
+            detail,
+            request.generation_id_or_member_epoch,
+            partitions,
         )
     )
 

@@ -6,10 +6,10 @@ Source: Kafka's OffsetMetadataManager, deleteOffsets and onTopicsDeleted.
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.events import OffsetsDeleted
 from coordinator.group.groups import Groups
-from coordinator.group.outcome import Context, Record
 from coordinator.group.requests import TopicsDeleted
 from coordinator.group.state import DEAD, EMPTY
-from coordinator.group.turn import Turn
+from coordinator.machine.outcome import Context, Fact
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -86,4 +86,4 @@ def delete_offset(groups: Groups, group_id: str, topic: str, partition: int, tur
     """Remove one offset if there is one."""
     if groups.durable.offset(group_id, topic, partition) is not None:
         key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
-        turn.write(Record(key, None))
+        turn.write(Fact(key, None))

@@ -11,10 +11,10 @@ from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.events import OffsetsExpired
 from coordinator.group.groups import Groups
 from coordinator.group.offsets.delete import delete_offset
-from coordinator.group.outcome import TimerKey, TimerKind
 from coordinator.group.removal import remove_group
 from coordinator.group.state import DEAD, EMPTY, STABLE
-from coordinator.group.turn import Turn
+from coordinator.group.timer_key import TimerKey, TimerKind
+from coordinator.machine.turn import Turn
 from protocol.records import OffsetCommitValue
 
 NO_EXPIRE_TIMESTAMP = -1

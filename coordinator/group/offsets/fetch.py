@@ -7,10 +7,10 @@ from typing import Final
 
 from coordinator.group.durable import GroupOffsets
 from coordinator.group.groups import Groups
-from coordinator.group.outcome import Context
 from coordinator.group.requests import FetchOffsets
 from coordinator.group.state import DEAD
-from coordinator.group.turn import Turn
+from coordinator.machine.outcome import Context
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.kinds import ZERO_UUID
 from protocol.messages.offset_fetch import (

@@ -3,8 +3,7 @@
 import re
 from typing import Final
 
-from coordinator.server.connection import Connection
-from coordinator.server.route import Route
+from coordinator.net.caller import Caller
 from protocol.apis import APIS, ApiKey
 from protocol.errors import ErrorCode
 from protocol.framing import encode_response
@@ -32,23 +31,21 @@ class ApiVersionsHandler:
         self._invalid = ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
         self._other_cluster = ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED, api_keys=[])
 
-    def handle(
-        self, request: ApiVersionsRequest, connection: Connection, route: Route, correlation_id: int
-    ) -> ApiVersionsResponse:
+    def handle(self, request: ApiVersionsRequest, caller: Caller) -> ApiVersionsResponse:
         """The whole table; an error for a client that cannot name itself, names a cluster or a node but not both
         (KIP-1242), or means others than these."""
-        if route.version >= _NAMES_SOFTWARE_SINCE and not (
+        if caller.api_version >= _NAMES_SOFTWARE_SINCE and not (
             _SOFTWARE.fullmatch(request.client_software_name)
             and _SOFTWARE.fullmatch(request.client_software_version)
         ):
             return self._invalid
-        if route.version < _NAMES_BROKER_SINCE or (
+        if caller.api_version < _NAMES_BROKER_SINCE or (
             request.cluster_id is None and request.node_id == _NO_NODE
         ):
             return self._response
         if request.cluster_id is None or request.node_id == _NO_NODE:
             return self._invalid
-        is_meant = (request.cluster_id, request.node_id) == (self._cluster_id, connection.node.node_id)
+        is_meant = (request.cluster_id, request.node_id) == (self._cluster_id, caller.node.node_id)
         return self._response if is_meant else self._other_cluster
 
 

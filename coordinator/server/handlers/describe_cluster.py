@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from coordinator.server.connection import Connection
-from coordinator.server.route import Route
+from coordinator.net.caller import Caller
 from coordinator.topics.authorized_operations import NOT_ASKED, ON_CLUSTER
 from protocol.errors import ErrorCode
 from protocol.messages.describe_cluster import (
@@ -22,13 +21,11 @@ class DescribeClusterHandler:
     def __init__(self, cluster_id: str) -> None:
         self._cluster_id = cluster_id
 
-    def handle(
-        self, request: DescribeClusterRequest, connection: Connection, route: Route, correlation_id: int
-    ) -> DescribeClusterResponse:
-        """The cluster as this connection should know it."""
+    def handle(self, request: DescribeClusterRequest, caller: Caller) -> DescribeClusterResponse:
+        """The cluster as this client should know it."""
         if request.endpoint_type != _BROKERS:
             return self._refusal(request.endpoint_type)
-        node = connection.node
+        node = caller.node
         asked = request.include_cluster_authorized_operations
         return DescribeClusterResponse(
             error_code=ErrorCode.NONE,

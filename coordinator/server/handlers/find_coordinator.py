@@ -7,8 +7,7 @@ the one answer that every stock producer takes as final; all others that fit mak
 from enum import IntEnum
 from typing import Final
 
-from coordinator.server.connection import Connection
-from coordinator.server.route import Route
+from coordinator.net.caller import Caller
 from protocol.errors import ErrorCode
 from protocol.messages.find_coordinator import (
     Coordinator,
@@ -28,16 +27,14 @@ class CoordinatorType(IntEnum):
     SHARE = 2
 
 
-def find_coordinator(
-    request: FindCoordinatorRequest, connection: Connection, route: Route, correlation_id: int
-) -> FindCoordinatorResponse:
-    """This broker, as this connection knows it, for every group. The message of a success is "NONE" before
+def find_coordinator(request: FindCoordinatorRequest, caller: Caller) -> FindCoordinatorResponse:
+    """This broker, as this client knows it, for every group. The message of a success is "NONE" before
     v4, empty from then on: so Kafka has it."""
-    if route.version >= _SEVERAL_KEYS_SINCE:
+    if caller.api_version >= _SEVERAL_KEYS_SINCE:
         return FindCoordinatorResponse(
-            coordinators=[_find(key, request.key_type, connection) for key in request.coordinator_keys]
+            coordinators=[_find(key, request.key_type, caller) for key in request.coordinator_keys]
         )
-    found = _find(request.key, request.key_type, connection)
+    found = _find(request.key, request.key_type, caller)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message or ErrorCode.NONE.name,
@@ -47,9 +44,9 @@ def find_coordinator(
     )
 
 
-def _find(key: str, key_type: int, connection: Connection) -> Coordinator:
+def _find(key: str, key_type: int, caller: Caller) -> Coordinator:
     if key_type == CoordinatorType.GROUP:
-        node = connection.node
+        node = caller.node
         return Coordinator(
             key=key,
             node_id=node.node_id,

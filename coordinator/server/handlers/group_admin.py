@@ -4,13 +4,13 @@ Source: Kafka's `GroupCoordinatorService.listGroups`, `describeGroups`, `deleteG
 """
 
 from collections.abc import Iterable
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
-from coordinator.server.connection import Connection
-from coordinator.server.handlers.groups import GroupRouter
+from coordinator.engine.partition import PartitionState
+from coordinator.net.caller import Caller
+from coordinator.server.handlers.groups import GroupPartition, GroupRouter
 from coordinator.server.handlers.merge import Combine, Merge
-from coordinator.server.offsets_partition import OffsetsPartition, PartitionState
-from coordinator.server.route import Route
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -24,44 +24,24 @@ class GroupAdmin:
         self._router = router
 
     def _ask_all(
-        self,
-        parts: Iterable[tuple[OffsetsPartition, Any]],
-        combine: Combine,
-        connection: Connection,
-        route: Route,
-        correlation_id: int,
-    ) -> object | None:
-        router = self._router
+        self, parts: Iterable[tuple[GroupPartition, Any]], combine: Combine, caller: Caller
+    ) -> object:
         merge = Merge(combine)
         for partition, request in parts:
-            context = router.context(connection, route.version)
-            response, waits_at = router.ask(request, context, partition)
-            if waits_at is None:
-                merge.add(response)
-            else:
-                part = merge.expect(request, route.version)
-                merge.withdrawals.append(router.wait(waits_at, context, part))
-        if merge.is_complete:
-            return merge.response()
-        merge.slot = connection.open_slot(route, correlation_id, parks=False)
-        merge.slot.dropped = merge.withdraw
-        return None
+            merge.ask(partial(self._router.ask, partition, request, caller), caller.api_version)
+        return merge.answer(caller)
 
-    def list_groups(
-        self, request: ListGroupsRequest, connection: Connection, route: Route, correlation_id: int
-    ) -> object | None:
+    def list_groups(self, request: ListGroupsRequest, caller: Caller) -> object:
         """The groups of every partition that is in service; an error while one is loading."""
         partitions = self._router.runtime.partitions
         if self._router.runtime.is_shut_down:
             return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE, groups=[])
         if any(partition.state is PartitionState.LOADING for partition in partitions):
             return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, groups=[])
-        parts = [(partition, request) for partition in partitions if partition.shard is not None]
-        return self._ask_all(parts, _combine_list, connection, route, correlation_id)
+        parts = [(partition, request) for partition in partitions if partition.machine is not None]
+        return self._ask_all(parts, _combine_list, caller)
 
-    def describe_groups(
-        self, request: DescribeGroupsRequest, connection: Connection, route: Route, correlation_id: int
-    ) -> object | None:
+    def describe_groups(self, request: DescribeGroupsRequest, caller: Caller) -> object:
         """Each group as its partition describes it, in the order asked for."""
 
         def part(group_ids: list[str]) -> DescribeGroupsRequest:
@@ -69,27 +49,21 @@ class GroupAdmin:
                 groups=group_ids, include_authorized_operations=request.include_authorized_operations
             )
 
-        def combine(responses: list[object]) -> DescribeGroupsResponse:
-            described = [
-                group for response in responses for group in cast("DescribeGroupsResponse", response).groups
-            ]
+        def combine(responses: list[DescribeGroupsResponse]) -> DescribeGroupsResponse:
+            described = [group for response in responses for group in response.groups]
             by_id = {group.group_id: group for group in described}
             return DescribeGroupsResponse(groups=[by_id[group_id] for group_id in request.groups])
 
         split = self._split(dict.fromkeys(request.groups))
         parts = [(partition, part(group_ids)) for partition, group_ids in split]
-        return self._ask_all(parts, combine, connection, route, correlation_id)
+        return self._ask_all(parts, combine, caller)
 
-    def delete_groups(
-        self, request: DeleteGroupsRequest, connection: Connection, route: Route, correlation_id: int
-    ) -> object | None:
+    def delete_groups(self, request: DeleteGroupsRequest, caller: Caller) -> object:
         """Each group once, however often it was named."""
         group_ids = list(dict.fromkeys(request.groups_names))
 
-        def combine(responses: list[object]) -> DeleteGroupsResponse:
-            results = [
-                result for response in responses for result in cast("DeleteGroupsResponse", response).results
-            ]
+        def combine(responses: list[DeleteGroupsResponse]) -> DeleteGroupsResponse:
+            results = [result for response in responses for result in response.results]
             by_id = {result.group_id: result for result in results}
             return DeleteGroupsResponse(results=[by_id[group_id] for group_id in group_ids])
 
@@ -97,9 +71,9 @@ class GroupAdmin:
             (partition, DeleteGroupsRequest(groups_names=names))
             for partition, names in self._split(group_ids)
         ]
-        return self._ask_all(parts, combine, connection, route, correlation_id)
+        return self._ask_all(parts, combine, caller)
 
-    def _split(self, group_ids: Iterable[str]) -> list[tuple[OffsetsPartition, list[str]]]:
+    def _split(self, group_ids: Iterable[str]) -> list[tuple[GroupPartition, list[str]]]:
         by_partition: dict[int, list[str]] = {}
         runtime = self._router.runtime
         for group_id in group_ids:
@@ -107,7 +81,6 @@ class GroupAdmin:
         return [(runtime.partitions[number], names) for number, names in by_partition.items()]
 
 
-def _combine_list(responses: list[object]) -> ListGroupsResponse:
-    lists = cast("list[ListGroupsResponse]", responses)
+def _combine_list(lists: list[ListGroupsResponse]) -> ListGroupsResponse:
     error = next((answer.error_code for answer in lists if answer.error_code), int(ErrorCode.NONE))
     return ListGroupsResponse(error_code=error, groups=[group for answer in lists for group in answer.groups])

@@ -1,115 +1,103 @@
 """Requests about one group, put to the partition that holds it: JoinGroup, SyncGroup, Heartbeat, LeaveGroup."""
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import uuid4
 
+from coordinator import clock
+from coordinator.answers import Later
+from coordinator.engine.partition import Partition, PartitionState
+from coordinator.engine.place import Asker
+from coordinator.engine.runtime import Runtime
 from coordinator.group.classic.heartbeat import RESPONSES
 from coordinator.group.config import GroupConfig
-from coordinator.group.outcome import Context
-from coordinator.server import clock
-from coordinator.server.beat import Beat
-from coordinator.server.connection import Connection
-from coordinator.server.error_responses import error_before_lookup, error_response, loading_error
-from coordinator.server.offsets_partition import OffsetsPartition, PartitionState
-from coordinator.server.route import Route
-from coordinator.server.runtime import GroupRuntime
-from coordinator.server.slot import Awaiting, Slot
+from coordinator.group.refusal import error_before_lookup, error_response, loading_error
+from coordinator.group.shard import Shard
+from coordinator.machine.outcome import Context
+from coordinator.net.caller import Caller
+from coordinator.net.slot import Slot
 from protocol.errors import ErrorCode
-from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest
+
+GroupPartition: TypeAlias = Partition[Shard]
+Finish = Callable[[Any], object]
+"""Makes the answer for the client of the one that the group gives."""
 
 
 class GroupRouter:
     """Finds the partition of a request, asks it, and sees to it that the answer reaches who asked."""
 
-    def __init__(self, runtime: GroupRuntime, config: GroupConfig, turn: clock.Turn) -> None:
+    def __init__(self, runtime: Runtime[Shard], config: GroupConfig, turn: clock.Turn) -> None:
         self.runtime = runtime
         self._config = config
-        self.turn = turn
+        self._turn = turn
 
     # One group, one partition
 
-    def heartbeat(
-        self, request: HeartbeatRequest, connection: Connection, route: Route, correlation_id: int
-    ) -> object:
+    def heartbeat(self, request: HeartbeatRequest, caller: Caller) -> object:
         """Heartbeat: never waits, neither for the group nor for the disk."""
         partition = self.runtime.partition_of(request.group_id)
-        shard = partition.shard
-        if shard is None:
-            return self.refusal(partition, request, route.version)
-        now = self.turn.now
-        context = Context(0, route.version, connection.client_id, connection.client_host)
+        machine = partition.machine
+        if machine is None:
+            return self._refusal(partition, request, caller.api_version)
         try:
-            if shard.beat(request, now.monotonic_ms):
+            if machine.beat(request, self._turn.now.monotonic_ms):
                 return RESPONSES[ErrorCode.NONE]
-            outcome = shard.handle(request, context, now)
         except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's groups
-            return self.runtime.contradicted(partition, problem, request, context)
-        return self.runtime.follow_heartbeat(partition, outcome, request, context, now)
+            return self.runtime.contradicted(partition, problem, request, caller.api_version)
+        context = Context(0, caller.api_version, caller.client_id, caller.client_host)
+        return self.runtime.ask_at_once(partition, request, context)
 
-    def remember(self, frame: bytes, request: HeartbeatRequest, route: Route) -> Beat:
-        """A heartbeat, for when it comes again."""
-        return Beat(frame, request, self.runtime.partition_of(request.group_id), route)
+    def repeat(self, request: HeartbeatRequest) -> tuple[HeartbeatResponse, Callable[[int], bool]]:
+        """A heartbeat, for when it comes again: its answer, and who tells whether it is the same again."""
+        partition = self.runtime.partition_of(request.group_id)
 
-    def handle(
-        self, request: Any, connection: Connection, route: Route, correlation_id: int
-    ) -> object | None:
+        def is_well(monotonic_ms: int) -> bool:
+            machine = partition.machine
+            return machine is not None and machine.beat(request, monotonic_ms)
+
+        return RESPONSES[ErrorCode.NONE], is_well
+
+    def handle(self, request: Any, caller: Caller) -> object:
         """SyncGroup, LeaveGroup, and whatever else names one group and is answered as the core answers it."""
-        return self._ask_for(
-            self.context(connection, route.version), request, connection, route, correlation_id
-        )
+        return self.answer(request, caller)
 
-    def join(
-        self, request: JoinGroupRequest, connection: Connection, route: Route, correlation_id: int
-    ) -> object | None:
+    def join(self, request: JoinGroupRequest, caller: Caller) -> object:
         """JoinGroup: a member without an id may get one, which is random and therefore made here."""
-        context = self.context(connection, route.version)
-        if not request.member_id:
-            context.new_member_uuid = str(uuid4())
-        return self._ask_for(context, request, connection, route, correlation_id)
+        return self.answer(request, caller, new_member_uuid="" if request.member_id else str(uuid4()))
 
-    def _ask_for(
-        self, context: Context, request: Any, connection: Connection, route: Route, correlation_id: int
-    ) -> object | None:
-        response, partition = self.ask(request, context)
-        if partition is not None:
-            slot = connection.open_slot(route, correlation_id, parks=self.runtime.was_parked)
-            self.wait_in(slot, partition, context, request)
-        return response
-
-    # For those who ask several partitions
-
-    def context(self, connection: Connection, api_version: int) -> Context:
-        """Who asks, under a fresh waiter."""
-        return Context(self.runtime.next_waiter(), api_version, connection.client_id, connection.client_host)
+    def answer(
+        self, request: Any, caller: Caller, finish: Finish | None = None, new_member_uuid: str = ""
+    ) -> object:
+        """Puts a request to the partition of its group. Out: the answer for the client, or one of
+        `coordinator.answers`."""
+        partition = self.runtime.partition_of(request.group_id)
+        asker: Asker = caller if finish is None else _Finishing(caller, finish)
+        response = self.ask(partition, request, caller, asker, new_member_uuid)
+        return response if finish is None or type(response) is Later else finish(response)
 
     def ask(
-        self, request: Any, context: Context, partition: OffsetsPartition | None = None
-    ) -> tuple[Any | None, OffsetsPartition | None]:
-        """Puts a request to the partition of its group, or to a given one.
+        self,
+        partition: GroupPartition,
+        request: Any,
+        caller: Caller,
+        asker: Asker,
+        new_member_uuid: str = "",
+    ) -> object | Later:
+        """Puts a request to a partition; its response, or HELD or PARKED when the asker gets it later."""
+        if partition.machine is None:
+            return self._refusal(partition, request, caller.api_version)
+        context = Context(
+            self.runtime.next_waiter(),
+            caller.api_version,
+            caller.client_id,
+            caller.client_host,
+            new_member_uuid,
+        )
+        return self.runtime.ask(partition, request, context, asker)
 
-        Out: the response and None; or None and the partition with which `wait` has to be called next.
-        """
-        if partition is None:
-            partition = self.runtime.partition_of(request.group_id)
-        if partition.shard is None:
-            return self.refusal(partition, request, context.api_version), None
-        response = self.runtime.ask(partition, request, context, self.turn.now)
-        return response, (partition if response is None else None)
-
-    def wait_in(self, slot: Slot, partition: OffsetsPartition, context: Context, request: object) -> None:
-        """Enters a slot that is to get the answer that `ask` did not give."""
-        slot.request, slot.registry, slot.waiter = request, partition.waiting, context.waiter
-        partition.waiting[context.waiter] = slot
-
-    def wait(self, partition: OffsetsPartition, context: Context, who: Awaiting) -> Callable[[], None]:
-        """Enters who is to get the answer that `ask` did not give; gives what takes the entry back."""
-        partition.waiting[context.waiter] = who
-        return partial(partition.forget, context.waiter)
-
-    def refusal(self, partition: OffsetsPartition, request: Any, api_version: int) -> Any:
+    def _refusal(self, partition: GroupPartition, request: Any, api_version: int) -> object:
         """The answer of a partition that is not in service."""
         if self.runtime.is_shut_down:
             return error_response(request, api_version, ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -119,3 +107,19 @@ class GroupRouter:
         if partition.state is PartitionState.LOADING:
             return error_response(request, api_version, loading_error(request))
         return error_response(request, api_version, ErrorCode.NOT_COORDINATOR)
+
+
+class _Finishing:
+    """A caller whose answer is finished before it is sent."""
+
+    __slots__ = ("_caller", "_finish")
+
+    def __init__(self, caller: Caller, finish: Finish) -> None:
+        self._caller = caller
+        self._finish = finish
+
+    def answer_later(self, *, parks: bool) -> Slot:
+        """Where the answer goes."""
+        slot = self._caller.answer_later(parks=parks)
+        slot.finish = self._finish
+        return slot

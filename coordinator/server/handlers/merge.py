@@ -1,70 +1,86 @@
-"""One answer from several: a request that was split over partitions is answered when all of them have answered."""
+"""One answer from several: a request that was split is answered when all of its parts have been.
+
+Each part is put to its partition by itself, with what `part` gives as the asker. Parts that come at once are added;
+the others fill their place later. The caller's slot is opened when all parts were asked and one is missing.
+"""
 
 from collections.abc import Callable
-from typing import cast
+from typing import Any
 
-from coordinator.server.slot import Awaiting, Slot
+from coordinator.answers import HELD, Later
+from coordinator.net.caller import Caller
+from coordinator.net.slot import Slot
 
-Combine = Callable[[list[object]], object]
+Combine = Callable[[list[Any]], object]
+"""Makes the response of the parts' responses."""
 
 
 class Merge:
     """Gathers the parts of one answer, in the order in which they were asked for."""
 
-    __slots__ = ("_combine", "_missing", "_parts", "slot", "withdrawals")
+    __slots__ = ("_combine", "_missing", "_parts", "_places", "_slot")
 
     def __init__(self, combine: Combine) -> None:
-        """`combine` makes the response of the parts' responses."""
         self._combine = combine
         self._parts: list[object] = []
         self._missing = 0
-        self.slot: Slot | None = None
-        """Where the answer goes; set when not every part came at once."""
-        self.withdrawals: list[Callable[[], None]] = []
-        """What takes the entries of the missing parts back."""
+        self._places: list[_Part] = []
+        self._slot: Slot | None = None
 
-    def add(self, response: object) -> None:
-        """A part that came at once."""
-        self._parts.append(response)
-
-    def expect(self, request: object, api_version: int) -> Awaiting:
-        """A part that comes later; who is to be given it. In: what was asked for it."""
+    def ask(self, put: Callable[["_Part"], object | Later], api_version: int) -> None:
+        """Asks for one part: `put` puts it to whom it concerns, with the asker that it is given."""
+        number = len(self._parts)
         self._parts.append(None)
+        response = put(_Part(self, number, api_version))
+        if type(response) is not Later:
+            self._parts[number] = response
+
+    def answer(self, caller: Caller) -> object | Later:
+        """All parts were asked for. Out: the whole answer, or HELD when some of it comes later."""
+        if not self._missing:
+            return self._combine(self._parts)
+        self._slot = slot = caller.answer_later(parks=False)
+        slot.finish = self._combine
+        slot.dropped = self._withdraw
+        return HELD
+
+    def expect(self, place: "_Part") -> None:
+        """A part comes later."""
         self._missing += 1
-        return _Part(self, len(self._parts) - 1, request, api_version)
+        self._places.append(place)
 
     def fill_part(self, number: int, response: object) -> None:
         """A part that came later."""
         assert self._parts[number] is None, "answered twice"
         self._parts[number] = response
         self._missing -= 1
-        if not self._missing and self.slot is not None:
-            self.slot.finish = cast("Callable[[object], object]", self._combine)
-            self.slot.fill(self._parts)
+        if not self._missing and self._slot is not None:
+            self._slot.fill(self._parts)
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether nothing is missing."""
-        return not self._missing
-
-    def response(self) -> object:
-        """The whole answer; nothing is missing."""
-        return self._combine(self._parts)
-
-    def withdraw(self) -> None:
+    def _withdraw(self) -> None:
         """Nobody wants the answer any more."""
-        for withdraw in self.withdrawals:
-            withdraw()
+        for place in self._places:
+            if place.registry is not None:
+                place.registry.pop(place.waiter, None)
 
 
 class _Part:
-    __slots__ = ("_merge", "_number", "api_version", "request")
+    """Asks for one part, and takes it."""
 
-    def __init__(self, merge: Merge, number: int, request: object, api_version: int) -> None:
+    __slots__ = ("_merge", "_number", "api_version", "registry", "request", "waiter")
+
+    def __init__(self, merge: Merge, number: int, api_version: int) -> None:
         self._merge = merge
         self._number = number
-        self.request = request
         self.api_version = api_version
+        self.request: object = None
+        self.registry: dict[int, Any] | None = None
+        self.waiter = 0
+
+    def answer_later(self, *, parks: bool) -> "_Part":
+        """The part comes later: here. What is merged never parks its connection."""
+        self._merge.expect(self)
+        return self
 
     def fill(self, response: object) -> None:
         """Passes the part on."""

@@ -4,13 +4,13 @@ Every form is put to the groups as the batch form by name, one group at a time. 
 `KafkaApis.handleOffsetFetchRequest`.
 """
 
-from typing import Final, cast
+from functools import partial
+from typing import Final
 
 from coordinator.group.requests import FetchOffsets
-from coordinator.server.connection import Connection
+from coordinator.net.caller import Caller
 from coordinator.server.handlers.groups import GroupRouter
 from coordinator.server.handlers.merge import Merge
-from coordinator.server.route import Route
 from coordinator.topics.catalogue import Catalogue
 from protocol.errors import ErrorCode
 from protocol.messages.offset_fetch import (
@@ -38,16 +38,13 @@ class OffsetFetchHandler:
         self._router = router
         self._catalogue = catalogue
 
-    def handle(
-        self, request: OffsetFetchRequest, connection: Connection, route: Route, correlation_id: int
-    ) -> object | None:
+    def handle(self, request: OffsetFetchRequest, caller: Caller) -> object:
         """The committed offsets of each group that is asked for."""
-        version = route.version
+        version = caller.api_version
         groups = request.groups if version >= _SEVERAL_GROUPS_SINCE else [_as_group(request)]
         unknown_ids: list[list[OffsetFetchResponseTopics]] = []
 
-        def combine(parts: list[object]) -> OffsetFetchResponse:
-            answers = cast("list[OffsetFetchResponseGroup]", parts)
+        def combine(answers: list[OffsetFetchResponseGroup]) -> OffsetFetchResponse:
             if version < _SEVERAL_GROUPS_SINCE:
                 return _as_single(request, answers[0], version)
             if version >= _TOPIC_IDS_SINCE:
@@ -63,19 +60,9 @@ class OffsetFetchHandler:
                 group, unknown = self._by_name(group)
                 unknown_ids.append(unknown)
             fetch = FetchOffsets(group, request.require_stable)
-            context = router.context(connection, version)
             partition = router.runtime.partition_of(group.group_id)
-            response, waits_at = router.ask(fetch, context, partition)
-            if waits_at is None:
-                merge.add(response)
-            else:
-                part = merge.expect(fetch, version)
-                merge.withdrawals.append(router.wait(waits_at, context, part))
-        if merge.is_complete:
-            return merge.response()
-        merge.slot = connection.open_slot(route, correlation_id, parks=False)
-        merge.slot.dropped = merge.withdraw
-        return None
+            merge.ask(partial(router.ask, partition, fetch, caller), version)
+        return merge.answer(caller)
 
     def _by_name(
         self, group: OffsetFetchRequestGroup

@@ -4,13 +4,11 @@ A partition that does not exist never reaches a group; its error is put where th
 Kafka's `KafkaApis.handleOffsetCommitRequest`, `handleOffsetFetchRequest`, `handleOffsetDeleteRequest`.
 """
 
-from collections.abc import Callable
 from functools import partial
-from typing import Final, cast
+from typing import Final
 
-from coordinator.server.connection import Connection
+from coordinator.net.caller import Caller
 from coordinator.server.handlers.groups import GroupRouter
-from coordinator.server.route import Route
 from coordinator.topics.catalogue import Catalogue
 from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import (
@@ -38,29 +36,27 @@ class OffsetCommitHandler:
         self._router = router
         self._catalogue = catalogue
 
-    def handle(
-        self, request: OffsetCommitRequest, connection: Connection, route: Route, correlation_id: int
-    ) -> object | None:
+    def handle(self, request: OffsetCommitRequest, caller: Caller) -> object:
         """Commits what exists; a group that has nothing to commit is not consulted at all.
 
         The group gets both name and id of each topic: the one to find offsets by, the other to keep with them.
         """
-        by_id = route.version >= TOPIC_IDS_SINCE
+        by_id = caller.api_version >= TOPIC_IDS_SINCE
         known, refused = self._sift(request.topics, by_id)
         if not known:
             return OffsetCommitResponse(topics=refused)
-        request.topics = known
-        context = self._router.context(connection, route.version)
-        response, partition = self._router.ask(request, context)
-        finish: Callable[[object], object] | None = None
-        if refused or by_id:
-            finish = partial(_finish_commit, refused, {topic.name: topic.topic_id for topic in known}, by_id)
-        if partition is None:
-            return response if finish is None else finish(response)
-        slot = connection.open_slot(route, correlation_id, parks=self._router.runtime.was_parked)
-        slot.finish = finish
-        self._router.wait_in(slot, partition, context, request)
-        return None
+        commit = OffsetCommitRequest(
+            group_id=request.group_id,
+            generation_id_or_member_epoch=request.generation_id_or_member_epoch,
+            member_id=request.member_id,
+            group_instance_id=request.group_instance_id,
+            retention_time_ms=request.retention_time_ms,
+            topics=known,
+        )
+        if not refused and not by_id:
+            return self._router.answer(commit, caller)
+        ids = {topic.name: topic.topic_id for topic in known}
+        return self._router.answer(commit, caller, partial(_finish_commit, refused, ids, by_id))
 
     def _sift(
         self, topics: list[OffsetCommitRequestTopic], by_id: bool
@@ -74,9 +70,10 @@ class OffsetCommitHandler:
             count = 0 if topic is None else len(topic.partitions)
             found = [part for part in asked.partitions if 0 <= part.partition_index < count]
             if topic is not None and len(found) == len(asked.partitions):
-                asked.name, asked.topic_id = topic.name, topic.topic_id
                 if found:
-                    known.append(asked)
+                    known.append(
+                        OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=found)
+                    )
                 continue
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if topic is None and by_id:
@@ -100,10 +97,12 @@ class OffsetCommitHandler:
 
 
 def _finish_commit(
-    refused: list[OffsetCommitResponseTopic], ids: dict[str, bytes], by_id: bool, answer: object
+    refused: list[OffsetCommitResponseTopic],
+    ids: dict[str, bytes],
+    by_id: bool,
+    response: OffsetCommitResponse,
 ) -> OffsetCommitResponse:
     """The groups' answer with what was refused here, and with ids for names where the client asked by id."""
-    response = cast("OffsetCommitResponse", answer)
     if by_id:
         for topic in response.topics:
             topic.topic_id = ids[topic.name]
@@ -126,9 +125,7 @@ class OffsetDeleteHandler:
         self._router = router
         self._catalogue = catalogue
 
-    def handle(
-        self, request: OffsetDeleteRequest, connection: Connection, route: Route, correlation_id: int
-    ) -> object | None:
+    def handle(self, request: OffsetDeleteRequest, caller: Caller) -> object:
         """Deletes what exists. The group is consulted in any case: its error wins, and names no topics."""
         known: list[OffsetDeleteRequestTopic] = []
         refused: list[OffsetDeleteResponseTopic] = []
@@ -146,23 +143,15 @@ class OffsetDeleteHandler:
                     for part in missing
                 ]
                 refused.append(OffsetDeleteResponseTopic(name=asked.name, partitions=parts))
-        request = OffsetDeleteRequest(group_id=request.group_id, topics=known)
-
-        def finish(answer: object) -> object:
-            return _finish_delete(cast("OffsetDeleteResponse", answer), refused)
-
-        context = self._router.context(connection, route.version)
-        response, partition = self._router.ask(request, context)
-        if partition is None:
-            return finish(response)
-        slot = connection.open_slot(route, correlation_id, parks=self._router.runtime.was_parked)
-        slot.finish = finish
-        self._router.wait_in(slot, partition, context, request)
-        return None
+        return self._router.answer(
+            OffsetDeleteRequest(group_id=request.group_id, topics=known),
+            caller,
+            partial(_finish_delete, refused),
+        )
 
 
 def _finish_delete(
-    response: OffsetDeleteResponse, refused: list[OffsetDeleteResponseTopic]
+    refused: list[OffsetDeleteResponseTopic], response: OffsetDeleteResponse
 ) -> OffsetDeleteResponse:
     if response.error_code != ErrorCode.NONE or not refused:
         return response

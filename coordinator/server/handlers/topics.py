@@ -2,27 +2,20 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from coordinator.server import clock
-from coordinator.server.connection import Connection
-from coordinator.server.flusher import Flusher
-from coordinator.server.route import Route
-from coordinator.server.slot import GOODBYE, NO_ANSWER, Slot
-from coordinator.topics.answer import (
-    CLOSE_CONNECTION,
-    NO_RESPONSE,
-    Answer,
-    PartitionFailed,
-    SegmentRolled,
-    TopicChange,
-    TopicDeleted,
-    TopicsContext,
-)
+from coordinator import clock
+from coordinator.answers import GOODBYE, HELD, PARKED
+from coordinator.engine.flusher import Flusher
+from coordinator.machine.outcome import Context
+from coordinator.names import CONSUMER_OFFSETS
+from coordinator.net.caller import Caller
+from coordinator.net.slot import Slot
+from coordinator.topics.answer import Answer, PartitionFailed, SegmentRolled, TopicChange, TopicDeleted
 from coordinator.topics.data_plane import Completions, DataPlane
-from coordinator.topics.topic_name import CONSUMER_OFFSETS
+from coordinator.topics.missing import TopicMissing
 from protocol.errors import ErrorCode
 from protocol.messages.produce import ProduceResponse
 from storage.errors import StorageError
@@ -32,6 +25,8 @@ _LOG: Final = logging.getLogger("KafkaApis")
 
 TopicsDeletedCallback = Callable[[list[str]], None]
 ChangesCallback = Callable[[Iterable[TopicChange]], None]
+MissingCallback = Callable[[Sequence[TopicMissing], Caller], None]
+"""Takes what is not there, and who asked for it."""
 
 
 class _Durable:
@@ -55,65 +50,56 @@ class TopicsHandler:
         flusher: Flusher,
         turn: clock.Turn,
         next_waiter: Callable[[], int],
-        cluster_id: str,
         on_changes: ChangesCallback,
         on_deleted: TopicsDeletedCallback,
+        on_missing: MissingCallback,
     ) -> None:
         self._loop = loop
         self._data_plane = data_plane
         self._flusher = flusher
         self._turn = turn
         self._next_waiter = next_waiter
-        self._cluster_id = cluster_id
         self._on_changes = on_changes
         self._on_deleted = on_deleted
+        self._on_missing = on_missing
         self._parked: dict[int, Slot] = {}
         self._durable: dict[PartitionLog, list[_Durable]] = {}
         self._expiry: asyncio.TimerHandle | None = None
         self._expiry_ms = 0
         flusher.on_synced.append(self._synced)
 
-    def handle(
-        self, request: Any, connection: Connection, route: Route, correlation_id: int
-    ) -> object | None:
+    def handle(self, request: Any, caller: Caller) -> object:
         """Puts a request to the data plane."""
         waiter = self._next_waiter()
-        context = TopicsContext(
-            waiter, route.version, connection.client_id, connection.node, self._cluster_id
-        )
-        now = self._turn.now
-        answer = self._data_plane.handle(request, context, now.wall_ms, now.monotonic_ms)
+        context = Context(waiter, caller.api_version, caller.client_id, caller.client_host, node=caller.node)
+        answer = self._data_plane.handle(request, context, self._turn.now)
         if answer.changes:
             self._changed(answer.changes)
         if answer.completions:
             self._complete(answer.completions)
-        response = answer.response
-        if response is None:
-            slot = connection.open_slot(route, correlation_id, parks=True)
+        if answer.missing:
+            self._on_missing(answer.missing, caller)
+        if answer.response is PARKED:
+            slot = caller.answer_later(parks=True)
             slot.dropped = partial(self._drop, waiter)
             self._parked[waiter] = slot
             self._watch_deadline()
-            return None
-        if response is NO_RESPONSE:
-            response = NO_ANSWER
-        elif response is CLOSE_CONNECTION:
+            return PARKED
+        if answer.response is GOODBYE:
             return GOODBYE
-        return self._when_durable(answer, response, connection, route, correlation_id)
+        return self._when_durable(answer, caller)
 
-    def _when_durable(
-        self, answer: Answer, response: object, connection: Connection, route: Route, correlation_id: int
-    ) -> object | None:
+    def _when_durable(self, answer: Answer, caller: Caller) -> object:
         logs = {log: offset for log, offset in answer.durable if log.durable_offset < offset}
         if not logs:
-            return response
+            return answer.response
         for log in logs:
             self._flusher.need(log)
         self._loop.call_soon(self._flusher.kick)
-        slot = connection.open_slot(route, correlation_id, parks=False)
-        entry = _Durable(slot, response, logs)
+        entry = _Durable(caller.answer_later(parks=False), answer.response, logs)
         for log in logs:
             self._durable.setdefault(log, []).append(entry)
-        return None
+        return HELD
 
     def _changed(self, changes: Iterable[TopicChange]) -> None:
         self._on_changes(changes)
@@ -228,6 +214,10 @@ class TopicsHandler:
                     part.base_offset = -1
 
     # Upkeep
+
+    def stop_listening(self) -> None:
+        """The flusher, which others share, goes on without it."""
+        self._flusher.on_synced.remove(self._synced)
 
     def sweep(self) -> None:
         """Retention of topics."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from coordinator.server.connection import Connection
+from coordinator.net.connection import Connection
 from coordinator.server.server import Server
 from tests.golden.recording import read
 from tests.hostile.fuzz.target import Target

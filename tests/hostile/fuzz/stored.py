@@ -9,10 +9,11 @@ from functools import cache
 from typing import Final
 
 from coordinator.config.properties_file import parse_properties
+from coordinator.engine.loader import Load, LoadFailed
 from coordinator.group.config import GroupConfig
-from coordinator.group.outcome import Now
+from coordinator.group.record_codec import GroupRecordCodec
 from coordinator.group.shard import Shard
-from coordinator.server.loader import Load, LoadFailed
+from coordinator.machine.outcome import Now
 from coordinator.topics.cluster_metadata import read_cluster_topics
 from protocol.malformed import Malformed
 from protocol.records import (
@@ -28,7 +29,7 @@ from protocol.records import (
 )
 from protocol.records.cluster_metadata import decode_metadata_record
 from storage.batch import check_crc, decode_records, encode_batch, read_header, walk_batches
-from storage.checkpoint import TopicPartition, read_offsets, write_offsets
+from storage.checkpoint import read_offsets, write_offsets
 from storage.checksum import crc32c
 from storage.compression import GZIP, LZ4, SNAPPY, ZSTD, compress, decompress
 from storage.data_directory import DataDirectory, MetaProperties
@@ -41,6 +42,7 @@ from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record, decode_keys_and_values, decode_record_section, encode_records
 from storage.state_file import StatePoint, find_state, write_state
+from storage.topic_partition import TopicPartition
 from storage.transaction_index import read_aborted
 from storage.validate import validate_batch
 from tests.hostile.fuzz.target import Target
@@ -195,13 +197,13 @@ def load(data: bytes) -> None:
     files = with_file(_SEGMENT, data)
     log = PartitionLog.open(files, _DIRECTORY, LogConfig())
     shard = Shard(GroupConfig())
-    for _ in Load(log, shard, files).steps():
+    for _ in Load(log, shard, files, GroupRecordCodec()).steps():
         pass
     shard.loaded(Now(0, 1_000))
     shard.check_invariants()
     facts = list(shard.durable_state().items())
     copy = Shard(GroupConfig())
-    for _ in Load(log, copy, files).steps():
+    for _ in Load(log, copy, files, GroupRecordCodec()).steps():
         pass
     assert list(copy.durable_state().items()) == facts
 

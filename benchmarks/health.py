@@ -1,0 +1,50 @@
+"""How much processor time does the image's health check take?"""
+
+import asyncio
+import resource
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from benchmarks.process import environment, groupd
+from benchmarks.report import Report, spread
+
+RUNS: Final = 20
+SCRIPT: Final = Path(__file__).parents[1] / "docker" / "groupd-health"
+
+
+def _cpu_ms(command: Sequence[str]) -> float:
+    """User and system time of one run, which must succeed, in milliseconds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment())
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) * 1000
+
+
+async def measure(runs: int = RUNS) -> Report:
+    """Each command `runs` times, in turn; one run of each before them is not counted."""
+    with groupd() as server:
+        address = f"{server.host}:{server.port}"
+        commands = {
+            "`groupd-health HOST:PORT`": [str(SCRIPT), address],
+            "`bash -c :`, which does nothing": ["bash", "-c", ":"],
+            "`python -I -S -c pass`, which does nothing": [sys.executable, "-I", "-S", "-c", "pass"],
+            "`groupd ping HOST:PORT`": [sys.executable, "-m", "coordinator", "ping", "--quiet", address],
+        }
+        taken: dict[str, list[float]] = {name: [] for name in commands}
+        for run in range(runs + 1):
+            for name, command in commands.items():
+                milliseconds = await asyncio.to_thread(_cpu_ms, command)
+                if run:
+                    taken[name].append(milliseconds)
+    report = Report(
+        "A health check",
+        f"{runs} runs of each command, in turn; user and system time of the process. The image is checked every "
+        "two seconds. A check in Python cannot take less than Python's own start.",
+        ["command", "CPU ms, median (lowest to highest)", "target"],
+    )
+    for name, values in taken.items():
+        report.rows.append([name, spread(values, ".1f"), "10" if "health" in name else ""])
+    return report

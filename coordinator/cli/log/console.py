@@ -1,0 +1,68 @@
+"""Standard output as a terminal, or as a pager that shows colours: colours, tables, blocks of text."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from coordinator.cli.log.output import Output
+from coordinator.net.peer import printable
+from storage.inspection.directory_reader import LogFiles
+
+_LABEL_CELLS: Final = 20
+_MAX_TITLE: Final = 200
+
+
+def console_of(output: Output) -> Console:
+    """Where rich writes. Its width is that of the terminal, now."""
+    return Console(
+        file=sys.stdout,
+        force_terminal=output.is_terminal,
+        color_system="standard" if output.is_colored else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+
+
+def figures(titles: Sequence[str], rows: Iterable[Sequence[str | int]]) -> Table:
+    """A table of what is named in the first column, with figures in the others."""
+    table = Table(
+        box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), show_edge=False, pad_edge=False, header_style="dim"
+    )
+    for number, title in enumerate(titles):
+        if number:
+            table.add_column(title, justify="right", no_wrap=True)
+        else:
+            table.add_column(title, overflow="fold", style="bold")
+    for row in rows:
+        table.add_row(*(Text(cell if isinstance(cell, str) else f"{cell:,}") for cell in row))
+    return table
+
+
+def title_of(log: LogFiles) -> str:
+    """What to call a log in a table."""
+    if log.name is not None:
+        return str(log.name)
+    return printable(log.directory if log.is_whole else log.segments[0].path, _MAX_TITLE)
+
+
+def labelled(rows: Iterable[tuple[str, str, str]], *, indent: str = "", label_cells: int = 0) -> Table:
+    """Texts behind their labels, which have styles; the texts are wrapped."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, min_width=label_cells)
+    table.add_column(overflow="fold")
+    for label, style, text in rows:
+        table.add_row(Text(indent).append(label, style), Text(text))
+    return table
+
+
+def print_block(console: Console, heading: str, rows: Iterable[tuple[str, str, str]]) -> None:
+    """Labelled texts under a heading, which stays in one piece so that it can be copied."""
+    console.print(Text(heading, "bold"), soft_wrap=True)
+    console.print(labelled(rows, indent="  ", label_cells=_LABEL_CELLS))
+    console.print()

@@ -1,0 +1,122 @@
+"""What `groupd log repair` tells of each log where no person looks on."""
+
+import json
+from typing import Final, NamedTuple, Protocol
+
+from coordinator.cli.log.entry import Fields
+from coordinator.net.peer import printable
+from storage.inspection.directory_reader import LogFiles
+from storage.repair.repair import Loss, RepairedLog
+
+_MAX_LINE: Final = 2000
+
+
+class Repaired(NamedTuple):
+    """A log that was repaired."""
+
+    log: LogFiles
+    result: RepairedLog
+    damaged: list[str]
+    """Where the damaged files are now, of a log that was repaired in place."""
+
+    @property
+    def batches(self) -> int:
+        """Of the repaired log."""
+        return sum(segment.batches for segment in self.result.segments)
+
+    @property
+    def records(self) -> int:
+        """Of the repaired log."""
+        return sum(segment.records for segment in self.result.segments)
+
+    @property
+    def bytes(self) -> int:
+        """Of the repaired log."""
+        return sum(segment.bytes for segment in self.result.segments)
+
+    @property
+    def lost_bytes(self) -> int:
+        """That are in the repaired log no more."""
+        return sum(loss.length for loss in self.result.losses)
+
+
+class RepairReport(Protocol):
+    """Tells what became of logs."""
+
+    def say(self, repaired: Repaired) -> None:
+        """One log."""
+
+    def sum_up(self) -> None:
+        """After the last of the logs."""
+
+
+class TextReport:
+    """A line a loss, and one a log of which something was lost."""
+
+    def say(self, repaired: Repaired) -> None:
+        log, result, damaged = repaired
+        for loss in result.losses:
+            what = f"{loss.length} bytes lost ({loss.kind.value}), {why_of(loss)}"
+            print(printable(f"{where_of(loss)}: {what}", _MAX_LINE))
+        if result.losses or damaged:
+            kept = f"{repaired.batches} batches, {repaired.records} records, {repaired.bytes} bytes kept"
+            lost = f"{repaired.lost_bytes} bytes lost; ends at offset {result.log_end_offset}"
+            print(f"{log.directory}: {kept}, {lost}")
+        for path in damaged:
+            print(f"{path}: as it was")
+
+    def sum_up(self) -> None:
+        pass
+
+
+class JsonReport:
+    """An object a loss, and one a log."""
+
+    def say(self, repaired: Repaired) -> None:
+        log, result, damaged = repaired
+        for loss in result.losses:
+            print(json.dumps({"type": "loss", **_loss_fields(log, loss)}))
+        fields: Fields = {
+            "type": "log",
+            "topic": None if log.name is None else log.name.topic,
+            "partition": None if log.name is None else log.name.partition,
+            "directory": log.directory,
+            "batches": repaired.batches,
+            "records": repaired.records,
+            "bytes": repaired.bytes,
+            "log_end_offset": result.log_end_offset,
+            "losses": len(result.losses),
+            "lost_bytes": repaired.lost_bytes,
+            "damaged_files": damaged,
+        }
+        print(json.dumps(fields))
+
+    def sum_up(self) -> None:
+        pass
+
+
+def _loss_fields(log: LogFiles, loss: Loss) -> Fields:
+    return {
+        "topic": None if log.name is None else log.name.topic,
+        "partition": None if log.name is None else log.name.partition,
+        "kind": loss.kind.value,
+        "path": loss.path,
+        "position": loss.position,
+        "length_bytes": loss.length,
+        "first_offset": loss.first_offset,
+        "end_offset": loss.end_offset,
+        "reason": loss.reason,
+    }
+
+
+def where_of(loss: Loss) -> str:
+    """The file and the byte."""
+    return f"{loss.path}: byte {loss.position}"
+
+
+def why_of(loss: Loss) -> str:
+    """Which offsets are gone, and why."""
+    offsets = f"offsets from {loss.first_offset}"
+    if loss.end_offset is not None:
+        offsets += f" to before {loss.end_offset}"
+    return f"{offsets}: {loss.reason}"

@@ -1,0 +1,40 @@
+"""The only place that asks what time it is."""
+
+import time
+
+from coordinator.machine.outcome import Now
+
+monotonic_ns = time.monotonic_ns
+"""For timers and durations, nanoseconds."""
+
+
+def monotonic_ms() -> int:
+    """For timers, milliseconds."""
+    return time.monotonic_ns() // 1_000_000
+
+
+def wall_ms() -> int:
+    """Unix time, milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def now() -> Now:
+    """The instant, as the core takes it."""
+    return Now(time.monotonic_ns() // 1_000_000, time.time_ns() // 1_000_000)
+
+
+class Turn:
+    """The instant at which the bytes at hand were read. The same object serves everything within a millisecond."""
+
+    __slots__ = ("_ms", "now")
+
+    def __init__(self) -> None:
+        self.now = now()
+        self._ms = self.now.monotonic_ms
+
+    def advance(self, instant_ns: int) -> None:
+        """Moves on to a reading of `monotonic_ns`."""
+        ms = instant_ns // 1_000_000
+        if ms != self._ms:
+            self._ms = ms
+            self.now = Now(ms, time.time_ns() // 1_000_000)

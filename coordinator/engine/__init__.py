@@ -1,0 +1,1 @@
+"""Runs pure machines over internal topics: between the clock, the timers, the log and whoever waits."""

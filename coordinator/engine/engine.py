@@ -1,0 +1,123 @@
+"""Runs machines of several kinds side by side: one runtime for each internal topic.
+
+What the kinds share is here: the numbers of waiters and events, who observes, the thread that opens logs, the clock
+of groups, the syncing of logs, and messages from one machine to another.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from coordinator.engine.flusher import Flusher
+from coordinator.engine.group_clock import GroupClock
+from coordinator.engine.load_queue import LoadQueue
+from coordinator.engine.machine import InternalTopic, M
+from coordinator.engine.partition import Partition
+from coordinator.engine.runtime import Runtime
+from coordinator.engine.shared import Observer, Shared
+from coordinator.machine.outcome import Message
+from storage.files import Files
+from storage.log import PartitionLog
+from storage.topic_partition import TopicPartition
+
+
+class Engine:
+    """All methods belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        flusher: Flusher,
+        files: Files,
+        group_clock: GroupClock,
+        on_loaded: Callable[[], None],
+    ) -> None:
+        """In: who syncs logs; the file system that they are in; what to call once, when every partition that was
+        taken at the start is OWNED or FAILED."""
+        self.runtimes: dict[str, Runtime[Any]] = {}
+        """By topic."""
+        self.is_loaded = False
+        self._on_loaded = on_loaded
+        self._queue = LoadQueue(loop, self._read_all)
+        self._shared = Shared(loop, flusher, files, group_clock, self._queue, self._deliver)
+
+    @property
+    def observers(self) -> list[Observer]:
+        """Who is told what happens in machines."""
+        return self._shared.observers
+
+    @property
+    def workers(self) -> dict[str, Callable[[Any], Awaitable[object]]]:
+        """Who does the work that machines ask for, by name."""
+        return self._shared.workers
+
+    def next_waiter(self) -> int:
+        """A number that no waiter had before."""
+        return self._shared.next_waiter()
+
+    def add(self, topic: InternalTopic[M]) -> Runtime[M]:
+        """Runs a machine for each partition of a topic. None is there until it is taken."""
+        assert topic.name not in self.runtimes, topic.name
+        runtime = self.runtimes[topic.name] = Runtime(topic, self._shared)
+        return runtime
+
+    def _deliver(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            self.runtimes[message.topic].receive(message.key, message.request)
+
+    def _read_all(self) -> None:
+        if not self.is_loaded:
+            self.is_loaded = True
+            self._on_loaded()
+
+    # All of them
+
+    @property
+    def waiters(self) -> int:
+        """How many answers are owed."""
+        return sum(len(partition.waiting) for partition in self.partitions())
+
+    @property
+    def timers(self) -> int:
+        """How many are armed."""
+        return sum(runtime.timers for runtime in self.runtimes.values())
+
+    def partitions(self) -> list[Partition[Any]]:
+        """Those of every topic."""
+        return [partition for runtime in self.runtimes.values() for partition in runtime.partitions]
+
+    def logs(self) -> dict[TopicPartition, PartitionLog]:
+        """Every open log."""
+        return {
+            partition.name: partition.log
+            for partition in self.partitions()
+            if partition.log is not None and not partition.log.is_closed
+        }
+
+    def not_open(self) -> list[TopicPartition]:
+        """The partitions whose logs are not open: not yet, or not any more."""
+        return [part.name for part in self.partitions() if part.log is None or part.log.is_closed]
+
+    # Ending
+
+    async def shut_down(self) -> None:
+        """Tells everybody who comes that there is no coordinator here any more, and writes what is kept."""
+        for runtime in self.runtimes.values():
+            runtime.shut_down()
+        await self._queue.stop()
+
+    def abandon(self) -> None:
+        """Lets go of everything at once, as a crash would."""
+        for runtime in self.runtimes.values():
+            runtime.abandon()
+        self._queue.abandon()
+
+    def stop_listening(self) -> None:
+        """The flusher, which others share, goes on without it."""
+        for runtime in self.runtimes.values():
+            runtime.stop_listening()
+
+    def give_up_waiters(self) -> None:
+        """Answers those who are still parked, after the disk has what was acknowledged."""
+        for runtime in self.runtimes.values():
+            runtime.give_up_waiters()

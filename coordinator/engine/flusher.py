@@ -1,0 +1,82 @@
+"""Makes logs durable, many in one go, and says when they are.
+
+One submission to the syncing thread is under way at a time. What is appended meanwhile goes with the next one, so
+that a busy server syncs in larger bunches instead of more often.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Container, Mapping
+from functools import partial
+from typing import Final
+
+from coordinator import clock
+from storage.errors import StorageError
+from storage.log import PartitionLog
+from storage.syncer import Syncer, SyncResult
+
+_LOG: Final = logging.getLogger("Flusher")
+
+Synced = Callable[[PartitionLog, StorageError | None], None]
+
+
+class Flusher:
+    """All methods belong to the event loop's thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, syncer: Syncer) -> None:
+        self._loop = loop
+        self._syncer = syncer
+        self._wanted: dict[PartitionLog, None] = {}
+        self._under_way: Mapping[PartitionLog, None] = {}
+        self._is_closed = False
+        self._done_next = asyncio.Event()
+        self._started_ns = 0
+        self.on_synced: list[Synced] = []
+        """Each is called for each log that was synced, with its error where that failed."""
+        self.syncs = 0
+        """Submissions completed, and how long they took together (nanoseconds)."""
+        self.sync_ns = 0
+
+    def need(self, log: PartitionLog) -> None:
+        """Asks for what is in `log` now to be synced; `kick` starts it."""
+        self._wanted[log] = None
+
+    def kick(self) -> None:
+        """Starts syncing what is needed, unless that goes on already."""
+        if self._under_way or not self._wanted or self._is_closed:
+            return
+        logs, self._wanted = self._wanted, {}
+        self._under_way = logs
+        self._started_ns = clock.monotonic_ns()
+        self._syncer.submit(logs, partial(self._done_in_thread, logs))
+
+    def _done_in_thread(self, logs: Mapping[PartitionLog, None], result: SyncResult) -> None:
+        self._loop.call_soon_threadsafe(self._done, logs, result)
+
+    def _done(self, logs: Mapping[PartitionLog, None], result: SyncResult) -> None:
+        self._under_way = {}
+        self._done_next.set()
+        self.syncs += 1
+        self.sync_ns += clock.monotonic_ns() - self._started_ns
+        # The next bunch goes to the disk while this one is being answered.
+        self.kick()
+        for log in logs:
+            error = result.failed.get(log)
+            for synced in self.on_synced:
+                try:
+                    synced(log, error)
+                except Exception as problem:  # noqa: BLE001 - the other logs' waiters get their answers all the same
+                    _LOG.error("After syncing %s", log.directory, exc_info=problem)
+
+    async def drain(self, logs: Container[PartitionLog]) -> None:
+        """Waits until nothing of these logs is being synced, and nothing wanted."""
+        while any(log in logs for log in self._under_way) or any(log in logs for log in self._wanted):
+            self.kick()
+            self._done_next.clear()
+            await self._done_next.wait()
+
+    def close(self) -> None:
+        """Finishes what was submitted and ends the thread; nothing more is synced."""
+        self._is_closed = True
+        self._wanted.clear()
+        self._syncer.close()

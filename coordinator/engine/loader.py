@@ -1,0 +1,141 @@
+"""Reading a partition of an internal topic back into its machine, a slice at a time.
+
+What is read comes together as bytes, from a state file and the log after it, or from the whole log. Only what is
+left of it then is decoded and replayed.
+
+Source: Kafka's `CoordinatorLoaderImpl`.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from coordinator.engine.machine import Codec, Machine
+from coordinator.engine.newest_values import MissingKey, NewestValues
+from coordinator.engine.open_transactions import OpenTransactions
+from protocol.malformed import Malformed
+from storage.compaction.key_offsets import COMMIT, end_of_transaction
+from storage.errors import CorruptBatch, DamagedFile, LogDamaged
+from storage.files import Files
+from storage.log import PartitionLog
+from storage.pairs import Pair, PlainRun, walk_pairs
+from storage.record import Record
+from storage.state_file import find_state
+from storage.stored_batch import StoredBatch
+
+RECORDS_IN_A_STEP: Final = 500
+
+
+class LoadFailed(Exception):
+    """A record that is of a known kind and makes no sense."""
+
+
+class Load:
+    """One reading of one log into one machine, from the newest state beside it, or from the start."""
+
+    def __init__(self, log: PartitionLog, machine: Machine, files: Files, codec: Codec) -> None:
+        self._log = log
+        self._machine = machine
+        self._files = files
+        self._codec = codec
+        self._newest = NewestValues(codec)
+        self._transactions = OpenTransactions()
+        self._next_step = RECORDS_IN_A_STEP
+        self.records = 0
+        """Read so far, those of the state included."""
+        self.warnings: list[str] = []
+        """What is to be told of it."""
+        self.state_end_offset = 0
+        """Up to where the log did not have to be read."""
+
+    @property
+    def has_open_transactions(self) -> bool:
+        """Whether the end of a transaction is missing at the end of the log."""
+        return bool(self._transactions)
+
+    def steps(self) -> Iterator[int]:
+        """Reads all of it; gives the number of records so far from time to time.
+
+        Raises LogDamaged, LoadFailed, OSError.
+        """
+        yield from self._read_state()
+        yield from self._read_log()
+        for kind in self._newest.unknown_types:
+            self.warnings.append(
+                f"Unknown record type {kind} while loading metadata from {self._log.directory}: ignored"
+            )
+        for number, (key, value) in enumerate(self._newest.items(), 1):
+            self._replay(key, value)
+            if number % RECORDS_IN_A_STEP == 0:
+                yield self.records
+        yield self.records
+
+    def _replay(self, key: bytes, value: bytes) -> None:
+        try:
+            fact = self._codec.decode(key, value)
+        except Malformed as error:
+            raise LoadFailed(f"{self._log.directory}: the value of {key!r}: {error}") from error
+        self._machine.replay(fact)
+
+    def _read_state(self) -> Iterator[int]:
+        state, ignored = find_state(self._files, self._log, self._codec.contents)
+        if state is not None:
+            try:
+                for records in state.batches():
+                    self._newest.put(_pairs(records))
+                    self.records += len(records)
+                    yield self.records
+                self.state_end_offset = state.end_offset
+            except (DamagedFile, Malformed, MissingKey) as error:
+                ignored.append(str(error))
+                self._newest = NewestValues(self._codec)
+                self.records = 0
+        for line in ignored:
+            self.warnings.append(f"The log is read without a state that is of no use: {line}")
+
+    def _read_log(self) -> Iterator[int]:
+        for part in walk_pairs(self._log, self.state_end_offset or self._log.log_start_offset):
+            try:
+                if isinstance(part, PlainRun):
+                    assert not self._transactions
+                    self._newest.put(part.pairs)
+                    self.records += len(part.pairs)
+                else:
+                    self._newest.put(_pairs(_in_transactions(part, part.records(), self._transactions)))
+                    self.records += part.header.records_count
+            except CorruptBatch as error:
+                raise LogDamaged(part.path, error.reason, part.position) from error
+            except (Malformed, MissingKey) as error:
+                raise LoadFailed(f"{part.path}: from byte {part.position} on: {error}") from error
+            if self.records >= self._next_step:
+                self._next_step = self.records + RECORDS_IN_A_STEP
+                yield self.records
+
+
+def _pairs(records: Iterable[Record]) -> Iterator[Pair]:
+    return ((record.key, record.value) for record in records)
+
+
+def _in_transactions(
+    batch: StoredBatch, records: list[Record], transactions: OpenTransactions
+) -> list[Record]:
+    """The records that count from this batch on."""
+    header = batch.header
+    if header.is_control:
+        return _end_transaction(header.producer_id, records, transactions)
+    if header.is_transactional:
+        # A batch that compaction has emptied begins no transaction: the end of its own may be gone already.
+        if records:
+            transactions.add(header.producer_id, records)
+        return []
+    if transactions:
+        transactions.passed(records)
+    return records
+
+
+def _end_transaction(producer_id: int, records: list[Record], transactions: OpenTransactions) -> list[Record]:
+    ended: list[Record] = []
+    for record in records:
+        kind = end_of_transaction(record)
+        if kind is not None:
+            ended += transactions.end(producer_id, is_committed=kind == COMMIT)
+    return ended

@@ -1,0 +1,99 @@
+"""What the engine runs, and what it has to be told about it.
+
+A machine is pure: see `coordinator/machine`. Beside it stands how its records are written, and what a request is
+told that cannot be put to it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from coordinator.machine.outcome import Context, EncodedFact, Fact, Now, Outcome
+from coordinator.names import LogFlush
+from protocol.errors import ErrorCode
+from storage.log import PartitionLog
+
+
+class Durable(Protocol):
+    """What the log of a machine says, at one moment."""
+
+    def __len__(self) -> int:
+        """The number of keys that have a value."""
+
+    def facts(self) -> Iterator[Fact]:
+        """Facts that make this state of an empty one."""
+
+
+class Machine(Protocol):
+    """The machine of one partition. Every call returns without waiting; see `coordinator/machine/outcome.py`."""
+
+    def handle(self, request: Any, context: Context, now: Now) -> Outcome:
+        """Acts on a request. Its waiter is answered by this outcome or by a later one, exactly once."""
+
+    def fire(self, key: Any, now: Now) -> Outcome:
+        """Acts on a timer whose deadline has passed; one that was moved may fire all the same."""
+
+    def replay(self, fact: Fact) -> None:
+        """Applies a fact of the log to the durable state."""
+
+    def loaded(self, now: Now) -> Outcome:
+        """The last fact was replayed. Raises ValueError when what the log says cannot be."""
+
+    def unload(self) -> list[tuple[int, object]]:
+        """Gives everything up: an answer for everybody who is parked."""
+
+    @property
+    def durable_keys(self) -> int:
+        """How many keys have a value in the log."""
+
+    def copy_durable(self) -> Durable:
+        """What the log says, as it is now: to be written down while the machine goes on."""
+
+
+Encode = Callable[[Fact], EncodedFact]
+
+
+class Codec(Protocol):
+    """How the facts of a machine are written in its internal topic."""
+
+    @property
+    def contents(self) -> str:
+        """What a state file says it holds. One that says something else is not read."""
+
+    def encode(self, fact: Fact) -> EncodedFact:
+        """A fact as the log takes it."""
+
+    def encoder(self) -> Encode:
+        """The same for one partition, remembering the keys that come again and again."""
+
+    def canonical_key(self, key: bytes) -> bytes | None:
+        """The one form of a key that may be written in several; None for one that is of another machine's. Raises
+        Malformed."""
+
+    def decode(self, key: bytes, value: bytes) -> Fact:
+        """A fact of the log. Raises Malformed."""
+
+
+M = TypeVar("M", bound=Machine)
+
+Refuse = Callable[[Any, int, ErrorCode], object]
+"""Takes a request, its api version and an error; gives the response that says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class InternalTopic(Generic[M]):
+    """An internal topic, and the machine that each of its partitions holds."""
+
+    name: str
+    partitions: int
+    flush: LogFlush
+    compression: int
+    """Of the batches that are written: Kafka's number of a codec."""
+    codec: Codec
+    new_machine: Callable[[int], M]
+    """Takes the number of a partition. Called again whenever one is read from the log."""
+    refuse: Refuse
+    open_log: Callable[[int], PartitionLog]
+    """Takes the number of a partition. Called in a thread."""
+    logger: str
+    """The name under which the engine tells of trouble."""

@@ -1,0 +1,225 @@
+"""How partitions come and go: taken and read, released, and read again after a failure.
+
+A partition whose append or sync fails, or whose machine contradicts itself, is taken out of service: whoever waits
+is told NOT_COORDINATOR and looks for the coordinator again, and the machine is made anew from what the disk holds.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, Generic
+
+from coordinator import clock
+from coordinator.engine.load_queue import Opening
+from coordinator.engine.loader import Load, LoadFailed
+from coordinator.engine.machine import InternalTopic, M
+from coordinator.engine.partition import Partition, PartitionState
+from coordinator.engine.shared import Shared
+from coordinator.engine.state_keeper import StateKeeper
+from coordinator.machine.outcome import Now, Outcome
+from coordinator.names import LogFlush
+from coordinator.trouble import Troubles
+from protocol.errors import ErrorCode
+from storage.errors import LogDamaged, LogPoisoned, StorageError
+from storage.log import PartitionLog
+
+RELOAD_RETRY_S: Final = 1.0
+UNPIN_RETRY_S: Final = 0.01
+REMEDY: Final = (
+    "Its groups are out of service until the log can be read. With groupd stopped, `groupd log verify` tells "
+    "what is wrong with it, and `groupd log repair` saves what is whole."
+)
+
+Began = Callable[[Partition[Any], Outcome, Now], None]
+"""Takes a partition that is OWNED from now on, and what its machine said to that."""
+
+
+class Ownership(Generic[M]):
+    """Of the partitions of one internal topic."""
+
+    def __init__(
+        self,
+        topic: InternalTopic[M],
+        shared: Shared,
+        partitions: Sequence[Partition[M]],
+        began: Began,
+        ended: Callable[[Partition[Any]], None],
+    ) -> None:
+        """In: who is told that a partition is OWNED, and that it is no longer."""
+        self.is_shut_down = False
+        self.loads: list[tuple[int, int]] = []
+        """Of the last loads: records and nanoseconds."""
+        self.states = StateKeeper(shared.files, topic.codec, partitions, topic.logger)
+        self._topic = topic
+        self._shared = shared
+        self._began = began
+        self._ended = ended
+        self._log = logging.getLogger(topic.logger)
+        self._troubles = Troubles(topic.logger)
+        self._by_log: dict[PartitionLog, Partition[M]] = {}
+        self._unsound: dict[int, PartitionLog] = {}
+        """Logs that are closed and being opened anew, by partition."""
+
+    def owner_of(self, log: PartitionLog) -> Partition[M] | None:
+        """The partition that is OWNED with this log."""
+        partition = self._by_log.get(log)
+        if partition is None or partition.log is not log or partition.machine is None:
+            return None
+        return partition
+
+    # Coming and going
+
+    def take(self, partition: Partition[M], epoch: int) -> None:
+        """Opens and reads a partition that is ABSENT, while the loop does other work. An epoch that is not above
+        the last one is old news."""
+        if self.is_shut_down or epoch <= partition.epoch:
+            return
+        assert partition.state is PartitionState.ABSENT, (partition.name, partition.state)
+        partition.epoch = epoch
+        partition.state = PartitionState.LOADING
+        self._open(partition)
+
+    def release(self, partition: Partition[M], reason: str) -> None:
+        """Gives a partition up: whoever waits is told NOT_COORDINATOR, what was written stays written, and the log
+        is closed."""
+        self._log.info("Releasing %s: %s", partition.name, reason)
+        self._unload(partition)
+        partition.state = PartitionState.ABSENT
+        log, partition.log = partition.log, None
+        if log is not None:
+            self._by_log.pop(log, None)
+            log.close(clean=False)
+
+    def reload(self, partition: Partition[M]) -> None:
+        """Takes a partition out of service and reads it again from what the disk holds."""
+        self._unload(partition)
+        self._open_again(partition)
+
+    def failed(self, partition: Partition[M], error: Exception) -> None:
+        """The disk refused: out of service, and again from what it holds; not at once when it refuses again."""
+        is_first = str(partition.name) not in self._troubles
+        if self._troubles.failed(str(partition.name), error):
+            self._log.error("Unloading %s: %s", partition.name, error)
+        self._unload(partition)
+        if is_first:
+            self._open_again(partition)
+        else:
+            self._shared.loop.call_later(RELOAD_RETRY_S, self._retry, partition)
+
+    def works(self, partition: Partition[M]) -> None:
+        """A write of a partition went through."""
+        if self._troubles:
+            self._troubles.is_over(str(partition.name))
+
+    def _unload(self, partition: Partition[M]) -> None:
+        partition.state = PartitionState.LOADING
+        try:
+            partition.give_up(ErrorCode.NOT_COORDINATOR)
+        except Exception as problem:  # noqa: BLE001 - a machine that contradicts itself may refuse to unload too
+            self._log.error("%s could not be unloaded", partition.name, exc_info=problem)
+            partition.give_up(ErrorCode.NOT_COORDINATOR)
+        self._ended(partition)
+
+    # Opening
+
+    def _open(self, partition: Partition[M]) -> None:
+        open_log = partial(self._topic.open_log, partition.number)
+        self._shared.queue.add(open_log, partial(self._load, partition, partition.epoch))
+
+    def _open_again(self, partition: Partition[M]) -> None:
+        """Reads what the disk holds; the log itself is opened anew only where it is not sure what that is."""
+        log = partition.log or self._unsound.get(partition.number)
+        if log is None:
+            self._open(partition)
+            return
+        self._by_log.pop(log, None)
+        load = partial(self._load, partition, partition.epoch)
+        if log.is_pinned:
+            # Its compaction notices soon. Until then it may be about to replace files.
+            log.poison(LogPoisoned(log.directory, "is about to be read again"))
+            self._shared.loop.call_later(UNPIN_RETRY_S, self._retry, partition)
+            return
+        if log.failure is None and not log.is_closed:
+            self._shared.queue.add(partial(_itself, log), load)
+            return
+        # Until it is open nobody looks at it.
+        partition.log = None
+        self._unsound[partition.number] = log
+        self._shared.queue.add(log.reopen, load)
+
+    def _retry(self, partition: Partition[M]) -> None:
+        if not self.is_shut_down and partition.state is PartitionState.LOADING:
+            self._open_again(partition)
+
+    # Reading
+
+    def _load(self, partition: Partition[M], epoch: int, opening: Opening) -> Iterator[object]:
+        started_ns = clock.monotonic_ns()
+        try:
+            log = opening.result()
+            if not partition.is_loading(epoch):  # released meanwhile
+                log.close(clean=False)
+                return
+            self._unsound.pop(partition.number, None)
+            if log is not partition.log:
+                partition.log = log
+                self._report_recovery(log)
+            machine = self._topic.new_machine(partition.number)
+            reading = Load(log, machine, self._shared.files, self._topic.codec)
+            for step in reading.steps():
+                yield step
+                if not partition.is_loading(epoch):  # released meanwhile
+                    return
+            for warning in reading.warnings:
+                self._log.warning("%s", warning)
+            self.states.loaded(partition, reading.state_end_offset, reading.has_open_transactions)
+            self._activate(partition, log, machine)
+        except (LogDamaged, LoadFailed) as error:
+            partition.state = PartitionState.FAILED
+            self._log.error("Failed to load metadata from %s: %s. %s", partition.name, error, REMEDY)
+            return
+        except (StorageError, OSError) as error:
+            if self._troubles.failed(f"Loading {partition.name}", error):
+                self._log.error("Failed to load metadata from %s: %s; trying again", partition.name, error)
+            self._shared.loop.call_later(RELOAD_RETRY_S, self._retry, partition)
+            return
+        except Exception as problem:  # noqa: BLE001 - one partition's records do not keep the daemon from starting
+            partition.state = PartitionState.FAILED
+            self._log.error("Failed to load metadata from %s", partition.name, exc_info=problem)
+            return
+        self._troubles.is_over(f"Loading {partition.name}")
+        self._report_load(partition, log, reading.records, clock.monotonic_ns() - started_ns)
+
+    def _report_recovery(self, log: PartitionLog) -> None:
+        if log.recovery_report.cut_bytes:
+            self._log.warning("%s", log.recovery_report)
+
+    def _report_load(
+        self, partition: Partition[M], log: PartitionLog, records: int, duration_ns: int
+    ) -> None:
+        partition.loaded_records = records
+        self.loads = [*self.loads[-99:], (records, duration_ns)]
+        if records:
+            self._log.info(
+                "Finished loading of metadata from %s in %dms. Loaded %d records which total to %d bytes.",
+                partition.name,
+                duration_ns // 1_000_000,
+                records,
+                log.size_bytes,
+            )
+
+    def _activate(self, partition: Partition[M], log: PartitionLog, machine: M) -> None:
+        if self.is_shut_down:
+            return
+        self._by_log[log] = partition
+        partition.machine = machine
+        partition.state = PartitionState.OWNED
+        now = self._shared.group_clock.now()
+        self._began(partition, machine.loaded(now), now)
+        if self._topic.flush is LogFlush.ALWAYS and log.durable_offset < log.log_end_offset:
+            self._shared.flusher.need(log)
+            self._shared.flusher.kick()
+
+
+def _itself(log: PartitionLog) -> PartitionLog:
+    return log

@@ -1,0 +1,181 @@
+"""One partition of an internal topic: its machine, its log, and who waits for either.
+
+    ABSENT ──▶ LOADING ──▶ OWNED ──▶ LOADING (after a failure, from what the disk holds)
+       ▲          └──▶ FAILED │
+       └──────────────────────┘ (released)
+
+Records of a turn are kept as they come, encoded and appended as one batch at its end. The *position* of an answer
+is where the log will end with all records that were made before it; the gate holds the answer until that offset is
+readable: synced, or only written where the flush policy says so.
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any, Final, Generic
+
+from coordinator.engine.gate import Gate
+from coordinator.engine.machine import InternalTopic, M
+from coordinator.engine.place import Place
+from coordinator.machine.outcome import Context, Fact, Now, Outcome
+from coordinator.names import LogFlush
+from protocol.errors import ErrorCode
+from storage.batch import encode_batch
+from storage.log import PartitionLog
+from storage.record import UNASSIGNED_OFFSET, Record
+from storage.topic_partition import TopicPartition
+
+BASE_SEQUENCE: Final = 0
+"""What Kafka's coordinator writes, although its batches have no producer."""
+MAX_BATCH_BYTES: Final = 1024 * 1024
+"""A turn's records are split in batches of about this size, never within the records of one outcome."""
+
+
+class PartitionState(Enum):
+    """What a partition can do."""
+
+    ABSENT = "absent"
+    LOADING = "loading"
+    OWNED = "active"
+    FAILED = "failed"
+
+
+class Partition(Generic[M]):
+    """See the top of this file. All methods belong to the event loop's thread."""
+
+    __slots__ = (
+        "_compression",
+        "_encode",
+        "_flush",
+        "_pending",
+        "_refuse",
+        "epoch",
+        "gate",
+        "is_dirty",
+        "loaded_records",
+        "log",
+        "machine",
+        "missed",
+        "name",
+        "number",
+        "pending_records",
+        "state",
+        "waiting",
+    )
+
+    def __init__(self, topic: InternalTopic[M], number: int) -> None:
+        self.name = TopicPartition(topic.name, number)
+        self.number = number
+        self.state = PartitionState.ABSENT
+        self.epoch = -1
+        """Of the ownership: counted up by whoever decides who owns what."""
+        self.machine: M | None = None
+        """None unless the partition is OWNED."""
+        self.log: PartitionLog | None = None
+        self.gate = Gate()
+        self.waiting: dict[int, Place] = {}
+        self.pending_records = 0
+        self.is_dirty = False
+        """Whether the end of this turn has something to append."""
+        self.loaded_records = 0
+        self.missed: list[object] = []
+        """What every partition was told while this one was not OWNED."""
+        self._pending: list[list[Record]] = []
+        self._encode = topic.codec.encoder()
+        self._flush = topic.flush
+        self._compression = topic.compression
+        self._refuse = topic.refuse
+
+    def is_loading(self, epoch: int) -> bool:
+        """Whether what was begun in this epoch of ownership still goes on."""
+        return self.state is PartitionState.LOADING and self.epoch == epoch
+
+    @property
+    def readable_offset(self) -> int:
+        """Where answers and consumers may look up to."""
+        log = self.log
+        if log is None:
+            return 0
+        return log.durable_offset if self._flush is LogFlush.ALWAYS else log.log_end_offset
+
+    @property
+    def position(self) -> int:
+        """Where the log ends once this turn's records are in it."""
+        assert self.log is not None
+        return self.log.log_end_offset + self.pending_records
+
+    def keep(self, facts: Sequence[Fact], wall_ms: int) -> None:
+        """Takes the records of one outcome for the end of the turn."""
+        unit: list[Record] = []
+        for fact in facts:
+            key, value = self._encode(fact)
+            unit.append(Record(UNASSIGNED_OFFSET, wall_ms, key, value))
+        self._pending.append(unit)
+        self.pending_records += len(facts)
+
+    def write(self) -> bool:
+        """Appends this turn's records; whether that began a segment.
+
+        Raises StorageError, OSError; the partition then has to be reloaded.
+        """
+        log = self.log
+        assert log is not None
+        units, self._pending, self.pending_records = self._pending, [], 0
+        batch: list[Record] = []
+        size = 0
+        is_rolled = False
+        for unit in units:
+            unit_size = sum(len(record.key or b"") + len(record.value or b"") for record in unit)
+            if batch and size + unit_size > MAX_BATCH_BYTES:
+                is_rolled |= self._append(log, batch)
+                batch, size = [], 0
+            batch += unit
+            size += unit_size
+        if batch:
+            is_rolled |= self._append(log, batch)
+        return is_rolled
+
+    def _append(self, log: PartitionLog, batch: Sequence[Record]) -> bool:
+        data = encode_batch(batch, base_sequence=BASE_SEQUENCE, codec=self._compression)
+        return log.append(data).is_rolled
+
+    def release(self) -> None:
+        """Gives the answers that the log has caught up with."""
+        waiting = self.waiting
+        for waiter, response in self.gate.release(self.readable_offset):
+            place = waiting.pop(waiter, None)
+            if place is not None:
+                place.fill(response)
+
+    def answer(self, waiter: int, response: object) -> None:
+        """Gives an answer, if anybody still waits for it."""
+        place = self.waiting.pop(waiter, None)
+        if place is not None:
+            place.fill(response)
+
+    def await_answer(self, place: Place, waiter: int, request: object) -> None:
+        """Enters where an answer goes that is held or parked."""
+        place.request, place.registry, place.waiter = request, self.waiting, waiter
+        self.waiting[waiter] = place
+
+    def give_up(self, error: ErrorCode) -> None:
+        """Takes the machine out of service: everybody who waits is told `error`.
+
+        A machine that refuses to unload raises; the machine is gone, and who waits there waits still.
+        """
+        machine, self.machine = self.machine, None
+        self._pending, self.pending_records = [], 0
+        self.gate.clear()
+        answers: dict[int, Any] = {}
+        if machine is not None and error is ErrorCode.NOT_COORDINATOR:
+            answers = dict(machine.unload())
+        waiting, self.waiting = self.waiting, {}
+        for waiter, place in waiting.items():
+            response = answers.get(waiter)
+            if response is None:
+                response = self._refuse(place.request, place.api_version, error)
+            place.fill(response)
+
+    def handle(self, request: Any, context: Context, now: Now) -> Outcome:
+        """Asks the machine; the partition is OWNED."""
+        assert self.machine is not None
+        return self.machine.handle(request, context, now)

@@ -1,0 +1,325 @@
+"""Runs the machines of one internal topic: between the clock, the timers, the log and whoever waits.
+
+An outcome is acted on at once: its records are kept for the batch that the end of this turn appends, its timers
+armed, its events told, its answers given, held or (when there is none for the asker) awaited. The end of the turn
+appends one batch for each partition that has something to append and asks for it to be synced; what then becomes
+durable opens the gate.
+
+A partition whose append or sync fails, or whose machine contradicts itself, is taken out of service: see
+`ownership.py`. There is no other undo.
+"""
+
+import logging
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final, Generic
+
+from coordinator import clock
+from coordinator.answers import HELD, PARKED, Later
+from coordinator.engine.machine import InternalTopic, M
+from coordinator.engine.ownership import Ownership
+from coordinator.engine.partition import Partition, PartitionState
+from coordinator.engine.place import Asker
+from coordinator.engine.shared import Shared
+from coordinator.engine.timers import Timers
+from coordinator.engine.work import Works
+from coordinator.machine.outcome import Context, Message, Now, Outcome
+from coordinator.names import LogFlush
+from protocol.errors import ErrorCode
+from protocol.partitioner import partition_for
+from storage.errors import StorageError
+from storage.log import PartitionLog
+from storage.topic_partition import TopicPartition
+
+MAX_ROUTED_KEYS: Final = 100_000
+_NOBODY: Final = 0
+"""The waiter of a request that nobody asked for, and of the messages that the gate holds."""
+
+
+class Runtime(Generic[M]):
+    """All partitions of one internal topic, those that this process owns and the others."""
+
+    def __init__(self, topic: InternalTopic[M], shared: Shared) -> None:
+        self.topic = topic
+        self.partitions = [Partition(topic, number) for number in range(topic.partitions)]
+        self.advanced: Callable[[int], None] | None = None
+        """Called with the number of a partition whose readable end has moved."""
+        self.fired: Callable[[Partition[M], Hashable, Outcome, int], None] | None = None
+        """Called after a timer has fired, with its key, what came of it, and how long that took in nanoseconds."""
+        self.is_shut_down = False
+        self._shared = shared
+        self._flush = topic.flush
+        self._log = logging.getLogger(topic.logger)
+        self.by_key: dict[str, Partition[M]] = {}
+        """The partitions of keys that were asked for; `partition_of` adds what is missing."""
+        self._dirty: list[Partition[M]] = []
+        self._timers = Timers(shared.loop, self._fire)
+        self.ownership = Ownership(topic, shared, self.partitions, self._began, self._ended)
+        self._works = Works(shared, self._work_done)
+        shared.flusher.on_synced.append(self._synced)
+
+    # Who is asked
+
+    def partition_of(self, key: str) -> Partition[M]:
+        """The partition to which a key (a group id) belongs."""
+        partition = self.by_key.get(key)
+        if partition is None:
+            partition = self.partitions[partition_for(key, len(self.partitions))]
+            if len(self.by_key) >= MAX_ROUTED_KEYS:
+                self.by_key.clear()
+            self.by_key[key] = partition
+        return partition
+
+    def next_waiter(self) -> int:
+        """A number that no waiter had before."""
+        return self._shared.next_waiter()
+
+    @property
+    def timers(self) -> int:
+        """How many are armed."""
+        return len(self._timers)
+
+    # Asking
+
+    def ask(self, partition: Partition[M], request: Any, context: Context, asker: Asker) -> object | Later:
+        """Puts a request to an OWNED partition, at the time of the request at hand.
+
+        Out: the response, where it can be given at once. Else HELD or PARKED, and the asker has been asked for the
+        place where it goes.
+        """
+        now = self._shared.group_clock.at_request()
+        try:
+            outcome = partition.handle(request, context, now)
+            self._absorb(partition, outcome, now)
+        except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's machine
+            return self.contradicted(partition, problem, request, context.api_version)
+        position = partition.position
+        is_readable = position <= partition.readable_offset
+        answer: object | Later = PARKED
+        for waiter, response in outcome.replies:
+            if waiter == context.waiter:
+                answer = response if is_readable else HELD
+                if is_readable:
+                    continue
+            self._answer(partition, waiter, response, position, is_readable)
+        if type(answer) is Later:
+            place = asker.answer_later(parks=answer is PARKED)
+            partition.await_answer(place, context.waiter, request)
+        return answer
+
+    def ask_at_once(self, partition: Partition[M], request: Any, context: Context) -> object:
+        """The same for a request whose answer never waits for anything: a heartbeat."""
+        now = self._shared.group_clock.at_request()
+        try:
+            outcome = partition.handle(request, context, now)
+            self._absorb(partition, outcome, now)
+        except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's machine
+            return self.contradicted(partition, problem, request, context.api_version)
+        own: object = None
+        position = partition.position
+        is_readable = position <= partition.readable_offset
+        for waiter, response in outcome.replies:
+            if waiter == context.waiter:
+                own = response
+            else:
+                self._answer(partition, waiter, response, position, is_readable)
+        assert own is not None, f"{type(request).__name__} is answered at once"
+        return own
+
+    def tell_all(self, request: object) -> None:
+        """Puts a request that nobody waits for to every partition. One that is not OWNED yet is told when it is."""
+        for partition in self.partitions:
+            self._tell(partition, request)
+
+    def receive(self, key: str, request: object) -> None:
+        """Puts a message of another machine to the one that its key belongs to."""
+        self._tell(self.partition_of(key), request)
+
+    def _tell(self, partition: Partition[M], request: object) -> None:
+        if partition.machine is not None:
+            self._put(partition, request)
+        elif partition.state is not PartitionState.ABSENT:
+            partition.missed.append(request)
+
+    def _put(self, partition: Partition[M], request: object) -> None:
+        now = self._shared.group_clock.now()
+        context = Context(_NOBODY, 0, "", "")
+        try:
+            self._follow(partition, partition.handle(request, context, now), now)
+        except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's machine
+            self.contradicted(partition, problem)
+
+    # Acting on what came of it
+
+    def _absorb(self, partition: Partition[M], outcome: Outcome, now: Now) -> None:
+        """Everything but the answers."""
+        if outcome.records:
+            partition.keep(outcome.records, now.wall_ms)
+            if not partition.is_dirty:
+                partition.is_dirty = True
+                if not self._dirty:
+                    self._shared.loop.call_soon(self._end_turn)
+                self._dirty.append(partition)
+        for key, deadline_ms in outcome.timers.items():
+            if deadline_ms is None:
+                self._timers.cancel((partition.number, key))
+            else:
+                self._timers.set((partition.number, key), deadline_ms)
+        if outcome.events:
+            self._shared.tell(partition, outcome.events, now)
+        if outcome.messages:
+            self._send(partition, outcome.messages)
+        if outcome.work:
+            self._works.begin(partition, outcome.work)
+
+    def _follow(self, partition: Partition[M], outcome: Outcome, now: Now) -> None:
+        """Acts on an outcome that nobody in particular asked for."""
+        self._absorb(partition, outcome, now)
+        position = partition.position
+        is_readable = position <= partition.readable_offset
+        for waiter, response in outcome.replies:
+            self._answer(partition, waiter, response, position, is_readable)
+
+    def _answer(
+        self, partition: Partition[M], waiter: int, response: object, position: int, is_readable: bool
+    ) -> None:
+        if is_readable:
+            partition.answer(waiter, response)
+        else:
+            partition.gate.hold(position, waiter, response)
+
+    def _send(self, partition: Partition[M], messages: Sequence[Message]) -> None:
+        """Messages leave as answers do: not before what they stand on is durable."""
+        if partition.position <= partition.readable_offset:
+            self._shared.loop.call_soon(self._shared.deliver, messages)
+            return
+        place = _Outbound(self._shared.deliver, messages)
+        waiter = self.next_waiter()
+        partition.await_answer(place, waiter, None)
+        partition.gate.hold(partition.position, waiter, messages)
+
+    def _work_done(self, partition: Partition[M], machine: M, done: object) -> None:
+        if partition.machine is machine:
+            self._put(partition, done)
+
+    def _fire(self, timer: Hashable) -> None:
+        assert isinstance(timer, tuple)
+        number, key = timer
+        partition = self.partitions[number]
+        machine = partition.machine
+        if machine is None:
+            return
+        now = self._shared.group_clock.now()
+        started_ns = clock.monotonic_ns()
+        try:
+            outcome = machine.fire(key, now)
+            self._follow(partition, outcome, now)
+            if self.fired is not None:
+                self.fired(partition, key, outcome, clock.monotonic_ns() - started_ns)
+        except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's machine
+            self.contradicted(partition, problem)
+
+    # The disk
+
+    def _end_turn(self) -> None:
+        dirty, self._dirty = self._dirty, []
+        for partition in dirty:
+            partition.is_dirty = False
+            if partition.log is None or not partition.pending_records:
+                continue
+            try:
+                is_rolled = partition.write()
+            except (StorageError, OSError) as error:
+                self.ownership.failed(partition, error)
+                continue
+            if is_rolled or self._flush is LogFlush.ALWAYS:
+                self._shared.flusher.need(partition.log)
+            if self._flush is not LogFlush.ALWAYS:
+                self._moved(partition)
+        self._shared.flusher.kick()
+
+    def _synced(self, log: PartitionLog, error: StorageError | None) -> None:
+        partition = self.ownership.owner_of(log)
+        if partition is None:
+            return
+        if error is not None:
+            self.ownership.failed(partition, error)
+        elif self._flush is LogFlush.ALWAYS:
+            self._moved(partition)
+
+    def _moved(self, partition: Partition[M]) -> None:
+        partition.release()
+        self.ownership.works(partition)
+        if self.advanced is not None:
+            self.advanced(partition.number)
+
+    def contradicted(
+        self, partition: Partition[M], problem: Exception, request: object = None, api_version: int = -1
+    ) -> object:
+        """The machine of a partition broke a rule of its own: memory is not to be trusted.
+
+        Out: what the asker is told; None where there is no request.
+        """
+        self._log.error("Unloading %s after an internal error", partition.name, exc_info=problem)
+        self.ownership.reload(partition)
+        if request is None:
+            return None
+        return self.topic.refuse(request, api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    # Owning
+
+    def _began(self, partition: Partition[M], outcome: Outcome, now: Now) -> None:
+        """A partition is OWNED from now on."""
+        self._follow(partition, outcome, now)
+        missed, partition.missed = partition.missed, []
+        for request in missed:
+            if partition.machine is not None:
+                self._put(partition, request)
+
+    def _ended(self, partition: Partition[M]) -> None:
+        """A partition is not OWNED any more."""
+        self._timers.cancel_where(lambda key: isinstance(key, tuple) and key[0] == partition.number)
+
+    def failed(self) -> list[TopicPartition]:
+        """The partitions that could not be read."""
+        return [part.name for part in self.partitions if part.state is PartitionState.FAILED]
+
+    def shut_down(self) -> None:
+        """Writes what is kept; no timer fires any more."""
+        self._end_turn()
+        self.is_shut_down = True
+        self._timers.close()
+        self.ownership.is_shut_down = True
+
+    def abandon(self) -> None:
+        """Lets go of everything at once, as a crash would."""
+        self.is_shut_down = self.ownership.is_shut_down = True
+        self._timers.close()
+
+    def stop_listening(self) -> None:
+        """The flusher goes on without it."""
+        self._shared.flusher.on_synced.remove(self._synced)
+
+    def give_up_waiters(self) -> None:
+        """Answers those who are still parked."""
+        for partition in self.partitions:
+            partition.state = PartitionState.ABSENT
+            partition.give_up(ErrorCode.NOT_COORDINATOR)
+
+
+class _Outbound:
+    """Messages to other machines that wait for the disk."""
+
+    __slots__ = ("_deliver", "_messages", "api_version", "registry", "request", "waiter")
+
+    def __init__(self, deliver: Callable[[Sequence[Message]], None], messages: Sequence[Message]) -> None:
+        self._deliver = deliver
+        self._messages = messages
+        self.api_version = -1
+        self.request: object = None
+        self.registry: Any = None
+        self.waiter = 0
+
+    def fill(self, response: object) -> None:
+        """Delivers them; anything else than themselves says that they were not written."""
+        if response is self._messages:
+            self._deliver(self._messages)

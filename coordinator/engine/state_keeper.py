@@ -1,0 +1,155 @@
+"""Keeps state files beside the logs of machines, so that a start need not read whole histories.
+
+At a stop every partition gets one whose log has gone on by more records than are read in no time. While the
+daemon runs, a partition gets one when what a start would have to read has grown to several times what writing
+the state costs: that bounds a start after a crash too, and costs a small part of what the commits did. The
+encoding is done in small pieces between which the loop does other work; the file is written in a thread.
+
+A partition whose log has transactions without an end gets none: what they would come to is no state yet.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from coordinator.engine.machine import Codec, Durable
+from coordinator.engine.partition import Partition, PartitionState
+from coordinator.engine.state_records import batches_of
+from storage.errors import StorageError
+from storage.files import Files
+from storage.log import PartitionLog
+from storage.os_error import reason_of
+from storage.state_file import StatePoint, has_state, write_state
+
+RECORDS_AT_A_STOP: Final = 500
+"""Fewer than this are read faster than a file is synced."""
+RECORDS_MEANWHILE: Final = 50_000
+RECORDS_FOR_EACH_KEY: Final = 4
+PAUSE_S: Final = 0.005
+"""After each piece, which takes about a fifth of it."""
+
+
+class _Taken(NamedTuple):
+    """A state in memory, on its way to a file."""
+
+    partition: Partition[Any]
+    log: PartitionLog
+    point: StatePoint
+    state: Durable
+
+
+class StateKeeper:
+    """All methods belong to the event loop's thread."""
+
+    def __init__(self, files: Files, codec: Codec, partitions: Sequence[Partition[Any]], logger: str) -> None:
+        self._files = files
+        self._codec = codec
+        self._log = logging.getLogger(logger)
+        self._partitions = partitions
+        self._end_offsets: dict[int, int] = {}
+        """Where the newest state of a partition ends, by number; missing where there is to be none."""
+        self._task: asyncio.Task[None] | None = None
+        self._is_stopping = False
+        self.written = 0
+
+    def loaded(self, partition: Partition[Any], state_end_offset: int, has_open_transactions: bool) -> None:
+        """A partition was read, from a state that ended at `state_end_offset` (0: from the start)."""
+        if has_open_transactions:
+            self._end_offsets.pop(partition.number, None)
+        else:
+            self._end_offsets[partition.number] = state_end_offset
+
+    def write_due(self) -> None:
+        """Begins to write the states that are due by now, unless that goes on already."""
+        if self._task is None and not self._is_stopping:
+            due = [part for part in self._partitions if self._is_due(part)]
+            if due:
+                self._task = asyncio.get_running_loop().create_task(self._write_due(due))
+                self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._task = None
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            self._log.error("Writing states", exc_info=problem)
+
+    async def stop(self) -> None:
+        """Waits for what is being written; nothing more is begun."""
+        self._is_stopping = True
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    def take_last(self) -> list[_Taken]:
+        """The states to write at a stop, taken while the groups are still in service and their logs durable."""
+        taken = [
+            self._take(part) for part in self._partitions if self._records_since(part) >= RECORDS_AT_A_STOP
+        ]
+        return [one for one in taken if one is not None and one.log.durable_offset >= one.point.end_offset]
+
+    def write_last(self, taken: list[_Taken]) -> None:
+        """Writes what `take_last` gave. Blocks. What cannot be written is told, and costs the next start time."""
+        for one in taken:
+            batches = list(batches_of(one.state, self._codec))
+            try:
+                write_state(self._files, one.log, one.point, self._codec.contents, len(one.state), batches)
+            except OSError as error:
+                self._log.warning("No state of %s could be written: %s", one.partition.name, reason_of(error))
+
+    def _records_since(self, partition: Partition[Any]) -> int:
+        """What a start would have to read besides the newest state; 0 where there is to be none."""
+        end_offset = self._end_offsets.get(partition.number)
+        log = partition.log
+        if end_offset is None or log is None or log.failure is not None or log.is_closed:
+            return 0
+        if end_offset and not has_state(self._files, log, end_offset):
+            # Compaction has gone past it.
+            end_offset = self._end_offsets[partition.number] = 0
+        return log.log_end_offset - max(end_offset, log.log_start_offset)
+
+    def _is_due(self, partition: Partition[Any]) -> bool:
+        records = self._records_since(partition)
+        if records < RECORDS_MEANWHILE or partition.machine is None:
+            return False
+        return records >= RECORDS_FOR_EACH_KEY * int(partition.machine.durable_keys)
+
+    def _take(self, partition: Partition[Any]) -> _Taken | None:
+        """The machine's state as it is, and where its log is; None when the two are not the same just now."""
+        log, machine = partition.log, partition.machine
+        if log is None or machine is None or partition.state is not PartitionState.OWNED:
+            return None
+        if partition.pending_records:
+            return None
+        try:
+            point = StatePoint.of(log, log.log_end_offset)
+        except (StorageError, OSError) as error:
+            self._log.warning("No state of %s is taken: %s", partition.name, reason_of(error))
+            return None
+        return None if point is None else _Taken(partition, log, point, machine.copy_durable())
+
+    async def _write_due(self, due: list[Partition[Any]]) -> None:
+        loop = asyncio.get_running_loop()
+        for partition in due:
+            # The turn's records are appended at its end.
+            await asyncio.sleep(0)
+            taken = self._take(partition)
+            if taken is None:
+                continue
+            batches: list[bytes] = []
+            for batch in batches_of(taken.state, self._codec):
+                batches.append(batch)
+                await asyncio.sleep(PAUSE_S)
+                if self._is_stopping:
+                    return
+            count = len(taken.state)
+            work = partial(
+                write_state, self._files, taken.log, taken.point, self._codec.contents, count, batches
+            )
+            try:
+                await loop.run_in_executor(None, work)
+            except OSError as error:
+                self._log.warning("No state of %s could be written: %s", partition.name, reason_of(error))
+                continue
+            if partition.log is taken.log and partition.number in self._end_offsets:
+                self._end_offsets[partition.number] = taken.point.end_offset
+                self.written += 1

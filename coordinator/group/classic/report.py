@@ -1,0 +1,109 @@
+"""A rebalance tells of itself: every ten seconds whom it waits for, and at its end what came of it."""
+
+from coordinator.group.classic.awaited import awaited, phase_left_ms
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.open_rebalance import REPORT_INTERVAL_MS, OpenRebalance
+from coordinator.group.events import RebalanceCompleted, RebalanceStarted, RebalanceWaits
+from coordinator.group.groups import Groups
+from coordinator.group.rebalance_facts import Assigned, Trigger
+from coordinator.group.state import COMPLETING_REBALANCE, EMPTY, STABLE, ClassicGroupState
+from coordinator.group.timer_key import TimerKey, TimerKind
+from coordinator.machine.turn import Turn
+
+
+def open_rebalance(group: ClassicGroup, old_state: ClassicGroupState, trigger: Trigger, turn: Turn) -> None:
+    """A rebalance starts, or starts over because its sync phase was broken off."""
+    now_ms = turn.now.monotonic_ms
+    if old_state is COMPLETING_REBALANCE:
+        assert group.rebalance is not None, group.group_id
+        group.rebalance.begin_again(trigger, now_ms)
+    else:
+        group.rebalance = OpenRebalance(trigger, old_state, now_ms)
+        turn.arm(_report_key(group), group.rebalance.report_deadline_ms)
+    turn.tell(RebalanceStarted(group.group_id, old_state.value, group.generation_id, trigger))
+
+
+def complete_rebalance(group: ClassicGroup, turn: Turn) -> None:
+    """The group is Stable or Empty: say what came of the rebalance."""
+    rebalance, now_ms = group.rebalance, turn.now.monotonic_ms
+    assert rebalance is not None, group.group_id
+    assert group.state in (STABLE, EMPTY), group.state
+    members = tuple(
+        [Assigned(member.name, not member.is_settled, member.assignment) for member in group.members.values()]
+    )
+    last_joined = None if rebalance.last_joined is None else rebalance.last_joined.name
+    turn.tell(
+        RebalanceCompleted(
+            group.group_id,
+            group.state.value,
+            rebalance.from_state.value,
+            group.generation_id,
+            group.protocol_type,
+            group.protocol_name,
+            group.leader_id,
+            rebalance.trigger,
+            rebalance.latest,
+            rebalance.attempts,
+            rebalance.started_ms,
+            now_ms,
+            rebalance.join_ms,
+            rebalance.sync_ms,
+            last_joined,
+            members,
+            tuple(group.departed),
+        )
+    )
+    group.departed.clear()
+    for member in group.members.values():
+        member.is_settled = True
+    if group.pending_sync:
+        _report_later(group, rebalance, turn)
+    else:
+        close_rebalance(group, turn)
+
+
+def close_rebalance(group: ClassicGroup, turn: Turn) -> None:
+    """Nobody is waited for any more."""
+    assert not group.pending_sync, group.pending_sync
+    if group.rebalance is not None:
+        group.rebalance = None
+        turn.cancel(_report_key(group))
+
+
+def fire_report(groups: Groups, key: TimerKey, turn: Turn) -> None:
+    """Say whom the group waits for, unless the wait is over in this moment."""
+    group = groups.find_classic(key.group_id)
+    if group is None or group.rebalance is None:
+        return
+    rebalance, now_ms = group.rebalance, turn.now.monotonic_ms
+    if now_ms < rebalance.report_deadline_ms:
+        turn.arm(key, rebalance.report_deadline_ms)
+        return
+    _report_later(group, rebalance, turn)
+    left_ms = phase_left_ms(group, now_ms)
+    if not left_ms:
+        return
+    is_stable = group.state is STABLE
+    turn.tell(
+        RebalanceWaits(
+            group.group_id,
+            group.state.value,
+            group.generation_id,
+            None if is_stable else rebalance.trigger,
+            rebalance.attempts,
+            now_ms - (rebalance.phase_started_ms if is_stable else rebalance.started_ms),
+            left_ms,
+            len(group.members),
+            awaited(group, now_ms),
+            group.initial_join is not None,
+        )
+    )
+
+
+def _report_later(group: ClassicGroup, rebalance: OpenRebalance, turn: Turn) -> None:
+    rebalance.report_deadline_ms = turn.now.monotonic_ms + REPORT_INTERVAL_MS
+    turn.arm(_report_key(group), rebalance.report_deadline_ms)
+
+
+def _report_key(group: ClassicGroup) -> TimerKey:
+    return TimerKey(TimerKind.REPORT, group.group_id)

@@ -1,0 +1,55 @@
+"""The outcome of one call of a machine while it is being made."""
+
+from collections.abc import Callable, Hashable, Sequence
+
+from coordinator.machine.outcome import Event, Fact, Message, Now, Outcome, Work
+
+
+class Turn:
+    """Collects what one call of a machine does. A fact is applied to the durable state as it is written;
+    of several settings of one timer the last one counts."""
+
+    __slots__ = ("_apply", "events", "messages", "now", "records", "replies", "timers", "work")
+
+    def __init__(self, now: Now, apply: Callable[[Fact], None]) -> None:
+        self.now = now
+        self._apply = apply
+        self.records: list[Fact] = []
+        self.replies: list[tuple[int, object]] = []
+        self.timers: dict[Hashable, int | None] = {}
+        self.events: list[Event] = []
+        self.messages: Sequence[Message] = ()
+        self.work: Sequence[Work] = ()
+
+    def write(self, fact: Fact) -> None:
+        """Make a fact durable, and true at once."""
+        self._apply(fact)
+        self.records.append(fact)
+
+    def reply(self, waiter: int, message: object) -> None:
+        """Answer a waiter: the one that this call is about, or one that was parked."""
+        self.replies.append((waiter, message))
+
+    def arm(self, key: Hashable, deadline_ms: int) -> None:
+        """Have `key` fired at a monotonic time; an earlier deadline of it is replaced."""
+        self.timers[key] = deadline_ms
+
+    def cancel(self, key: Hashable) -> None:
+        """Have `key` not fired any more."""
+        self.timers[key] = None
+
+    def tell(self, event: Event) -> None:
+        """State a fact for whoever observes."""
+        self.events.append(event)
+
+    def send(self, message: Message) -> None:
+        """Put a request to another machine, once this call is durable."""
+        self.messages = [*self.messages, message]
+
+    def begin(self, work: Work) -> None:
+        """Have something done whose result comes back as a request."""
+        self.work = [*self.work, work]
+
+    def outcome(self) -> Outcome:
+        """What the call amounts to."""
+        return Outcome(self.records, self.replies, self.timers, self.events, self.messages, self.work)

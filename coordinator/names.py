@@ -1,0 +1,26 @@
+"""Names that belong to nobody in particular, and that several rooms use."""
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+CONSUMER_OFFSETS: Final = "__consumer_offsets"
+"""The internal topic of groups and their offsets."""
+
+
+class Node(NamedTuple):
+    """This broker as it is advertised to the connection at hand."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+NOWHERE: Final = Node(-1, "", -1)
+
+
+class LogFlush(StrEnum):
+    """When records reach the disk: before the answer, every `log.flush.interval.ms`, or as the OS likes."""
+
+    ALWAYS = "always"
+    INTERVAL = "interval"
+    OS = "os"

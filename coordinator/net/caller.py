@@ -1,0 +1,34 @@
+"""Whoever has sent the request at hand: all that a handler knows of a connection."""
+
+from typing import Protocol
+
+from coordinator.names import Node
+from coordinator.net.slot import Slot
+
+
+class Caller(Protocol):
+    """Where a request came from. What it says of the request holds while the handler runs."""
+
+    @property
+    def client_id(self) -> str:
+        """What the client calls itself; "" where it does not."""
+
+    @property
+    def client_host(self) -> str:
+        """Its address, with Java's leading slash ("/127.0.0.1")."""
+
+    @property
+    def node(self) -> Node:
+        """This broker, as this client should know it."""
+
+    @property
+    def api_name(self) -> str:
+        """Kafka's name of the API of the request at hand."""
+
+    @property
+    def api_version(self) -> int:
+        """Of the request at hand."""
+
+    def answer_later(self, *, parks: bool) -> Slot:
+        """A place for the answer to the request at hand, which is not there yet. `parks`: nothing else of this
+        connection is processed until it is."""

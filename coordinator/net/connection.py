@@ -1,0 +1,320 @@
+"""One connection: bytes in, requests processed in order, answers out in the same order.
+
+The fast path is straight: a request that is answered at once, on a connection with no open slot, never touches
+anything but the bytes and its handler, and all answers of one read leave in one write.
+
+Processing is *held* while a slot parks (as Kafka mutes a connection while it works on a request), while too many
+slots are open, or while the peer does not read its answers. What arrives meanwhile is kept up to a bound; beyond
+it nothing more is read from the socket. So a connection holds a bounded number of bytes in every direction, save
+for the one request that is being received and the one answer that is being sent. The requests being received
+share `queued.max.request.bytes`: a connection that is to receive one and finds nothing free is not read from.
+
+Bytes that are no request cost this connection and one log line, nothing else.
+"""
+
+import asyncio
+from struct import Struct, error
+from typing import Final, cast
+
+from coordinator import clock
+from coordinator.answers import GOODBYE, NO_ANSWER, Later
+from coordinator.names import Node
+from coordinator.net.outgoing import Outgoing
+from coordinator.net.peer import peer_address, peer_name
+from coordinator.net.reception import Reception
+from coordinator.net.repeat import Repeated
+from coordinator.net.route import Route
+from protocol.apis import ApiKey
+from protocol.malformed import Malformed
+from protocol.primitives import read_uvarint, skip_tagged_fields
+
+HELD_INPUT_BYTES: Final = 64 * 1024
+"""What is kept of a held connection's input before reading stops."""
+WRITE_BYTES: Final = 256 * 1024
+"""Answers of one read that are gathered before they are written."""
+
+MAX_PLAIN_REQUEST_BYTES: Final = 16 * 1024 * 1024
+"""The largest request that carries no records: decoding a larger one would keep everybody waiting."""
+
+_MIN_REQUEST_BYTES: Final = 10
+_SIZE_BYTES: Final = 4
+_START: Final = Struct(">ih")  # size, api key
+_HEADER: Final = Struct(
+    ">iIih"
+)  # size, key and version as one number, correlation id, length of the client id
+
+
+class Connection(Outgoing):
+    """A client's connection. Made for each socket; `peername` is what the system calls its other end."""
+
+    __slots__ = (
+        "_client_id_bytes",
+        "_is_reading",
+        "_is_starved",
+        "_is_working",
+        "_pending",
+        "_repeated",
+        "_reserved_bytes",
+        "_wanted",
+        "client_id",
+        "node",
+    )
+
+    def __init__(self, reception: Reception, peername: object) -> None:
+        super().__init__(reception, "/" + peer_address(peername), peer_name(peername))
+        self._pending = bytearray()
+        self._wanted = 0
+        self._reserved_bytes = 0
+        self._is_reading = True
+        self._is_starved = False
+        self._is_working = False
+        self._repeated: Repeated | None = None
+        self._client_id_bytes = b""
+        self.client_id = ""
+        self.node: Node = reception.fallback_node
+
+    @property
+    def api_name(self) -> str:
+        """Of the request at hand."""
+        return self._route.api.name
+
+    @property
+    def api_version(self) -> int:
+        """Of the request at hand."""
+        return self._route.version
+
+    # What asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is ready to be used."""
+        # uvloop's transports are no subclasses of asyncio's, only alike.
+        transport = cast("asyncio.Transport", transport)
+        self._transport = transport
+        self.node = self._reception.node_for(transport.get_extra_info("sockname"))
+        if self._is_closing:  # the daemon stops
+            transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone: nobody waits for its answers any more."""
+        self._is_closing = self._is_held = True
+        self._transport = None
+        self._pending = bytearray()
+        self._reception.memory.forget(self)
+        self._give_back(self._reserved_bytes)
+        self._forget_answers()
+        self._reception.closed(self)
+
+    def eof_received(self) -> bool:
+        """The client sends nothing more; what it has asked is not answered either, as in Kafka."""
+        return False
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes from the client, any number of them."""
+        self.last_received_ns = started_ns = clock.monotonic_ns()
+        if self._pending:
+            pending = self._pending
+            pending += data
+            if self._is_held:
+                if len(pending) > HELD_INPUT_BYTES:
+                    self._stop_reading()
+            elif len(pending) >= self._wanted:
+                self._work()
+            return
+        if self._is_held:
+            self._pending += data
+            return
+        repeated = self._repeated
+        if repeated is not None and not self._slots and repeated.epoch == self._reception.routes.epoch:
+            try:
+                answer = repeated.answer(data, started_ns // 1_000_000)
+            except Exception as problem:  # noqa: BLE001 - whatever a request causes costs this connection only
+                self._give_up(problem, bytearray(), was_decoded=True)
+                return
+            if answer is not None:
+                assert self._transport is not None
+                self._transport.write(answer)
+                # A few microseconds: not worth a look at the clock.
+                repeated.counts.add(0, len(data) // repeated.frame_bytes)
+                return
+        self._process(bytes(data), started_ns)
+
+    # Processing
+
+    def _work(self) -> None:
+        """Processes what was kept, as far as that goes now."""
+        if self._is_working or self._transport is None:
+            return
+        while (
+            self._pending and len(self._pending) >= self._wanted and not (self._is_held or self._is_starved)
+        ):
+            data = bytes(self._pending)
+            self._pending = bytearray()
+            received_bytes, self._reserved_bytes = self._reserved_bytes, 0
+            self._process(data, clock.monotonic_ns())
+            self._give_back(received_bytes)
+        self._reserve()
+        if self._is_reading or self._is_closing or self._is_starved:
+            return
+        # The rest of a large request has to come in, however much of it is here.
+        if not self._is_held or len(self._pending) <= HELD_INPUT_BYTES:
+            self._is_reading = True
+            self._transport.resume_reading()
+
+    def _stop_reading(self) -> None:
+        if self._is_reading and self._transport is not None and not self._is_closing:
+            self._is_reading = False
+            self._transport.pause_reading()
+
+    def _process(self, data: bytes, started_ns: int) -> None:  # noqa: C901 - the hot path: no calls to share
+        """Processes the requests in `data`; what is left over is kept. `started_ns`: now."""
+        self._is_working = True
+        self._wanted = _START.size
+        reception = self._reception
+        reception.turn.advance(started_ns)
+        table, message, counted, count = reception.routes.by_version, None, None, 0
+        out = bytearray()
+        position, end = 0, len(data)
+        try:
+            while end - position >= 14:
+                size, key_version, correlation_id, length = _HEADER.unpack_from(data, position)
+                frame_end = position + 4 + size
+                if frame_end > end or not _MIN_REQUEST_BYTES <= size <= reception.max_request_bytes:
+                    break
+                frame, base = (data, position) if frame_end == end else (data[position:frame_end], 0)
+                position = frame_end
+                route = table.get(key_version) or reception.routes.find(key_version)
+                if route is None:
+                    self._answer_bytes(reception.routes.refuse_version(key_version, correlation_id), out)
+                    continue
+                body = self._body(frame, base + 14, length, is_flexible=route.is_flexible)
+                message = route.decode(frame, body)
+                if route.repeat is not None:
+                    self._remember(frame[base:], message, route)
+                self._route, self._correlation_id = route, correlation_id
+                response = route.handle(message, self)
+                message = None
+                if type(response) is Later:
+                    if self._is_held:
+                        break
+                    continue
+                if route is not counted:
+                    _count(counted, count, started_ns)
+                    counted, count = route, 0
+                count += 1
+                if self._slots and response is not GOODBYE:
+                    self._queue(response)
+                    if self._is_held:
+                        break
+                elif response is GOODBYE:
+                    self._is_closing = True
+                    break
+                elif response is not NO_ANSWER:
+                    route.write(response, correlation_id, out)
+                    if len(out) > WRITE_BYTES:
+                        self._write(out)
+                        out = bytearray()
+                        if self._is_held:
+                            break
+        except Exception as problem:  # noqa: BLE001 - whatever a request causes costs this connection only
+            self._give_up(problem, out, was_decoded=message is not None)
+            return
+        finally:
+            self._is_working = False
+        if out:
+            self._write(out)
+        _count(counted, count, started_ns)
+        self._keep(data, position)
+
+    def _keep(self, data: bytes, position: int) -> None:
+        """Keeps what is left over, and looks how long the request is that begins there."""
+        if self._is_closing:
+            self.close()
+            return
+        if position == len(data):
+            return
+        self._pending = bytearray(data[position:])
+        if len(self._pending) < _START.size:
+            self._wanted = _START.size
+        else:
+            size, api_key = _START.unpack_from(self._pending)
+            most = self._reception.max_request_bytes
+            if api_key != ApiKey.PRODUCE:
+                most = min(most, MAX_PLAIN_REQUEST_BYTES)
+            if not _MIN_REQUEST_BYTES <= size <= most:
+                self._reception.refused(self, f"a request of {size} bytes (the limit is {most})")
+                self.close()
+                return
+            self._wanted = _SIZE_BYTES + size
+            self._reserve()
+        if self._is_held and len(self._pending) > HELD_INPUT_BYTES:
+            self._stop_reading()
+
+    def _reserve(self) -> None:
+        """Takes the memory of the request that is coming in, or stops reading until there is some.
+
+        A held connection does not: what its peer would send next is no reason to keep others waiting.
+        """
+        if self._is_held or self._is_starved or self._reserved_bytes:
+            return
+        if not _START.size < self._wanted > len(self._pending) > 0:
+            return
+        if self._reception.memory.take(self, self._wanted):
+            self._reserved_bytes = self._wanted
+        else:
+            self._is_starved = True
+            self._stop_reading()
+
+    def memory_taken(self, size_bytes: int) -> None:
+        """There is memory for the request that this connection has waited to receive."""
+        self._is_starved = False
+        self._reserved_bytes = size_bytes
+        self._work()
+
+    def _give_back(self, size_bytes: int) -> None:
+        if size_bytes:
+            self._reception.memory.give_back(size_bytes)
+
+    def _remember(self, frame: bytes, request: object, route: Route) -> None:
+        """A request that is likely to come again just so."""
+        assert route.repeat is not None
+        response, is_well = route.repeat(request)
+        self._repeated = Repeated(frame, response, is_well, route, self._reception.routes.epoch)
+
+    def _body(self, frame: bytes, position: int, length: int, *, is_flexible: bool) -> int:
+        """Reads the client id, `length` bytes at `position`, and what follows it of the header; where that ends."""
+        raw = frame[position : position + length] if length > 0 else b""
+        if raw != self._client_id_bytes or length < -1:
+            self._set_client_id(raw, length)
+        position += len(raw)
+        if is_flexible:
+            return position + 1 if frame[position] == 0 else _skip_tags(frame, position)
+        return position
+
+    def _give_up(self, problem: Exception, out: bytearray, *, was_decoded: bool) -> None:
+        """The client has sent what is no request, or a handler has failed: one line, and goodbye."""
+        if not was_decoded and isinstance(problem, Malformed | error | IndexError):
+            self._reception.refused(self, str(problem))
+        else:
+            self._reception.handler_failed(self, problem)
+        self._write(out)
+        self.close()
+
+    def _set_client_id(self, raw: bytes, length: int) -> None:
+        if len(raw) != max(length, 0) or length < -1:
+            raise Malformed(f"a client id of {length} bytes")
+        try:
+            self.client_id = raw.decode()
+        except UnicodeDecodeError as problem:
+            raise Malformed(f"client id: {problem}") from None
+        self._client_id_bytes = raw
+
+
+def _skip_tags(frame: bytes, position: int) -> int:
+    count, position = read_uvarint(frame, position)
+    return skip_tagged_fields(frame, position, count)
+
+
+def _count(route: Route | None, count: int, started_ns: int) -> None:
+    """Adds answers to the counts of their API."""
+    if route is not None:
+        route.counts.add(clock.monotonic_ns() - started_ns, count)

@@ -1,0 +1,232 @@
+"""The half of a connection that leaves it: answers in the order of their requests, and what holds them up.
+
+Answers that cannot be given at once have slots; whatever comes after an open slot waits behind it. How much may
+wait there, and behind a peer that does not read, is bounded: beyond it no further request is processed.
+"""
+
+import asyncio
+from abc import abstractmethod
+from collections import deque
+from typing import Final
+
+from coordinator import clock
+from coordinator.answers import NO_ANSWER
+from coordinator.net.reception import Reception
+from coordinator.net.route import Route
+from coordinator.net.slot import Slot
+
+MAX_OPEN_SLOTS: Final = 512
+HELD_OUTPUT_BYTES: Final = 1024 * 1024
+"""Answers that may wait behind an open slot before processing stops."""
+LINGER_S: Final = 5.0
+"""How long a connection that is being closed may take to read its last answers."""
+
+
+class Outgoing(asyncio.Protocol):
+    """See the top of this file. `_is_held`: no further request is processed for now."""
+
+    __slots__ = (
+        "_correlation_id",
+        "_held_output",
+        "_is_closing",
+        "_is_flush_due",
+        "_is_held",
+        "_is_write_paused",
+        "_parked",
+        "_reception",
+        "_route",
+        "_slots",
+        "_transport",
+        "_unread_bytes",
+        "_unsent_bytes",
+        "client_host",
+        "last_received_ns",
+        "peer",
+    )
+
+    def __init__(self, reception: Reception, client_host: str, peer: str) -> None:
+        """In: the listener; the address of the other end, with Java's slash, and its name for log lines."""
+        self._reception = reception
+        self._transport: asyncio.Transport | None = None
+        self._slots: deque[Slot] = deque()
+        self._parked = 0
+        self._held_output = 0
+        self._unread_bytes = 0
+        self._unsent_bytes = 0
+        self._is_closing = False
+        self._is_flush_due = False
+        self._is_held = False
+        self._is_write_paused = False
+        self._route: Route
+        self._correlation_id = 0
+        self.client_host = client_host
+        self.peer = peer
+        self.last_received_ns = clock.monotonic_ns()
+
+    @abstractmethod
+    def _work(self) -> None:
+        """Processes what was kept, as far as that goes now."""
+
+    @abstractmethod
+    def memory_taken(self, size_bytes: int) -> None:
+        """There is memory for the request that this connection has waited to receive."""
+
+    # How much waits
+
+    def pause_writing(self) -> None:
+        """The peer reads slower than it asks."""
+        self._is_write_paused = self._is_held = True
+        if self._transport is not None:
+            self._left_unread(self._transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """The peer has caught up."""
+        self._is_write_paused = False
+        self._left_unread(0)
+        self._weigh()
+        self._work()
+
+    def _hold(self, size_bytes: int) -> None:
+        """Counts answers that wait for others, or no longer do."""
+        self._held_output += size_bytes
+        self._reception.unread.held_bytes += size_bytes
+
+    def _left_unread(self, size_bytes: int) -> None:
+        self._reception.unread.held_bytes += size_bytes - self._unread_bytes
+        self._unread_bytes = size_bytes
+
+    def _weigh(self) -> bool:
+        """Decides whether processing is held; called whenever something that matters for it has changed."""
+        self._is_held = (
+            self._is_write_paused
+            or self._parked > 0
+            or self._is_closing
+            or len(self._slots) >= MAX_OPEN_SLOTS
+            or self._held_output > HELD_OUTPUT_BYTES
+        )
+        return self._is_held
+
+    # Answers
+
+    def answer_later(self, *, parks: bool) -> Slot:
+        """A place for the answer to the request at hand, which comes later."""
+        slot = Slot(self, self._route, self._correlation_id, parks, clock.monotonic_ns())
+        self._slots.append(slot)
+        if parks:
+            self._parked += 1
+            self._is_held = True
+        elif len(self._slots) >= MAX_OPEN_SLOTS:
+            self._is_held = True
+        return slot
+
+    def _queue(self, response: object) -> None:
+        """An answer that is there, behind others that are not."""
+        slot = self.answer_later(parks=False)
+        slot.data = data = bytearray()
+        if response is not NO_ANSWER:
+            slot.form.write(response, slot.correlation_id, data)
+        self._hold(len(data))
+        self._weigh()
+
+    def _answer_bytes(self, frame: bytes | bytearray, out: bytearray) -> None:
+        if self._slots:
+            slot = Slot(self, self._slots[0].form, 0, False, 0)
+            slot.data = frame
+            self._hold(len(frame))
+            self._slots.append(slot)
+        else:
+            out += frame
+
+    def fill(self, slot: Slot, response: object) -> None:
+        """Puts an answer in its slot; it leaves at the end of this turn, if none before it is missing."""
+        assert slot.data is None, "answered twice"
+        data = bytearray()
+        if response is not NO_ANSWER and not self._is_closing:
+            try:
+                if slot.finish is not None:
+                    response = slot.finish(response)
+                slot.form.write(response, slot.correlation_id, data)
+            except Exception as problem:  # noqa: BLE001 - whoever answers many must get on to the others
+                self._reception.handler_failed(self, problem)
+                self.abort()
+        slot.data = data
+        self._hold(len(data))
+        if slot.parks:
+            self._parked -= 1
+        if not self._is_flush_due:
+            self._is_flush_due = True
+            self._reception.outbox.add(self._flush)
+
+    def _flush(self) -> None:
+        """Sends the answers that nothing stands in front of, and goes on with what was held back."""
+        self._is_flush_due = False
+        slots = self._slots
+        if self._transport is None:
+            return
+        out = bytearray()
+        now_ns = clock.monotonic_ns()
+        while slots and slots[0].data is not None:
+            slot = slots.popleft()
+            data = slot.data
+            assert data is not None
+            self._hold(-len(data))
+            out += data
+            slot.form.counts.add(now_ns - slot.opened_ns)
+        if out:
+            self._write(out)
+        self._weigh()
+        self._work()
+
+    def _write(self, data: bytes | bytearray) -> None:
+        transport = self._transport
+        if data and transport is not None and not transport.is_closing():
+            transport.write(data)
+
+    # Ending
+
+    def _forget_answers(self) -> None:
+        """The connection is lost: nobody waits for its answers any more."""
+        self._left_unread(0)
+        self._hold(-self._held_output)
+        slots, self._slots = self._slots, deque()
+        for slot in slots:
+            if slot.data is None:
+                slot.drop()
+
+    @property
+    def open_answers(self) -> int:
+        """Requests that were processed and have no answer yet."""
+        return sum(slot.data is None for slot in self._slots)
+
+    @property
+    def answer_bytes(self) -> int:
+        """The size of the answers that have not left yet."""
+        transport = self._transport
+        return self._held_output + (0 if transport is None else transport.get_write_buffer_size())
+
+    def is_idle_since(self, oldest_ns: int) -> bool:
+        """Whether nothing came or left since then, and nothing is being answered. Asked from time to time."""
+        transport = self._transport
+        if self._slots or transport is None:
+            return False
+        unsent_bytes = transport.get_write_buffer_size()
+        if unsent_bytes < self._unsent_bytes:
+            self.last_received_ns = clock.monotonic_ns()  # it reads, if slowly
+        self._unsent_bytes = unsent_bytes
+        return self.last_received_ns < oldest_ns
+
+    def close(self) -> None:
+        """Sends what is ready, then closes; a peer that does not read is cut off after a while."""
+        transport = self._transport
+        self._is_closing = self._is_held = True
+        if transport is None or transport.is_closing():
+            return
+        transport.close()
+        if transport.get_write_buffer_size():
+            self._reception.loop.call_later(LINGER_S, self.abort)
+
+    def abort(self) -> None:
+        """Closes at once."""
+        if self._transport is not None:
+            self._is_closing = self._is_held = True
+            self._transport.abort()

@@ -1,0 +1,60 @@
+"""One version of one API: how its requests are decoded, who answers them, how answers are encoded."""
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Any, Final
+
+from coordinator.net.api_counts import ApiCounts
+from coordinator.net.caller import Caller
+from protocol.apis import Api
+from protocol.codec import request_decoder, writer
+from protocol.framing import has_flexible_response_header
+
+Handler = Callable[[Any, Caller], object]
+"""Takes a request and who sent it; gives the response, or one of `coordinator.answers`."""
+
+Repeat = Callable[[Any], tuple[Any, Callable[[int], bool]]]
+"""Takes a request that is likely to come again just so. Gives the answer that it gets as long as all is well, and
+what tells, at a monotonic time in milliseconds, whether it is."""
+
+SIZE_AND_CORRELATION: Final = Struct(">ii")
+
+
+class Route:
+    """See the top of this file. Made when a version of an API is first asked for."""
+
+    __slots__ = (
+        "_header",
+        "_write_body",
+        "api",
+        "counts",
+        "decode",
+        "handle",
+        "is_flexible",
+        "repeat",
+        "version",
+    )
+
+    def __init__(
+        self, api: Api, version: int, handle: Handler, counts: ApiCounts, repeat: Repeat | None = None
+    ) -> None:
+        self.api = api
+        self.version = version
+        self.handle = handle
+        self.counts = counts
+        self.repeat = repeat
+        self.is_flexible = version in api.flexible
+        """Whether a tagged section ends the request header."""
+        self.decode = request_decoder(api.request, version)
+        self._header = bytes(9 if has_flexible_response_header(api, version) else 8)
+        self._write_body: Callable[[Any, bytearray], None] | None = None
+
+    def write(self, response: Any, correlation_id: int, out: bytearray) -> None:
+        """Appends the frame of a response, size included."""
+        write = self._write_body
+        if write is None:
+            write = self._write_body = writer(self.api.response, self.version)
+        start = len(out)
+        out += self._header
+        write(response, out)
+        SIZE_AND_CORRELATION.pack_into(out, start, len(out) - start - 4, correlation_id)

@@ -1,0 +1,72 @@
+"""Which handler answers which API, as one table: a request finds its route by api key and version in one step.
+
+The table is filled as versions are first asked for; nothing is made at the start that no client needs. A connection
+answers by the table of its listener. Whoever must see every request gives the listener another table, or counts its
+`epoch` up: what connections remember of earlier requests is then no longer answered from memory.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from coordinator.net.api_counts import ApiCounts
+from coordinator.net.route import Handler, Repeat, Route
+from protocol.apis import APIS, ApiKey
+from protocol.malformed import Malformed
+
+_VERSION_BITS: Final = 16
+_SIGN: Final = 0x8000
+ANSWERED_FROM: Final = {int(ApiKey.PRODUCE): 3}
+"""Where the lowest version that is advertised is none that is answered (KAFKA-18659)."""
+
+RefuseApiVersions = Callable[[int], bytes | bytearray]
+"""Takes a correlation id; gives the frame that tells which versions of ApiVersions there are."""
+
+
+class Routes:
+    """Handlers by api key, and the routes made of them."""
+
+    def __init__(
+        self,
+        handlers: Mapping[int, Handler],
+        repeat: Mapping[int, Repeat],
+        refuse_api_versions: RefuseApiVersions,
+    ) -> None:
+        """In: one handler for each API that is advertised, no more and no less; who knows when a request of an API
+        comes again just so; who answers an ApiVersions that is not served."""
+        missing = set(APIS) ^ set(handlers)
+        assert not missing, f"served and advertised differ: {sorted(missing)}"
+        self._handlers = handlers
+        self._repeat = repeat
+        self._refuse_api_versions = refuse_api_versions
+        self.by_version: dict[int, Route] = {}
+        """By api key << 16 | version; `find` adds what is missing."""
+        self.epoch = 0
+        self.counts = {key: ApiCounts() for key in handlers}
+
+    def find(self, key_version: int) -> Route | None:
+        """The route of a version, entered in the table; None when that version is not served."""
+        key, version = _split(key_version)
+        api = APIS.get(key)
+        if api is None or version not in api.versions or version < ANSWERED_FROM.get(key, version):
+            return None
+        route = Route(api, version, self._handlers[key], self.counts[key], self._repeat.get(key))
+        self.by_version[key_version] = route
+        return route
+
+    def refuse_version(self, key_version: int, correlation_id: int) -> bytes | bytearray:
+        """The answer to a version that is not served. Raises Malformed where there is none but goodbye."""
+        key, version = _split(key_version)
+        if key == ApiKey.API_VERSIONS:
+            return self._refuse_api_versions(correlation_id)
+        api = APIS.get(key)
+        if api is None:
+            raise Malformed(f"api key {key} (version {version}) is not served")
+        first = ANSWERED_FROM.get(key, api.versions.first)
+        raise Malformed(
+            f"{api.name} (api key {key}) has no version {version} here, only {first} to {api.versions.last}"
+        )
+
+
+def _split(key_version: int) -> tuple[int, int]:
+    key, version = key_version >> _VERSION_BITS, key_version & 0xFFFF
+    return key - 2 * _SIGN if key & _SIGN else key, version - 2 * _SIGN if version & _SIGN else version

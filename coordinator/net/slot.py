@@ -1,0 +1,86 @@
+"""A place in the order of a connection's answers.
+
+Answers leave a connection in the order of its requests. A request that cannot be answered at once takes a slot;
+later answers wait behind it, in slots of their own, until it is filled.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from coordinator.net.api_counts import ApiCounts
+
+
+class AnswerForm(Protocol):
+    """How the answers of one version of one API are written, and counted."""
+
+    @property
+    def version(self) -> int:
+        """Of the API."""
+
+    @property
+    def counts(self) -> ApiCounts:
+        """Of the API."""
+
+    def write(self, response: Any, correlation_id: int, out: bytearray) -> None:
+        """Appends the frame of a response, size included."""
+
+
+class SlotOwner(Protocol):
+    """Whoever sends what slots are filled with."""
+
+    def fill(self, slot: "Slot", response: object) -> None:
+        """Takes the answer of a slot, once. Never raises."""
+
+
+class Slot:
+    """One open answer. `parks`: nothing else of this connection is processed until it is filled."""
+
+    __slots__ = (
+        "correlation_id",
+        "data",
+        "dropped",
+        "finish",
+        "form",
+        "opened_ns",
+        "owner",
+        "parks",
+        "registry",
+        "request",
+        "waiter",
+    )
+
+    def __init__(
+        self, owner: SlotOwner, form: AnswerForm, correlation_id: int, parks: bool, opened_ns: int
+    ) -> None:
+        self.owner = owner
+        self.form = form
+        self.correlation_id = correlation_id
+        self.parks = parks
+        self.opened_ns = opened_ns
+        self.data: bytes | bytearray | None = None
+        """The frame to send, once there is one; empty for no answer at all."""
+        self.finish: Callable[[Any], object] | None = None
+        """What makes the answer for this client of the one that comes."""
+        self.request: object = None
+        """What is being answered, for the case that there will be no answer."""
+        self.registry: dict[int, Any] | None = None
+        """Where the slot waits, as `waiter`."""
+        self.waiter = 0
+        self.dropped: Callable[[], object] | None = None
+        """Called when the connection is lost before the slot is filled."""
+
+    @property
+    def api_version(self) -> int:
+        """Of the request."""
+        return self.form.version
+
+    def fill(self, response: object) -> None:
+        """Gives the slot its answer, once; nothing happens when its connection is gone. Never raises."""
+        self.owner.fill(self, response)
+
+    def drop(self) -> None:
+        """The connection is lost: nobody waits here any more."""
+        if self.registry is not None:
+            self.registry.pop(self.waiter, None)
+        if self.dropped is not None:
+            self.dropped()

@@ -1,0 +1,209 @@
+"""A transcript of `tests/scenarios` as a Mermaid sequence diagram.
+
+The transcript's commands are run, and what the core answers becomes arrows and notes; so a diagram tells what the
+transcript tells, and `tests/scenarios` holds the core to that.
+"""
+
+import textwrap
+from collections.abc import Iterable
+from typing import Final
+
+from coordinator.group.events import MemberIdRequired, RebalanceDelayed, RebalanceStarted
+from coordinator.group.requests import Request
+from coordinator.group.state import EMPTY
+from coordinator.group.timer_key import TimerKey, TimerKind
+from coordinator.machine.outcome import Context, Outcome
+from docs.sequence_labels import assignment_label, event_label, reply_label, request_label
+from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from protocol.records import GroupMetadataValue
+from tests.scenarios.client import Client, shorten
+from tests.scenarios.render import span
+from tests.scenarios.requests import NEWEST
+from tests.scenarios.runner import Story
+
+COORDINATOR: Final = "groupd"
+_EVERYBODY: Final = "<everybody>"
+_INTRODUCED: Final = ("instance", "session", "rebalance")
+_WIDTH: Final = 52
+_REMARK_WIDTH: Final = 72
+
+
+def draw(transcript: Iterable[str], paragraphs: int | None = None) -> list[str]:
+    """The lines of the diagram. `paragraphs`, which blank lines part, says how many are drawn; None draws all.
+    Comments become notes, but for those before the first command."""
+    drawing, comment = Drawing(), list[str]()
+    for paragraph in "\n".join(transcript).split("\n\n")[:paragraphs]:
+        for line in paragraph.splitlines():
+            if line.startswith("#"):
+                comment.append(line.lstrip("# "))
+            elif line.startswith(">"):
+                if comment and drawing.has_begun:
+                    drawing.remark(" ".join(comment))
+                comment.clear()
+                drawing.command(line[1:])
+    return drawing.diagram()
+
+
+class Drawing(Story):
+    """A story that draws itself while it is told."""
+
+    def __init__(self) -> None:
+        self._cast: list[str] = []
+        self._body: list[str] = []
+        self._waiting: set[str] = set()
+        self._is_silent = False
+        self._drawn_ms = 0
+        self._fired: TimerKey | None = None
+        self._state: str = EMPTY.value
+        super().__init__()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything was drawn."""
+        return bool(self._body)
+
+    def diagram(self) -> list[str]:
+        """All of it, with the coordinator among the clients: their arrows cross less than beside them."""
+        cast = [self._introduction(name) for name in self._cast]
+        cast.insert(max(1, len(cast) // 2), COORDINATOR)
+        everybody = f"{self._cast[0]},{self._cast[-1] if len(self._cast) > 1 else COORDINATOR}"
+        body = [line.replace(_EVERYBODY, everybody) for line in self._body]
+        lines = [*(f"participant {entry}" for entry in cast), *body]
+        return ["sequenceDiagram", *(f"    {line}" for line in lines)]
+
+    def remark(self, text: str) -> None:
+        """A comment of the transcript, over everybody."""
+        self._note(_EVERYBODY, [text])
+
+    def begin(self) -> list[str]:
+        """The coordinator starts; where it starts again, who waits loses its connection."""
+        for name in sorted(self._waiting):
+            self._no_longer_waits(name)
+        return super().begin()
+
+    def forget(self, words: list[str]) -> list[str]:
+        """A client starts anew."""
+        self._note(words[0], ["restarts: a new process"])
+        return super().forget(words)
+
+    def given(self, words: list[str]) -> list[str]:
+        """What is so when the story begins, as one note."""
+        self._is_silent = True
+        lines = super().given(words)
+        self._is_silent = False
+        self._drawn_ms, self._state = self.now_ms, self._group_state()
+        metadata = self._metadata()[-1]
+        told = [f"{self._state}, generation {metadata.generation}"]
+        for member in metadata.members:
+            self._cast.append(member.client_id)
+            leads = ", leads" if member.member_id == metadata.leader else ""
+            told.append(shorten(f"{member.member_id} has {assignment_label(member.assignment)}{leads}"))
+        self._note(COORDINATOR, told)
+        return lines
+
+    def ask(self, client: Client, message: Request, version: int) -> list[str]:
+        """A request and what follows from it. A bar on the client's line shows how long it waits."""
+        if client.name not in self._cast and not self._is_silent:
+            self._cast.append(client.name)
+        self._pass_time()
+        label = request_label(message, client.member_id, version)
+        self._draw(f"{client.name}->>{COORDINATOR}: {_wrapped([label])}")
+        place = len(self._body)
+        lines = super().ask(client, message, version)
+        if self.asked in self.waiters and not self._is_silent:
+            self._body.insert(place, f"activate {client.name}")
+            self._waiting.add(client.name)
+        return lines
+
+    def fire(self, key: TimerKey) -> list[str]:
+        """A timer; it is drawn when something comes of it."""
+        self._fired = key
+        lines = super().fire(key)
+        self._fired = None
+        return lines
+
+    def follow(self, outcome: Outcome) -> list[str]:
+        """What happened, as a note; then the answers."""
+        answers = [(self.waiters[waiter][0], message) for waiter, message in outcome.replies]
+        lines = super().follow(outcome)
+        told = self._told(outcome)
+        if told:
+            self._pass_time()
+            self._note(COORDINATOR, told)
+        for name, message in answers:
+            self._draw(f"{COORDINATOR}-->>{name}: {_wrapped([reply_label(message)])}")
+            self._no_longer_waits(name)
+        return lines
+
+    def _told(self, outcome: Outcome) -> list[str]:
+        told = [text for text in map(event_label, outcome.events) if text is not None]
+        if told and self._fired is not None:
+            whose = f" of {shorten(self._fired.member_id)}" if self._fired.member_id else ""
+            told.insert(0, f"the {self._fired.kind.name} timer{whose} fires")
+        state = self._group_state()
+        if state != self._state:
+            told.append(f"{self._state} → {state}")
+            self._state = state
+        return told + self._awaited(outcome)
+
+    def _awaited(self, outcome: Outcome) -> list[str]:
+        """What the timers that were set are for."""
+        awaited = []
+        is_first = any(
+            isinstance(event, RebalanceDelayed)
+            or (isinstance(event, RebalanceStarted) and event.state == EMPTY.value)
+            for event in outcome.events
+        )
+        for key, deadline_ms in outcome.timers.items():
+            if deadline_ms is None:
+                continue
+            time = span(deadline_ms - self.now_ms)
+            match key.kind:
+                case TimerKind.JOIN if is_first:
+                    awaited.append(f"waits {time} for others to join")
+                case TimerKind.JOIN:
+                    awaited.append(f"waits for all to rejoin, {time} at most")
+                case TimerKind.SYNC:
+                    awaited.append(f"waits for every SyncGroup, {time} at most")
+                case TimerKind.HEARTBEAT if any(isinstance(e, MemberIdRequired) for e in outcome.events):
+                    awaited.append(shorten(f"keeps the id {key.member_id} for {time}"))
+        return awaited
+
+    def _group_state(self) -> str:
+        """The state of the story's group, as ListGroups tells it; Empty where there is none yet."""
+        outcome = self.shard.handle(ListGroupsRequest(), Context(0, NEWEST["list"], "", ""), self.now())
+        ((_, response),) = outcome.replies
+        assert isinstance(response, ListGroupsResponse)
+        return next((group.group_state for group in response.groups), EMPTY.value)
+
+    def _metadata(self) -> list[GroupMetadataValue]:
+        return [entry.value for entry in self.log if isinstance(entry.value, GroupMetadataValue)]
+
+    def _introduction(self, name: str) -> str:
+        options = self.clients[name].options
+        told = [f"{key} {options[key]}" for key in _INTRODUCED if key in options]
+        return f"{name} as {_wrapped([name, *told])}" if told else name
+
+    def _pass_time(self) -> None:
+        if not self._is_silent and self.now_ms != self._drawn_ms:
+            self._note(_EVERYBODY, [f"{span(self.now_ms - self._drawn_ms)} later"])
+            self._drawn_ms = self.now_ms
+
+    def _no_longer_waits(self, name: str) -> None:
+        if name in self._waiting:
+            self._waiting.remove(name)
+            self._draw(f"deactivate {name}")
+
+    def _note(self, over: str, told: list[str]) -> None:
+        if told:
+            width = _REMARK_WIDTH if over == _EVERYBODY else _WIDTH
+            self._draw(f"Note over {over}: {_wrapped(told, width)}")
+
+    def _draw(self, line: str) -> None:
+        if not self._is_silent:
+            # Mermaid ends a statement at a semicolon, and takes a number sign for the code of a character.
+            self._body.append(line.replace("#", "#35<").replace(";", "#59;").replace("#35<", "#35;"))
+
+
+def _wrapped(told: Iterable[str], width: int = _WIDTH) -> str:
+    return "<br/>".join(line for text in told for line in textwrap.wrap(text, width))

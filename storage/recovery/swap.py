@@ -1,0 +1,90 @@
+"""How compaction puts one segment in the place of several, so that a crash leaves the old ones or the new one.
+
+    <base>.log.cleaned     being written, worth nothing
+    <base>.log.swap        whole and synced: from here on it stands for every segment that begins in its range
+    <base>.log             those are gone, and it has its name
+
+The range of the new segment reaches as far as the last batch of the old ones did, even where nothing is left of
+that batch but its header. So whoever finds a `.swap` file knows from its batches which segments it replaces.
+
+Kafka uses the same names and the same order: either can finish what the other had begun. A broker also leaves
+`.deleted` files, which were to go.
+
+Source: Kafka's `LogLoader.removeTempFilesAndCollectSwapFiles` and `UnifiedLog.replaceSegments`.
+"""
+
+from typing import Final
+
+from storage.errors import CorruptBatch, LogDamaged
+from storage.files import Files
+from storage.segment import LOG_SUFFIX, Segment, segment_name
+from storage.segment_indexes import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+
+CLEANED_SUFFIX: Final = ".cleaned"
+SWAP_SUFFIX: Final = ".swap"
+DELETED_SUFFIX: Final = ".deleted"
+TRANSACTION_INDEX_SUFFIX: Final = ".txnindex"
+
+_OFFSET_DIGITS: Final = 20
+_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX)
+
+
+def finish_swaps(files: Files, directory: str) -> bool:
+    """Completes or undoes what a crash interrupted; whether there was anything to do.
+
+    Raises LogDamaged for a `.swap` file that cannot be read to its end, OSError.
+    """
+    names = files.listdir(directory)
+    cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX)]
+    swaps = [name for name in names if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
+    # Several segments in place of one are renamed from the last to the first: while one of them is still being
+    # written, those after it do not count yet.
+    unwritten = min((name[:_OFFSET_DIGITS] for name in cleaned), default="~")
+    leftovers = [*cleaned, *(name for name in names if name.endswith(DELETED_SUFFIX))]
+    # These indexes are made anew from the batches.
+    leftovers += [
+        name for name in names if name.endswith((INDEX_SUFFIX + SWAP_SUFFIX, TIME_INDEX_SUFFIX + SWAP_SUFFIX))
+    ]
+    leftovers += [name for name in swaps if name[:_OFFSET_DIGITS] >= unwritten]
+    for name in leftovers:
+        files.unlink(f"{directory}/{name}")
+    for name in sorted(set(swaps) - set(leftovers)):
+        _finish(files, directory, name)
+        transactions = name.replace(LOG_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+        if transactions in names:
+            files.replace(
+                f"{directory}/{transactions}", f"{directory}/{transactions.removesuffix(SWAP_SUFFIX)}"
+            )
+    if leftovers or swaps:
+        files.fsync_directory(directory)
+    return bool(leftovers or swaps)
+
+
+def _finish(files: Files, directory: str, name: str) -> None:
+    base_offset = int(name[:_OFFSET_DIGITS])
+    end_offset = _end_offset(files, directory, name)
+    for other in files.listdir(directory):
+        stem, suffix = other[:_OFFSET_DIGITS], other[_OFFSET_DIGITS:]
+        is_replaced = stem.isdigit() and base_offset <= int(stem) < max(end_offset, base_offset + 1)
+        # The log of the same name is replaced by the rename itself.
+        if is_replaced and suffix in _SUFFIXES and not (suffix == LOG_SUFFIX and int(stem) == base_offset):
+            files.unlink(f"{directory}/{other}")
+    # The removals have to last before the name does that stands for what was removed.
+    files.fsync_directory(directory)
+    files.replace(f"{directory}/{name}", f"{directory}/{segment_name(base_offset)}{LOG_SUFFIX}")
+
+
+def _end_offset(files: Files, directory: str, name: str) -> int:
+    path = f"{directory}/{name}"
+    swap = Segment(files, directory, int(name[:_OFFSET_DIGITS]), files.size(path))
+    swap.adopt(files.open_read(path))
+    try:
+        for batch in swap.walk(check=True):
+            # One that is too high would take away what nothing stands for.
+            swap.check_offsets(batch.header, batch.position)
+            swap.next_offset = batch.header.next_offset
+    except CorruptBatch as error:
+        raise LogDamaged(path, error.reason, error.position) from error
+    finally:
+        swap.close()
+    return swap.next_offset

@@ -1,0 +1,78 @@
+"""Batches as they lie in a file, one after the other.
+
+Walking is strict. Whatever does not read as a batch raises CorruptBatch with its position in the file; whether that
+means a torn tail or damage is for the log to say, which knows what was synced.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from storage.batch import (
+    CRC_FROM,
+    HEADER_BYTES,
+    LENGTH_END,
+    BatchHeader,
+    check_crc,
+    decode_records,
+    is_old_message,
+    read_header,
+)
+from storage.checksum import crc32c
+from storage.errors import CorruptBatch, UnsupportedMagic
+from storage.files import File
+from storage.record import Record
+
+_CHUNK_BYTES: Final = 1024 * 1024
+
+
+class StoredBatch(NamedTuple):
+    """One batch as it lies in a segment."""
+
+    path: str
+    position: int
+    """Of its first byte in the file."""
+    header: BatchHeader
+    data: bytes
+
+    def records(self) -> list[Record]:
+        """Its records, unpacked and decoded; raises CorruptBatch."""
+        return decode_records(self.data, self.header)
+
+
+def walk_file(file: File, path: str, position: int, end: int, check: bool) -> Iterator[StoredBatch]:
+    """The batches from one position (the start of one) to another.
+
+    In: what to call the file; whether to verify checksums. Raises CorruptBatch with the position in the file;
+    UnsupportedMagic for what a broker before Kafka 0.11 wrote.
+    """
+    assert 0 <= position <= end, (path, position, end)
+    chunk, chunk_position = b"", position
+    while position < end:
+        local = position - chunk_position
+        if len(chunk) - local < HEADER_BYTES:
+            chunk, chunk_position, local = file.pread(_CHUNK_BYTES, position), position, 0
+        try:
+            header = read_header(chunk, local)
+        except CorruptBatch as error:
+            raise _unreadable(file, error, position) from None
+        size = header.batch_length + LENGTH_END
+        if position + size > end:
+            raise CorruptBatch(f"a batch of {size} bytes ends after {end - position} bytes", position)
+        if local + size > len(chunk):
+            chunk, chunk_position = file.pread(max(size, _CHUNK_BYTES), position), position
+            local = 0
+        data = chunk[local : local + size]
+        if (check and crc32c(data[CRC_FROM:]) != header.crc) or len(data) < size:
+            try:
+                check_crc(data, 0, header)
+            except CorruptBatch as error:
+                raise CorruptBatch(error.reason, position) from None
+        yield StoredBatch(path, position, header, data)
+        position += size
+
+
+def _unreadable(file: File, error: CorruptBatch, position: int) -> CorruptBatch:
+    """What to raise for bytes that are no batch: UnsupportedMagic only for whole old messages."""
+    if isinstance(error, UnsupportedMagic) and is_old_message(file.pread(_CHUNK_BYTES, position)):
+        return UnsupportedMagic(error.magic, position)
+    return CorruptBatch(error.reason, position)

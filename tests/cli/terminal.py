@@ -1,0 +1,124 @@
+"""A pseudo-terminal in which a command runs, and what a person sees there."""
+
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from tests.cli.test_serve import TIMEOUT_S, clean_environment
+
+_ROWS: Final = 40
+_STEP: Final = re.compile(
+    r"\x1b\[(?P<code>[0-9;]*[A-Za-z])|(?P<end>\r?\n)|(?P<back>\r)|(?P<text>[^\x1b\r\n]+)|(?P<bad>.)"
+)
+_COLORS: Final = re.compile(r"[0-9;]*m")
+COLORED: Final = re.compile(r"\x1b\[[0-9;]*m")
+NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+_OF_OUTPUT: Final = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "PYTHONIOENCODING")
+
+
+Variables = Mapping[str, str]
+
+
+def environment(columns: int = 100, more: Variables = NOTHING) -> dict[str, str]:
+    """That of a person at a terminal of so many columns who has asked for nothing special but this."""
+    inherited = {name: value for name, value in clean_environment().items() if name not in _OF_OUTPUT}
+    return inherited | {"TERM": "xterm-256color", "COLUMNS": str(columns), **more}
+
+
+class Terminal:
+    """`groupd log …` with its standard error, and by itself its standard output, at a terminal."""
+
+    def __init__(
+        self,
+        *arguments: object,
+        columns: int = 100,
+        stdout: int | None = None,
+        variables: Variables = NOTHING,
+    ) -> None:
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, columns, 0, 0))
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "coordinator", "log", *map(str, arguments)],
+            stdin=slave,
+            stdout=slave if stdout is None else stdout,
+            stderr=slave,
+            env=environment(columns, variables),
+        )
+        os.close(slave)
+        self._seen = b""
+
+    def wait_for(self, text: str) -> None:
+        """Until the text has been printed."""
+        while text.encode() not in self._seen:
+            if not self._read():
+                raise AssertionError(f"{text!r} was never printed: {self._seen!r}")
+
+    def interrupt(self) -> None:
+        """What Ctrl-C does."""
+        self.process.send_signal(signal.SIGINT)
+
+    def finish(self) -> tuple[int, str]:
+        """The exit code, and everything that was written to the terminal."""
+        while self._read():
+            pass
+        os.close(self._master)
+        return self.process.wait(TIMEOUT_S), self._seen.decode()
+
+    def _read(self) -> bytes:
+        try:
+            data = os.read(self._master, 65536)
+        except OSError:  # Linux says so when the last process at the terminal is gone
+            data = b""
+        self._seen += data
+        return data
+
+
+def at_terminal(*arguments: object, columns: int = 100, variables: Variables = NOTHING) -> tuple[int, str]:
+    """The exit code of `groupd log …`, and what it wrote to its terminal."""
+    return Terminal(*arguments, columns=columns, variables=variables).finish()
+
+
+def piped(*arguments: object, variables: Variables = NOTHING) -> subprocess.CompletedProcess[str]:
+    """`groupd log …` whose output is read by a program."""
+    return subprocess.run(
+        [sys.executable, "-m", "coordinator", "log", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        env=environment(more=variables),
+        check=False,
+    )
+
+
+def screen(written: str) -> list[str]:
+    """The rows that are left to see, without spaces at their ends.
+
+    Fails for anything that does more to a terminal than colour, end or erase a row.
+    """
+    rows, row, column = [], "", 0
+    for step in _STEP.finditer(written):
+        code, text = step["code"], step["text"]
+        if text is not None:
+            assert text.isprintable(), text
+            row = row[:column].ljust(column) + text + row[column + len(text) :]
+            column += len(text)
+        elif step["end"] is not None:
+            rows.append(row.rstrip())
+            row, column = "", 0
+        elif step["back"] is not None:
+            column = 0
+        elif code == "2K":
+            row = ""
+        else:
+            assert code is not None, f"{step['bad']!r} in {written!r}"
+            assert _COLORS.fullmatch(code), f"{code!r} in {written!r}"
+    return [*rows, row.rstrip()] if row.strip() else rows

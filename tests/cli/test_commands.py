@@ -1,0 +1,43 @@
+"""The command line itself: which commands there are, and what a slip of the fingers is answered."""
+
+import pytest
+from click.testing import CliRunner, Result
+
+from coordinator import __version__
+from coordinator.cli import groupd
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(groupd, arguments, prog_name="groupd")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["srve"], "serve"),
+        (["Serve"], "serve"),
+        (["versoin"], "version"),
+        (["log", "dmp", "data"], "dump"),
+        (["log", "verfy"], "verify"),
+    ],
+)
+def test_a_misspelt_command_is_told_which_one_was_meant(arguments: list[str], meant: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert f"Did you mean '{meant}'?" in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("arguments", [["xylophone"], ["log", "xylophone"]])
+def test_a_command_like_no_other_is_told_alone(arguments: list[str]) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "No such command 'xylophone'." in result.stderr
+    assert "Did you mean" not in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["version"]])
+def test_the_version(arguments: list[str]) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 0
+    assert result.stdout.split()[-1] == __version__

@@ -1,0 +1,121 @@
+"""`groupd log` at long work: what it tells meanwhile, and how it ends when it is interrupted or nobody reads on."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from storage.batch import encode_batch
+from tests.cli.log_directory import OFFSETS, flip, segments, write_data_directory
+from tests.cli.terminal import Terminal, at_terminal, environment, piped, screen
+from tests.cli.test_log_dump import commit
+from tests.cli.test_serve import TIMEOUT_S
+
+BAR = "MB of"
+
+
+def write_large(path: Path) -> Path:
+    """Something that takes a while to read."""
+    batch = encode_batch([commit("readers", f"topic-{number}") for number in range(4000)], base_sequence=0)
+    write_data_directory(
+        path, {OFFSETS: [[commit("rare", "early")], *[batch] * 30, [commit("rare", "late")]]}
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_large(tmp_path_factory.mktemp("large"))
+
+
+@pytest.mark.parametrize(
+    "command", [["verify"], ["stats"], ["dump", "--group", "nobody"], ["repair", "--out", "copy"]]
+)
+def test_long_work_shows_how_far_it_is_and_leaves_nothing_of_that_behind(
+    large: Path, tmp_path: Path, command: list[str]
+) -> None:
+    command = [str(tmp_path / "copy") if word == "copy" else word for word in command]
+    code, written = at_terminal(*command, large)
+    assert code == 0
+    assert BAR in written
+    assert f"{OFFSETS}/{segments(large)[0].name}" in written
+    assert not any(BAR in row or "━" in row for row in screen(written))
+    assert written.count("\n") == len(screen(written))
+
+
+def test_progress_is_for_terminals_only(large: Path, tmp_path: Path) -> None:
+    stop, pipe = os.pipe()
+    piped_stats = Terminal("stats", large, stdout=pipe)
+    os.close(pipe)
+    with open(stop, "rb") as reader:
+        assert reader.read()
+    assert piped_stats.finish() == (0, "")
+    with (tmp_path / "file").open("wb") as file:
+        code, written = Terminal("stats", large, stdout=file.fileno()).finish()
+    assert code == 0
+    assert BAR in written
+    assert screen(written) == []
+    assert (tmp_path / "file").read_text() == piped("stats", large).stdout
+    assert BAR not in at_terminal("stats", large, variables={"TERM": "dumb"})[1]
+
+
+def test_matches_are_printed_above_the_progress(large: Path) -> None:
+    code, written = at_terminal("dump", "--group", "rare", large)
+    assert code == 0
+    heading, first, second = screen(written)
+    assert heading == f"{large}/{OFFSETS}"
+    assert "topic=early" in first
+    assert "topic=late" in second
+    assert not any("━" in row for row in (first, second))
+    assert written.index("early") < written.index(BAR) < written.index("late")
+
+
+def test_an_interrupt_ends_it_quietly(large: Path) -> None:
+    terminal = Terminal("verify", large)
+    terminal.wait_for(BAR)
+    terminal.interrupt()
+    code, written = terminal.finish()
+    assert code == 130
+    assert screen(written) == []
+
+
+@pytest.mark.parametrize("command", [["verify"], ["stats"], ["dump", "--follow"]])
+def test_an_interrupt_in_a_pipe_ends_it_quietly(tmp_path: Path, command: list[str]) -> None:
+    flip(segments(write_large(tmp_path))[0], 30)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "coordinator", "log", *command, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment(more={"PYTHONUNBUFFERED": "1"}),
+    )
+    assert process.stdout is not None
+    assert "byte 0" in process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 130
+    assert all(line.startswith(str(OFFSETS)) for line in rest.splitlines()[:-1])
+    assert "Traceback" not in rest
+
+
+@pytest.mark.parametrize("command", [["verify"], ["stats"], ["dump"], ["verify", "--json"]])
+def test_a_closed_pipe_ends_it_quietly(tmp_path: Path, command: list[str]) -> None:
+    write_data_directory(tmp_path, {OFFSETS: [[commit("readers", "orders")], [commit("readers", "orders")]]})
+    flip(segments(tmp_path)[0], 30)
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = subprocess.run(
+        [sys.executable, "-m", "coordinator", "log", *command, str(tmp_path)],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        timeout=TIMEOUT_S,
+        env=environment(),
+        check=False,
+    )
+    os.close(writer)
+    assert process.returncode == 0
+    assert b"Traceback" not in process.stderr
+    assert b"BrokenPipe" not in process.stderr

@@ -1,0 +1,36 @@
+"""What Apache Kafka makes of properties, as it was recorded: python -m tests.config.record"""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.kafka_log.artifacts import NEWEST
+
+GOLDEN: Final = Path(__file__).parent / "golden" / f"kafka-{NEWEST}.jsonl"
+
+
+class Definition(NamedTuple):
+    """One property as Kafka defines it, and which of the values that it was asked about Kafka takes."""
+
+    of: str
+    """`broker` or `topic`."""
+    name: str
+    kind: str
+    default: str | None
+    bounds: str
+    """In Kafka's own words; "" where it has none, or checks them elsewhere."""
+    taken: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+@cache
+def definitions() -> Mapping[tuple[str, str], Definition]:
+    """Every property, by whose it is and by name."""
+    lines = map(json.loads, GOLDEN.read_text(encoding="utf-8").splitlines())
+    found = [
+        Definition(**line | {"taken": tuple(line["taken"]), "refused": tuple(line["refused"])})
+        for line in lines
+    ]
+    return {(definition.of, definition.name): definition for definition in found}

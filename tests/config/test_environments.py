@@ -1,0 +1,179 @@
+"""The environments of Kafka's images start groupd in its own image, with one warning that names what is ignored."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from coordinator.config.listeners import Address, Listener, parse_listeners
+from coordinator.config.sources import read_settings
+from protocol.messages.metadata import MetadataRequest
+from tests.cli.test_serve import TIMEOUT_S, clean_environment
+from tests.config.environments import ENVIRONMENTS, Environment
+from tests.kafka_log.broker import free_ports
+from tests.kafka_log.connection import Connection
+
+DOCKERFILE = Path(__file__).parents[2] / "docker" / "Dockerfile"
+IMAGE = dict(re.findall(r"\b(GROUPD_DEFAULT_\w+)=(\S+)", DOCKERFILE.read_text()))
+PORT = re.compile(r":(\d{4,5})\b")
+
+
+def listeners(environment: Mapping[str, str], **more: object) -> list[Listener]:
+    """What is opened. In: the environment; other sources."""
+    settings = read_settings(environment=environment, **more)  # type: ignore[arg-type]
+    return parse_listeners(settings.parse())[0]
+
+
+def test_the_image_has_defaults_of_its_own() -> None:
+    assert listeners(IMAGE) == [Listener("PLAINTEXT", Address("0.0.0.0", 9092), None)]
+    assert IMAGE.keys() == {f"GROUPD_DEFAULT_{name}" for name in ("LISTENERS", "HTTP_LISTENER", "LOG_DIRS")}
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS.values(), ids=ENVIRONMENTS)
+def test_listeners_are_where_the_image_would_open_them(environment: Environment) -> None:
+    found = listeners({**IMAGE, **environment.variables})
+    opened = {listener.address.port: str(listener.advertised or "") for listener in found}
+    assert opened == environment.listening
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS.values(), ids=ENVIRONMENTS)
+def test_a_container_starts_and_warns_once(environment: Environment, tmp_path: Path) -> None:
+    http, *ports = free_ports(1 + len(environment.listening))
+    free = dict(zip(environment.listening, ports, strict=True))
+
+    def moved(text: str) -> str:
+        return PORT.sub(lambda found: f":{free.get(int(found[1]), found[1])}", text)
+
+    variables = {name: moved(text) for name, text in environment.variables.items()}
+    places = {
+        **IMAGE,
+        "GROUPD_DEFAULT_HTTP_LISTENER": f"127.0.0.1:{http}",
+        "GROUPD_DEFAULT_LOG_DIRS": str(tmp_path),
+    }
+    with subprocess.Popen(
+        [sys.executable, "-m", "coordinator", "serve"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=clean_environment(**variables, **places),
+    ) as daemon:
+        try:
+            assert daemon.stdout is not None
+            assert daemon.stdout.readline().startswith("groupd ready ")
+            for port, told in environment.listening.items():
+                with Connection(f"127.0.0.1:{free[port]}") as connection:
+                    (broker,) = connection.call(MetadataRequest(topics=[]), 12).brokers
+                assert f"{broker.host}:{broker.port}" == moved(told or f"127.0.0.1:{port}")
+        finally:
+            daemon.terminate()
+            _, err = daemon.communicate(timeout=TIMEOUT_S)
+    assert daemon.returncode == 0
+    assert "ERROR" not in err
+    (warning,) = [line for line in err.splitlines() if "WARNING" in line]
+    assert warning.endswith(f": {', '.join(environment.ignored)}")
+
+
+# Which listeners are opened
+
+
+ADVERTISED = {"KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://kafka:29092,HOST://localhost:19092"}
+MAP = {"KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "PLAINTEXT:PLAINTEXT,HOST:PLAINTEXT"}
+
+
+@pytest.mark.parametrize("image", [{}, IMAGE], ids=["a shell", "the image"])
+@pytest.mark.parametrize("prefix", ["KAFKA_", "KAFKA_CFG_"])
+def test_advertised_listeners_alone_are_opened_on_every_address(
+    image: Mapping[str, str], prefix: str
+) -> None:
+    variables = {name.replace("KAFKA_", prefix): text for name, text in {**ADVERTISED, **MAP}.items()}
+    assert listeners({**image, **variables}) == [
+        Listener("PLAINTEXT", Address("0.0.0.0", 29092), Address("kafka", 29092)),
+        Listener("HOST", Address("0.0.0.0", 19092), Address("localhost", 19092)),
+    ]
+
+
+def test_whoever_says_where_to_listen_is_listened_to() -> None:
+    told = {"KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://kafka:29092"}
+    expected = [Listener("PLAINTEXT", Address("127.0.0.1", 1), Address("kafka", 29092))]
+    assert listeners({**IMAGE, **told, "KAFKA_LISTENERS": "PLAINTEXT://127.0.0.1:1"}) == expected
+    assert listeners({**IMAGE, **told}, file_text="listeners=PLAINTEXT://127.0.0.1:1") == expected
+    assert listeners({**IMAGE, **told}, options=("listeners=PLAINTEXT://127.0.0.1:1",)) == expected
+    assert listeners({**IMAGE, **told}, flags={"listeners": "127.0.0.1:1"}) == expected
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"flags": {"advertised.listeners": "kafka:29092"}},
+        {"options": ("advertised.listeners=PLAINTEXT://kafka:29092",)},
+        {"file_text": "advertised.listeners=PLAINTEXT://kafka:29092"},
+    ],
+)
+def test_without_an_image_what_is_advertised_opens_nothing(more: Mapping[str, object]) -> None:
+    told = Address("kafka", 29092)
+    assert listeners({}, **more) == [Listener("PLAINTEXT", Address("127.0.0.1", 9092), told)]
+    assert listeners(IMAGE, **more) == [Listener("PLAINTEXT", Address("0.0.0.0", 9092), told)]
+
+
+def test_a_file_wins_over_the_image() -> None:
+    settings = read_settings(environment=IMAGE, file_text="log.dirs=/elsewhere")
+    assert settings.parse().log_dirs == ("/elsewhere",)
+
+
+# What is ignored
+
+
+def test_a_misspelt_variable_stays_visible_in_one_line_more() -> None:
+    settings = read_settings(
+        environment={
+            "KAFKA_GROUP_MAX_SISE": "5",
+            "KAFKA_CFG_GROUP_MAX_SISE": "5",
+            "KAFKA_SOMETHING_ELSE": "x",
+            "KAFKA_PROCESS_ROLES": "broker",
+        }
+    )
+    ignored, unknown = settings.warnings()
+    assert "KAFKA_PROCESS_ROLES" in ignored
+    assert "KAFKA_GROUP_MAX_SISE (did you mean KAFKA_GROUP_MAX_SIZE?)" in unknown
+    assert "KAFKA_CFG_GROUP_MAX_SISE (did you mean KAFKA_CFG_GROUP_MAX_SIZE?)" in unknown
+    assert unknown.endswith(", KAFKA_SOMETHING_ELSE")
+
+
+def test_each_source_has_a_line_of_its_own() -> None:
+    settings = read_settings(
+        file_path="server.properties",
+        file_text="zookeeper.connect=x\nprocess.roles=broker\nlistener.name.sasl.ssl.client.auth=none\n",
+        environment={"KAFKA_HEAP_OPTS": "-Xmx1g", "PATH": "/bin"},
+        options=("broker.rack=a", "confluent.balancer.enable=true"),
+    )
+    file, environment, options = settings.warnings()
+    assert "server.properties" in file
+    assert file.endswith(": listener.name.sasl.ssl.client.auth, process.roles, zookeeper.connect")
+    assert environment.endswith(": KAFKA_HEAP_OPTS")
+    assert options.endswith(": broker.rack, confluent.balancer.enable")
+    assert settings.texts == {}
+
+
+def test_no_variable_can_break_the_line() -> None:
+    (warning,) = read_settings(environment={"KAFKA_A\nB\x1b[31m": "x"}).warnings()
+    assert warning.isprintable()
+
+
+def test_without_anything_to_ignore_there_is_no_line() -> None:
+    settings = read_settings(
+        environment={"KAFKA_NODE_ID": "1", "CLUSTER_ID": "x"}, options=("group.max.size=5",)
+    )
+    assert settings.warnings() == []
+
+
+def test_of_two_forms_of_one_name_kafkas_wins() -> None:
+    both = {"KAFKA_CFG_NODE_ID": "1", "KAFKA_NODE_ID": "2", "GROUPD_DEFAULT_NODE_ID": "3"}
+    assert read_settings(environment=both).parse().node_id == 2
+    del both["KAFKA_NODE_ID"]
+    assert read_settings(environment=both).parse().node_id == 1
+    assert read_settings(environment=both, file_text="node.id=4").parse().node_id == 1
+    del both["KAFKA_CFG_NODE_ID"]
+    assert read_settings(environment=both, file_text="node.id=4").parse().node_id == 4

@@ -1,0 +1,143 @@
+"""The values that each property is tried with: at, inside and outside its bounds, and what is no value of its type.
+
+They are read from the declarations. Only for text of a free form, whose bounds a machine cannot walk, they are
+written down here.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from coordinator.config.errors import ConfigError
+from coordinator.config.properties import PROPERTIES, TOPIC_PROPERTIES
+from coordinator.config.sources import read_settings
+from coordinator.topics.config_key import LIMITS, ConfigKey, ConfigType, InvalidConfig, OneOf, Within
+from coordinator.topics.config_keys import INTERNAL_SEGMENT_BYTES, TOPIC_CONFIG_KEYS
+from coordinator.topics.topic_configs import TopicDefaults
+
+KEYS: Final[Mapping[str, Mapping[str, ConfigKey]]] = {
+    "broker": {**PROPERTIES, **TOPIC_PROPERTIES},
+    "topic": {**TOPIC_CONFIG_KEYS, INTERNAL_SEGMENT_BYTES.name: INTERNAL_SEGMENT_BYTES},
+}
+"""Every declaration, by whose it is and by name."""
+
+_LISTENERS: Final = (
+    "",
+    ",",
+    "nonsense",
+    "PLAINTEXT://127.0.0.1:0",
+    "PLAINTEXT://127.0.0.1:65536",
+    "PLAINTEXT://a b:1",
+)
+_REPLICAS: Final = (
+    "",
+    "*",
+    "0:1",
+    "0:1, 1:1",
+    "0:1,0:1",
+    "*,0:1",
+    "0:1,1",
+    "-1:1",
+    "\u0663:1",
+    "0 : 1",
+    "x",
+    "0:1,,1:1",
+)
+_FREE_FORM: Final[Mapping[str, tuple[str, ...]]] = {
+    "listeners": (*_LISTENERS, "PLAINTEXT://127.0.0.1:8,PLAINTEXT://127.0.0.1:9", "OTHER://127.0.0.1:0"),
+    "advertised.listeners": (
+        *_LISTENERS,
+        "PLAINTEXT://localhost:9092",
+        "PLAINTEXT://:9092",
+        "PLAINTEXT://0.0.0.0:9092",
+        "OTHER://a:1",
+    ),
+    "listener.security.protocol.map": (
+        "",
+        "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "OTHER:PLAINTEXT",
+        "PLAINTEXT",
+        "PLAINTEXT:TCP",
+    ),
+    "controller.listener.names": ("", ",", "CONTROLLER", "CONTROLLER,OTHER"),
+    "http.listener": ("127.0.0.1:0", "", "nonsense", "127.0.0.1:65536"),
+    "log.dirs": ("", ",", "data", "data,more", "da\0ta"),
+    "max.connections.per.ip.overrides": (
+        *("", "127.0.0.1:5", "127.0.0.1:0,::1:2,", "127.0.0.1:-1", "127.0.0.1:2147483647"),
+        *("127.0.0.1", "127.0.0.1:2147483648", "127.0.0.1:many", "127.0.0.1:1,,::1:1"),
+    ),
+    "leader.replication.throttled.replicas": _REPLICAS,
+    "follower.replication.throttled.replicas": _REPLICAS,
+}
+
+
+def is_taken(of: str, texts: Mapping[str, str]) -> bool:
+    """Whether groupd takes these values: a start, or a topic that is created or configured."""
+    try:
+        if of == "broker":
+            read_settings(options=tuple(f"{name}={value}" for name, value in texts.items())).parse()
+        else:
+            TopicDefaults({}).validate(texts)
+    except (ConfigError, InvalidConfig):
+        return False
+    return True
+
+
+def distinct(of: str, key: ConfigKey) -> list[str]:
+    """Values that are taken, one of each meaning."""
+    taken = [value for value in candidates(key) if is_taken(of, {key.name: value})]
+    return list({repr(key.parse(value)): value for value in reversed(taken)}.values())
+
+
+def candidates(key: ConfigKey) -> list[str]:
+    """The values to try a property with. Raises KeyError for one of a free form that is not written down."""
+    if key.kind in LIMITS:
+        found = list(_whole_numbers(key))
+    elif key.kind is ConfigType.DOUBLE:
+        found = list(_numbers(key))
+    elif key.kind is ConfigType.BOOLEAN:
+        found = ["true", "false", "TRUE", " False ", "", "yes", "1"]
+    elif isinstance(key.bounds, OneOf):
+        found = list(_words(key, key.bounds.words))
+    else:
+        found = list(_FREE_FORM[key.name])
+    return list(dict.fromkeys(found))
+
+
+def _whole_numbers(key: ConfigKey) -> Iterator[str]:
+    edges = set(LIMITS[key.kind])
+    if isinstance(key.bounds, Within):
+        bounds = (key.bounds.minimum, key.bounds.maximum, *key.bounds.others)
+        edges |= {edge for edge in bounds if edge is not None}
+    for edge in sorted(edges | {0, -1}):
+        yield from map(str, (edge - 1, edge, edge + 1))
+    usual = key.default or "5"
+    yield from (f" {usual} ", f"{usual.removeprefix('-')}.0", "+5", "\u0665", "000000000000000000000005")
+    yield from ("", " ", "x", "5_0", "0x10", "1e3", "--5", "9" * 30)
+
+
+def _numbers(key: ConfigKey) -> Iterator[str]:
+    bounds = key.bounds
+    assert isinstance(bounds, Within), key
+    assert bounds.minimum is not None, key
+    assert bounds.maximum is not None, key
+    yield from (
+        f"{bounds.minimum - 0.001}",
+        f"{bounds.minimum}",
+        f"{bounds.maximum}",
+        f"{bounds.maximum + 0.001}",
+    )
+    yield from (".25", "1e-1", "+0.5", " 0.5 ", "0.", "-0")
+    yield from ("", "x", "NaN", "nan", "inf", "Infinity", "0.2_5", "0,5", "\u0660.\u0665", "1e999")
+
+
+def _words(key: ConfigKey, words: tuple[str, ...]) -> Iterator[str]:
+    yield from words
+    yield from ("", "no-such-word", words[-1].swapcase(), f"{words[-1]}{words[-1]}")
+    if key.kind is ConfigType.LIST:
+        yield from (
+            ",".join(words),
+            ", ".join(words),
+            f"{words[0]},{words[0]}",
+            f"{words[0]},,{words[-1]}",
+            ",",
+        )

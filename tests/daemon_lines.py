@@ -1,0 +1,142 @@
+"""What the daemon can write to its log, so that documents quote nothing else.
+
+Lines about groups are those that the stories of `tests/scenarios` print: for each that is quoted there is a
+transcript that writes it, word for word and number for number. Other lines come from calls of loggers; their
+formats are found in the source.
+"""
+
+import ast
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from coordinator.machine.outcome import Outcome
+from coordinator.server.log_lines import event_line
+from tests.scenarios.runner import Story
+from tests.scenarios.test_scenarios import TRANSCRIPTS
+from tests.test_tidy import ROOT
+
+_LINE: Final = re.compile(r"(?P<level>[A-Z]+) \[(?P<logger>\w+)\] (?P<text>.+)")
+_GROUPS: Final = "GroupCoordinator"
+_OFFSETS_PARTITION: Final = re.compile(r"\[__consumer_offsets-\d+\] ")
+_UUID: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_SHORT_UUID: Final = re.compile(r"-[0-9a-f]{8}(?![-\w])")
+
+_LEVELS: Final = {"debug", "info", "warning", "error", "critical", "exception"}
+_LEAST_WORDING: Final = 10
+"""Letters that a format needs to say something: "%s: %s" fits every line, and holds none to anything."""
+_CONVERSION: Final = re.compile(r"%(?:\.\d+)?([sdf%])")
+_CONVERSIONS: Final = {"s": ".*", "d": r"-?\d+", "f": r"\d+\.\d+", "%": "%"}
+
+
+@dataclass(frozen=True)
+class Format:
+    """A statement that writes a line."""
+
+    level: str
+    logger: str
+    pattern: str
+    place: str
+
+
+def writers(quoted: str) -> list[str]:
+    """Where a line `LEVEL [logger] text` (the log's, without its time) comes from: transcripts that print it, or
+    places in the source. Member ids may end in any UUID, and every offsets partition will do."""
+    match = _LINE.fullmatch(quoted)
+    if match is None:
+        return []
+    level, logger, text = match.groups()
+    if logger == _GROUPS and _OFFSETS_PARTITION.match(text):
+        told = story_lines().get((level, _any_member(_OFFSETS_PARTITION.sub("", text, count=1))))
+        if told:
+            return told
+    return [
+        known.place
+        for known in formats()
+        if (known.level, known.logger) == (level, logger) and re.fullmatch(known.pattern, text)
+    ]
+
+
+def nearest(quoted: str) -> str:
+    """The line of a story that is most like a quoted one: what it was before somebody reworded it, perhaps."""
+    text = _any_member(re.sub(r"^[A-Z]+ \[\w+\] \[__consumer_offsets-\d+\] ", "", quoted))
+    return next(iter(get_close_matches(text, [text for _, text in story_lines()], 1)), "none")
+
+
+@cache
+def story_lines() -> dict[tuple[str, str], list[str]]:
+    """Level and text of the lines of all stories, and the transcripts that print them."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for path in TRANSCRIPTS:
+        story = _Listener()
+        for command in path.read_text(encoding="utf-8").splitlines():
+            if command.startswith(">"):
+                story.command(command[1:])
+        for level, text in story.told:
+            found.setdefault((logging.getLevelName(level), _any_member(text)), []).append(path.stem)
+    return found
+
+
+class _Listener(Story):
+    """A story of which the log is kept."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[int, str]] = []
+        super().__init__()
+
+    def follow(self, outcome: Outcome) -> list[str]:
+        self.told += [line for line in map(event_line, outcome.events) if line is not None]
+        return super().follow(outcome)
+
+
+def _any_member(text: str) -> str:
+    return _SHORT_UUID.sub("-<short>", _UUID.sub("-<uuid>", text))
+
+
+@cache
+def formats() -> tuple[Format, ...]:
+    """The formats of all calls of loggers in the daemon, but for those that are nearly all conversions."""
+    paths = sorted([*(ROOT / "coordinator").rglob("*.py"), *(ROOT / "storage").rglob("*.py")])
+    return tuple(known for path in paths for known in _formats(path))
+
+
+def _formats(path: Path) -> Iterator[Format]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    loggers = dict(_loggers(tree))
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=name), attr=level),
+                args=[ast.Constant(value=str(text)), *_],
+            ) if name in loggers and level in _LEVELS:
+                pattern = _pattern(text)
+                if pattern is not None:
+                    shown = "ERROR" if level == "exception" else level.upper()
+                    yield Format(shown, loggers[name], pattern, f"{path.relative_to(ROOT)}:{node.lineno}")
+
+
+def _loggers(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """The loggers of a module: how the source calls them, and what the log shows."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Call):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            match target, node.value:
+                case (
+                    ast.Name(id=name),
+                    ast.Call(func=ast.Attribute(attr="getLogger"), args=[ast.Constant(value=str(logger))]),
+                ):
+                    yield name, logger
+
+
+def _pattern(text: str) -> str | None:
+    parts = _CONVERSION.split(text)
+    if sum(map(str.isalpha, "".join(parts[::2]))) < _LEAST_WORDING:
+        return None
+    parts[::2] = map(re.escape, parts[::2])
+    parts[1::2] = (_CONVERSIONS[conversion] for conversion in parts[1::2])
+    return "".join(parts)

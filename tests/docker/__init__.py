@@ -1,0 +1,1 @@
+"""Tests of what the image has besides groupd."""

@@ -1,0 +1,126 @@
+"""The health check of the image: whether a broker answers, told by a few lines of bash."""
+
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_serve import FREE, Daemon
+from tests.interop.requirement import lacking
+
+SCRIPT = Path(__file__).parents[2] / "docker" / "groupd-health"
+TIMEOUT_S = 20
+
+
+def health(*addresses: str, **environment: str) -> int:
+    """The exit code of the check, with nothing in its environment but this."""
+    bash = shutil.which("bash")
+    if bash is None:
+        lacking("bash is not installed")
+    done = subprocess.run(
+        [str(bash), str(SCRIPT), *addresses],
+        env=environment,
+        timeout=TIMEOUT_S,
+        capture_output=True,
+        check=False,
+    )
+    assert done.stderr == b""
+    return done.returncode
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[int]:
+    """A port that says this to whoever asks; nothing at all if it is empty."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(100)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield server.getsockname()[1]
+        thread.join(TIMEOUT_S)
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    data = tmp_path_factory.mktemp("data")
+    daemon = Daemon(*FREE, "--data-dir", str(data), "-o", "offsets.topic.num.partitions=1")
+    yield daemon.port
+    assert daemon.stop()[0] == 0
+
+
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def test_a_daemon_that_answers_is_healthy(port: int) -> None:
+    assert health(f"127.0.0.1:{port}") == 0
+
+
+def test_one_of_several_addresses_is_enough(port: int) -> None:
+    assert health(f"127.0.0.1:{closed_port()}", f"127.0.0.1:{port}") == 0
+
+
+def test_a_port_where_nobody_listens_is_not_healthy() -> None:
+    assert health(f"127.0.0.1:{closed_port()}") == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        b"\0\0\0\x0apong\0\0\0\0\0\0",
+        b"\0\0\0\x0aping\0\x23\0\0\0\0",
+        b"\0\0\0\x0aping\x01\0\0\0\0\0",
+        b"\0\0\0\x0aping",
+    ],
+    ids=["nothing", "HTTP", "another id", "UNSUPPORTED_VERSION", "another error", "half an answer"],
+)
+def test_what_is_no_answer_of_a_broker_is_not_healthy(answer: bytes) -> None:
+    with answering(answer) as port:
+        assert health(f"127.0.0.1:{port}") == 1
+
+
+@pytest.mark.parametrize(
+    "size", [b"\0\0\0\x0a", b"\0\0\1\0", b"\0\1\0\0", b"\1\0\0\0", b"\1\1\1\1", b"\0\0\0g"]
+)
+def test_the_size_of_the_answer_does_not_matter(size: bytes) -> None:
+    with answering(size + b"ping\0\0\0\0\0\0") as port:
+        assert health(f"127.0.0.1:{port}") == 0
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"KAFKA_LISTENERS": "PLAINTEXT://:PORT"},
+        {"KAFKA_LISTENERS": "CONTROLLER://:CLOSED,PLAINTEXT://0.0.0.0:PORT"},
+        {"KAFKA_LISTENERS": "A://127.0.0.1:PORT", "KAFKA_ADVERTISED_LISTENERS": "A://example.org:1"},
+        {"KAFKA_ADVERTISED_LISTENERS": "A://broker.invalid:CLOSED,B://broker.invalid:PORT"},
+        {"KAFKA_CFG_LISTENERS": "PLAINTEXT://[::]:PORT"},
+        {"KAFKA_CFG_ADVERTISED_LISTENERS": "PLAINTEXT://:PORT"},
+        {"GROUPD_DEFAULT_LISTENERS": "PLAINTEXT://0.0.0.0:PORT"},
+        {"GROUPD_DEFAULT_LISTENERS": "A://0.0.0.0:CLOSED", "KAFKA_LISTENERS": "A://:PORT"},
+    ],
+)
+def test_it_asks_where_the_environment_makes_the_daemon_listen(
+    port: int, environment: dict[str, str]
+) -> None:
+    ports = {"PORT": str(port), "CLOSED": str(closed_port())}
+    for word, number in ports.items():
+        environment = {name: text.replace(f":{word}", f":{number}") for name, text in environment.items()}
+    assert health(**environment) == 0
+
+
+def test_without_any_address_nothing_is_healthy() -> None:
+    assert health() == 1

@@ -1,0 +1,126 @@
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from coordinator.engine.load_queue import LoadQueue, Opening
+from storage.log import PartitionLog
+from storage.log_config import LogConfig
+from tests.storage.batches import record
+from tests.storage.faulty_files import FaultyFiles
+
+TIMEOUT_S = 10
+
+
+class Queue:
+    """A queue that tells when it is empty."""
+
+    def __init__(self) -> None:
+        self.empty = asyncio.Event()
+        self.queue = LoadQueue(asyncio.get_running_loop(), self.empty.set)
+
+    async def done(self) -> None:
+        await asyncio.wait_for(self.empty.wait(), TIMEOUT_S)
+
+
+@pytest.fixture
+async def queue() -> AsyncIterator[Queue]:
+    queue = Queue()
+    yield queue
+    await queue.queue.stop()
+
+
+def log_of(records: int) -> PartitionLog:
+    files = FaultyFiles()
+    files.mkdir("/data")
+    log = PartitionLog.open(files, "/data/log-0", LogConfig())
+    for number in range(records):
+        log.append_records([record(number)])
+    return log
+
+
+async def test_a_small_log_overtakes_a_large_one(queue: Queue) -> None:
+    small_is_read = False
+    steps = 0
+
+    def read_large(opening: Opening) -> Iterator[None]:
+        nonlocal steps
+        while not small_is_read:
+            steps += 1
+            if steps == 1:
+                queue.queue.add(lambda: log_of(1), read_small)
+            yield
+
+    def read_small(opening: Opening) -> Iterator[None]:
+        nonlocal small_is_read
+        yield
+        small_is_read = True
+
+    queue.queue.add(lambda: log_of(100), read_large)
+    await queue.done()
+    assert small_is_read
+    assert steps
+
+
+async def test_why_a_log_cannot_be_opened_is_for_its_reader_to_know(queue: Queue) -> None:
+    told: list[BaseException | None] = []
+
+    def fail() -> PartitionLog:
+        raise OSError("no")
+
+    def read(opening: Opening) -> Iterator[None]:
+        told.append(opening.exception())
+        yield
+
+    queue.queue.add(fail, read)
+    await queue.done()
+    assert [str(error) for error in told] == ["no"]
+
+
+async def test_the_loop_goes_on_while_a_log_is_being_opened(queue: Queue) -> None:
+    may_open = threading.Event()
+
+    def open_slowly() -> PartitionLog:
+        assert may_open.wait(TIMEOUT_S)
+        return log_of(1)
+
+    def read(opening: Opening) -> Iterator[None]:
+        yield
+
+    queue.queue.add(open_slowly, read)
+    await asyncio.sleep(0)
+    assert not queue.empty.is_set()
+    may_open.set()
+    await queue.done()
+
+
+async def test_a_stop_closes_what_is_opened_too_late_and_opens_nothing_more() -> None:
+    queue = Queue()
+    is_asked, may_open = threading.Event(), threading.Event()
+    late, opened = log_of(1), []
+
+    def open_slowly() -> PartitionLog:
+        is_asked.set()
+        assert may_open.wait(TIMEOUT_S)
+        return late
+
+    def open_another() -> PartitionLog:
+        opened.append(1)
+        return log_of(1)
+
+    def read(opening: Opening) -> Iterator[None]:
+        opened.append(2)
+        yield
+
+    queue.queue.add(open_slowly, read)
+    queue.queue.add(open_another, read)
+    await asyncio.to_thread(is_asked.wait, TIMEOUT_S)
+    stopping = asyncio.create_task(queue.queue.stop())
+    await asyncio.sleep(0)
+    may_open.set()
+    await asyncio.wait_for(stopping, TIMEOUT_S)
+    await asyncio.sleep(0)
+    queue.queue.add(open_another, read)
+    assert late.is_closed
+    assert not opened

@@ -1,0 +1,220 @@
+"""Two kinds of machine on one engine: groups, and counters that know nothing of groups."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from coordinator.answers import HELD, PARKED
+from coordinator.engine.partition import PartitionState
+from coordinator.group.requests import FetchOffsets, TopicsDeleted
+from coordinator.machine.outcome import Message
+from coordinator.names import CONSUMER_OFFSETS
+from protocol.errors import ErrorCode
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from tests.engine.bench import COUNTERS, Bench
+from tests.engine.counter import Add, AwaitValue, Break, Counted, Refused, Ring, Square, Tell
+from tests.storage.faulty_files import FaultyFiles
+
+TIMEOUT_S = 10
+NOT_COORDINATOR = Refused(ErrorCode.NOT_COORDINATOR)
+
+
+@pytest.fixture
+def files() -> FaultyFiles:
+    return FaultyFiles()
+
+
+@pytest.fixture
+async def bench(files: FaultyFiles) -> AsyncIterator[Bench]:
+    bench = Bench(files)
+    await bench.take_all()
+    yield bench
+    files.faults.clear()
+    await bench.close()
+
+
+def commit(offset: int) -> OffsetCommitRequest:
+    part = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    return OffsetCommitRequest(
+        group_id="g", topics=[OffsetCommitRequestTopic(name="orders", partitions=[part])]
+    )
+
+
+async def committed(bench: Bench) -> int | None:
+    answer = await bench.ask(
+        bench.groups, "g", FetchOffsets(OffsetFetchRequestGroup(group_id="g", topics=None), False)
+    )
+    assert isinstance(answer, OffsetFetchResponseGroup)
+    return answer.topics[0].partitions[0].committed_offset if answer.topics else None
+
+
+async def owned_again(bench: Bench, name: str) -> None:
+    async with asyncio.timeout(TIMEOUT_S):
+        while bench.counters.partition_of(name).machine is None:
+            await one_turn()
+
+
+async def one_turn() -> None:
+    await asyncio.sleep(0)
+
+
+async def test_an_answer_is_held_until_it_is_durable_and_parked_until_there_is_one(bench: Bench) -> None:
+    answer, asker = bench.put(bench.counters, "a", Add("a", 3))
+    assert answer is HELD
+    assert asker.place is not None
+    assert not asker.place.parks
+    parked, waiting = bench.put(bench.counters, "a", AwaitValue("a", 5))
+    assert parked is PARKED
+    assert waiting.place is not None
+    assert waiting.place.parks
+    assert await asker.place.answer() == 3
+    assert not waiting.place.is_filled
+    assert await bench.ask(bench.counters, "a", Add("a", 2)) == 5
+    assert await waiting.place.answer() == 5
+    assert bench.engine.waiters == 0
+
+
+async def test_both_live_side_by_side_through_a_kill(files: FaultyFiles) -> None:
+    bench = Bench(files)
+    await bench.take_all()
+    assert await bench.ask(bench.counters, "a", Add("a", 3)) == 3
+    await bench.ask(bench.groups, "g", commit(42))
+    _, unanswered = bench.put(bench.counters, "a", Add("a", 100))
+    again = Bench(bench.kill())
+    await again.take_all()
+    assert unanswered.place is not None
+    assert not unanswered.place.is_filled
+    assert await again.ask(again.counters, "a", Add("a", 0)) == 3
+    assert await committed(again) == 42
+    await again.close()
+
+
+async def test_a_failing_disk_costs_one_partition_and_is_read_again(bench: Bench, files: FaultyFiles) -> None:
+    assert await bench.ask(bench.counters, "a", Add("a", 3)) == 3
+    _, parked = bench.put(bench.counters, "a", AwaitValue("a", 1000))
+    files.fail("fdatasync")
+    assert await bench.ask(bench.counters, "a", Add("a", 1)) == NOT_COORDINATOR
+    assert parked.place is not None
+    assert await parked.place.answer() == NOT_COORDINATOR
+    await bench.ask(bench.groups, "g", commit(7))
+    await owned_again(bench, "a")
+    assert await bench.ask(bench.counters, "a", Add("a", 0)) in (3, 4)
+    assert await committed(bench) == 7
+
+
+async def test_a_machine_that_contradicts_itself_is_made_anew(bench: Bench) -> None:
+    assert await bench.ask(bench.counters, "a", Add("a", 3)) == 3
+    assert await bench.ask(bench.counters, "a", Break()) == Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
+    await owned_again(bench, "a")
+    assert await bench.ask(bench.counters, "a", Add("a", 1)) == 4
+
+
+async def test_a_partition_is_moved(bench: Bench, files: FaultyFiles) -> None:
+    assert await bench.ask(bench.counters, "a", Add("a", 3)) == 3
+    partition = bench.counters.partition_of("a")
+    _, parked = bench.put(bench.counters, "a", AwaitValue("a", 1000))
+    bench.counters.ownership.release(partition, "it moves")
+    assert parked.place is not None
+    assert await parked.place.answer() == NOT_COORDINATOR
+    assert partition.state is PartitionState.ABSENT
+
+    other = Bench(files)
+    other.counters.ownership.take(other.counters.partition_of("a"), epoch=1)
+    await asyncio.wait_for(other.loaded.wait(), TIMEOUT_S)
+    assert await other.ask(other.counters, "a", Add("a", 1)) == 4
+    other.counters.ownership.release(other.counters.partition_of("a"), "it moves back")
+    await other.close()
+
+    bench.counters.ownership.take(partition, epoch=0)  # old news
+    assert partition.state is PartitionState.ABSENT
+    bench.counters.ownership.take(partition, epoch=2)
+    await owned_again(bench, "a")
+    assert await bench.ask(bench.counters, "a", Add("a", 1)) == 5
+
+
+async def test_a_partition_that_is_released_while_it_is_read_is_not_owned(files: FaultyFiles) -> None:
+    bench = Bench(files)
+    partition = bench.counters.partition_of("a")
+    bench.counters.ownership.take(partition, epoch=0)
+    bench.counters.ownership.release(partition, "it moves")
+    await asyncio.wait_for(bench.loaded.wait(), TIMEOUT_S)
+    assert partition.state is PartitionState.ABSENT
+    assert partition.machine is None
+    assert partition.log is None
+    await bench.close()
+
+
+async def test_a_message_to_another_machine_leaves_when_it_is_durable(
+    bench: Bench, files: FaultyFiles
+) -> None:
+    to_counter = Message(COUNTERS, "b", Add("b", 1))
+    files.fail("fdatasync")
+    assert await bench.ask(bench.counters, "a", Tell(to_counter)) == NOT_COORDINATOR
+    await owned_again(bench, "a")
+    await owned_again(bench, "b")
+    assert await bench.ask(bench.counters, "b", Add("b", 0)) == 0
+    await bench.ask(bench.counters, "a", Tell(to_counter))
+    assert await bench.ask(bench.counters, "b", AwaitValue("b", 1)) == 1
+
+
+async def test_a_message_reaches_a_machine_of_another_kind(bench: Bench) -> None:
+    await bench.ask(bench.groups, "g", commit(42))
+    await bench.ask(bench.counters, "a", Tell(Message(CONSUMER_OFFSETS, "g", TopicsDeleted(["orders"]))))
+    async with asyncio.timeout(TIMEOUT_S):
+        while await committed(bench) is not None:
+            await one_turn()
+
+
+async def test_the_result_of_work_comes_back(bench: Bench) -> None:
+    async def square(argument: tuple[str, int]) -> int:
+        return argument[1] ** 2
+
+    bench.engine.workers["square"] = square
+    await bench.ask(bench.counters, "a", Add("a", 7))
+    await bench.ask(bench.counters, "a", Square("a"))
+    assert await bench.ask(bench.counters, "a", AwaitValue("a", 49)) == 49
+
+
+async def test_a_machine_hears_that_its_work_failed(bench: Bench) -> None:
+    async def square(argument: tuple[str, int]) -> int:
+        raise OSError("nobody can")
+
+    bench.engine.workers["square"] = square
+    await bench.ask(bench.counters, "a", Add("a", -7))
+    await bench.ask(bench.counters, "a", Square("a"))
+    assert await bench.ask(bench.counters, "a", AwaitValue("a", -1)) == -1
+
+
+async def test_a_timer_fires_in_the_machine_that_set_it(bench: Bench) -> None:
+    await bench.ask(bench.counters, "a", Ring("a"))
+    assert await bench.ask(bench.counters, "a", AwaitValue("a", 1)) == 1
+    assert await bench.ask(bench.counters, "b", Add("b", 0)) == 0
+
+
+async def test_what_all_are_told_reaches_those_that_were_being_read(files: FaultyFiles) -> None:
+    bench = Bench(files)
+    taken = bench.take_all()
+    task = asyncio.ensure_future(taken)
+    await asyncio.sleep(0)
+    bench.counters.tell_all(Add("a", 1))
+    await task
+    values = [partition.machine.values["a"] for partition in bench.counters.partitions if partition.machine]
+    assert values == [1, 1]
+    await bench.close()
+
+
+async def test_events_are_numbered_without_a_gap_over_all_machines(bench: Bench) -> None:
+    await bench.ask(bench.counters, "a", Add("a", 1))
+    await bench.ask(bench.groups, "g", commit(1))
+    await bench.ask(bench.counters, "b", Add("b", 2))
+    numbers = [number for number, _, _ in bench.told]
+    assert numbers == list(range(len(numbers)))
+    counted = [(partition, event) for _, partition, event in bench.told if isinstance(event, Counted)]
+    assert [event for _, event in counted] == [Counted("a", 1), Counted("b", 2)]
+    assert len(bench.told) > len(counted)

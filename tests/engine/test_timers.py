@@ -1,0 +1,101 @@
+import asyncio
+from collections.abc import Hashable
+
+from coordinator import clock
+from coordinator.engine.timers import Timers
+
+
+class Fired:
+    """Gathers keys as their timers fire."""
+
+    def __init__(self) -> None:
+        self.keys: list[Hashable] = []
+        self._wanted: dict[int, asyncio.Event] = {}
+
+    def __call__(self, key: Hashable) -> None:
+        self.keys.append(key)
+        if len(self.keys) in self._wanted:
+            self._wanted[len(self.keys)].set()
+
+    async def wait(self, count: int) -> None:
+        event = self._wanted.setdefault(count, asyncio.Event())
+        if len(self.keys) < count:
+            await asyncio.wait_for(event.wait(), 5)
+
+
+async def test_timers_fire_in_the_order_of_their_deadlines() -> None:
+    fired = Fired()
+    timers = Timers(asyncio.get_running_loop(), fired)
+    now_ms = clock.monotonic_ms()
+    timers.set("third", now_ms + 30)
+    timers.set("first", now_ms - 10)
+    timers.set("second", now_ms + 10)
+    await fired.wait(3)
+    assert fired.keys == ["first", "second", "third"]
+    assert len(timers) == 0
+
+
+async def test_setting_a_timer_again_replaces_its_deadline() -> None:
+    fired = Fired()
+    timers = Timers(asyncio.get_running_loop(), fired)
+    now_ms = clock.monotonic_ms()
+    timers.set("moved", now_ms)
+    timers.set("moved", now_ms + 20)
+    timers.set("other", now_ms + 5)
+    await fired.wait(2)
+    assert fired.keys == ["other", "moved"]
+
+
+async def test_a_cancelled_timer_does_not_fire() -> None:
+    fired = Fired()
+    timers = Timers(asyncio.get_running_loop(), fired)
+    now_ms = clock.monotonic_ms()
+    for key in ("kept", "dropped", ("both", 1), ("both", 2)):
+        timers.set(key, now_ms + 1)
+    timers.cancel("dropped")
+    timers.cancel("never set")
+    timers.cancel_where(lambda key: isinstance(key, tuple))
+    timers.set("last", now_ms + 5)
+    await fired.wait(2)
+    assert fired.keys == ["kept", "last"]
+
+
+async def test_a_timer_may_arm_itself_again() -> None:
+    rounds: list[int] = []
+    done = asyncio.Event()
+
+    def fire(key: Hashable) -> None:
+        rounds.append(1)
+        if len(rounds) == 3:
+            done.set()
+        else:
+            timers.set(key, clock.monotonic_ms())
+
+    timers = Timers(asyncio.get_running_loop(), fire)
+    timers.set("again", clock.monotonic_ms())
+    await asyncio.wait_for(done.wait(), 5)
+    assert len(rounds) == 3
+
+
+async def test_stale_deadlines_do_not_pile_up() -> None:
+    fired = Fired()
+    timers = Timers(asyncio.get_running_loop(), fired)
+    now_ms = clock.monotonic_ms()
+    for _ in range(200):
+        for member in range(50):
+            timers.set(member, now_ms + 1_000_000)
+    for member in range(50):
+        timers.set(member, now_ms)
+    await fired.wait(50)
+    assert sorted(map(str, fired.keys)) == sorted(map(str, range(50)))
+
+
+async def test_closing_disarms_everything() -> None:
+    fired = Fired()
+    timers = Timers(asyncio.get_running_loop(), fired)
+    timers.set("never", clock.monotonic_ms())
+    timers.close()
+    others = Fired()
+    Timers(asyncio.get_running_loop(), others).set("other", clock.monotonic_ms() + 10)
+    await others.wait(1)
+    assert fired.keys == []

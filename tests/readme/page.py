@@ -1,0 +1,148 @@
+"""The fenced code of README.md: where it stands, what the prose says of it, and what a reader does with it."""
+
+import re
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from pathlib import Path
+from typing import Final
+
+README: Final = Path(__file__).parents[2] / "README.md"
+FIRST_SCREEN: Final = "groupd"
+CLIENTS: Final = "Clients"
+
+PASTED: Final = "sh"
+"""The language of what goes into a terminal."""
+
+SHOWN: Final = ""
+"""The language of what comes out of one."""
+
+SAVED: Final = ("python", "js", "java", "go")
+"""The languages of what goes into a file."""
+
+_NEEDS_AN_ENGINE: Final = "needs a container engine; `make check` checks the files that it reads"
+NOT_PLAYED: Final = {
+    "for jar in": "downloads; test_packages_are_those_that_the_tests_install reads what",
+    "docker build": _NEEDS_AN_ENGINE,
+    "docker run": _NEEDS_AN_ENGINE,
+    "docker compose": _NEEDS_AN_ENGINE,
+    "make pipeline": "takes minutes; tests/pipeline runs its steps",
+    ".venv/bin/groupd-pipeline run": "starts Spark; tests/pipeline runs the command",
+}
+"""How a snippet begins that no test plays, and why not."""
+
+_HEADING_OR_CODE: Final = re.compile(
+    r"^#+ (?P<heading>[^\n]+)$|^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+
+
+class Role(Enum):
+    """What a reader does with a snippet."""
+
+    SERVE = auto()
+    """Paste it, and groupd runs in that terminal until Ctrl-C."""
+    COMMAND = auto()
+    """Paste it into another terminal, where it soon ends."""
+    CLIENT = auto()
+    """Save it, start it, and it consumes until Ctrl-C; a command that does that is only pasted."""
+    NOT_PLAYED = auto()
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """One block of fenced code that a reader uses, with what is shown after it."""
+
+    section: str
+    line: int
+    before: str
+    """The prose between it and what stands before it, a heading or another snippet."""
+    language: str
+    text: str
+    shown: tuple[str, ...] = ()
+    """The blocks after it that show what it prints, there or in groupd's log."""
+
+    def __str__(self) -> str:
+        """Return what a test calls it: the client's name, else its first line."""
+        named = re.match(r"\*\*([\w-]+)\*\*", self.before.strip().split("\n\n")[-1])
+        return named[1] if named else self.text.splitlines()[0]
+
+    @property
+    def prints(self) -> list[str]:
+        """What the prose says that it prints; `…` stands for anything."""
+        return re.findall(r"\bprints\s+`([^`]+)`", self.before)
+
+    @property
+    def log_says(self) -> list[str]:
+        """What the prose says that groupd's log says then."""
+        return re.findall(r"\blog\s+says\s+`([^`]+)`", self.before)
+
+    @property
+    def command(self) -> str:
+        """The command that starts a client: the snippet itself, or what the prose gives, the file at its end."""
+        if self.language == PASTED:
+            return self.text
+        (command,) = re.findall(r"`([^`]+)`\s+prints\b", self.before)
+        return str(command)
+
+    @property
+    def role(self) -> Role:
+        """What is to be done with it; ValueError for a snippet of which nobody thought."""
+        if any(self.text.startswith(beginning) for beginning in NOT_PLAYED):
+            return Role.NOT_PLAYED
+        if self.section == CLIENTS and (self.language in SAVED or self.text.startswith("kcat ")):
+            return Role.CLIENT
+        if self.language == PASTED:
+            return Role.SERVE if re.match(r"make run\b|\S*groupd serve\b", self.text) else Role.COMMAND
+        raise ValueError(
+            f"line {self.line}: no test plays this, and NOT_PLAYED does not say why:\n{self.text}"
+        )
+
+
+def snippets(text: str) -> list[Snippet]:
+    """Return what a page has for its readers to paste or save, in order; ValueError for a page that is none."""
+    found: list[Snippet] = []
+    section, end = "", 0
+    for token in _HEADING_OR_CODE.finditer(text):
+        line = text.count("\n", 0, token.start()) + 2
+        if token["heading"] is not None:
+            section = token["heading"]
+        elif token["language"] != SHOWN:
+            found.append(Snippet(section, line, text[end : token.start()], token["language"], token["code"]))
+        elif found and found[-1].section == section:
+            found[-1] = replace(found[-1], shown=(*found[-1].shown, token["code"]))
+        else:
+            raise ValueError(f"line {line}: nothing before it prints this")
+        end = token.end()
+    if re.search(r"^```", _HEADING_OR_CODE.sub("", text), re.MULTILINE):
+        raise ValueError("the code of the page does not end")
+    return found
+
+
+SNIPPETS: Final = snippets(README.read_text())
+"""Those of README.md."""
+
+_NAME: Final = r"\b(?:alice|bob|carol)\b"
+_TIME_TAKEN: Final = r" s(?: \([^)]*\))?:"
+_VARIES: Final = (
+    (r"…", r".*"),
+    (r"^\d\d:\d\d:\d\d ", r"\d\d:\d\d:\d\d.*\] "),
+    (r"(?<=-)[0-9a-f]{8}\b", r"[0-9a-f-]+"),
+    (_NAME, _NAME),
+    (_TIME_TAKEN, _TIME_TAKEN),
+    (r"\d+", r"\d+"),
+)
+"""What is not the same each time: as the page shows it, and as a screen may have it.
+
+The page leaves out the date, level and source of the log's lines, and the ends of member ids. Where the time of a
+rebalance went is only said of a long one.
+"""
+_VARYING: Final = re.compile("|".join(f"({shown})" for shown, _ in _VARIES))
+
+
+def pattern_of(shown: str) -> re.Pattern[str]:
+    """Return what finds a line that the page shows on a screen, where names, numbers and times are others."""
+    pattern, end = "", 0
+    for varying in _VARYING.finditer(shown):
+        assert varying.lastindex is not None
+        pattern += re.escape(shown[end : varying.start()]) + _VARIES[varying.lastindex - 1][1]
+        end = varying.end()
+    return re.compile(pattern + re.escape(shown[end:]))

@@ -1,0 +1,58 @@
+"""How the daemon ends."""
+
+import errno
+import logging
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from coordinator.daemon import EXIT_FAILURE, EXIT_FINE, run_daemon
+from storage.data_directory import CLEAN_MARKER
+from tests.server.harness import settings
+from tests.storage.faulty_files import FaultyFiles
+
+
+class StopWhenReady(logging.Handler):
+    """Ends the daemon as soon as its log says that it is ready, and keeps what it says."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = self.format(record)
+        self.said.append(text)
+        if text.startswith("Ready"):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.fixture
+def log() -> Iterator[StopWhenReady]:
+    logger, handler = logging.getLogger("KafkaServer"), StopWhenReady()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    yield handler
+    logger.removeHandler(handler)
+    logger.setLevel(level)
+
+
+class FullAtTheEnd(FaultyFiles):
+    """On a disk that has no room for the mark of a clean stop."""
+
+    def write_atomically(self, path: str, data: bytes) -> None:
+        if path.endswith(CLEAN_MARKER):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        super().write_atomically(path, data)
+
+
+@pytest.mark.parametrize(("files", "code"), [(FaultyFiles(), EXIT_FINE), (FullAtTheEnd(), EXIT_FAILURE)])
+def test_a_stop_that_the_disk_refuses_is_a_failure_in_one_line(
+    files: FaultyFiles, code: int, log: StopWhenReady
+) -> None:
+    assert run_daemon(settings("/data", {"http.listener": "off"}, files=files), []) == code
+    unclean = [text for text in log.said if "not clean" in text]
+    reason = f"The shutdown was not clean: /data/{CLEAN_MARKER}: no space left on device"
+    assert unclean == ([] if code == EXIT_FINE else [reason])

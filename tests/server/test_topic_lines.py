@@ -1,0 +1,52 @@
+"""Who asks for a topic that is not there is told of: once a minute, whatever the names are."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from coordinator.server.line_limit import MAX_KEYS
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.server.harness import Client, serving
+
+
+def request(*names: str) -> MetadataRequest:
+    topics = [MetadataRequestTopic(name=name) for name in names]
+    return MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [text for record in caplog.records if "asks for" in (text := record.getMessage())]
+
+
+async def test_a_client_and_a_topic_have_one_line_with_what_keeps_it_from_being_created(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with serving(tmp_path) as server, Client(server, "dave") as dave, Client(server, "eve") as eve:
+        for _ in range(20):
+            await dave.call(request("ordres", "orders"), 9)
+        (line,) = lines(caplog)
+        for part in ("Client dave at 127.0.0.1", "topic ordres", "Metadata", "allow.auto.create.topics"):
+            assert part in line
+        assert "orders" not in line
+        await dave.call(request("ordres", "odrers"), 9)
+        await eve.call(request("ordres"), 9)
+        assert ["odrers" in line for line in lines(caplog)] == [False, True, False]
+        assert ["dave" in line for line in lines(caplog)] == [True, True, False]
+
+
+async def test_names_without_end_make_few_lines_that_are_short_and_cannot_be_forged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with serving(tmp_path) as server, Client(server, "eve\nINFO all is well") as eve:
+        for number in range(10):
+            names = [f"{number}-{other}\n{'x' * 200}" for other in range(MAX_KEYS)]
+            await eve.call(request(*names), 9)
+        told = lines(caplog)
+    assert 1 <= len(told) <= 3
+    for line in told:
+        assert line.isprintable()
+        assert len(line) < 1_500
+    assert "and 495 more" in told[0]
