@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from coordinator.config.config_key import ConfigKey, OneOf, Within
 from coordinator.config.properties import PROPERTIES, TOPIC_PROPERTIES
 from coordinator.config.sources import PROFILES
-from coordinator.topics.config_key import ConfigKey, OneOf, Within
 from tests.config.explained import EXPLAINED, OWN
 from tests.kafka_log.artifacts import NEWEST
 
 PAGE: Final = Path(__file__).with_name("configuration.md")
 _INTRODUCTION: Final = """# Configuration
 
-Generated from `coordinator/config/properties.py` and `coordinator/topics/config_keys.py` by
+Generated from `coordinator/config/properties.py` and `coordinator/config/topic_config_keys.py` by
 `python -m docs.generate_configuration`; a test fails when it is stale.
 
 Names, types, defaults and bounds are those of Apache Kafka {kafka}, but for

@@ -63,6 +63,7 @@ class DataDirectory:
         self.meta = meta
         """As found, or as given when the directory was new."""
         self.was_clean = was_clean
+        self._opened: set[TopicPartition] = set()
         """Whether the last process stopped cleanly (False for a new directory)."""
         self._lock = lock
         self._recovery_points = read_offsets(files, self._file(RECOVERY_POINTS))
@@ -126,13 +127,16 @@ class DataDirectory:
 
         In: the topic id (16 bytes), where one is known. Raises LogDamaged, OSError.
         """
+        # What a clean stop promises holds for what it left behind, not for what this process has appended since.
+        is_as_left = self.was_clean and partition not in self._opened
+        self._opened.add(partition)
         log = PartitionLog.open(
             self.files,
             self._file(str(partition)),
             config,
             recovery_point=self._recovery_points.get(partition, 0),
             log_start_offset=self._log_start_offsets.get(partition, 0),
-            was_clean=self.was_clean,
+            was_clean=is_as_left,
         )
         if self.cleaned_to(partition) > log.log_end_offset:
             # The log was cut. What it grows to from here is not clean.

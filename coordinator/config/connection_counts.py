@@ -1,6 +1,6 @@
 """How many connections some addresses may have: the text of `max.connections.per.ip.overrides`. Source: KIP-402."""
 
-from coordinator.topics.config_key import LIMITS, ConfigType
+from coordinator.config.config_key import LIMITS, ConfigType
 
 
 def parse_counts(text: str) -> dict[str, int]:

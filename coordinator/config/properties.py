@@ -11,9 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
-from coordinator.config.connection_counts import parse_counts
-from coordinator.config.errors import ConfigError
-from coordinator.topics.config_key import (
+from coordinator.config.config_key import (
     Bounds,
     ConfigKey,
     ConfigType,
@@ -26,8 +24,10 @@ from coordinator.topics.config_key import (
     between,
     one_of,
 )
-from coordinator.topics.config_keys import TOPIC_CONFIG_KEYS
-from coordinator.topics.topic_configs import TopicDefaults
+from coordinator.config.connection_counts import parse_counts
+from coordinator.config.errors import ConfigError
+from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
+from coordinator.config.topic_configs import TopicDefaults
 
 _INT, _LONG, _STRING = ConfigType.INT, ConfigType.LONG, ConfigType.STRING
 _BOOLEAN, _LIST = ConfigType.BOOLEAN, ConfigType.LIST

@@ -5,8 +5,9 @@ of groups, the syncing of logs, and messages from one machine to another.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from coordinator.engine.flusher import Flusher
 from coordinator.engine.group_clock import GroupClock
@@ -19,6 +20,8 @@ from coordinator.machine.outcome import Message
 from storage.files import Files
 from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
+
+_LOG: Final = logging.getLogger("Engine")
 
 
 class Engine:
@@ -33,7 +36,7 @@ class Engine:
         on_loaded: Callable[[], None],
     ) -> None:
         """In: who syncs logs; the file system that they are in; what to call once, when every partition that was
-        taken at the start is OWNED or FAILED."""
+        taken at the start was read, or the reading has failed (for good, or to be tried again)."""
         self.runtimes: dict[str, Runtime[Any]] = {}
         """By topic."""
         self.is_loaded = False
@@ -63,7 +66,11 @@ class Engine:
 
     def _deliver(self, messages: Sequence[Message]) -> None:
         for message in messages:
-            self.runtimes[message.topic].receive(message.key, message.request)
+            runtime = self.runtimes.get(message.topic)
+            if runtime is None:
+                _LOG.error("A message to %s, which no machine runs over: %r", message.topic, message.request)
+            else:
+                runtime.receive(message.key, message.request)
 
     def _read_all(self) -> None:
         if not self.is_loaded:
@@ -101,7 +108,8 @@ class Engine:
     # Ending
 
     async def shut_down(self) -> None:
-        """Tells everybody who comes that there is no coordinator here any more, and writes what is kept."""
+        """Writes what is kept, and ends what was begun; from now on, who comes is told that there is no coordinator
+        here any more."""
         for runtime in self.runtimes.values():
             runtime.shut_down()
         await self._queue.stop()

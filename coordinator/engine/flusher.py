@@ -70,7 +70,7 @@ class Flusher:
 
     async def drain(self, logs: Container[PartitionLog]) -> None:
         """Waits until nothing of these logs is being synced, and nothing wanted."""
-        while any(log in logs for log in self._under_way) or any(log in logs for log in self._wanted):
+        while not self._is_closed and any(log in logs for log in (*self._under_way, *self._wanted)):
             self.kick()
             self._done_next.clear()
             await self._done_next.wait()

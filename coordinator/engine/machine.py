@@ -97,3 +97,5 @@ class InternalTopic(Generic[M]):
     """Takes the number of a partition. Called in a thread."""
     logger: str
     """The name under which the engine tells of trouble."""
+    holds: str
+    """What a partition holds, for these lines."""

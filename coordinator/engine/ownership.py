@@ -22,11 +22,12 @@ from coordinator.trouble import Troubles
 from protocol.errors import ErrorCode
 from storage.errors import LogDamaged, LogPoisoned, StorageError
 from storage.log import PartitionLog
+from storage.os_error import reason_of
 
 RELOAD_RETRY_S: Final = 1.0
 UNPIN_RETRY_S: Final = 0.01
 REMEDY: Final = (
-    "Its groups are out of service until the log can be read. With groupd stopped, `groupd log verify` tells "
+    "What it holds is out of service until the log can be read. With groupd stopped, `groupd log verify` tells "
     "what is wrong with it, and `groupd log repair` saves what is whole."
 )
 
@@ -59,6 +60,8 @@ class Ownership(Generic[M]):
         self._by_log: dict[PartitionLog, Partition[M]] = {}
         self._unsound: dict[int, PartitionLog] = {}
         """Logs that are closed and being opened anew, by partition."""
+        self._pinned: dict[int, PartitionLog] = {}
+        """Logs of partitions that were given up while compaction was at work on them."""
 
     def owner_of(self, log: PartitionLog) -> Partition[M] | None:
         """The partition that is OWNED with this log."""
@@ -70,14 +73,14 @@ class Ownership(Generic[M]):
     # Coming and going
 
     def take(self, partition: Partition[M], epoch: int) -> None:
-        """Opens and reads a partition that is ABSENT, while the loop does other work. An epoch that is not above
-        the last one is old news."""
+        """Opens and reads a partition that is ABSENT, while the loop does other work; one that is here stays. An
+        epoch that is not above the last one is old news."""
         if self.is_shut_down or epoch <= partition.epoch:
             return
-        assert partition.state is PartitionState.ABSENT, (partition.name, partition.state)
         partition.epoch = epoch
-        partition.state = PartitionState.LOADING
-        self._open(partition)
+        if partition.state is PartitionState.ABSENT:
+            partition.state = PartitionState.LOADING
+            self._open_unpinned(partition, epoch)
 
     def release(self, partition: Partition[M], reason: str) -> None:
         """Gives a partition up: whoever waits is told NOT_COORDINATOR, what was written stays written, and the log
@@ -85,9 +88,17 @@ class Ownership(Generic[M]):
         self._log.info("Releasing %s: %s", partition.name, reason)
         self._unload(partition)
         partition.state = PartitionState.ABSENT
+        partition.missed.clear()
         log, partition.log = partition.log, None
-        if log is not None:
-            self._by_log.pop(log, None)
+        log = self._unsound.pop(partition.number, None) or log
+        if log is None:
+            return
+        self._by_log.pop(log, None)
+        if log.is_pinned:
+            # Its compaction notices soon. Until then it may be about to replace files.
+            log.poison(LogPoisoned(log.directory, "is being given up"))
+            self._pinned[partition.number] = log
+        elif not log.is_closed:
             log.close(clean=False)
 
     def reload(self, partition: Partition[M]) -> None:
@@ -99,14 +110,14 @@ class Ownership(Generic[M]):
         """The disk refused: out of service, and again from what it holds; not at once when it refuses again."""
         is_first = str(partition.name) not in self._troubles
         if self._troubles.failed(str(partition.name), error):
-            self._log.error("Unloading %s: %s", partition.name, error)
+            self._log.error("Unloading %s of %s: %s", self._topic.holds, partition.name, reason_of(error))
         self._unload(partition)
         if is_first:
             self._open_again(partition)
         else:
-            self._shared.loop.call_later(RELOAD_RETRY_S, self._retry, partition)
+            self._shared.loop.call_later(RELOAD_RETRY_S, self._retry, partition, partition.epoch)
 
-    def works(self, partition: Partition[M]) -> None:
+    def is_in_order(self, partition: Partition[M]) -> None:
         """A write of a partition went through."""
         if self._troubles:
             self._troubles.is_over(str(partition.name))
@@ -121,6 +132,20 @@ class Ownership(Generic[M]):
         self._ended(partition)
 
     # Opening
+
+    def _open_unpinned(self, partition: Partition[M], epoch: int) -> None:
+        """Opens a partition whose last log compaction may not have let go of yet."""
+        log = self._pinned.get(partition.number)
+        if not partition.is_loading(epoch) or self.is_shut_down:
+            return
+        if log is not None and log.is_pinned:
+            self._shared.loop.call_later(UNPIN_RETRY_S, self._open_unpinned, partition, epoch)
+            return
+        if log is not None:
+            del self._pinned[partition.number]
+            if not log.is_closed:
+                log.close(clean=False)
+        self._open(partition)
 
     def _open(self, partition: Partition[M]) -> None:
         open_log = partial(self._topic.open_log, partition.number)
@@ -137,7 +162,7 @@ class Ownership(Generic[M]):
         if log.is_pinned:
             # Its compaction notices soon. Until then it may be about to replace files.
             log.poison(LogPoisoned(log.directory, "is about to be read again"))
-            self._shared.loop.call_later(UNPIN_RETRY_S, self._retry, partition)
+            self._shared.loop.call_later(UNPIN_RETRY_S, self._retry, partition, partition.epoch)
             return
         if log.failure is None and not log.is_closed:
             self._shared.queue.add(partial(_itself, log), load)
@@ -147,8 +172,8 @@ class Ownership(Generic[M]):
         self._unsound[partition.number] = log
         self._shared.queue.add(log.reopen, load)
 
-    def _retry(self, partition: Partition[M]) -> None:
-        if not self.is_shut_down and partition.state is PartitionState.LOADING:
+    def _retry(self, partition: Partition[M], epoch: int) -> None:
+        if not self.is_shut_down and partition.is_loading(epoch):
             self._open_again(partition)
 
     # Reading
@@ -174,21 +199,28 @@ class Ownership(Generic[M]):
                 self._log.warning("%s", warning)
             self.states.loaded(partition, reading.state_end_offset, reading.has_open_transactions)
             self._activate(partition, log, machine)
-        except (LogDamaged, LoadFailed) as error:
-            partition.state = PartitionState.FAILED
-            self._log.error("Failed to load metadata from %s: %s. %s", partition.name, error, REMEDY)
-            return
-        except (StorageError, OSError) as error:
-            if self._troubles.failed(f"Loading {partition.name}", error):
-                self._log.error("Failed to load metadata from %s: %s; trying again", partition.name, error)
-            self._shared.loop.call_later(RELOAD_RETRY_S, self._retry, partition)
-            return
         except Exception as problem:  # noqa: BLE001 - one partition's records do not keep the daemon from starting
-            partition.state = PartitionState.FAILED
-            self._log.error("Failed to load metadata from %s", partition.name, exc_info=problem)
+            if partition.epoch == epoch and partition.state is not PartitionState.ABSENT:
+                self._not_loaded(partition, problem)
             return
         self._troubles.is_over(f"Loading {partition.name}")
         self._report_load(partition, log, reading.records, clock.monotonic_ns() - started_ns)
+
+    def _not_loaded(self, partition: Partition[M], problem: Exception) -> None:
+        """A partition could not be read: it is out of service, or read again where the disk refused."""
+        partition.machine = None
+        if isinstance(problem, LogDamaged | LoadFailed):
+            partition.state = PartitionState.FAILED
+            self._log.error("Failed to load metadata from %s: %s. %s", partition.name, problem, REMEDY)
+        elif isinstance(problem, StorageError | OSError):
+            if self._troubles.failed(f"Loading {partition.name}", problem):
+                self._log.error(
+                    "Failed to load metadata from %s: %s; trying again", partition.name, reason_of(problem)
+                )
+            self._shared.loop.call_later(RELOAD_RETRY_S, self._retry, partition, partition.epoch)
+        else:
+            partition.state = PartitionState.FAILED
+            self._log.error("Failed to load metadata from %s", partition.name, exc_info=problem)
 
     def _report_recovery(self, log: PartitionLog) -> None:
         if log.recovery_report.cut_bytes:
@@ -211,11 +243,12 @@ class Ownership(Generic[M]):
     def _activate(self, partition: Partition[M], log: PartitionLog, machine: M) -> None:
         if self.is_shut_down:
             return
+        now = self._shared.group_clock.now()
+        outcome = machine.loaded(now)
         self._by_log[log] = partition
         partition.machine = machine
         partition.state = PartitionState.OWNED
-        now = self._shared.group_clock.now()
-        self._began(partition, machine.loaded(now), now)
+        self._began(partition, outcome, now)
         if self._topic.flush is LogFlush.ALWAYS and log.durable_offset < log.log_end_offset:
             self._shared.flusher.need(log)
             self._shared.flusher.kick()

@@ -9,14 +9,15 @@ is where the log will end with all records that were made before it; the gate ho
 readable: synced, or only written where the flush policy says so.
 """
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any, Final, Generic
 
 from coordinator.engine.gate import Gate
 from coordinator.engine.machine import InternalTopic, M
 from coordinator.engine.place import Place
-from coordinator.machine.outcome import Context, Fact, Now, Outcome
+from coordinator.machine.outcome import Context, Fact, Message, Now, Outcome
 from coordinator.names import LogFlush
 from protocol.errors import ErrorCode
 from storage.batch import encode_batch
@@ -57,6 +58,7 @@ class Partition(Generic[M]):
         "missed",
         "name",
         "number",
+        "outbound",
         "pending_records",
         "state",
         "waiting",
@@ -78,7 +80,9 @@ class Partition(Generic[M]):
         """Whether the end of this turn has something to append."""
         self.loaded_records = 0
         self.missed: list[object] = []
-        """What every partition was told while this one was not OWNED."""
+        """What every partition was told while this one was being read."""
+        self.outbound: deque[tuple[int, Sequence[Message]]] = deque()
+        """Messages to other machines, with the position that has to be readable before they leave."""
         self._pending: list[list[Record]] = []
         self._encode = topic.codec.encoder()
         self._flush = topic.flush
@@ -152,24 +156,34 @@ class Partition(Generic[M]):
         if place is not None:
             place.fill(response)
 
+    def take_outbound(self) -> Iterator[Sequence[Message]]:
+        """Takes out the messages that may leave by now, in order."""
+        outbound = self.outbound
+        while outbound and outbound[0][0] <= self.readable_offset:
+            yield outbound.popleft()[1]
+
     def await_answer(self, place: Place, waiter: int, request: object) -> None:
         """Enters where an answer goes that is held or parked."""
         place.request, place.registry, place.waiter = request, self.waiting, waiter
         self.waiting[waiter] = place
 
     def give_up(self, error: ErrorCode) -> None:
-        """Takes the machine out of service: everybody who waits is told `error`.
+        """Takes the machine out of service: everybody who waits is told `error`. Messages that have not left never
+        will: a machine that is loaded again sends them again.
 
         A machine that refuses to unload raises; the machine is gone, and who waits there waits still.
         """
         machine, self.machine = self.machine, None
         self._pending, self.pending_records = [], 0
         self.gate.clear()
+        self.outbound.clear()
         answers: dict[int, Any] = {}
         if machine is not None and error is ErrorCode.NOT_COORDINATOR:
             answers = dict(machine.unload())
-        waiting, self.waiting = self.waiting, {}
-        for waiter, place in waiting.items():
+        for waiter in list(self.waiting):
+            place = self.waiting.pop(waiter, None)
+            if place is None:
+                continue
             response = answers.get(waiter)
             if response is None:
                 response = self._refuse(place.request, place.api_version, error)

@@ -32,7 +32,7 @@ from storage.topic_partition import TopicPartition
 
 MAX_ROUTED_KEYS: Final = 100_000
 _NOBODY: Final = 0
-"""The waiter of a request that nobody asked for, and of the messages that the gate holds."""
+"""The waiter of a request that nobody asked for."""
 
 
 class Runtime(Generic[M]):
@@ -126,7 +126,8 @@ class Runtime(Generic[M]):
         return own
 
     def tell_all(self, request: object) -> None:
-        """Puts a request that nobody waits for to every partition. One that is not OWNED yet is told when it is."""
+        """Puts a request that nobody waits for to every partition that is OWNED. One that is being read is told
+        when it was; one that is not here, or could not be read, is not."""
         for partition in self.partitions:
             self._tell(partition, request)
 
@@ -137,7 +138,7 @@ class Runtime(Generic[M]):
     def _tell(self, partition: Partition[M], request: object) -> None:
         if partition.machine is not None:
             self._put(partition, request)
-        elif partition.state is not PartitionState.ABSENT:
+        elif partition.state is PartitionState.LOADING:
             partition.missed.append(request)
 
     def _put(self, partition: Partition[M], request: object) -> None:
@@ -188,14 +189,13 @@ class Runtime(Generic[M]):
             partition.gate.hold(position, waiter, response)
 
     def _send(self, partition: Partition[M], messages: Sequence[Message]) -> None:
-        """Messages leave as answers do: not before what they stand on is durable."""
-        if partition.position <= partition.readable_offset:
+        """Messages leave as answers do: in order, and not before what they stand on is durable."""
+        partition.outbound.append((partition.position, messages))
+        self._send_due(partition)
+
+    def _send_due(self, partition: Partition[M]) -> None:
+        for messages in partition.take_outbound():
             self._shared.loop.call_soon(self._shared.deliver, messages)
-            return
-        place = _Outbound(self._shared.deliver, messages)
-        waiter = self.next_waiter()
-        partition.await_answer(place, waiter, None)
-        partition.gate.hold(partition.position, waiter, messages)
 
     def _work_done(self, partition: Partition[M], machine: M, done: object) -> None:
         if partition.machine is machine:
@@ -248,7 +248,8 @@ class Runtime(Generic[M]):
 
     def _moved(self, partition: Partition[M]) -> None:
         partition.release()
-        self.ownership.works(partition)
+        self._send_due(partition)
+        self.ownership.is_in_order(partition)
         if self.advanced is not None:
             self.advanced(partition.number)
 
@@ -259,7 +260,9 @@ class Runtime(Generic[M]):
 
         Out: what the asker is told; None where there is no request.
         """
-        self._log.error("Unloading %s after an internal error", partition.name, exc_info=problem)
+        self._log.error(
+            "Unloading %s of %s after an internal error", self.topic.holds, partition.name, exc_info=problem
+        )
         self.ownership.reload(partition)
         if request is None:
             return None
@@ -270,10 +273,8 @@ class Runtime(Generic[M]):
     def _began(self, partition: Partition[M], outcome: Outcome, now: Now) -> None:
         """A partition is OWNED from now on."""
         self._follow(partition, outcome, now)
-        missed, partition.missed = partition.missed, []
-        for request in missed:
-            if partition.machine is not None:
-                self._put(partition, request)
+        while partition.missed and partition.machine is not None:
+            self._put(partition, partition.missed.pop(0))
 
     def _ended(self, partition: Partition[M]) -> None:
         """A partition is not OWNED any more."""
@@ -284,16 +285,17 @@ class Runtime(Generic[M]):
         return [part.name for part in self.partitions if part.state is PartitionState.FAILED]
 
     def shut_down(self) -> None:
-        """Writes what is kept; no timer fires any more."""
+        """Writes what is kept, and ends what was begun."""
         self._end_turn()
-        self.is_shut_down = True
+        self.is_shut_down = self.ownership.is_shut_down = True
         self._timers.close()
-        self.ownership.is_shut_down = True
+        self._works.close()
 
     def abandon(self) -> None:
         """Lets go of everything at once, as a crash would."""
         self.is_shut_down = self.ownership.is_shut_down = True
         self._timers.close()
+        self._works.close()
 
     def stop_listening(self) -> None:
         """The flusher goes on without it."""
@@ -304,22 +306,3 @@ class Runtime(Generic[M]):
         for partition in self.partitions:
             partition.state = PartitionState.ABSENT
             partition.give_up(ErrorCode.NOT_COORDINATOR)
-
-
-class _Outbound:
-    """Messages to other machines that wait for the disk."""
-
-    __slots__ = ("_deliver", "_messages", "api_version", "registry", "request", "waiter")
-
-    def __init__(self, deliver: Callable[[Sequence[Message]], None], messages: Sequence[Message]) -> None:
-        self._deliver = deliver
-        self._messages = messages
-        self.api_version = -1
-        self.request: object = None
-        self.registry: Any = None
-        self.waiter = 0
-
-    def fill(self, response: object) -> None:
-        """Delivers them; anything else than themselves says that they were not written."""
-        if response is self._messages:
-            self._deliver(self._messages)

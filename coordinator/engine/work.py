@@ -17,6 +17,11 @@ class Works:
         self._done = done
         self._tasks: set[asyncio.Task[None]] = set()
 
+    def close(self) -> None:
+        """Ends what is under way; nobody hears of it."""
+        for task in self._tasks:
+            task.cancel()
+
     def begin(self, partition: Partition[Any], works: Sequence[Work]) -> None:
         """Begins what a machine has asked for."""
         for work in works:

@@ -100,8 +100,8 @@ class Connection(Outgoing):
         self._transport = None
         self._pending = bytearray()
         self._reception.memory.forget(self)
-        self._give_back(self._reserved_bytes)
         self._forget_answers()
+        self._give_back(self._reserved_bytes)
         self._reception.closed(self)
 
     def eof_received(self) -> bool:
@@ -124,7 +124,7 @@ class Connection(Outgoing):
             self._pending += data
             return
         repeated = self._repeated
-        if repeated is not None and not self._slots and repeated.epoch == self._reception.routes.epoch:
+        if repeated is not None and not self._slots and repeated.epoch is self._reception.routes.epoch:
             try:
                 answer = repeated.answer(data, started_ns // 1_000_000)
             except Exception as problem:  # noqa: BLE001 - whatever a request causes costs this connection only
@@ -142,7 +142,7 @@ class Connection(Outgoing):
 
     def _work(self) -> None:
         """Processes what was kept, as far as that goes now."""
-        if self._is_working or self._transport is None:
+        if self._is_working or self._transport is None or (self._is_reading and not self._pending):
             return
         while (
             self._pending and len(self._pending) >= self._wanted and not (self._is_held or self._is_starved)

@@ -31,7 +31,7 @@ class Repeated:
     )
 
     def __init__(
-        self, frame: bytes, response: object, is_well: Callable[[int], bool], route: Route, epoch: int
+        self, frame: bytes, response: object, is_well: Callable[[int], bool], route: Route, epoch: object
     ) -> None:
         """In: the whole frame, size included; its answer; who tells whether it is the answer again, at a monotonic
         time in milliseconds; the epoch of the routes that it was answered by."""

@@ -1,8 +1,9 @@
 """Which handler answers which API, as one table: a request finds its route by api key and version in one step.
 
 The table is filled as versions are first asked for; nothing is made at the start that no client needs. A connection
-answers by the table of its listener. Whoever must see every request gives the listener another table, or counts its
-`epoch` up: what connections remember of earlier requests is then no longer answered from memory.
+answers by the table of its listener, and remembers requests that come again just so together with the table's
+`epoch`. Whoever must see every request gives the listener another table, one without `repeat`; what was remembered
+under the old one is then decoded again.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,7 +41,8 @@ class Routes:
         self._refuse_api_versions = refuse_api_versions
         self.by_version: dict[int, Route] = {}
         """By api key << 16 | version; `find` adds what is missing."""
-        self.epoch = 0
+        self.epoch: Final = object()
+        """No other table has it."""
         self.counts = {key: ApiCounts() for key in handlers}
 
     def find(self, key_version: int) -> Route | None:

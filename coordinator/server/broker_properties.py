@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
+from coordinator.config.config_key import ConfigType
 from coordinator.config.properties import PROPERTIES, TOPIC_PROPERTIES
 from coordinator.topics.broker_configs import BrokerConfig
-from coordinator.topics.config_key import ConfigType
 
 
 def broker_properties(explicit: Mapping[str, str]) -> dict[str, str]:

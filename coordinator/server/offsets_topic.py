@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from coordinator.config.properties import Config
+from coordinator.config.topic_config_keys import INTERNAL_SEGMENT_BYTES, SEGMENT_BYTES_MIN
 from coordinator.engine.machine import InternalTopic
 from coordinator.group.config import GroupConfig
 from coordinator.group.record_codec import GroupRecordCodec
@@ -11,7 +12,6 @@ from coordinator.group.refusal import error_response
 from coordinator.group.shard import Shard
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
 from coordinator.topics.catalogue import random_topic_id
-from coordinator.topics.config_keys import INTERNAL_SEGMENT_BYTES, SEGMENT_BYTES_MIN
 from coordinator.topics.data_plane import DataPlane
 from storage.data_directory import DataDirectory
 from storage.log import PartitionLog
@@ -55,6 +55,7 @@ class OffsetsTopic:
             refuse=error_response,
             open_log=partial(_open_log, self._directory, self._log_config, self.topic_id),
             logger="GroupCoordinator",
+            holds="group metadata",
         )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from coordinator import clock
+from coordinator.config.config_key import InvalidConfig
 from coordinator.config.listeners import Listener
 from coordinator.config.properties import Config
 from coordinator.engine.engine import Engine
@@ -55,7 +56,6 @@ from coordinator.server.unusable_directory import why_too_small, why_unusable
 from coordinator.topics.answer import TopicChange
 from coordinator.topics.catalogue import random_topic_id
 from coordinator.topics.config import TopicsConfig
-from coordinator.topics.config_key import InvalidConfig
 from coordinator.topics.data_plane import ANSWERED_BY, DataPlane, TopicsDeclaredSmaller
 from coordinator.topics.missing import TopicMissing
 from protocol.apis import ApiKey
@@ -355,12 +355,13 @@ class Server:
         await self.engine.shut_down()
         self.topics.complete_all()
         self._sync_all()
-        await self.flusher.drain(set(self.logs().values()))
+        await self.flusher.drain(self._awaited_logs())
         await self._states.stop()
         states = self._states.take_last()
         self.engine.give_up_waiters()
         await self._close_connections()
         self._states.write_last(states)
+        await self.flusher.drain(self._awaited_logs())
         self._close_flusher()
         failed = [*self.data_plane.failed(), *self.runtime.failed(), *self.engine.not_open()]
         self.directory.close(self.logs(), failed)
@@ -377,12 +378,17 @@ class Server:
             for connection in list(self.connections.open):
                 connection.abort()
 
+    def _awaited_logs(self) -> set[PartitionLog]:
+        """The logs whose syncs are waited for at a stop: those that are open, and those that somebody waits for."""
+        return {*self.logs().values(), *self.topics.awaited_logs}
+
     def _close_flusher(self) -> None:
         if self._shared_flusher is None:
             self.flusher.close()
         else:
             self.engine.stop_listening()
-            self.topics.stop_listening()
+            if hasattr(self, "topics"):
+                self.topics.stop_listening()
 
     def abandon(self) -> None:
         """Lets go of everything at once, as a crash would; for a start that fails half-way."""

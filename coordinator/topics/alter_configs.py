@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Sequence
 from enum import IntEnum
 
+from coordinator.config.config_key import ConfigType, InvalidConfig
+from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, ConfigChanged, TopicChange
 from coordinator.topics.catalogue import Catalogue, Topic
-from coordinator.topics.config_key import ConfigType, InvalidConfig
-from coordinator.topics.config_keys import TOPIC_CONFIG_KEYS
 from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.describe_configs import ResourceType, check_broker_name
 from coordinator.topics.refusal import Refusal

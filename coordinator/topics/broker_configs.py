@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from coordinator.topics.config_key import ConfigSource, ConfigType
+from coordinator.config.config_key import ConfigSource, ConfigType
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from coordinator.config.config_key import InvalidConfig
+from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
+from coordinator.config.topic_configs import TopicDefaults, TopicValues
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
 from coordinator.topics.cluster_metadata import ClusterTopic, read_cluster_topics
 from coordinator.topics.config import TopicsConfig
-from coordinator.topics.config_key import InvalidConfig
-from coordinator.topics.config_keys import TOPIC_CONFIG_KEYS
 from coordinator.topics.partition import HostedPartition, InternalPartition, Partition
-from coordinator.topics.topic_configs import TopicDefaults, TopicValues
 from coordinator.topics.topic_name import CLUSTER_METADATA, is_internal, metric_name
 from storage.data_directory import CATALOGUE, DataDirectory
 from storage.errors import DamagedFile, StorageError

@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from coordinator.config.config_key import InvalidConfig
+from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.machine.outcome import Context, Now
 from coordinator.names import CONSUMER_OFFSETS
 from coordinator.topics.answer import Answer, TopicChange, TopicCreated
 from coordinator.topics.catalogue import Catalogue, NewTopic
 from coordinator.topics.config import TopicsConfig
-from coordinator.topics.config_key import InvalidConfig
-from coordinator.topics.config_keys import TOPIC_CONFIG_KEYS
 from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.refusal import Refusal
 from coordinator.topics.topic_name import CLUSTER_METADATA, why_illegal

@@ -5,13 +5,13 @@
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 
+from coordinator.config.config_key import ConfigSource, ConfigType
+from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer
 from coordinator.topics.broker_configs import BrokerConfig
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.config import TopicsConfig
-from coordinator.topics.config_key import ConfigSource, ConfigType
-from coordinator.topics.config_keys import TOPIC_CONFIG_KEYS
 from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.refusal import Refusal
 from coordinator.topics.topic_name import why_illegal

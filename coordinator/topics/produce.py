@@ -15,13 +15,13 @@ import struct
 from typing import Final, NamedTuple
 
 from coordinator.answers import GOODBYE, NO_ANSWER
+from coordinator.config.topic_configs import TopicValues
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, PartitionFailed, SegmentRolled, TopicChange
 from coordinator.topics.catalogue import Topic
 from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.partition import HostedPartition
 from coordinator.topics.producer_state import InvalidProducerEpoch, OutOfOrderSequence
-from coordinator.topics.topic_configs import TopicValues
 from protocol.errors import ErrorCode
 from protocol.messages.produce import (
     BatchIndexAndErrorMessage,

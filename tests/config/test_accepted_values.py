@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import pytest
 
+from coordinator.config.config_key import ConfigKey, InvalidConfig
 from coordinator.config.properties import parse_config
+from coordinator.config.topic_configs import TopicDefaults
 from coordinator.server.server import Server
 from coordinator.topics.config import TopicsConfig
-from coordinator.topics.config_key import ConfigKey, InvalidConfig
-from coordinator.topics.topic_configs import TopicDefaults
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource

@@ -8,9 +8,9 @@ from click.testing import CliRunner, Result
 
 import coordinator.daemon
 from coordinator.cli.serve import command
+from coordinator.config.config_key import ConfigKey, ConfigType, InvalidConfig
 from coordinator.config.ignored_names import is_ignored_property
 from coordinator.config.properties import SYNONYMS, is_property
-from coordinator.topics.config_key import ConfigKey, ConfigType, InvalidConfig
 from tests.cli.test_serve import groupd
 from tests.config.explained import EXPLAINED, OWN, Explained
 from tests.config.kafka import definitions

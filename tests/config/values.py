@@ -7,12 +7,12 @@ written down here.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from coordinator.config.config_key import LIMITS, ConfigKey, ConfigType, InvalidConfig, OneOf, Within
 from coordinator.config.errors import ConfigError
 from coordinator.config.properties import PROPERTIES, TOPIC_PROPERTIES
 from coordinator.config.sources import read_settings
-from coordinator.topics.config_key import LIMITS, ConfigKey, ConfigType, InvalidConfig, OneOf, Within
-from coordinator.topics.config_keys import INTERNAL_SEGMENT_BYTES, TOPIC_CONFIG_KEYS
-from coordinator.topics.topic_configs import TopicDefaults
+from coordinator.config.topic_config_keys import INTERNAL_SEGMENT_BYTES, TOPIC_CONFIG_KEYS
+from coordinator.config.topic_configs import TopicDefaults
 
 KEYS: Final[Mapping[str, Mapping[str, ConfigKey]]] = {
     "broker": {**PROPERTIES, **TOPIC_PROPERTIES},

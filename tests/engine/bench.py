@@ -87,7 +87,16 @@ class Bench:
 
     def _topic(self, name: str, codec: Any, new_machine: Any, refuse: Any) -> InternalTopic[Any]:
         return InternalTopic(
-            name, PARTITIONS, LogFlush.ALWAYS, 0, codec, new_machine, refuse, partial(self._open, name), name
+            name,
+            PARTITIONS,
+            LogFlush.ALWAYS,
+            0,
+            codec,
+            new_machine,
+            refuse,
+            partial(self._open, name),
+            name,
+            "what it holds",
         )
 
     def _open(self, topic: str, number: int) -> PartitionLog:

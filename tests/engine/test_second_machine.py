@@ -19,6 +19,7 @@ from protocol.messages.offset_commit import (
 from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from tests.engine.bench import COUNTERS, Bench
 from tests.engine.counter import Add, AwaitValue, Break, Counted, Refused, Ring, Square, Tell
+from tests.server.harness import Client, serving
 from tests.storage.faulty_files import FaultyFiles
 
 TIMEOUT_S = 10
@@ -218,3 +219,73 @@ async def test_events_are_numbered_without_a_gap_over_all_machines(bench: Bench)
     counted = [(partition, event) for _, partition, event in bench.told if isinstance(event, Counted)]
     assert [event for _, event in counted] == [Counted("a", 1), Counted("b", 2)]
     assert len(bench.told) > len(counted)
+
+
+async def test_what_was_not_synced_when_a_partition_went_is_not_durable_when_it_comes_back(
+    files: FaultyFiles,
+) -> None:
+    """Also where the data directory was left in order before: that says nothing of what came since."""
+    properties = {"offsets.topic.num.partitions": "1", "log.flush": "os"}
+    async with serving("/data", properties, files=files):
+        pass
+    async with serving("/data", properties, files=files) as server, Client(server) as client:
+        await client.call(commit(42), 2)
+        (partition,) = server.runtime.partitions
+        server.runtime.ownership.release(partition, "it moves")
+        server.runtime.ownership.take(partition, epoch=1)
+        async with asyncio.timeout(TIMEOUT_S):
+            while partition.machine is None:
+                await one_turn()
+        assert partition.log is not None
+        assert partition.log.durable_offset < partition.log.log_end_offset
+
+
+async def test_damage_that_is_met_after_a_release_costs_nothing(files: FaultyFiles) -> None:
+    bench = Bench(files)
+    partition = bench.counters.partition_of("a")
+    files.fail("open", times=1)
+    bench.counters.ownership.take(partition, epoch=0)
+    bench.counters.ownership.release(partition, "it moves")
+    await asyncio.wait_for(bench.loaded.wait(), TIMEOUT_S)
+    assert partition.state is PartitionState.ABSENT
+    bench.counters.ownership.take(partition, epoch=1)
+    await owned_again(bench, "a")
+    assert await bench.ask(bench.counters, "a", Add("a", 1)) == 1
+    await bench.close()
+
+
+async def test_messages_keep_their_order_and_one_that_goes_nowhere_stops_nobody(bench: Bench) -> None:
+    bench.put(bench.counters, "a", Tell(Message("__nowhere", "b", Add("b", 100))))
+    bench.put(bench.counters, "a", Tell(Message(COUNTERS, "b", Add("b", 1))))
+    bench.put(bench.counters, "a", Tell(Message(COUNTERS, "b", Add("b", 10))))
+    assert await bench.ask(bench.counters, "a", Add("a", 5)) == 5
+    assert await bench.ask(bench.counters, "b", AwaitValue("b", 11)) == 11
+    values = [event.value for _, _, event in bench.told if isinstance(event, Counted) and event.name == "b"]
+    assert values == [1, 11]
+
+
+async def test_a_contradiction_does_not_swallow_what_was_told_with_it(files: FaultyFiles) -> None:
+    bench = Bench(files)
+    task = asyncio.ensure_future(bench.take_all())
+    await one_turn()
+    bench.counters.tell_all(Break())
+    bench.counters.tell_all(Add("a", 1))
+    await task
+    async with asyncio.timeout(TIMEOUT_S):
+        while not all(part.machine and part.machine.values.get("a") for part in bench.counters.partitions):
+            await one_turn()
+    await bench.close()
+
+
+async def test_what_was_told_before_a_partition_went_is_not_told_when_it_comes_back(
+    files: FaultyFiles,
+) -> None:
+    bench = Bench(files)
+    partition = bench.counters.partition_of("a")
+    bench.counters.ownership.take(partition, epoch=0)
+    bench.counters.tell_all(Add("a", 1))
+    bench.counters.ownership.release(partition, "it moves")
+    bench.counters.ownership.take(partition, epoch=1)
+    await owned_again(bench, "a")
+    assert await bench.ask(bench.counters, "a", Add("a", 0)) == 0
+    await bench.close()

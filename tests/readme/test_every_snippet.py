@@ -31,7 +31,7 @@ def test_pasted_lines_have_no_comments() -> None:
 def test_ports_are_those_that_groupd_takes_by_itself() -> None:
     """The tests give it others, so this alone sees the defaults."""
     kafka, http = PORTS
-    assert Config().listeners == f"PLAINTEXT://127.0.0.1:{kafka}"
+    assert Config().listeners == (f"PLAINTEXT://127.0.0.1:{kafka}",)
     assert Config().http_listener == f"127.0.0.1:{http}"
 
 

@@ -94,7 +94,7 @@ class Broker:
     def ask(self, request: object, response: type[R], version: int | None = None) -> R:
         """The response, which must come at once, as the client reads it."""
         answer = self.send(request, version)
-        assert answer.response is not None, "parked"
+        assert answer.response is not PARKED, "parked"
         assert not isinstance(answer.response, Silence | Later), answer.response
         return self.received(answer.response, response, version)
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from coordinator.config.config_key import ConfigType
 from coordinator.topics.answer import ConfigChanged
 from coordinator.topics.broker_configs import BrokerConfig
 from coordinator.topics.config import TopicsConfig
-from coordinator.topics.config_key import ConfigType
 from protocol.errors import ErrorCode
 from protocol.messages import alter_configs as replacing
 from protocol.messages.describe_configs import (

@@ -1,8 +1,8 @@
 import pytest
 
-from coordinator.topics.config_key import ConfigSource, InvalidConfig
-from coordinator.topics.config_keys import TOPIC_CONFIG_KEYS
-from coordinator.topics.topic_configs import TopicDefaults
+from coordinator.config.config_key import ConfigSource, InvalidConfig
+from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
+from coordinator.config.topic_configs import TopicDefaults
 
 HOUR_MS = 60 * 60 * 1000
 

@@ -117,6 +117,11 @@ class TopicsHandler:
         """How many answers are owed."""
         return len(self._parked) + len({entry for waiting in self._durable.values() for entry in waiting})
 
+    @property
+    def awaited_logs(self) -> Iterable[PartitionLog]:
+        """The logs that answers wait for."""
+        return self._durable
+
     # Long-poll fetches
 
     def _complete(self, completions: Completions) -> None:

@@ -7,7 +7,7 @@ All are kept and reported; the documentation of each says whether it does anythi
 import re
 from typing import Final
 
-from coordinator.topics.config_key import (
+from coordinator.config.config_key import (
     Bounds,
     BrokerSynonym,
     ConfigKey,

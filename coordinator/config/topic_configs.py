@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from coordinator.topics.config_key import ConfigKey, ConfigSource, ConfigValue, InvalidConfig
-from coordinator.topics.config_keys import INTERNAL_SEGMENT_BYTES, TOPIC_CONFIG_KEYS
+from coordinator.config.config_key import ConfigKey, ConfigSource, ConfigValue, InvalidConfig
+from coordinator.config.topic_config_keys import INTERNAL_SEGMENT_BYTES, TOPIC_CONFIG_KEYS
 from storage.log_config import LogConfig
 
 
