@@ -259,9 +259,8 @@ class DataDirectory:
             self.write_checkpoints(logs)
             if not errors and not failed:
                 # The next start takes every log as it is, and for durable.
-                assert not [log for log in logs.values() if log.durable_offset != log.log_end_offset], (
-                    self.path
-                )
+                unsynced = [name for name, log in logs.items() if log.durable_offset != log.log_end_offset]
+                assert not unsynced, unsynced
                 self.files.write_atomically(self._file(CLEAN_MARKER), _CLEAN_CONTENTS)
         finally:
             self._lock.release()

@@ -23,7 +23,7 @@ from storage.sync_plan import SyncPlan
 
 
 class Durability:
-    """Of one log. `complete` and `poison` are safe in any thread, all else belongs to the owner's."""
+    """Of one log. What completes a plan or poisons the log is safe in any thread, all else is the owner's."""
 
     __slots__ = (
         "_directory",
@@ -94,11 +94,7 @@ class Durability:
                 plan.is_complete = True
                 while self._under_way and self._under_way[0].is_complete:
                     end_offset = self._under_way.pop(0).end_offset
-                    assert self.offset <= end_offset <= log_end_offset, (
-                        self.offset,
-                        end_offset,
-                        log_end_offset,
-                    )
+                    assert self.offset <= end_offset <= log_end_offset, (self.offset, end_offset)
                     if self.failure is None:
                         self.offset = end_offset
                 return self.failure

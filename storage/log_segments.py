@@ -31,9 +31,6 @@ class LogSegments:
         offsets = [segment.base_offset for segment in segments]
         assert all(before < after for before, after in pairwise(offsets)), offsets
 
-    def __len__(self) -> int:
-        return len(self._segments)
-
     @property
     def all(self) -> tuple[Segment, ...]:
         """From the oldest to the active one."""

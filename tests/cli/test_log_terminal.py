@@ -188,6 +188,8 @@ def test_stats_are_tables_at_a_terminal(data: Path) -> None:
         assert [line.split() for line in lines].count(figures) == 1
     ends = {len(row) for row in rows if row.startswith(("readers", "writers"))}
     assert len(ends) == 1
+    narrow = "".join(screen(at_terminal("stats", data, columns=30)[1]))
+    assert all(text in narrow for text in ("readers", "writers", "superseded"))
     assert "2 logs, 2 segments" in lines[0]
 
 

@@ -80,7 +80,7 @@ def test_every_property_of_a_topic_is_known() -> None:
 
 
 def refused(key: ConfigKey) -> list[str]:
-    """The values that stop a start; each property has some, save those that take any text."""
+    """The values that stop a start; each property has some."""
     found = [value for value in candidates(key) if not is_taken("broker", {key.name: value})]
     assert found, key
     return found

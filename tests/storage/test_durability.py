@@ -87,9 +87,9 @@ def test_a_sync_begun_before_a_truncation_makes_nothing_durable() -> None:
     plan = log.begin_sync()
     assert plan is not None
     log.truncate_to(2)
-    log.append_records([record(2)])
+    log.append_records([record(2), record(3)])
     plan.run(set())
-    log.complete_sync(plan, None)
+    assert log.complete_sync(plan, None) is None
     assert log.durable_offset <= 2
 
 

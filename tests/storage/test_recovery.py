@@ -149,7 +149,7 @@ def test_an_index_that_goes_past_the_end_of_the_log_is_made_anew(suffix: str, at
     log.close()
     path = path_of(0).removesuffix("log") + suffix
     raw = bytearray(files.read(path))
-    raw[at : at + 4] = struct.pack(">i", 1000)
+    struct.pack_into(">i", raw, len(raw) + at, 1000)
     files.write(path, bytes(raw))
     again = reopened(files, 20, was_clean=True, config=ONE_SEGMENT)
     for number in range(20, 40):

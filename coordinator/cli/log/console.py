@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -14,6 +15,8 @@ from coordinator.net.peer import printable
 from storage.inspection.directory_reader import LogFiles
 
 _LABEL_CELLS: Final = 20
+_LEAST_NAME_CELLS: Final = 20
+_COLUMN_GAP: Final = "  "
 _MAX_TITLE: Final = 200
 
 
@@ -29,19 +32,26 @@ def console_of(output: Output) -> Console:
     )
 
 
-def figures(titles: Sequence[str], rows: Iterable[Sequence[str | int]]) -> Table:
-    """A table of what is named in the first column, with figures in the others."""
+def print_figures(console: Console, titles: Sequence[str], rows: Iterable[Sequence[str | int]]) -> None:
+    """A table of what is named in the first column, with figures in the others.
+
+    On a narrow terminal names are wrapped, figures never: there the terminal wraps the rows.
+    """
+    texts = [[cell if isinstance(cell, str) else f"{cell:,}" for cell in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(titles, *texts, strict=True)]
     table = Table(
         box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), show_edge=False, pad_edge=False, header_style="dim"
     )
-    for number, title in enumerate(titles):
-        if number:
-            table.add_column(title, justify="right", no_wrap=True)
-        else:
-            table.add_column(title, overflow="fold", style="bold")
-    for row in rows:
-        table.add_row(*(Text(cell if isinstance(cell, str) else f"{cell:,}") for cell in row))
-    return table
+    table.add_column(titles[0], overflow="fold", style="bold")
+    for title in titles[1:]:
+        table.add_column(title, justify="right", no_wrap=True)
+    for row in texts:
+        table.add_row(*map(Text, row))
+    least = min(widths[0], _LEAST_NAME_CELLS) + sum(len(_COLUMN_GAP) + width for width in widths[1:])
+    cells = console.width
+    console.width = max(cells, least)
+    console.print(table)
+    console.width = cells
 
 
 def title_of(log: LogFiles) -> str:

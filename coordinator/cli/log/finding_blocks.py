@@ -5,7 +5,7 @@ from typing import Final
 
 from rich.text import Text
 
-from coordinator.cli.log.console import console_of, figures, print_block, title_of
+from coordinator.cli.log.console import console_of, print_block, print_figures, title_of
 from coordinator.cli.log.finding_form import words_of
 from coordinator.cli.log.finding_report import VerifiedLog, sums_of
 from coordinator.cli.log.output import Output
@@ -56,7 +56,7 @@ class BlockReport:
             if verified.findings
         ]
         rows.append((f"all logs ({count:,})", *figures_of_all))
-        self._console.print(figures(("log", *list(sums)[1:]), rows))
+        print_figures(self._console, ("log", *list(sums)[1:]), rows)
         self._console.print()
         self._console.print(
             Text("sound", "bold green") if not sums["findings"] else Text("not sound", "bold red")

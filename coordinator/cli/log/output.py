@@ -24,7 +24,7 @@ class Output:
     """Standard output is a terminal: lines are laid out for its width, and cut where they are very long."""
     is_colored: bool
     shows_progress: bool
-    """Standard error is a terminal, and nothing else is being read there that comes out of a pipe."""
+    """Standard error is a terminal, and standard output no pipe, whose reader may use that terminal (a pager)."""
 
     @property
     def is_for_people(self) -> bool:

@@ -101,12 +101,18 @@ class ProgressBar:
 
     def _draw(self, path: str) -> None:
         console = self._console
-        told = [f" {decimal(self._done)} of {decimal(self._total)}", *([self._note] if self._note else [])]
-        told.append(printable("/".join(path.split("/")[-2:])))
+        told = [
+            f" {decimal(self._done)} of {decimal(self._total)}",
+            printable("/".join(path.split("/")[-2:])),
+        ]
+        if self._note:
+            told.insert(1, self._note)
+        bar_cells = min(_BAR_CELLS, console.width // 3)
+        bar = Bar(self._total, self._done, width=bar_cells, complete_style="cyan")
         text = Text(", ".join(told), no_wrap=True)
-        text.truncate(max(0, console.width - _BAR_CELLS - 1), overflow="ellipsis")
+        text.truncate(console.width - bar_cells - 1, overflow="ellipsis")
         with console:
             console.control(_ERASE)
-            console.print(Bar(self._total, self._done, width=_BAR_CELLS, complete_style="cyan"), end="")
+            console.print(bar, end="")
             console.print(text, end="")
         self._is_shown = True

@@ -4,7 +4,7 @@ from typing import Final
 
 from rich.text import Text
 
-from coordinator.cli.log.console import console_of, figures, print_block, title_of
+from coordinator.cli.log.console import console_of, print_block, print_figures, title_of
 from coordinator.cli.log.output import Output
 from coordinator.cli.log.repair_report import Repaired, where_of, why_of
 from coordinator.net.peer import printable
@@ -36,7 +36,7 @@ class TableReport:
         sums = [sum(column) for column in zip(*map(_figures, self._logs), strict=True)]
         rows.append((f"all logs ({len(self._logs):,})", *sums, ""))
         titles = ("log", "batches", "records", "bytes kept", "bytes lost", "ends at offset")
-        self._console.print(figures(titles, rows))
+        print_figures(self._console, titles, rows)
         if not any(repaired.result.losses for repaired in self._logs):
             self._console.print()
             self._console.print(Text("nothing was lost", "bold green"))

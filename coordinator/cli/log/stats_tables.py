@@ -5,7 +5,7 @@ from typing import Final
 
 from rich.filesize import decimal
 
-from coordinator.cli.log.console import console_of, figures, labelled
+from coordinator.cli.log.console import console_of, labelled, print_figures
 from coordinator.cli.log.log_stats import COLUMNS, LogStats, by_bytes
 from coordinator.cli.log.output import Output
 from coordinator.cli.log.tally import Count
@@ -25,7 +25,7 @@ def print_tables(stats: LogStats, top: int, output: Output) -> None:
     ):
         if counts:
             console.print()
-            console.print(figures((title, *COLUMNS.values()), map(_row, counts)))
+            print_figures(console, (title, *COLUMNS.values()), map(_row, counts))
 
 
 def _row(counted: tuple[str, Count]) -> Sequence[str | int]:
