@@ -18,6 +18,7 @@ SYNCHRONOUS = ("protocol/", "storage/", "coordinator/group/", "coordinator/topic
 CLOCK = "coordinator/clock.py"
 FILES = "storage/files.py"
 MAX_FILE_LINES = 500
+MAX_PRODUCT_LINES = 400
 MAX_FUNCTION_LINES = 70
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
 POSTPONED = ("TO" + "DO", "FIX" + "ME", "XX" + "X:")
@@ -94,7 +95,8 @@ def in_daemon(source: Source) -> bool:
 
 def long_files(source: Source) -> Iterator[str]:
     lines = source.text.count("\n")
-    if lines > MAX_FILE_LINES:
+    is_product = in_daemon(source) or source.path.startswith("pipeline/")
+    if lines > (MAX_PRODUCT_LINES if is_product else MAX_FILE_LINES):
         yield f"{source.path}: {lines} lines"
 
 
@@ -173,7 +175,9 @@ def swallowed_errors(source: Source) -> Iterator[str]:
 
 
 BROKEN: list[tuple[Rule, str, str]] = [
-    (long_files, "storage/log.py", "a = 1\n" * (MAX_FILE_LINES + 1)),
+    (long_files, "storage/log.py", "a = 1\n" * (MAX_PRODUCT_LINES + 1)),
+    (long_files, "pipeline/rows.py", "a = 1\n" * (MAX_PRODUCT_LINES + 1)),
+    (long_files, "tests/log.py", "a = 1\n" * (MAX_FILE_LINES + 1)),
     (long_functions, "storage/log.py", "def f():\n" + "    a = 1\n" * MAX_FUNCTION_LINES),
     (vague_names, "coordinator/utils.py", ""),
     (vague_names, "coordinator/common/state.py", ""),

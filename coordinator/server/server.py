@@ -22,7 +22,6 @@ from coordinator.engine.flusher import Flusher
 from coordinator.engine.group_clock import GroupClock
 from coordinator.engine.partition import Partition
 from coordinator.engine.state_keeper import StateKeeper
-from coordinator.group.config import MESSAGE_MAX_BYTES, GroupConfig
 from coordinator.group.events import Event
 from coordinator.group.requests import TopicsDeleted
 from coordinator.machine.outcome import Now
@@ -36,8 +35,8 @@ from coordinator.net.outbox import Outbox
 from coordinator.net.route import Handler
 from coordinator.net.routes import Routes
 from coordinator.server.bind import LISTEN, bind
-from coordinator.server.broker_properties import broker_configs, broker_properties
 from coordinator.server.cleaner import Cleaner, Compactable
+from coordinator.server.config_views import broker_configs, group_config, topics_config
 from coordinator.server.handlers.api_versions import ApiVersionsHandler, refuse_api_versions
 from coordinator.server.handlers.describe_cluster import DescribeClusterHandler
 from coordinator.server.handlers.find_coordinator import find_coordinator
@@ -55,7 +54,6 @@ from coordinator.server.topic_lines import log_changes, log_missing
 from coordinator.server.unusable_directory import why_too_small, why_unusable
 from coordinator.topics.answer import TopicChange
 from coordinator.topics.catalogue import random_topic_id
-from coordinator.topics.config import TopicsConfig
 from coordinator.topics.data_plane import ANSWERED_BY, DataPlane, TopicsDeclaredSmaller
 from coordinator.topics.missing import TopicMissing
 from protocol.apis import ApiKey
@@ -140,21 +138,8 @@ class Server:
             raise StartFailed(
                 f"{settings.data_dir} belongs to node {meta.node_id}; node.id says {config.node_id}"
             )
-        flush = LogFlush(config.log_flush) if config.log_flush else None
-        topics_config = TopicsConfig(
-            node_id=config.node_id,
-            num_partitions=config.num_partitions,
-            auto_create_topics_enable=config.auto_create_topics_enable,
-            delete_topic_enable=config.delete_topic_enable,
-            fetch_max_bytes=config.fetch_max_bytes,
-            max_incremental_fetch_session_cache_slots=config.max_incremental_fetch_session_cache_slots,
-            max_request_partition_size_limit=config.max_request_partition_size_limit,
-            producer_id_expiration_ms=config.producer_id_expiration_ms,
-            log_flush=flush or LogFlush.OS,
-            broker_properties=broker_properties(settings.properties),
-        )
         try:
-            self.data_plane = DataPlane.open(self.directory, topics_config)
+            self.data_plane = DataPlane.open(self.directory, topics_config(config, settings.properties))
             self._declare_topics()
         except InvalidConfig as error:
             raise StartFailed(str(error)) from error
@@ -165,16 +150,7 @@ class Server:
         for name, reason in self.data_plane.failed().items():
             _LOG.error("Partition %s is offline: %s", name, reason_of(reason))
         self.flusher = self._shared_flusher or Flusher(self.loop, Syncer())
-        self.group_config = GroupConfig(
-            group_min_session_timeout_ms=config.group_min_session_timeout_ms,
-            group_max_session_timeout_ms=config.group_max_session_timeout_ms,
-            group_initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
-            group_max_size=config.group_max_size,
-            offset_metadata_max_bytes=config.offset_metadata_max_bytes,
-            offsets_retention_minutes=config.offsets_retention_minutes,
-            offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
-            message_max_bytes=int(settings.properties.get("message.max.bytes", MESSAGE_MAX_BYTES)),
-        )
+        self.group_config = group_config(config, settings.properties)
         self._open_groups()
         self.cleaner = Cleaner(self.directory, self._compactable, max(1, config.log_cleaner_backoff_ms))
         self.routes = self._make_routes()

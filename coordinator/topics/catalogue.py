@@ -29,8 +29,7 @@ from storage.uuid_text import uuid_from_text, uuid_to_text
 VERSION: Final = 1
 ZERO_ID: Final = bytes(16)
 KEEP_ALL: Final = {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"}
-# 00…01 names the cluster metadata log; ids whose text begins with '-' are awkward on a command line. Kafka
-# skips both.
+# 00…01 names the cluster metadata log; ids whose text begins with '-' are awkward to type. Kafka skips both.
 _RESERVED_IDS: Final = frozenset({ZERO_ID, bytes(15) + b"\x01"})
 
 
