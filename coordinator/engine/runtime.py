@@ -231,6 +231,9 @@ class Runtime(Generic[M]):
             except (StorageError, OSError) as error:
                 self.ownership.failed(partition, error)
                 continue
+            except Exception as problem:  # noqa: BLE001 - the partitions behind it have their turn all the same
+                self.contradicted(partition, problem)
+                continue
             if is_rolled or self._flush is LogFlush.ALWAYS:
                 self._shared.flusher.need(partition.log)
             if self._flush is not LogFlush.ALWAYS:
