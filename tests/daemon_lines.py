@@ -27,6 +27,8 @@ _OFFSETS_PARTITION: Final = re.compile(r"\[__consumer_offsets-\d+\] ")
 _UUID: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SHORT_UUID: Final = re.compile(r"-[0-9a-f]{8}(?![-\w])")
 
+_HANDED_IN: Final = ("GroupCoordinator", "SocketServer")
+"""Under which names those tell of trouble that are handed a logger (`self._log`): the engine, and what it uses."""
 _LEVELS: Final = {"debug", "info", "warning", "error", "critical", "exception"}
 _LEAST_WORDING: Final = 10
 """Letters that a format needs to say something: "%s: %s" fits every line, and holds none to anything."""
@@ -114,10 +116,20 @@ def _formats(path: Path) -> Iterator[Format]:
                 func=ast.Attribute(value=ast.Name(id=name), attr=level),
                 args=[ast.Constant(value=str(text)), *_],
             ) if name in loggers and level in _LEVELS:
-                pattern = _pattern(text)
-                if pattern is not None:
-                    shown = "ERROR" if level == "exception" else level.upper()
-                    yield Format(shown, loggers[name], pattern, f"{path.relative_to(ROOT)}:{node.lineno}")
+                yield from _format(path, node, loggers[name], level, text)
+            case ast.Call(
+                func=ast.Attribute(value=ast.Attribute(value=ast.Name(id="self"), attr="_log"), attr=level),
+                args=[ast.Constant(value=str(text)), *_],
+            ) if level in _LEVELS:
+                for logger in _HANDED_IN:
+                    yield from _format(path, node, logger, level, text)
+
+
+def _format(path: Path, node: ast.Call, logger: str, level: str, text: str) -> Iterator[Format]:
+    pattern = _pattern(text)
+    if pattern is not None:
+        shown = "ERROR" if level == "exception" else level.upper()
+        yield Format(shown, logger, pattern, f"{path.relative_to(ROOT)}:{node.lineno}")
 
 
 def _loggers(tree: ast.Module) -> Iterator[tuple[str, str]]:
