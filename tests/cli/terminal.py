@@ -43,11 +43,12 @@ class Terminal:
         columns: int = 100,
         stdout: int | None = None,
         variables: Variables = NOTHING,
+        module: str = "coordinator",
     ) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, columns, 0, 0))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "coordinator", "log", *map(str, arguments)],
+            [sys.executable, "-m", module, "log", *map(str, arguments)],
             stdin=slave,
             stdout=slave if stdout is None else stdout,
             stderr=slave,

@@ -111,8 +111,10 @@ class ProgressBar:
         bar = Bar(self._total, self._done, width=bar_cells, complete_style="cyan")
         text = Text(", ".join(told), no_wrap=True)
         text.truncate(console.width - bar_cells - 1, overflow="ellipsis")
+        self._is_shown = (
+            True  # before it is: an interrupt may come in between, and then it has to be taken away
+        )
         with console:
             console.control(_ERASE)
             console.print(bar, end="")
             console.print(text, end="")
-        self._is_shown = True
