@@ -97,8 +97,9 @@ class Terminal:
         """Wait until the shell takes a command again; return the exit status of the last one."""
         self._prompts += 1
         mark = self.mark()
-        self.paste(f"echo $? was status {self._prompts}")
-        answer = re.compile(rf"^(\d+) was status {self._prompts}$", re.MULTILINE)
+        # What runs in the background may write into the same line, before and behind.
+        self.paste(f"echo '<'$?'> was status' {self._prompts}")
+        answer = re.compile(rf"<(\d+)> was status {self._prompts}\b")
         return int(self.wait(answer, mark, timeout_s)[1])
 
     def interrupt(self, mark: int) -> int:
