@@ -1,7 +1,8 @@
-"""The time of the machines: what sessions, rebalances, retention and commit timestamps go by.
+"""The time of the machines: what they are told with every request, timer and load.
 
-It is handed to machines by argument, and to nothing else: sockets, parked fetches and syncs go by the machine's own
-clock (`coordinator/clock.py`), whatever the time of groups is.
+It is real time today. A clock that can be held or moved needs two more places to ask it: a heartbeat that changes
+nothing brings the time at which its bytes were read, and `timers.py` compares deadlines with the process's own
+clock (`coordinator/clock.py`), by which sockets, parked fetches and syncs go in any case.
 """
 
 from coordinator import clock

@@ -53,7 +53,7 @@ def error_response(request: object, api_version: int, error: ErrorCode) -> Any:
         case LeaveGroupRequest():
             return LeaveGroupResponse(error_code=error)
         case OffsetCommitRequest():
-            return _commit_error(request, error)
+            return commit_error(request, error)
         case FetchOffsets():
             return OffsetFetchResponseGroup(group_id=request.group.group_id, topics=[], error_code=error)
         case OffsetDeleteRequest():
@@ -73,7 +73,8 @@ def error_response(request: object, api_version: int, error: ErrorCode) -> Any:
             raise AssertionError(f"{type(request).__name__} is no request to a group coordinator")
 
 
-def _commit_error(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+def commit_error(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+    """The response to a commit that says one error of each of its partitions."""
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(

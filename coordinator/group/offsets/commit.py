@@ -16,6 +16,7 @@ from coordinator.group.classic.validation import generation_detail, validate_mem
 from coordinator.group.events import CommitRefused, OffsetsCommitted, SimpleGroupCreated
 from coordinator.group.groups import Groups
 from coordinator.group.record_size import batch_size
+from coordinator.group.refusal import commit_error
 from coordinator.group.refusal_facts import (
     MetadataTooLong,
     RecordsTooLarge,
@@ -59,7 +60,7 @@ def offset_commit(groups: Groups, request: OffsetCommitRequest, context: Context
         count = sum(len(topic.partitions) for topic in request.topics)
         detail = generation_detail(group, request.generation_id_or_member_epoch, error)
         _tell_refusal(group, request, context, error, count, detail, turn)
-        turn.reply(context.waiter, _refuse_all(request, error))
+        turn.reply(context.waiter, commit_error(request, error))
         return
     if group is not None and group.state in (STABLE, PREPARING_REBALANCE):
         restart_session(group, group.members[request.member_id], turn)
@@ -68,7 +69,7 @@ def offset_commit(groups: Groups, request: OffsetCommitRequest, context: Context
         too_large = RecordsTooLarge(groups.config.message_max_bytes)
         error = ErrorCode.UNKNOWN_SERVER_ERROR
         _tell_refusal(group, request, context, error, len(records), too_large, turn)
-        turn.reply(context.waiter, _refuse_all(request, error))
+        turn.reply(context.waiter, commit_error(request, error))
         return
     if group is None:
         group = groups.create_classic(intern(request.group_id), turn.now.wall_ms)
@@ -218,20 +219,4 @@ def _tell_refusal(
             request.generation_id_or_member_epoch,
             partitions,
         )
-    )
-
-
-def _refuse_all(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error)
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
     )

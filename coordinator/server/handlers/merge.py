@@ -1,7 +1,7 @@
 """One answer from several: a request that was split is answered when all of its parts have been.
 
-Each part is put to its partition by itself, with what `part` gives as the asker. Parts that come at once are added;
-the others fill their place later. The caller's slot is opened when all parts were asked and one is missing.
+Each part is put to its partition by itself, with an asker of its own. Parts that come at once are added; the others
+fill their place later. The caller's slot is opened when all parts were asked and one is missing.
 """
 
 from collections.abc import Callable
