@@ -45,7 +45,8 @@ class MemberJoined(Event):
 class Refused(Event):
     """A request was answered with an error. `member_id` is "" for who has none yet; `state` is the group's, ""
     where there is none or nobody looked; `detail` is None where there is no more to say, or where MemberFenced
-    says it."""
+    says it. `generation_id` is that in whose name it was sent, None where it names none; `partitions` is how many
+    of its partitions were refused, None where it has none."""
 
     member_id: str
     group_instance_id: str | None
@@ -54,6 +55,8 @@ class Refused(Event):
     error: ErrorCode
     state: str
     detail: RefusalDetail | None
+    generation_id: int | None
+    partitions: int | None
 
 
 @slotted
@@ -73,11 +76,7 @@ class HeartbeatRefused(Refused):
 
 @slotted
 class CommitRefused(Refused):
-    """An OffsetCommit in the name of `generation_id` was refused whole (`partitions` of them), or some of its
-    partitions were."""
-
-    generation_id: int
-    partitions: int
+    """An OffsetCommit was refused, or some of its partitions were."""
 
 
 @slotted

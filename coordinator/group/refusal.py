@@ -1,12 +1,24 @@
-"""The response that says one error, for every request that a group's coordinator takes.
+"""Refused requests: what is wrong with one whatever the group, which response says so, and how it is told.
 
-Source: `getErrorResponse` of Kafka's request classes.
+`RULES` has one entry for each request that a group's coordinator takes. The handlers use it, and so does the shell
+for requests that it cannot put to a group, because their partition is being read or is not here.
+
+Source: `getErrorResponse` of Kafka's request classes; the checks at the entry of its `GroupCoordinatorService`.
 """
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final
 
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.responses import join_error, sync_error
 from coordinator.group.config import GroupConfig
+from coordinator.group.events import CommitRefused, HeartbeatRefused, JoinRefused, Refused, SyncRefused
+from coordinator.group.refusal_facts import GenerationDiffers, RefusalDetail
 from coordinator.group.requests import FetchOffsets
+from coordinator.machine.outcome import Context
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import (
     DeletableGroupResult,
@@ -19,7 +31,7 @@ from protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from protocol.messages.offset_commit import (
@@ -30,51 +42,46 @@ from protocol.messages.offset_commit import (
 )
 from protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from protocol.messages.offset_fetch import OffsetFetchResponseGroup
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from protocol.messages.sync_group import SyncGroupRequest
 
-_PROTOCOL_NULLABLE_SINCE: Final = 7
-_SYNC_NAMES_PROTOCOL_SINCE: Final = 5
+SYNC_NAMES_PROTOCOL_VERSION: Final = 5
 
-
-def error_response(request: object, api_version: int, error: ErrorCode) -> Any:
-    """The response to `request` (one of the core's) that says `error` wherever there is room for it."""
-    match request:
-        case HeartbeatRequest():
-            return HeartbeatResponse(error_code=error)
-        case JoinGroupRequest():
-            return JoinGroupResponse(
-                error_code=error,
-                protocol_name=None if api_version >= _PROTOCOL_NULLABLE_SINCE else "",
-                leader="",
-                member_id=request.member_id,
-            )
-        case SyncGroupRequest():
-            return SyncGroupResponse(error_code=error, assignment=b"")
-        case LeaveGroupRequest():
-            return LeaveGroupResponse(error_code=error)
-        case OffsetCommitRequest():
-            return commit_error(request, error)
-        case FetchOffsets():
-            return OffsetFetchResponseGroup(group_id=request.group.group_id, topics=[], error_code=error)
-        case OffsetDeleteRequest():
-            return OffsetDeleteResponse(error_code=error)
-        case ListGroupsRequest():
-            return ListGroupsResponse(error_code=error, groups=[])
-        case DescribeGroupsRequest():
-            return DescribeGroupsResponse(groups=[_described(group_id, error) for group_id in request.groups])
-        case DeleteGroupsRequest():
-            return DeleteGroupsResponse(
-                results=[
-                    DeletableGroupResult(group_id=group_id, error_code=error)
-                    for group_id in dict.fromkeys(request.groups_names)
-                ]
-            )
-        case _:
-            raise AssertionError(f"{type(request).__name__} is no request to a group coordinator")
+# Looking a member of an enumeration up costs more than the rest of a check.
+NONE: Final = ErrorCode.NONE
+INVALID_GROUP_ID: Final = ErrorCode.INVALID_GROUP_ID
 
 
-def commit_error(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
-    """The response to a commit that says one error of each of its partitions."""
+# What is wrong whatever the group
+
+
+def check_group_id(request: Any) -> ErrorCode:
+    """A group has a name. Only commits and fetches of offsets know one without."""
+    return NONE if request.group_id else INVALID_GROUP_ID
+
+
+def check_join(request: JoinGroupRequest, config: GroupConfig) -> ErrorCode:
+    """Its session timeout is within the bounds that the configuration sets."""
+    shortest, longest = config.group_min_session_timeout_ms, config.group_max_session_timeout_ms
+    error = check_group_id(request)
+    if error is NONE and not shortest <= request.session_timeout_ms <= longest:
+        error = ErrorCode.INVALID_SESSION_TIMEOUT
+    return error
+
+
+def check_sync(request: SyncGroupRequest, api_version: int) -> ErrorCode:
+    """From v5 on it names the protocol that it is about (KIP-559)."""
+    if api_version >= SYNC_NAMES_PROTOCOL_VERSION and (
+        request.protocol_type is None or request.protocol_name is None
+    ):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    return check_group_id(request)
+
+
+# Which response says an error
+
+
+def _commit_error(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+    """It stands on each of the partitions."""
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
@@ -90,52 +97,152 @@ def commit_error(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommit
     )
 
 
-def _described(group_id: str, error: ErrorCode) -> DescribedGroup:
-    return DescribedGroup(
-        error_code=error,
-        error_message=None,
-        group_id=group_id,
-        group_state="",
-        protocol_type="",
-        protocol_data="",
-        members=[],
+def _fetch_error(request: FetchOffsets, error: ErrorCode) -> OffsetFetchResponseGroup:
+    return OffsetFetchResponseGroup(group_id=request.group.group_id, topics=[], error_code=error)
+
+
+def _describe_error(request: DescribeGroupsRequest, error: ErrorCode) -> DescribeGroupsResponse:
+    return DescribeGroupsResponse(
+        groups=[
+            DescribedGroup(
+                error_code=error,
+                error_message=None,
+                group_id=group_id,
+                group_state="",
+                protocol_type="",
+                protocol_data="",
+                members=[],
+            )
+            for group_id in request.groups
+        ]
     )
 
 
-def error_before_lookup(request: object, api_version: int, config: GroupConfig) -> ErrorCode:
-    """What is wrong with a request whatever the group: told even while its partition is loading.
+def _delete_error(request: DeleteGroupsRequest, error: ErrorCode) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(
+        results=[
+            DeletableGroupResult(group_id=group_id, error_code=error)
+            for group_id in dict.fromkeys(request.groups_names)
+        ]
+    )
 
-    Source: the checks at the entry of Kafka's `GroupCoordinatorService`.
-    """
-    if (
-        isinstance(request, SyncGroupRequest)
-        and api_version >= _SYNC_NAMES_PROTOCOL_SINCE
-        and (request.protocol_type is None or request.protocol_name is None)
-    ):
-        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    if (
-        isinstance(
-            request,
-            JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest | OffsetDeleteRequest,
-        )
-        and not request.group_id
-    ):
-        return ErrorCode.INVALID_GROUP_ID
-    if isinstance(request, JoinGroupRequest):
-        shortest, longest = config.group_min_session_timeout_ms, config.group_max_session_timeout_ms
-        if not shortest <= request.session_timeout_ms <= longest:
-            return ErrorCode.INVALID_SESSION_TIMEOUT
-    return ErrorCode.NONE
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What there is to know of the refusals of one class of requests."""
+
+    response: Callable[[Any, int, ErrorCode], object]
+    """Takes the request and its api version; says the error wherever there is room for it."""
+    check: Callable[[Any, int, GroupConfig], ErrorCode] = lambda *_: NONE
+    """Takes the same, and the configuration: what is wrong with the request whatever the group."""
+    while_loading: ErrorCode = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    event: type[Refused] | None = None
+    """What a group tells when it refuses one; None when nobody is told."""
+    generation_of: Callable[[Any], int | None] = lambda _: None
+    """The generation in whose name it is sent."""
+
+
+RULES: Final[Mapping[type[object], Rules]] = {
+    JoinGroupRequest: Rules(
+        lambda request, version, error: join_error(error, request.member_id, version),
+        check=lambda request, _, config: check_join(request, config),
+        event=JoinRefused,
+    ),
+    SyncGroupRequest: Rules(
+        lambda _, __, error: sync_error(error),
+        check=lambda request, version, _: check_sync(request, version),
+        # It looks like a rebalance: clients from before Kafka 2.4 do not expect anything else there.
+        while_loading=ErrorCode.REBALANCE_IN_PROGRESS,
+        event=SyncRefused,
+        generation_of=attrgetter("generation_id"),
+    ),
+    HeartbeatRequest: Rules(
+        lambda _, __, error: HeartbeatResponse(error_code=error),
+        check=lambda request, *_: check_group_id(request),
+        while_loading=NONE,  # so that members stay
+        event=HeartbeatRefused,
+        generation_of=attrgetter("generation_id"),
+    ),
+    LeaveGroupRequest: Rules(
+        lambda _, __, error: LeaveGroupResponse(error_code=error),
+        check=lambda request, *_: check_group_id(request),
+    ),
+    OffsetCommitRequest: Rules(
+        lambda request, _, error: _commit_error(request, error),
+        event=CommitRefused,
+        generation_of=attrgetter("generation_id_or_member_epoch"),
+    ),
+    FetchOffsets: Rules(lambda request, _, error: _fetch_error(request, error)),
+    OffsetDeleteRequest: Rules(
+        lambda _, __, error: OffsetDeleteResponse(error_code=error),
+        check=lambda request, *_: check_group_id(request),
+    ),
+    ListGroupsRequest: Rules(lambda _, __, error: ListGroupsResponse(error_code=error, groups=[])),
+    DescribeGroupsRequest: Rules(lambda request, _, error: _describe_error(request, error)),
+    DeleteGroupsRequest: Rules(lambda request, _, error: _delete_error(request, error)),
+}
+
+
+def error_response(request: object, api_version: int, error: ErrorCode) -> Any:
+    """The response to `request` (one of the core's) that says `error` wherever there is room for it."""
+    return RULES[type(request)].response(request, api_version, error)
+
+
+def error_before_lookup(request: object, api_version: int, config: GroupConfig) -> ErrorCode:
+    """What is wrong with a request whatever the group: told even while its partition is loading."""
+    return RULES[type(request)].check(request, api_version, config)
 
 
 def loading_error(request: object) -> ErrorCode:
-    """What a request is told while its partition is loading.
+    """What a request is told while its partition is loading."""
+    return RULES[type(request)].while_loading
 
-    A heartbeat is fine, so that members stay; SyncGroup looks like a rebalance, since clients from before Kafka
-    2.4 do not expect anything else there.
-    """
-    if isinstance(request, HeartbeatRequest):
-        return ErrorCode.NONE
-    if isinstance(request, SyncGroupRequest):
-        return ErrorCode.REBALANCE_IN_PROGRESS
-    return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+# A group refuses
+
+
+def refuse(
+    group: ClassicGroup | None,
+    request: Any,
+    context: Context,
+    error: ErrorCode,
+    turn: Turn,
+    detail: RefusalDetail | None = None,
+    partitions: int | None = None,
+) -> None:
+    """Answer a request with an error, and tell of it: see `tell_refusal`."""
+    turn.reply(context.waiter, error_response(request, context.api_version, error))
+    tell_refusal(group, request, context, error, turn, detail, partitions)
+
+
+def tell_refusal(
+    group: ClassicGroup | None,
+    request: Any,
+    context: Context,
+    error: ErrorCode,
+    turn: Turn,
+    detail: RefusalDetail | None = None,
+    partitions: int | None = None,
+) -> None:
+    """State that a group (None: there is none, or nobody looked) refuses a request of a class whose rules name an
+    event. What there is to say beside ILLEGAL_GENERATION need not be given; `partitions` is how many of its
+    partitions are refused, where it has any."""
+    rules = RULES[type(request)]
+    assert rules.event is not None, type(request)
+    generation_id = rules.generation_of(request)
+    if group is not None and generation_id is not None and error is ErrorCode.ILLEGAL_GENERATION:
+        detail = GenerationDiffers(generation_id, group.generation_id)
+    turn.tell(
+        rules.event(
+            request.group_id,
+            request.member_id,
+            request.group_instance_id,
+            context.client_id,
+            context.client_host,
+            error,
+            "" if group is None else group.state.value,
+            detail,
+            generation_id,
+            partitions,
+        )
+    )

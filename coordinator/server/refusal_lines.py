@@ -30,7 +30,7 @@ _MAX_LISTED: Final = 10
 def refused(event: Refused) -> str:
     """One request, and why not."""
     request = _REQUESTS[type(event)]
-    if isinstance(event, CommitRefused):
+    if event.partitions is not None:
         request += f" of {count(event.partitions, 'partition')}"
     state = f" ({event.state})" if event.state else ""
     why = _detail(event.detail) if event.detail is not None else _error(event)

@@ -11,6 +11,7 @@ from coordinator.group.events import (
     Refused,
     SyncRefused,
 )
+from coordinator.group.refusal import RULES, error_before_lookup, error_response
 from coordinator.group.refusal_facts import (
     GenerationDiffers,
     GroupFull,
@@ -20,9 +21,54 @@ from coordinator.group.refusal_facts import (
     RecordsTooLarge,
     SessionTimeoutOutOfRange,
 )
+from coordinator.group.requests import Request
+from coordinator.group.shard import HANDLERS
 from protocol.errors import ErrorCode
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest
+from protocol.messages.leave_group import LeaveGroupRequest
+from protocol.messages.offset_delete import OffsetDeleteRequest
+from protocol.messages.sync_group import SyncGroupRequest
 from tests.group.coordinator import GROUP, RANGE, WHO, Coordinator, named
 from tests.group.stories import new_generation, stable_group
+
+
+def join(group: str, session_ms: int) -> JoinGroupRequest:
+    return JoinGroupRequest(
+        group_id=group, session_timeout_ms=session_ms, member_id="m", protocol_type="consumer", protocols=[]
+    )
+
+
+def sync(group: str) -> SyncGroupRequest:
+    return SyncGroupRequest(group_id=group, generation_id=1, member_id="m", assignments=[])
+
+
+WRONG: list[tuple[Request, int]] = [
+    (join("", 10_000), 9),
+    (join("", 1), 9),
+    (join(GROUP, 1), 5),
+    (sync(GROUP), 5),
+    (sync(""), 4),
+    (HeartbeatRequest(group_id="", generation_id=1, member_id="m"), 4),
+    (LeaveGroupRequest(group_id=""), 5),
+    (OffsetDeleteRequest(group_id="", topics=[]), 0),
+]
+"""Requests that are wrong whatever the group, with their versions."""
+
+
+@pytest.mark.parametrize(("request_", "version"), WRONG, ids=lambda part: type(part).__name__)
+def test_what_is_wrong_whatever_the_group_is_told_alike_with_and_without_the_groups(
+    request_: Request, version: int
+) -> None:
+    coordinator = Coordinator()
+    stable_group(coordinator)
+    error = error_before_lookup(request_, version, coordinator.config)
+    assert error is not ErrorCode.NONE
+    assert coordinator.send(request_, version).reply == error_response(request_, version, error)
+
+
+def test_every_request_of_the_core_can_be_refused() -> None:
+    assert set(RULES) == set(HANDLERS)
 
 
 def last(coordinator: Coordinator) -> Refused:
@@ -78,7 +124,7 @@ def test_a_stranger_is_told_by_its_client(group: str, state: str) -> None:
     stable_group(coordinator, 1)
     assert coordinator.heartbeat("zombie", 1, group=group) is ErrorCode.UNKNOWN_MEMBER_ID
     assert last(coordinator) == HeartbeatRefused(
-        group, *named("zombie"), ErrorCode.UNKNOWN_MEMBER_ID, state, None
+        group, *named("zombie"), ErrorCode.UNKNOWN_MEMBER_ID, state, None, 1, None
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
-from coordinator.group.events import Event, RebalanceCompleted, RebalanceStarted
+from coordinator.group.events import CommitRefused, Event, RebalanceCompleted, RebalanceStarted, Refused
 from coordinator.group.member_name import MemberName
 from coordinator.group.rebalance_facts import Assigned, Awaited, Departure, Trigger
 from coordinator.group.timer_key import TimerKey, TimerKind
@@ -170,6 +170,8 @@ def _member(member: MemberMetadata) -> str:
 def event(entry: Event) -> str:
     """A fact for people."""
     values = {field.name: getattr(entry, field.name) for field in fields(entry)[1:]}
+    if isinstance(entry, Refused) and not isinstance(entry, CommitRefused):
+        del values["generation_id"]
     if isinstance(entry, RebalanceCompleted) and entry.latest == entry.trigger:
         del values["latest"]
     words = [f"{name}={_plain(value, name)}" for name, value in values.items() if _matters(name, value)]

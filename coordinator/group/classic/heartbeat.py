@@ -11,9 +11,9 @@ from typing import Final
 
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.session_timer import restart_session
-from coordinator.group.classic.validation import generation_detail, validate_member
-from coordinator.group.events import HeartbeatRefused
+from coordinator.group.classic.validation import validate_member
 from coordinator.group.groups import Groups
+from coordinator.group.refusal import check_group_id, tell_refusal
 from coordinator.group.state import DEAD, PREPARING_REBALANCE, STABLE
 from coordinator.machine.outcome import Context
 from coordinator.machine.turn import Turn
@@ -50,13 +50,14 @@ def heartbeat(groups: Groups, request: HeartbeatRequest, context: Context, turn:
     group = groups.classic.get(request.group_id)
     error = _check(group, request, context, turn)
     if error is not NONE and error is not ErrorCode.REBALANCE_IN_PROGRESS:
-        _tell_refusal(group, request, context, error, turn)
+        tell_refusal(group, request, context, error, turn)
     turn.reply(context.waiter, RESPONSES[error])
 
 
 def _check(group: ClassicGroup | None, request: HeartbeatRequest, context: Context, turn: Turn) -> ErrorCode:
-    if not request.group_id:
-        return ErrorCode.INVALID_GROUP_ID
+    error = check_group_id(request)
+    if error is not NONE:
+        return error
     if group is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
     if group.state is DEAD:
@@ -68,20 +69,3 @@ def _check(group: ClassicGroup | None, request: HeartbeatRequest, context: Conte
         return ErrorCode.ILLEGAL_GENERATION
     restart_session(group, group.members[request.member_id], turn)
     return ErrorCode.REBALANCE_IN_PROGRESS if group.state is PREPARING_REBALANCE else NONE
-
-
-def _tell_refusal(
-    group: ClassicGroup | None, request: HeartbeatRequest, context: Context, error: ErrorCode, turn: Turn
-) -> None:
-    turn.tell(
-        HeartbeatRefused(
-            request.group_id,
-            request.member_id,
-            request.group_instance_id,
-            context.client_id,
-            context.client_host,
-            error,
-            "" if group is None else group.state.value,
-            generation_detail(group, request.generation_id, error),
-        )
-    )

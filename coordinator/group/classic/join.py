@@ -22,10 +22,12 @@ from coordinator.group.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from coordinator.group.events import MemberIdRequired, MemberJoined
 from coordinator.group.groups import Groups
 from coordinator.group.rebalance_facts import DepartureCause, RebalanceCause, Trigger
+from coordinator.group.refusal import check_join, refuse, tell_refusal
 from coordinator.group.refusal_facts import (
     GroupFull,
     MemberIdTooLong,
     ProtocolsDiffer,
+    RefusalDetail,
     SessionTimeoutOutOfRange,
 )
 from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
@@ -40,28 +42,17 @@ REQUIRES_MEMBER_ID_VERSION: Final = 4
 
 def join_group(groups: Groups, request: JoinGroupRequest, context: Context, turn: Turn) -> None:
     """Answer a JoinGroup with a JoinGroupResponse, or park it until the join phase ends."""
-    join = read_join(request, context)
-    config = groups.config
-    if not request.group_id:
-        join.refuse(ErrorCode.INVALID_GROUP_ID, turn, member_id=request.member_id, state="")
-    elif not (
-        config.group_min_session_timeout_ms
-        <= request.session_timeout_ms
-        <= config.group_max_session_timeout_ms
-    ):
-        join.refuse(
-            ErrorCode.INVALID_SESSION_TIMEOUT,
-            turn,
-            member_id=request.member_id,
-            state="",
-            detail=SessionTimeoutOutOfRange(
-                request.session_timeout_ms,
-                config.group_min_session_timeout_ms,
-                config.group_max_session_timeout_ms,
-            ),
-        )
+    error = check_join(request, groups.config)
+    if error is ErrorCode.NONE:
+        _join_classic(groups, read_join(request, context), turn)
     else:
-        _join_classic(groups, join, turn)
+        out_of_range = SessionTimeoutOutOfRange(
+            request.session_timeout_ms,
+            groups.config.group_min_session_timeout_ms,
+            groups.config.group_max_session_timeout_ms,
+        )
+        detail = out_of_range if error is ErrorCode.INVALID_SESSION_TIMEOUT else None
+        refuse(None, request, context, error, turn, detail)
 
 
 def _join_classic(groups: Groups, join: Join, turn: Turn) -> None:
@@ -69,24 +60,17 @@ def _join_classic(groups: Groups, join: Join, turn: Turn) -> None:
     group = groups.find_classic(request.group_id)
     if group is None:
         if request.member_id:
-            join.refuse(ErrorCode.UNKNOWN_MEMBER_ID, turn, member_id=request.member_id, state="")
+            refuse(None, request, join.context, ErrorCode.UNKNOWN_MEMBER_ID, turn)
             return
         group = groups.create_classic(intern(request.group_id), turn.now.wall_ms)
         turn.write(new_group_record(group))
     if not _has_room_for(groups, group, request.member_id):
         _refuse_room(groups, group, join, turn)
     elif group.state is DEAD:
-        join.refuse(
-            ErrorCode.COORDINATOR_NOT_AVAILABLE, turn, member_id=request.member_id, state=group.state.value
-        )
+        refuse(group, request, join.context, ErrorCode.COORDINATOR_NOT_AVAILABLE, turn)
     elif not group.supports_protocols(request.protocol_type, join.protocols):
-        join.refuse(
-            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-            turn,
-            member_id=request.member_id,
-            state=group.state.value,
-            detail=_difference(group, join),
-        )
+        error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        refuse(group, request, join.context, error, turn, _difference(group, join))
     elif request.member_id:
         _join_known(groups, group, join, turn)
     else:
@@ -113,13 +97,16 @@ def _refuse_room(groups: Groups, group: ClassicGroup, join: Join, turn: Turn) ->
         forget_pending(group, member_id, turn)
     elif member_id in group.members:
         remove_member(group, group.members[member_id], DepartureCause.NO_ROOM, turn)
-    join.refuse(
-        ErrorCode.GROUP_MAX_SIZE_REACHED,
-        turn,
-        member_id="",
-        state=group.state.value,
-        detail=GroupFull(count, groups.config.group_max_size),
-    )
+    detail = GroupFull(count, groups.config.group_max_size)
+    _refuse_without_id(group, join, ErrorCode.GROUP_MAX_SIZE_REACHED, turn, detail)
+
+
+def _refuse_without_id(
+    group: ClassicGroup, join: Join, error: ErrorCode, turn: Turn, detail: RefusalDetail | None = None
+) -> None:
+    """Refuse the sender, and the member id that it may have."""
+    turn.reply(join.context.waiter, join_error(error, "", join.context.api_version))
+    tell_refusal(group, join.request, join.context, error, turn, detail)
 
 
 def _difference(group: ClassicGroup, join: Join) -> ProtocolsDiffer:
@@ -141,13 +128,8 @@ def _join_unknown(groups: Groups, group: ClassicGroup, join: Join, turn: Turn) -
     member_id = f"{prefix}-{context.new_member_uuid}"
     if len(member_id.encode()) > MAX_STRING_BYTES:
         # Neither an answer nor a record could hold it; Kafka finds out when it writes the answer.
-        join.refuse(
-            ErrorCode.UNKNOWN_SERVER_ERROR,
-            turn,
-            member_id="",
-            state=group.state.value,
-            detail=MemberIdTooLong(MAX_STRING_BYTES),
-        )
+        detail = MemberIdTooLong(MAX_STRING_BYTES)
+        refuse(group, request, context, ErrorCode.UNKNOWN_SERVER_ERROR, turn, detail)
         return
     if instance_id is not None and instance_id in group.static_members:
         replace_static_member(groups, group, join, member_id, turn)
@@ -171,13 +153,13 @@ def _join_known(groups: Groups, group: ClassicGroup, join: Join, turn: Turn) -> 
     if member_id in group.pending_members:
         if request.group_instance_id is not None:
             # Ids are only pending for dynamic members: Kafka takes this for a broken server, and says so.
-            join.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, turn, member_id="", state=state.value)
+            _refuse_without_id(group, join, ErrorCode.UNKNOWN_SERVER_ERROR, turn)
         else:
             _add_member(groups, group, join, member_id, turn)
         return
     error = validate_member(group, member_id, request.group_instance_id, "join-group", join.context, turn)
     if error is not ErrorCode.NONE:
-        join.refuse(error, turn, member_id=member_id, state=state.value)
+        refuse(group, request, join.context, error, turn)
         return
     assert state is not EMPTY, "an empty group has no members"
     member = group.members[member_id]

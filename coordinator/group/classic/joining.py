@@ -7,8 +7,6 @@ from typing import Final
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import NOT_PROVIDED, Member, Protocols
 from coordinator.group.classic.responses import join_error
-from coordinator.group.events import JoinRefused
-from coordinator.group.refusal_facts import RefusalDetail
 from coordinator.machine.outcome import Context
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
@@ -36,30 +34,6 @@ class Join:
     def client_reason(self) -> str:
         """The same; "" when it gives none."""
         return self.request.reason or ""
-
-    def refuse(
-        self,
-        error: ErrorCode,
-        turn: Turn,
-        *,
-        member_id: str,
-        state: str,
-        detail: RefusalDetail | None = None,
-    ) -> None:
-        """Answer with an error, and tell of it."""
-        turn.reply(self.context.waiter, join_error(error, member_id, self.context.api_version))
-        turn.tell(
-            JoinRefused(
-                self.request.group_id,
-                self.request.member_id,
-                self.request.group_instance_id,
-                self.context.client_id,
-                self.context.client_host,
-                error,
-                state,
-                detail,
-            )
-        )
 
 
 def read_join(request: JoinGroupRequest, context: Context) -> Join:

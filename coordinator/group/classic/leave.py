@@ -15,6 +15,7 @@ from coordinator.group.events import MemberLeft
 from coordinator.group.groups import Groups
 from coordinator.group.member_name import MemberName
 from coordinator.group.rebalance_facts import DepartureCause, RebalanceCause, Trigger
+from coordinator.group.refusal import check_group_id, error_response
 from coordinator.group.state import DEAD, EMPTY
 from coordinator.machine.outcome import Context
 from coordinator.machine.turn import Turn
@@ -32,27 +33,27 @@ BATCH_VERSION: Final = 3
 def leave_group(groups: Groups, request: LeaveGroupRequest, context: Context, turn: Turn) -> None:
     """Answer a LeaveGroup with a LeaveGroupResponse: from v3 on an error for each member, before that the
     one member's error at the top."""
-    identities = request.members
-    if context.api_version < BATCH_VERSION:
-        identities = [MemberIdentity(member_id=request.member_id)]
     group = groups.find_classic(request.group_id)
-    top_error, members = ErrorCode.NONE, list[MemberResponse]()
-    if not request.group_id:
-        top_error = ErrorCode.INVALID_GROUP_ID
-    elif group is None:
+    error = check_group_id(request)
+    if error is ErrorCode.NONE and group is not None and group.state is DEAD:
+        error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if error is not ErrorCode.NONE:
+        turn.reply(context.waiter, error_response(request, context.api_version, error))
+        return
+    is_batch = context.api_version >= BATCH_VERSION
+    identities = request.members if is_batch else [MemberIdentity(member_id=request.member_id)]
+    if group is None:
         members = [_response(identity, ErrorCode.UNKNOWN_MEMBER_ID) for identity in identities]
-    elif group.state is DEAD:
-        top_error = ErrorCode.COORDINATOR_NOT_AVAILABLE
     else:
         left: list[MemberLeft] = []
         members = [
             _response(identity, _leave(group, identity, context, left, turn)) for identity in identities
         ]
         _rebalance_without(groups, group, left, members, turn)
-    if context.api_version < BATCH_VERSION and top_error is ErrorCode.NONE:
+    if not is_batch:
         assert len(members) == 1, members
-        top_error = ErrorCode(members[0].error_code)
-    turn.reply(context.waiter, LeaveGroupResponse(error_code=top_error, members=members))
+        error = ErrorCode(members[0].error_code)
+    turn.reply(context.waiter, LeaveGroupResponse(error_code=error, members=members))
 
 
 def _response(identity: MemberIdentity, error: ErrorCode) -> MemberResponse:

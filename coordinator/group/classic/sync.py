@@ -3,8 +3,6 @@
 Source: Kafka's GroupMetadataManager, classicGroupSync.
 """
 
-from typing import Final
-
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import Member
 from coordinator.group.classic.rebalance import prepare_rebalance, synced
@@ -12,34 +10,33 @@ from coordinator.group.classic.record import group_metadata_record
 from coordinator.group.classic.report import close_rebalance, complete_rebalance
 from coordinator.group.classic.responses import sync_error, sync_success
 from coordinator.group.classic.session_timer import restart_session
-from coordinator.group.classic.validation import generation_detail, validate_member
-from coordinator.group.events import AssignmentApplied, AssignmentReceived, SyncRefused
+from coordinator.group.classic.validation import validate_member
+from coordinator.group.events import AssignmentApplied, AssignmentReceived
 from coordinator.group.groups import Groups
 from coordinator.group.rebalance_facts import RebalanceCause, Trigger
 from coordinator.group.record_size import batch_size
-from coordinator.group.refusal_facts import ProtocolsDiffer, RefusalDetail
+from coordinator.group.refusal import check_sync, refuse
+from coordinator.group.refusal_facts import ProtocolsDiffer
 from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
 from coordinator.machine.outcome import Context
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.sync_group import SyncGroupRequest
 
-PROTOCOL_REQUIRED_VERSION: Final = 5
-
 
 def sync_group(groups: Groups, request: SyncGroupRequest, context: Context, turn: Turn) -> None:
     """Answer a SyncGroup with a SyncGroupResponse, or park it until the leader has handed in the
     assignment."""
-    error = _refusal_before_group(request, context.api_version)
     group = groups.find_classic(request.group_id)
-    if error is ErrorCode.NONE and (group is None or group.state is EMPTY):
-        error = ErrorCode.UNKNOWN_MEMBER_ID
-    if error is ErrorCode.NONE and group is not None:
+    error = check_sync(request, context.api_version)
+    if error is ErrorCode.NONE:
         error = _refusal(group, request, context, turn)
-    if error is not ErrorCode.NONE:
-        if error is not ErrorCode.REBALANCE_IN_PROGRESS:
-            _tell_refusal(group, request, context, error, turn)
+    if error is ErrorCode.REBALANCE_IN_PROGRESS:
         turn.reply(context.waiter, sync_error(error))
+        return
+    if error is not ErrorCode.NONE:
+        is_other = error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        refuse(group, request, context, error, turn, _difference(group, request) if is_other else None)
         return
     assert group is not None, request.group_id
     member = group.members[request.member_id]
@@ -59,15 +56,11 @@ def sync_group(groups: Groups, request: SyncGroupRequest, context: Context, turn
         _apply_assignment(groups, group, member, request, turn)
 
 
-def _refusal_before_group(request: SyncGroupRequest, api_version: int) -> ErrorCode:
-    if api_version >= PROTOCOL_REQUIRED_VERSION and (
-        request.protocol_type is None or request.protocol_name is None
-    ):
-        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    return ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
-
-
-def _refusal(group: ClassicGroup, request: SyncGroupRequest, context: Context, turn: Turn) -> ErrorCode:
+def _refusal(
+    group: ClassicGroup | None, request: SyncGroupRequest, context: Context, turn: Turn
+) -> ErrorCode:
+    if group is None or group.state is EMPTY:
+        return ErrorCode.UNKNOWN_MEMBER_ID
     if group.state is DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     error = validate_member(group, request.member_id, request.group_instance_id, "sync-group", context, turn)
@@ -88,29 +81,13 @@ def _differs(requested: str | None, actual: str | None) -> bool:
     return requested is not None and actual is not None and requested != actual
 
 
-def _tell_refusal(
-    group: ClassicGroup | None, request: SyncGroupRequest, context: Context, error: ErrorCode, turn: Turn
-) -> None:
-    detail: RefusalDetail | None = generation_detail(group, request.generation_id, error)
-    if error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
-        sent, has = request.protocol_name, None if group is None else group.protocol_name
-        detail = ProtocolsDiffer(
-            request.protocol_type,
-            () if sent is None else (sent,),
-            None if group is None else group.protocol_type,
-            () if has is None else (has,),
-        )
-    turn.tell(
-        SyncRefused(
-            request.group_id,
-            request.member_id,
-            request.group_instance_id,
-            context.client_id,
-            context.client_host,
-            error,
-            "" if group is None else group.state.value,
-            detail,
-        )
+def _difference(group: ClassicGroup | None, request: SyncGroupRequest) -> ProtocolsDiffer:
+    sent, has = request.protocol_name, None if group is None else group.protocol_name
+    return ProtocolsDiffer(
+        request.protocol_type,
+        () if sent is None else (sent,),
+        None if group is None else group.protocol_type,
+        () if has is None else (has,),
     )
 
 

@@ -4,7 +4,6 @@ from typing import Final
 
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.events import MemberFenced
-from coordinator.group.refusal_facts import GenerationDiffers
 from coordinator.machine.outcome import Context
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
@@ -41,10 +40,3 @@ def validate_member(
             )
             return ErrorCode.FENCED_INSTANCE_ID
     return NONE if member_id in group.members else ErrorCode.UNKNOWN_MEMBER_ID
-
-
-def generation_detail(group: ClassicGroup | None, sent: int, error: ErrorCode) -> GenerationDiffers | None:
-    """What there is to say beside ILLEGAL_GENERATION; None for other errors, and where no group is."""
-    if group is None or error is not ErrorCode.ILLEGAL_GENERATION:
-        return None
-    return GenerationDiffers(sent, group.generation_id)

@@ -12,16 +12,12 @@ from typing import Final
 
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.session_timer import restart_session
-from coordinator.group.classic.validation import generation_detail, validate_member
-from coordinator.group.events import CommitRefused, OffsetsCommitted, SimpleGroupCreated
+from coordinator.group.classic.validation import validate_member
+from coordinator.group.events import OffsetsCommitted, SimpleGroupCreated
 from coordinator.group.groups import Groups
 from coordinator.group.record_size import batch_size
-from coordinator.group.refusal import commit_error
-from coordinator.group.refusal_facts import (
-    MetadataTooLong,
-    RecordsTooLarge,
-    RefusalDetail,
-)
+from coordinator.group.refusal import refuse, tell_refusal
+from coordinator.group.refusal_facts import MetadataTooLong, RecordsTooLarge
 from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
 from coordinator.group.value_version import (
     CURRENT_VALUE_VERSION,
@@ -58,9 +54,7 @@ def offset_commit(groups: Groups, request: OffsetCommitRequest, context: Context
     error = _refusal(group, request, context, turn)
     if error is not NONE:
         count = sum(len(topic.partitions) for topic in request.topics)
-        detail = generation_detail(group, request.generation_id_or_member_epoch, error)
-        _tell_refusal(group, request, context, error, count, detail, turn)
-        turn.reply(context.waiter, commit_error(request, error))
+        refuse(group, request, context, error, turn, partitions=count)
         return
     if group is not None and group.state in (STABLE, PREPARING_REBALANCE):
         restart_session(group, group.members[request.member_id], turn)
@@ -68,8 +62,7 @@ def offset_commit(groups: Groups, request: OffsetCommitRequest, context: Context
     if _is_too_large(records, groups.config.message_max_bytes):
         too_large = RecordsTooLarge(groups.config.message_max_bytes)
         error = ErrorCode.UNKNOWN_SERVER_ERROR
-        _tell_refusal(group, request, context, error, len(records), too_large, turn)
-        turn.reply(context.waiter, commit_error(request, error))
+        refuse(group, request, context, error, turn, too_large, partitions=len(records))
         return
     if group is None:
         group = groups.create_classic(intern(request.group_id), turn.now.wall_ms)
@@ -159,7 +152,7 @@ def _tell(
         texts = [part.committed_metadata or "" for topic in request.topics for part in topic.partitions]
         longest = max(_utf_16_length(text) for text in texts)
         detail = MetadataTooLong(longest, groups.config.offset_metadata_max_bytes)
-        _tell_refusal(group, request, context, error, too_long, detail, turn)
+        tell_refusal(group, request, context, error, turn, detail, partitions=too_long)
 
 
 def _is_longer_than(limit: int, metadata: str) -> bool:
@@ -195,28 +188,3 @@ def _record(
         value.leader_epoch, value.topic_id = NO_LEADER_EPOCH, ZERO_UUID
         return Fact(key, value, EXPIRING_OFFSET_VALUE_VERSION)
     return Fact(key, value, CURRENT_VALUE_VERSION if topic_id == ZERO_UUID else TOPIC_ID_VALUE_VERSION)
-
-
-def _tell_refusal(
-    group: ClassicGroup | None,
-    request: OffsetCommitRequest,
-    context: Context,
-    error: ErrorCode,
-    partitions: int,
-    detail: RefusalDetail | None,
-    turn: Turn,
-) -> None:
-    turn.tell(
-        CommitRefused(
-            request.group_id,
-            request.member_id,
-            request.group_instance_id,
-            context.client_id,
-            context.client_host,
-            error,
-            "" if group is None else group.state.value,
-            detail,
-            request.generation_id_or_member_epoch,
-            partitions,
-        )
-    )

@@ -6,6 +6,7 @@ Source: Kafka's OffsetMetadataManager, deleteOffsets and onTopicsDeleted.
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.events import OffsetsDeleted
 from coordinator.group.groups import Groups
+from coordinator.group.refusal import check_group_id
 from coordinator.group.requests import TopicsDeleted
 from coordinator.group.state import DEAD, EMPTY
 from coordinator.machine.outcome import Context, Fact
@@ -51,8 +52,9 @@ def offset_delete(groups: Groups, request: OffsetDeleteRequest, context: Context
 
 
 def _refusal(group: ClassicGroup | None, request: OffsetDeleteRequest) -> ErrorCode:
-    if not request.group_id:
-        return ErrorCode.INVALID_GROUP_ID
+    error = check_group_id(request)
+    if error is not ErrorCode.NONE:
+        return error
     if group is None or group.state is DEAD:
         return ErrorCode.GROUP_ID_NOT_FOUND
     if group.state is not EMPTY and not group.uses_consumer_protocol:
