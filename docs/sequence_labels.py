@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from coordinator.group.events import (
     AssignmentApplied,
+    AssignmentFetched,
     AssignmentReceived,
     CommitRefused,
     Event,
@@ -19,7 +20,9 @@ from coordinator.group.events import (
     MemberIdRequired,
     MemberJoined,
     MemberLeft,
+    MemberRejoined,
     MembersEvicted,
+    MemberToldToRejoin,
     OffsetsCommitted,
     RebalanceAvoided,
     RebalanceCompleted,
@@ -98,6 +101,7 @@ def reply_label(message: Any) -> str:
 
 EVENTS: Final[Mapping[type[Event], str | None]] = {
     AssignmentApplied: "generation {generation_id} has its assignment",
+    AssignmentFetched: None,
     AssignmentReceived: None,
     CommitRefused: None,
     GroupEmptied: "generation {generation_id} has no member",
@@ -105,11 +109,13 @@ EVENTS: Final[Mapping[type[Event], str | None]] = {
     GroupStabilized: "generation {generation_id} begins, members: {members}, {leader_id} leads",
     HeartbeatRefused: None,
     JoinRefused: None,
-    MemberExpired: "nothing was heard from {member_id} for its session timeout: removed",
+    MemberExpired: "nothing was heard from {member.member_id} for its session timeout: removed",
     MemberFenced: None,
     MemberIdRequired: None,
-    MemberJoined: "{member_id} is a member",
-    MemberLeft: "{member_id} is removed",
+    MemberJoined: "{member.member_id} is a member",
+    MemberLeft: "{member.member_id} is removed",
+    MemberRejoined: None,
+    MemberToldToRejoin: None,
     MembersEvicted: "too late: {members} removed",
     OffsetsCommitted: None,
     RebalanceAvoided: "nothing changes for the others: no rebalance",
@@ -117,7 +123,7 @@ EVENTS: Final[Mapping[type[Event], str | None]] = {
     RebalanceDelayed: "others came meanwhile",
     RebalanceStarted: "a rebalance begins: {trigger.cause}",
     RebalanceWaits: None,
-    StaticMemberReplaced: "{group_instance_id} was {old_member_id} and is {member_id} now",
+    StaticMemberReplaced: "{member.group_instance_id} was {old_member_id} and is {member.member_id} now",
     SyncRefused: None,
 }
 """None for what the arrows and the state say anyway."""

@@ -1,8 +1,9 @@
 """What the runtimes of one engine have in common."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from coordinator.engine.flusher import Flusher
 from coordinator.engine.group_clock import GroupClock
@@ -10,6 +11,8 @@ from coordinator.engine.load_queue import LoadQueue
 from coordinator.engine.partition import Partition
 from coordinator.machine.outcome import Message, Now
 from storage.files import Files
+
+_LOG: Final = logging.getLogger("Engine")
 
 Observer = Callable[[Partition[Any], Sequence[Any], int, Now], None]
 """Takes events of a partition in their order, the number of the first of them, and when they happened. Numbers
@@ -59,8 +62,12 @@ class Shared:
         return self._waiter
 
     def tell(self, partition: Partition[Any], events: Sequence[Any], now: Now) -> None:
-        """Tells every observer."""
+        """Tells every observer. One that fails is told of the next events all the same, and harms nobody else."""
         first = self._event_number
         self._event_number += len(events)
         for observe in self.observers:
-            observe(partition, events, first, now)
+            try:
+                observe(partition, events, first, now)
+            except Exception as problem:  # noqa: BLE001 - it has happened, whoever cannot be told of it
+                name = getattr(observe, "__qualname__", repr(observe))
+                _LOG.error("%s failed at what happened in %s", name, partition.name, exc_info=problem)

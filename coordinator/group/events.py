@@ -1,9 +1,12 @@
 """Facts worth telling, one class each: the ledger, the log lines and the metrics are made from these.
 
-They carry what Kafka's coordinator says in its log, and the reason in Kafka's words where it has one. Nobody
-changes an event; that they are not frozen is because freezing triples what it costs to make one, and every
-commit makes one.
+They carry what Kafka's coordinator says in its log, and the reason in Kafka's words where it has one. Who observes
+them reads of every event alike which group, generation and member it is about; its number and its time come with it
+from the engine. Nobody changes an event; that they are not frozen is because freezing triples what it costs to make
+one, and every commit makes one.
 """
+
+from dataclasses import KW_ONLY
 
 from coordinator.group.member_name import MemberName
 from coordinator.group.rebalance_facts import Assigned, Awaited, Departure, Trigger
@@ -15,47 +18,73 @@ from protocol.slotted import slotted
 
 @slotted
 class Event(MachineEvent):
-    """Something happened to a group."""
+    """Something happened to a group. `generation_id` is the group's when it did, or that in whose name it was asked
+    for; `member` is whom it is about, or whose doing it was, with the client that said so. None: it is about the
+    group's offsets or its end, or about nobody in particular."""
 
     group_id: str
+    _: KW_ONLY
+    generation_id: int | None = None
+    member: MemberName | None = None
 
 
 @slotted
-class MemberIdRequired(Event):
+class GenerationEvent(Event):
+    """Something happened to who is in a group."""
+
+    generation_id: int
+
+
+@slotted
+class MemberEvent(GenerationEvent):
+    """A member did something, or something was done to it."""
+
+    member: MemberName
+
+
+@slotted
+class MemberIdRequired(MemberEvent):
     """A dynamic member without an id was given one, to join again with (KIP-394)."""
 
-    member_id: str
     state: str
 
 
 @slotted
-class MemberJoined(Event):
+class MemberJoined(MemberEvent):
     """A member was added. `pending` says that it came back with the id that it had been given; `state` is
     the group's when it came."""
 
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
     state: str
     pending: bool
 
 
 @slotted
+class MemberRejoined(MemberEvent):
+    """A member came to the join phase, or begins one. `state` is the group's when it came."""
+
+    state: str
+
+
+@slotted
+class MemberToldToRejoin(MemberEvent):
+    """A member learns from the answer REBALANCE_IN_PROGRESS that it has to join again. `operation` is Kafka's word
+    for the request."""
+
+    operation: str
+
+
+@slotted
 class Refused(Event):
-    """A request was answered with an error. `member_id` is "" for who has none yet; `state` is the group's, ""
-    where there is none or nobody looked; `detail` is None where there is no more to say, or where MemberFenced
-    says it. `generation_id` is that in whose name it was sent, None where it names none; `partitions` is how many
+    """A request was answered with an error. `generation_id` is that in whose name it was sent, None where it names
+    none; the id of `member` is "" for who has none yet. `state` is the group's, "" where there is none or nobody
+    looked; `detail` is None where there is no more to say, or where MemberFenced says it; `partitions` is how many
     of its partitions were refused, None where it has none."""
 
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
+    generation_id: int | None
+    member: MemberName
     error: ErrorCode
     state: str
     detail: RefusalDetail | None
-    generation_id: int | None
     partitions: int | None
 
 
@@ -66,12 +95,12 @@ class JoinRefused(Refused):
 
 @slotted
 class SyncRefused(Refused):
-    """A SyncGroup was; not when that was REBALANCE_IN_PROGRESS, which tells a member to rejoin."""
+    """A SyncGroup was; not when that was REBALANCE_IN_PROGRESS, of which MemberToldToRejoin tells."""
 
 
 @slotted
 class HeartbeatRefused(Refused):
-    """A Heartbeat was; not when that was REBALANCE_IN_PROGRESS, which tells a member to rejoin."""
+    """A Heartbeat was; not when that was REBALANCE_IN_PROGRESS, of which MemberToldToRejoin tells."""
 
 
 @slotted
@@ -80,37 +109,29 @@ class CommitRefused(Refused):
 
 
 @slotted
-class StaticMemberReplaced(Event):
+class StaticMemberReplaced(MemberEvent):
     """A restarted static member took over the place of its predecessor (KIP-345)."""
 
-    group_instance_id: str
     old_member_id: str
-    member_id: str
-    client_id: str
-    client_host: str
     state: str
 
 
 @slotted
-class RebalanceAvoided(Event):
+class RebalanceAvoided(MemberEvent):
     """A static member came back to a Stable group without changing the selected protocol."""
 
-    group_instance_id: str
-    member_id: str
-    generation_id: int
-
 
 @slotted
-class RebalanceStarted(Event):
-    """The group prepares to rebalance. `state` is the one it was in, `generation_id` the old one."""
+class RebalanceStarted(GenerationEvent):
+    """The group prepares to rebalance. `state` is the one it was in, `generation_id` the old one; `member` is the
+    trigger's actor."""
 
     state: str
-    generation_id: int
     trigger: Trigger
 
 
 @slotted
-class RebalanceWaits(Event):
+class RebalanceWaits(GenerationEvent):
     """A rebalance goes on, or a Stable generation has members that have not asked for their assignment.
 
     It does so for `waited_ms` now, and for `left_ms` more at most. `awaited` are those whose doing it is;
@@ -118,7 +139,6 @@ class RebalanceWaits(Event):
     `attempts` how often the rebalance began; `trigger` is None in a Stable group."""
 
     state: str
-    generation_id: int
     trigger: Trigger | None
     attempts: int
     waited_ms: int
@@ -129,18 +149,17 @@ class RebalanceWaits(Event):
 
 
 @slotted
-class RebalanceCompleted(Event):
+class RebalanceCompleted(GenerationEvent):
     """A rebalance is over: the group is Stable, or Empty.
 
-    `trigger` began it; where it began again before it came to an end, `attempts` counts and `latest` is the last
-    trigger. Times are monotonic; between them the group was in join phases for `join_ms` and in sync phases for
-    `sync_ms`. `last_joined` is whose JoinGroup ended the last join phase, None when something else did (a
-    timeout, a departure, the initial delay). `members` are those of the generation, with what they got; `gone`
-    are those of the last Stable one that are none any more."""
+    `trigger` began it, `member` is its actor; where it began again before it came to an end, `attempts` counts
+    and `latest` is the last trigger. Times are monotonic; between them the group was in join phases for `join_ms`
+    and in sync phases for `sync_ms`. `last_joined` is whose JoinGroup ended the last join phase, None when
+    something else did (a timeout, a departure, the initial delay). `members` are those of the generation, with what
+    they had and got; `gone` are those of the last Stable one that are none any more."""
 
     state: str
     from_state: str
-    generation_id: int
     protocol_type: str | None
     protocol_name: str | None
     leader_id: str | None
@@ -157,65 +176,61 @@ class RebalanceCompleted(Event):
 
 
 @slotted
-class RebalanceDelayed(Event):
+class RebalanceDelayed(GenerationEvent):
     """New members came while the first rebalance waited: it waits `delay_ms` more."""
 
     delay_ms: int
 
 
 @slotted
-class RebalanceStalled(Event):
+class RebalanceStalled(GenerationEvent):
     """No member rejoined, but silent static members are left: the join phase goes on."""
 
-    generation_id: int
     members: int
 
 
 @slotted
-class GroupStabilized(Event):
+class GroupStabilized(GenerationEvent):
     """The join phase is over: a generation with these members waits for its leader's assignment."""
 
-    generation_id: int
     members: int
     leader_id: str
     protocol_name: str
 
 
 @slotted
-class AssignmentReceived(Event):
-    """The leader handed in the assignment. `missing` are the members that it left out: they get none."""
+class AssignmentReceived(MemberEvent):
+    """The leader handed in the assignment. `missing` are the members that it left out: they get none; `strangers`
+    are ids in it that are no member's."""
 
-    leader_id: str
-    generation_id: int
     members: int
     static_members: int
     missing: tuple[str, ...]
+    strangers: tuple[str, ...]
 
 
 @slotted
-class AssignmentApplied(Event):
+class AssignmentApplied(GenerationEvent):
     """The group is Stable."""
 
-    generation_id: int
     members: int
 
 
 @slotted
-class GroupEmptied(Event):
-    """A generation without members."""
-
-    generation_id: int
+class AssignmentFetched(MemberEvent):
+    """A member is told its assignment."""
 
 
 @slotted
-class MemberLeft(Event):
+class GroupEmptied(GenerationEvent):
+    """A generation without members."""
+
+
+@slotted
+class MemberLeft(MemberEvent):
     """A LeaveGroup removed a member; a `pending` one had not joined yet. It came from `sender_id` at
     `sender_host`, which is the member's own client unless an operator sends it away."""
 
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
     reason: str
     pending: bool
     sender_id: str
@@ -223,14 +238,10 @@ class MemberLeft(Event):
 
 
 @slotted
-class MemberExpired(Event):
+class MemberExpired(MemberEvent):
     """Nothing was heard from a member for its session timeout. A `pending` one did not come back with its
     member id in that time; an `is_new` one waited for its first generation as long as a new member may."""
 
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
     pending: bool
     is_new: bool
     silent_ms: int
@@ -238,7 +249,7 @@ class MemberExpired(Event):
 
 
 @slotted
-class MembersEvicted(Event):
+class MembersEvicted(GenerationEvent):
     """Members that did not rejoin ("join") or did not ask for their assignment ("sync") in time."""
 
     members: tuple[MemberName, ...]
@@ -246,28 +257,24 @@ class MembersEvicted(Event):
 
 
 @slotted
-class LeaderReplaced(Event):
+class LeaderReplaced(MemberEvent):
     """The leader did not rejoin in time; another member leads."""
 
     old_leader_id: str
-    leader_id: str
 
 
 @slotted
-class MemberFenced(Event):
-    """A member used a group instance id that now belongs to `existing`. `operation` is Kafka's word for the
-    request."""
+class MemberFenced(MemberEvent):
+    """A member used a group instance id that belongs to the member id `existing` now. `operation` is Kafka's word
+    for the request. Which client is behind the other id is not told: a static member that was replaced keeps the
+    client id and host of its predecessor, as in Kafka."""
 
-    member_id: str
-    group_instance_id: str
-    client_id: str
-    client_host: str
-    existing: MemberName
+    existing: str
     operation: str
 
 
 @slotted
-class SubscriptionUnreadable(Event):
+class SubscriptionUnreadable(GenerationEvent):
     """The group's metadata is no consumer subscription: which topics it reads is not known."""
 
     protocol_name: str
@@ -280,7 +287,8 @@ class SimpleGroupCreated(Event):
 
 @slotted
 class OffsetsCommitted(Event):
-    """Offsets of this many partitions were stored; `member_id` is "" for simple consumers."""
+    """Offsets of this many partitions were stored; `member_id` is "" for simple consumers. Made for every commit,
+    and therefore of no more than lies at hand."""
 
     member_id: str
     partitions: int
@@ -310,9 +318,8 @@ class GroupDeleted(Event):
 
 
 @slotted
-class GroupLoaded(Event):
+class GroupLoaded(GenerationEvent):
     """The group was read back from the log."""
 
     state: str
-    generation_id: int
     members: int

@@ -29,9 +29,9 @@ def load_groups(groups: Groups, turn: Turn) -> None:
 
 def _load(groups: Groups, group: ClassicGroup, turn: Turn) -> None:
     state, size = group.state.value, len(group.members)
-    turn.tell(GroupLoaded(group.group_id, state, group.generation_id, size))
+    turn.tell(GroupLoaded(group.group_id, group.generation_id, state, size))
     if not group.read_subscriptions():
-        turn.tell(SubscriptionUnreadable(group.group_id, group.protocol_name or ""))
+        turn.tell(SubscriptionUnreadable(group.group_id, group.generation_id, group.protocol_name or ""))
     for member in group.members.values():
         restart_session(group, member, turn)
     capacity = groups.config.group_max_size

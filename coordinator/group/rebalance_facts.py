@@ -66,16 +66,22 @@ class DepartureCause(StrEnum):
 
 
 class Departure(NamedTuple):
-    """A member that is gone."""
+    """A member that is gone, with the bytes that it was assigned in the last Stable generation."""
 
     member: MemberName
     cause: DepartureCause
+    assignment: bytes
 
 
 class Assigned(NamedTuple):
-    """A member of a Stable generation, with the bytes that the leader assigned to it. `is_new`: it was not in
-    the Stable generation before this one."""
+    """A member of a Stable generation, with the bytes that the leader assigned to it, and those that it had in the
+    Stable generation before this one; None when it was not in that."""
 
     member: MemberName
-    is_new: bool
+    before: bytes | None
     assignment: bytes
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it was not in the Stable generation before this one."""
+        return self.before is None

@@ -15,6 +15,7 @@ from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.responses import join_error, sync_error
 from coordinator.group.config import GroupConfig
 from coordinator.group.events import CommitRefused, HeartbeatRefused, JoinRefused, Refused, SyncRefused
+from coordinator.group.member_name import MemberName
 from coordinator.group.refusal_facts import GenerationDiffers, RefusalDetail
 from coordinator.group.requests import FetchOffsets
 from coordinator.machine.outcome import Context
@@ -235,14 +236,11 @@ def tell_refusal(
     turn.tell(
         rules.event(
             request.group_id,
-            request.member_id,
-            request.group_instance_id,
-            context.client_id,
-            context.client_host,
+            generation_id,
+            MemberName(request.member_id, request.group_instance_id, context.client_id, context.client_host),
             error,
             "" if group is None else group.state.value,
             detail,
-            generation_id,
             partitions,
         )
     )

@@ -15,6 +15,7 @@ from typing import Any, Final
 from coordinator.engine.partition import Partition
 from coordinator.group.events import (
     AssignmentApplied,
+    AssignmentFetched,
     AssignmentReceived,
     CommitRefused,
     Event,
@@ -30,7 +31,9 @@ from coordinator.group.events import (
     MemberIdRequired,
     MemberJoined,
     MemberLeft,
+    MemberRejoined,
     MembersEvicted,
+    MemberToldToRejoin,
     OffsetsCommitted,
     OffsetsDeleted,
     OffsetsExpired,
@@ -50,7 +53,7 @@ from coordinator.group.member_name import MemberName
 from coordinator.machine.outcome import Outcome
 from coordinator.net.peer import MAX_PRINTED, printable
 from coordinator.server.line_limit import LineLimit
-from coordinator.server.log_words import client, listed, member_at, printable_name, seconds
+from coordinator.server.log_words import client, client_of, listed, member_at, printable_name, seconds
 from coordinator.server.rebalance_lines import completed, waits
 from coordinator.server.refusal_lines import refused
 from protocol.errors import ErrorCode
@@ -67,48 +70,56 @@ Template = str | Callable[[Any], str]
 
 
 def _joined(event: MemberJoined) -> str:
-    who = client(event.client_id, event.client_host)
-    if event.group_instance_id is not None:
+    member, who = event.member, client_of(event.member)
+    if member.group_instance_id is not None:
         return (
-            f"Static member with groupInstanceId={event.group_instance_id} and unknown member id joins group "
-            f"{event.group_id} in {event.state} state. Created a new member id {event.member_id} (client {who})."
+            f"Static member with groupInstanceId={member.group_instance_id} and unknown member id joins group "
+            f"{event.group_id} in {event.state} state. Created a new member id {member.member_id} (client {who})."
         )
     if event.pending:
         return (
-            f"Pending dynamic member with id {event.member_id} joins group {event.group_id} in {event.state} state "
-            f"(client {who}). Adding to the group now."
+            f"Pending dynamic member with id {member.member_id} joins group {event.group_id} in {event.state} "
+            f"state (client {who}). Adding to the group now."
         )
     return (
         f"Dynamic member with unknown member id joins group {event.group_id} in {event.state} state. Created a new "
-        f"member {event.member_id} (client {who}) and added it to the group."
+        f"member {member.member_id} (client {who}) and added it to the group."
+    )
+
+
+def _replaced(event: StaticMemberReplaced) -> str:
+    member = event.member
+    return (
+        f"Static member with groupInstanceId={member.group_instance_id} and unknown member id joins group "
+        f"{event.group_id} in {event.state} state. Replacing previously mapped member {event.old_member_id} with "
+        f"{member.member_id} (client {client_of(member)})."
     )
 
 
 def _left(event: MemberLeft) -> str:
+    member, sender = event.member, (event.sender_id, event.sender_host)
     kind = "Pending member" if event.pending else "Member"
-    static = "" if event.group_instance_id is None else f" groupInstanceId={event.group_instance_id}"
-    sender = client(event.sender_id, event.sender_host)
-    is_own = (event.sender_id, event.sender_host) == (event.client_id, event.client_host)
+    static = "" if member.group_instance_id is None else f" groupInstanceId={member.group_instance_id}"
+    by = "" if sender == (member.client_id, member.client_host) else f" of {client(*sender)}"
     return (
-        f"{kind} {event.member_id}{static} (client {client(event.client_id, event.client_host)}) has left group "
-        f"{event.group_id} through explicit `LeaveGroup` request{'' if is_own else f' of {sender}'}; "
-        f"client reason: {event.reason}"
+        f"{kind} {member.member_id}{static} (client {client_of(member)}) has left group "
+        f"{event.group_id} through explicit `LeaveGroup` request{by}; client reason: {event.reason}"
     )
 
 
 def _expired(event: MemberExpired) -> str:
-    who = client(event.client_id, event.client_host)
+    member, who = event.member, client_of(event.member)
     if event.pending:
         return (
-            f"Pending member {event.member_id} in group {event.group_id} has been removed after session timeout "
+            f"Pending member {member.member_id} in group {event.group_id} has been removed after session timeout "
             f"expiration: client {who} got this id {seconds(event.silent_ms)} ago and did not come back with it."
         )
-    static = "" if event.group_instance_id is None else f" (groupInstanceId={event.group_instance_id})"
+    static = "" if member.group_instance_id is None else f" (groupInstanceId={member.group_instance_id})"
     why = f"was not heard for {seconds(event.silent_ms)} (its session timeout is {seconds(event.timeout_ms)})"
     if event.is_new:
         why = f"waited {seconds(event.silent_ms)} for its first generation, as long as a new member may"
     return (
-        f"Member {event.member_id}{static} in group {event.group_id} has failed, removing it from the group: "
+        f"Member {member.member_id}{static} in group {event.group_id} has failed, removing it from the group: "
         f"client {who} {why}."
     )
 
@@ -121,18 +132,17 @@ def _evicted(event: MembersEvicted) -> str:
 
 
 def _fenced(event: MemberFenced) -> str:
-    who = client(event.client_id, event.client_host)
-    existing = client(event.existing.client_id, event.existing.client_host)
+    member, who = event.member, client_of(event.member)
     return (
-        f"Request {event.operation} of member {event.member_id or '(new)'} (client {who}) for static member with "
-        f"groupInstanceId={event.group_instance_id} of group {event.group_id} is fenced by existing "
-        f"memberId={event.existing.member_id} (client {existing})."
+        f"Request {event.operation} of member {member.member_id or '(new)'} (client {who}) for static member with "
+        f"groupInstanceId={member.group_instance_id} of group {event.group_id} is fenced by existing "
+        f"memberId={event.existing}."
     )
 
 
 def _assigned(event: AssignmentReceived) -> str:
     line = (
-        f"Assignment received from leader {event.leader_id} for group {event.group_id} for generation "
+        f"Assignment received from leader {event.member.member_id} for group {event.group_id} for generation "
         f"{event.generation_id}. The group has {event.members} members, {event.static_members} of which are static."
     )
     if not event.missing:
@@ -146,27 +156,23 @@ LINES: Final[Mapping[type[Event], tuple[int, Template] | None]] = {
         DEBUG,
         (
             "Dynamic member with unknown member id joins group {group_id} in {state} state. Created a new member "
-            "id {member_id} and requesting the member to rejoin with this id."
+            "id {member.member_id} and requesting the member to rejoin with this id."
         ),
     ),
     MemberJoined: (DEBUG, _joined),
+    MemberRejoined: None,
+    MemberToldToRejoin: None,
     JoinRefused: (INFO, refused),
     SyncRefused: (INFO, refused),
     HeartbeatRefused: (INFO, refused),
     CommitRefused: (INFO, refused),
-    StaticMemberReplaced: (
-        INFO,
-        (
-            "Static member with groupInstanceId={group_instance_id} and unknown member id joins group {group_id} "
-            "in {state} state. Replacing previously mapped member {old_member_id} with {member_id}."
-        ),
-    ),
+    StaticMemberReplaced: (INFO, _replaced),
     RebalanceAvoided: (
         INFO,
         (
             "Static member which joins during Stable stage and doesn't affect the selected protocol will not "
-            "trigger a rebalance: groupInstanceId={group_instance_id}, member {member_id}, group {group_id}, "
-            "generation {generation_id}"
+            "trigger a rebalance: groupInstanceId={member.group_instance_id}, member {member.member_id}, "
+            "group {group_id}, generation {generation_id}"
         ),
     ),
     RebalanceStarted: (
@@ -198,6 +204,7 @@ LINES: Final[Mapping[type[Event], tuple[int, Template] | None]] = {
     ),
     AssignmentReceived: (DEBUG, _assigned),
     AssignmentApplied: None,
+    AssignmentFetched: None,
     GroupEmptied: (DEBUG, "Group {group_id} with generation {generation_id} is now empty."),
     MemberLeft: (INFO, _left),
     MemberExpired: (INFO, _expired),
@@ -206,7 +213,7 @@ LINES: Final[Mapping[type[Event], tuple[int, Template] | None]] = {
         INFO,
         (
             "Group leader [memberId: {old_leader_id}] failed to join before the rebalance timeout. Leader of "
-            "group {group_id} is now {leader_id}."
+            "group {group_id} is now {member.member_id}."
         ),
     ),
     MemberFenced: (INFO, _fenced),
@@ -243,7 +250,7 @@ def event_line(event: Event) -> tuple[int, str] | None:
     if found is None or _is_told_by_fencing(event):
         return None
     level, template = found
-    said = _printable(event)
+    said = _printable_event(event)
     if isinstance(template, str):
         return level, template.format_map({entry.name: getattr(said, entry.name) for entry in fields(said)})
     return level, template(said)
@@ -254,10 +261,16 @@ def _is_told_by_fencing(event: Event) -> bool:
     return isinstance(event, Refused) and event.error is ErrorCode.FENCED_INSTANCE_ID
 
 
+def _printable_event(event: Event) -> Event:
+    """A copy that is fit for a line: texts that cannot end it, short names of all but the member it is about."""
+    values = {entry.name: _printable(getattr(event, entry.name), entry.name) for entry in fields(event)}
+    if event.member is not None:
+        values["member"] = MemberName(*map(_printable, event.member))
+    return type(event)(**values)
+
+
 def _printable(value: Any, name: str = "") -> Any:
-    """A copy of an event, or of its field `name`, that is fit for a line: texts that cannot end it, short names."""
-    if isinstance(value, Event):
-        return type(value)(*(_printable(getattr(value, entry.name), entry.name) for entry in fields(value)))
+    """The same of a field `name`, or of a part of one."""
     if isinstance(value, MemberName):
         return printable_name(value)
     if isinstance(value, tuple):
@@ -291,8 +304,7 @@ def _admit(event: Event, limit: LineLimit) -> int:
         kind = event.operation
     else:
         return 1
-    who = (event.group_id, event.member_id, event.client_id, event.client_host)
-    return limit.admit(type(event).__name__, kind, *who)
+    return limit.admit(type(event).__name__, kind, event.group_id, event.member)
 
 
 def log_expiry(partition: Partition[Any], key: Hashable, outcome: Outcome, duration_ns: int) -> None:

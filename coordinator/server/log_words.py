@@ -41,6 +41,11 @@ def client(client_id: str, client_host: str) -> str:
     return f"{client_id or 'a client without a name'} at {client_host.removeprefix('/')}"
 
 
+def client_of(name: MemberName) -> str:
+    """The same: a member's client."""
+    return client(name.client_id, name.client_host)
+
+
 def member(name: MemberName) -> str:
     """`bob-e4fa5815`; with its client id where the member id does not begin with that, as a static member's."""
     if not name.member_id:

@@ -3,7 +3,6 @@
 from typing import Final
 
 from coordinator.group.events import CommitRefused, HeartbeatRefused, JoinRefused, Refused, SyncRefused
-from coordinator.group.member_name import MemberName
 from coordinator.group.refusal_facts import (
     GenerationDiffers,
     GroupFull,
@@ -15,7 +14,7 @@ from coordinator.group.refusal_facts import (
     SessionTimeoutOutOfRange,
 )
 from coordinator.group.state import EMPTY
-from coordinator.server.log_words import client, count, listed, member_at, printable_name
+from coordinator.server.log_words import client_of, count, listed, member_at, printable_name
 from protocol.errors import ErrorCode
 
 _REQUESTS: Final[dict[type[Refused], str]] = {
@@ -41,11 +40,10 @@ def refused(event: Refused) -> str:
 
 
 def _sender(event: Refused) -> str:
-    if not event.member_id:
+    if not event.member.member_id:
         kind = "new" if isinstance(event, JoinRefused) else "no member id"
-        return f"{client(event.client_id, event.client_host)} ({kind})"
-    name = MemberName(event.member_id, event.group_instance_id, event.client_id, event.client_host)
-    return member_at(printable_name(name))
+        return f"{client_of(event.member)} ({kind})"
+    return member_at(printable_name(event.member))
 
 
 def _error(event: Refused) -> str:
@@ -54,11 +52,13 @@ def _error(event: Refused) -> str:
             return "there is no such group"
         case ErrorCode.UNKNOWN_MEMBER_ID if event.state == EMPTY.value:
             return "the group has no members"
-        case ErrorCode.UNKNOWN_MEMBER_ID if event.group_instance_id is not None:
-            return f"no member has the group.instance.id {event.group_instance_id}"
+        case ErrorCode.UNKNOWN_MEMBER_ID if event.member.group_instance_id is not None:
+            return f"no member has the group.instance.id {event.member.group_instance_id}"
         case ErrorCode.UNKNOWN_MEMBER_ID:
             return (
-                "no member has this id" if event.member_id else "the group has members, and this one is none"
+                "no member has this id"
+                if event.member.member_id
+                else "the group has members, and this one is none"
             )
         case ErrorCode.ILLEGAL_GENERATION | ErrorCode.GROUP_ID_NOT_FOUND if not event.state:
             return "there is no such group"

@@ -84,11 +84,11 @@ def test_a_refused_commit_stores_nothing_and_says_why() -> None:
     assert coordinator.told(CommitRefused) == [
         CommitRefused(
             GROUP,
-            *named(leader),
+            1,
+            named(leader),
             ErrorCode.REBALANCE_IN_PROGRESS,
             "CompletingRebalance",
             None,
-            generation_id=1,
             partitions=1,
         )
     ]

@@ -10,11 +10,11 @@ from coordinator.group.groups import Groups
 from coordinator.group.invariants import check_invariants
 from coordinator.group.rebalance_facts import Departure, DepartureCause, RebalanceCause, Trigger
 from coordinator.group.state import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
-from tests.group.coordinator import GROUP, Coordinator
+from tests.group.coordinator import GROUP, Coordinator, named
 from tests.group.stories import stable_group
 
 OPEN = OpenRebalance(Trigger(RebalanceCause.OVER_CAPACITY, "", None), STABLE, 0)
-PENDING = PendingMember("client", "/10.0.0.1", 0, 1)
+PENDING = PendingMember(named("m"), 0, 1)
 Damage = Callable[[Groups, ClassicGroup], object]
 
 
@@ -56,10 +56,10 @@ DAMAGES: dict[str, Damage] = {
     "an assignment that was not recorded": lambda _, g: setattr(g.members[_first(g)], "assignment", b"?"),
     "a rebalance of a group that waits for nobody": lambda _, g: setattr(g, "rebalance", OPEN),
     "a departure that nobody was told of": lambda _, g: g.departed.append(
-        Departure(g.members[_first(g)].name, DepartureCause.LEFT)
+        Departure(g.members[_first(g)].name, DepartureCause.LEFT, b"")
     ),
     "a member of a Stable group that counts as new": lambda _, g: setattr(
-        g.members[_first(g)], "is_settled", False
+        g.members[_first(g)], "settled_assignment", None
     ),
     "a generation that was not recorded": lambda _, g: setattr(g, "generation_id", 9),
     "no join timer in the join phase": lambda _, g: setattr(g, "state", PREPARING_REBALANCE),

@@ -3,7 +3,7 @@ from coordinator.group.events import JoinRefused, MemberIdRequired, MemberJoined
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.records import GroupMetadataKey, GroupMetadataValue
-from tests.group.coordinator import GROUP, START, Coordinator
+from tests.group.coordinator import GROUP, START, Coordinator, named
 from tests.group.stories import CHANGED, joined_member, new_generation, stable_group
 
 
@@ -14,16 +14,13 @@ def test_a_dynamic_member_gets_an_id_first_and_joins_with_it() -> None:
     member_id = ask.joined.member_id
     assert member_id.startswith("billing-")
     assert len(member_id) == len("billing-") + 36
-    assert coordinator.told(MemberIdRequired) == [MemberIdRequired(GROUP, member_id, "Empty")]
+    assert coordinator.told(MemberIdRequired) == [
+        MemberIdRequired(GROUP, 0, named(member_id, client_id="billing"), "Empty")
+    ]
     assert coordinator.describe().members == []
     assert coordinator.join(member_id, client_id="billing").is_parked
     (joined,) = coordinator.told(MemberJoined)
-    assert (joined.member_id, joined.client_id, joined.client_host, joined.pending) == (
-        member_id,
-        "billing",
-        "/10.0.0.1",
-        True,
-    )
+    assert (joined.member, joined.pending) == (named(member_id, client_id="billing"), True)
 
 
 def test_before_version_4_a_member_is_added_at_once() -> None:

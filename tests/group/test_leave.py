@@ -4,7 +4,7 @@ from coordinator.group.events import MemberLeft, RebalanceStarted
 from coordinator.group.rebalance_facts import RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
-from tests.group.coordinator import GROUP, WHO, Ask, Coordinator
+from tests.group.coordinator import GROUP, WHO, Ask, Coordinator, named
 from tests.group.stories import joined_member, new_generation, stable_group
 
 
@@ -32,9 +32,9 @@ def test_one_bad_entry_does_not_stop_the_others() -> None:
         member_id="", group_instance_id="instance-0", error_code=0
     )
     assert coordinator.told(MemberLeft) == [
-        MemberLeft(GROUP, follower, None, *WHO, "scaling down", False, *WHO),
-        MemberLeft(GROUP, static, "instance-0", *WHO, "not provided", False, *WHO),
-        MemberLeft(GROUP, pending, None, *WHO, "not provided", True, *WHO),
+        MemberLeft(GROUP, 1, named(follower), "scaling down", False, *WHO),
+        MemberLeft(GROUP, 1, named(static, "instance-0"), "not provided", False, *WHO),
+        MemberLeft(GROUP, 1, named(pending), "not provided", True, *WHO),
     ]
     starts = [e for e in coordinator.told(RebalanceStarted) if e.trigger.cause is RebalanceCause.MEMBER_LEFT]
     assert len(starts) == 1

@@ -36,7 +36,7 @@ def test_members_of_a_stable_group_carry_on_after_a_restart() -> None:
     leader, follower = stable_group(coordinator)
     coordinator.commit(leader, 1, offset=5)
     coordinator.restart()
-    assert coordinator.told(GroupLoaded) == [GroupLoaded(GROUP, "Stable", 1, 2)]
+    assert coordinator.told(GroupLoaded) == [GroupLoaded(GROUP, 1, "Stable", 2)]
     assert coordinator.heartbeat(follower, 1) is ErrorCode.NONE
     assert coordinator.sync(follower, 1).synced.assignment == b"for " + follower.encode()
     assert coordinator.fetch() == {("foo", 0): (5, -1, "")}

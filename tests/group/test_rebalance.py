@@ -109,7 +109,7 @@ def test_dynamic_members_that_do_not_rejoin_are_evicted_at_the_rebalance_timeout
     coordinator.advance(4_000)
     assert ask.joined.generation_id == 2
     assert [one.member_id for one in ask.joined.members] == [leader]
-    assert coordinator.told(MembersEvicted) == [MembersEvicted(GROUP, (named(follower),), "join")]
+    assert coordinator.told(MembersEvicted) == [MembersEvicted(GROUP, 1, (named(follower),), "join")]
     assert coordinator.heartbeat(follower, 1) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
@@ -149,7 +149,7 @@ def test_a_leader_that_does_not_rejoin_is_replaced_by_the_oldest_member_that_did
         coordinator.heartbeat(leader, 1)
     assert {ask.joined.leader for ask in asks} == {second}
     assert len(asks[1].joined.members) == 2
-    assert coordinator.told(LeaderReplaced) == [LeaderReplaced(GROUP, leader, second)]
+    assert coordinator.told(LeaderReplaced) == [LeaderReplaced(GROUP, 1, named(second), leader)]
 
 
 def test_silent_static_members_stay_and_hold_the_group_when_nobody_else_is_left() -> None:
@@ -204,7 +204,7 @@ def test_members_that_never_sync_are_removed_after_the_rebalance_timeout() -> No
         coordinator.advance(7_500)
         coordinator.heartbeat(leader, 1)
         coordinator.heartbeat(follower, 1)
-    assert coordinator.told(MembersEvicted) == [MembersEvicted(GROUP, (named(follower),), "sync")]
+    assert coordinator.told(MembersEvicted) == [MembersEvicted(GROUP, 1, (named(follower),), "sync")]
     assert coordinator.told(RebalanceStarted)[-1].trigger.cause is RebalanceCause.SYNC_EXPIRED
     assert coordinator.join(leader).joined.generation_id == 2
 

@@ -114,7 +114,7 @@ def test_the_first_rebalance_is_summed_up_with_who_got_what() -> None:
     assert event.trigger.cause is RebalanceCause.MEMBER_JOINED
     assert event.trigger.actor == named(leader)
     assert event.members == tuple(
-        Assigned(named(member), True, b"for " + member.encode()) for member in (leader, follower)
+        Assigned(named(member), None, b"for " + member.encode()) for member in (leader, follower)
     )
     assert event.gone == ()
     assert event.ended_ms - event.started_ms == event.join_ms + event.sync_ms == 6_000
@@ -133,8 +133,8 @@ def test_a_summary_names_who_is_gone_and_why_and_who_is_new() -> None:
     assert event.trigger.cause is RebalanceCause.LEADER_REJOINED
     assert event.trigger.client_reason == "rebalancing"
     assert event.gone == (
-        Departure(named(leaver), DepartureCause.LEFT),
-        Departure(named(silent), DepartureCause.SESSION_EXPIRED),
+        Departure(named(leaver), DepartureCause.LEFT, b"for " + leaver.encode()),
+        Departure(named(silent), DepartureCause.SESSION_EXPIRED, b"for " + silent.encode()),
     )
     assert [(one.member.client_id, one.is_new) for one in event.members] == [("client", False), ("new", True)]
     assert event.last_joined is None, "an expiry ended the wait, not a member that came late"
@@ -182,7 +182,7 @@ def test_a_group_that_empties_is_summed_up_too() -> None:
     event = completed(coordinator)
     assert (event.state, event.generation_id, event.members) == ("Empty", 2, ())
     assert event.trigger.client_reason == "the consumer is being closed"
-    assert event.gone == (Departure(named(member), DepartureCause.LEFT),)
+    assert event.gone == (Departure(named(member), DepartureCause.LEFT, b"for " + member.encode()),)
 
 
 def test_a_restarted_static_member_is_no_rebalance_and_neither_gone_nor_new_in_the_next() -> None:

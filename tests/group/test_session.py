@@ -16,7 +16,7 @@ def test_a_silent_member_expires_after_its_session_timeout_and_the_rest_rebalanc
     assert coordinator.state() == "Stable"
     coordinator.advance(1)
     assert coordinator.told(MemberExpired) == [
-        MemberExpired(GROUP, *named(follower), False, is_new=False, silent_ms=10_000, timeout_ms=10_000)
+        MemberExpired(GROUP, 1, named(follower), False, is_new=False, silent_ms=10_000, timeout_ms=10_000)
     ]
     assert coordinator.told(RebalanceStarted)[-1].trigger.cause is RebalanceCause.SESSION_EXPIRED
     assert coordinator.heartbeat(leader, 1) is ErrorCode.REBALANCE_IN_PROGRESS
@@ -71,7 +71,7 @@ def test_a_pending_member_expires_and_lets_a_rebalance_go_on() -> None:
     coordinator.advance(1)
     assert ask.joined.generation_id == 2
     assert coordinator.told(MemberExpired) == [
-        MemberExpired(GROUP, *named(pending), True, is_new=False, silent_ms=6_000, timeout_ms=6_000)
+        MemberExpired(GROUP, 1, named(pending), True, is_new=False, silent_ms=6_000, timeout_ms=6_000)
     ]
     assert coordinator.join(pending).error is ErrorCode.UNKNOWN_MEMBER_ID
 

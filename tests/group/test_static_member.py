@@ -7,7 +7,7 @@ from coordinator.group.events import (
 from coordinator.group.rebalance_facts import RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.records import GroupMetadataValue
-from tests.group.coordinator import GROUP, RANGE, WHO, Coordinator, named
+from tests.group.coordinator import GROUP, RANGE, Coordinator, named
 from tests.group.stories import CHANGED, new_generation, stable_group
 
 TWO = [("range", RANGE[0][1]), ("sticky", b"s")]
@@ -28,10 +28,10 @@ def test_a_restarted_follower_carries_on_without_a_rebalance() -> None:
     assert response.member_id != follower
     assert coordinator.sync(response.member_id, 1).synced.assignment == b"for " + follower.encode()
     assert coordinator.told(RebalanceAvoided) == [
-        RebalanceAvoided(GROUP, "instance-1", response.member_id, 1)
+        RebalanceAvoided(GROUP, 1, named(response.member_id, "instance-1"))
     ]
     assert coordinator.told(StaticMemberReplaced) == [
-        StaticMemberReplaced(GROUP, "instance-1", follower, response.member_id, *WHO, "Stable")
+        StaticMemberReplaced(GROUP, 1, named(response.member_id, "instance-1"), follower, "Stable")
     ]
     assert coordinator.state() == "Stable"
 
@@ -75,7 +75,7 @@ def test_the_predecessor_is_fenced_everywhere() -> None:
     response = coordinator.join(old, instance="instance-1").joined
     assert (response.error_code, response.member_id) == (fenced, old)
     assert coordinator.told(MemberFenced)[0] == MemberFenced(
-        GROUP, old, "instance-1", *WHO, named(new, "instance-1"), "heartbeat"
+        GROUP, 1, named(old, "instance-1"), new, "heartbeat"
     )
     assert coordinator.heartbeat(old, 1) is ErrorCode.UNKNOWN_MEMBER_ID
 

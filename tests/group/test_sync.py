@@ -4,7 +4,7 @@ from coordinator.group.rebalance_facts import RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.messages.sync_group import SyncGroupResponse
 from protocol.records import GroupMetadataKey, GroupMetadataValue
-from tests.group.coordinator import GROUP, RANGE, Coordinator
+from tests.group.coordinator import GROUP, RANGE, Coordinator, named
 from tests.group.stories import new_generation, stable_group
 
 
@@ -64,7 +64,9 @@ def test_members_that_the_leader_leaves_out_get_nothing_and_strangers_are_ignore
     coordinator.sync(leader, 1, {leader: b"L", "stranger": b"S"})
     assert waiting.synced.assignment == b""
     assert waiting.synced.error_code == ErrorCode.NONE
-    assert coordinator.told(AssignmentReceived) == [AssignmentReceived(GROUP, leader, 1, 2, 0, (follower,))]
+    assert coordinator.told(AssignmentReceived) == [
+        AssignmentReceived(GROUP, 1, named(leader), 2, 0, (follower,), ("stranger",))
+    ]
 
 
 def test_what_a_follower_hands_in_is_ignored() -> None:

@@ -4,12 +4,31 @@ A field is shown when it says something: not when it is empty, false or Kafka's 
 version at hand does not carry it. A null that the version does carry is shown, for clients tell it from "".
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
-from coordinator.group.events import CommitRefused, Event, RebalanceCompleted, RebalanceStarted, Refused
+from coordinator.group.events import (
+    AssignmentApplied,
+    AssignmentFetched,
+    AssignmentReceived,
+    CommitRefused,
+    Event,
+    GroupEmptied,
+    GroupLoaded,
+    GroupStabilized,
+    LeaderReplaced,
+    MemberIdRequired,
+    MemberRejoined,
+    MemberToldToRejoin,
+    RebalanceAvoided,
+    RebalanceCompleted,
+    RebalanceStalled,
+    RebalanceStarted,
+    RebalanceWaits,
+    StaticMemberReplaced,
+)
 from coordinator.group.member_name import MemberName
 from coordinator.group.rebalance_facts import Assigned, Awaited, Departure, Trigger
 from coordinator.group.timer_key import TimerKey, TimerKind
@@ -169,15 +188,44 @@ def _member(member: MemberMetadata) -> str:
 
 def event(entry: Event) -> str:
     """A fact for people."""
-    values = {field.name: getattr(entry, field.name) for field in fields(entry)[1:]}
-    if isinstance(entry, Refused) and not isinstance(entry, CommitRefused):
-        del values["generation_id"]
+    member = {} if entry.member is None else entry.member._asdict() | {"leader_id": entry.member.member_id}
+    values = member | {field.name: getattr(entry, field.name) for field in fields(entry)}
     if isinstance(entry, RebalanceCompleted) and entry.latest == entry.trigger:
-        del values["latest"]
-    words = [f"{name}={_plain(value, name)}" for name, value in values.items() if _matters(name, value)]
+        values["latest"] = None
+    own = (field.name for field in fields(entry) if field.name not in _COMMON)
+    shown = (
+        _SHOWN[type(entry)].split() if type(entry) in _SHOWN else [*(_MEMBER if entry.member else ()), *own]
+    )
+    words = [f"{name}={_plain(values[name], name)}" for name in shown if _matters(name, values.get(name))]
     if isinstance(entry, RebalanceStarted):
         words.append(f"reason={_plain(entry.trigger.reason)}")
     return " ".join(["event", type(entry).__name__, entry.group_id or "''", *words])
+
+
+_COMMON = ("group_id", "generation_id", "member")
+_MEMBER = ("member_id", "group_instance_id", "client_id")
+_SHOWN: Mapping[type[Event], str] = {
+    MemberIdRequired: "member_id state",
+    StaticMemberReplaced: "group_instance_id old_member_id member_id client_id state",
+    RebalanceAvoided: "group_instance_id member_id generation_id",
+    RebalanceStarted: "state generation_id trigger",
+    RebalanceWaits: ("state generation_id trigger attempts waited_ms left_ms members awaited is_initial"),
+    RebalanceCompleted: (
+        "state from_state generation_id protocol_type protocol_name leader_id trigger latest attempts started_ms "
+        "ended_ms join_ms sync_ms last_joined members gone"
+    ),
+    RebalanceStalled: "generation_id members",
+    GroupStabilized: "generation_id members leader_id protocol_name",
+    AssignmentReceived: "leader_id generation_id members static_members missing",
+    AssignmentApplied: "generation_id members",
+    GroupEmptied: "generation_id",
+    LeaderReplaced: "old_leader_id leader_id",
+    GroupLoaded: "state generation_id members",
+    CommitRefused: "member_id group_instance_id client_id error state detail generation_id partitions",
+}
+"""What is shown of an event, in this order; of others the member, and what they have of their own."""
+_UNSHOWN = (MemberRejoined, MemberToldToRejoin, AssignmentFetched)
+"""What the replies show."""
 
 
 def _matters(name: str, value: Any) -> bool:
@@ -192,9 +240,9 @@ def _plain(value: Any, name: str = "") -> str:
             return member_id
         case Trigger(cause, _, actor):
             return f"'{cause.value}'" + ("" if actor is None else f" by {actor.member_id}")
-        case Assigned(member, is_new, assignment):
-            return f"{member.member_id}{' (new)' if is_new else ''} {_bytes('assignment', assignment)}"
-        case Departure(member, cause):
+        case Assigned(member, _, assignment):
+            return f"{member.member_id}{' (new)' if value.is_new else ''} {_bytes('assignment', assignment)}"
+        case Departure(member, cause, _):
             return f"{member.member_id} ({cause.value})"
         case Awaited(member, request, silent_ms, session_left_ms, left_ms):
             spans = f"silent {span(silent_ms)}, session {span(session_left_ms)}, at most {span(left_ms)}"
@@ -222,7 +270,9 @@ def outcome(result: Outcome, names: dict[int, tuple[str, int]], now_ms: int) -> 
     """All lines of an outcome: events, records, timers, replies; `names` says who waits, in which version.
 
     The retention check is not shown, nor a rebalance's report: they are armed again and again."""
-    lines = [event(entry) for entry in result.events] + [record(entry) for entry in result.records]
+    lines = [event(entry) for entry in result.events if not isinstance(entry, _UNSHOWN)] + [
+        record(entry) for entry in result.records
+    ]
     for key, deadline in result.timers.items():
         if key.kind not in (TimerKind.EXPIRE_OFFSETS, TimerKind.REPORT):
             lines.append(

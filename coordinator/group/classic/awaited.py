@@ -2,7 +2,6 @@
 
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import Member
-from coordinator.group.member_name import MemberName
 from coordinator.group.rebalance_facts import Awaited, AwaitedRequest
 from coordinator.group.state import PREPARING_REBALANCE
 
@@ -40,12 +39,11 @@ def _awaited_joins(group: ClassicGroup, now_ms: int) -> tuple[Awaited, ...]:
             # With nobody there to lead, only its session ends the wait for a static member.
             is_kept = member.is_static and group.awaiting_join == 0
             found.append(_awaited(member, AwaitedRequest.JOIN, None if is_kept else deadline_ms, now_ms))
-    for member_id, pending in group.pending_members.items():
-        name = MemberName(member_id, None, pending.client_id, pending.client_host)
+    for pending in group.pending_members.values():
         left_ms = max(0, pending.deadline_ms - now_ms)
         most_ms = left_ms if deadline_ms is None else max(0, min(left_ms, deadline_ms - now_ms))
         silent_ms = now_ms - pending.since_ms
-        found.append(Awaited(name, AwaitedRequest.FIRST_JOIN, silent_ms, left_ms, most_ms))
+        found.append(Awaited(pending.name, AwaitedRequest.FIRST_JOIN, silent_ms, left_ms, most_ms))
     return tuple(found)
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from coordinator.group.classic.member import Member, Protocols
 from coordinator.group.classic.open_rebalance import OpenRebalance
 from coordinator.group.classic.subscription import union_of_topics
+from coordinator.group.member_name import MemberName
 from coordinator.group.rebalance_facts import Departure
 from coordinator.group.state import EMPTY, PREPARING_REBALANCE, TRANSITIONS, ClassicGroupState
 from protocol.consumer_protocol import PROTOCOL_TYPE as CONSUMER_PROTOCOL_TYPE
@@ -27,11 +28,10 @@ class InitialJoin:
 
 
 class PendingMember(NamedTuple):
-    """Who was given a member id and has not joined with it yet: a client, since when (monotonic), and when the
-    id is forgotten."""
+    """Who was given a member id and has not joined with it yet, since when (monotonic), and when the id is
+    forgotten."""
 
-    client_id: str
-    client_host: str
+    name: MemberName
     since_ms: int
     deadline_ms: int
 

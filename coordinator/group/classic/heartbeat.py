@@ -12,6 +12,7 @@ from typing import Final
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.session_timer import restart_session
 from coordinator.group.classic.validation import validate_member
+from coordinator.group.events import MemberToldToRejoin
 from coordinator.group.groups import Groups
 from coordinator.group.refusal import check_group_id, tell_refusal
 from coordinator.group.state import DEAD, PREPARING_REBALANCE, STABLE
@@ -68,4 +69,8 @@ def _check(group: ClassicGroup | None, request: HeartbeatRequest, context: Conte
     if request.generation_id != group.generation_id:
         return ErrorCode.ILLEGAL_GENERATION
     restart_session(group, group.members[request.member_id], turn)
-    return ErrorCode.REBALANCE_IN_PROGRESS if group.state is PREPARING_REBALANCE else NONE
+    if group.state is not PREPARING_REBALANCE:
+        return NONE
+    name = group.members[request.member_id].name
+    turn.tell(MemberToldToRejoin(group.group_id, group.generation_id, name, "heartbeat"))
+    return ErrorCode.REBALANCE_IN_PROGRESS

@@ -19,7 +19,7 @@ from coordinator.group.classic.session_timer import forget_pending, heartbeat_ke
 from coordinator.group.classic.static_member import replace_static_member
 from coordinator.group.classic.validation import validate_member
 from coordinator.group.config import NEW_MEMBER_JOIN_TIMEOUT_MS
-from coordinator.group.events import MemberIdRequired, MemberJoined
+from coordinator.group.events import MemberIdRequired, MemberJoined, MemberRejoined
 from coordinator.group.groups import Groups
 from coordinator.group.rebalance_facts import DepartureCause, RebalanceCause, Trigger
 from coordinator.group.refusal import check_join, refuse, tell_refusal
@@ -138,11 +138,10 @@ def _join_unknown(groups: Groups, group: ClassicGroup, join: Join, turn: Turn) -
     else:
         now_ms = turn.now.monotonic_ms
         deadline_ms = now_ms + request.session_timeout_ms
-        group.pending_members[member_id] = PendingMember(
-            intern(context.client_id), intern(context.client_host), now_ms, deadline_ms
-        )
+        name = join.sender(member_id)
+        group.pending_members[member_id] = PendingMember(name, now_ms, deadline_ms)
         turn.arm(heartbeat_key(group, member_id), deadline_ms)
-        turn.tell(MemberIdRequired(group.group_id, member_id, group.state.value))
+        turn.tell(MemberIdRequired(group.group_id, group.generation_id, name, group.state.value))
         turn.reply(context.waiter, join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id, context.api_version))
 
 
@@ -184,6 +183,8 @@ def _join_known(groups: Groups, group: ClassicGroup, join: Join, turn: Turn) -> 
 
 def _rejoin(groups: Groups, group: ClassicGroup, member: Member, join: Join, reason: str, turn: Turn) -> None:
     """A member comes (again) to the join phase, or starts one."""
+    name = join.sender(member.member_id)
+    turn.tell(MemberRejoined(group.group_id, group.generation_id, name, group.state.value))
     update_member(group, member, join)
     park(group, member, join.context, turn)
 
@@ -217,17 +218,7 @@ def _add_member(groups: Groups, group: ClassicGroup, join: Join, member_id: str,
     if state is PREPARING_REBALANCE and group.initial_join is not None:
         group.new_member_added = True
     restart_session(group, member, turn, NEW_MEMBER_JOIN_TIMEOUT_MS)
-    turn.tell(
-        MemberJoined(
-            group.group_id,
-            member_id,
-            request.group_instance_id,
-            member.client_id,
-            member.client_host,
-            state.value,
-            was_pending,
-        )
-    )
+    turn.tell(MemberJoined(group.group_id, group.generation_id, member.name, state.value, was_pending))
 
     def trigger() -> Trigger:
         instance = "null" if member.group_instance_id is None else member.group_instance_id

@@ -7,6 +7,7 @@ from typing import Final
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import NOT_PROVIDED, Member, Protocols
 from coordinator.group.classic.responses import join_error
+from coordinator.group.member_name import MemberName
 from coordinator.machine.outcome import Context
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
@@ -24,6 +25,12 @@ class Join:
     context: Context
     protocols: Protocols
     rebalance_timeout_ms: int
+
+    def sender(self, member_id: str) -> MemberName:
+        """Who sends it, under the member id that it has or gets."""
+        return MemberName(
+            member_id, self.request.group_instance_id, self.context.client_id, self.context.client_host
+        )
 
     @property
     def reason(self) -> str:

@@ -71,8 +71,7 @@ def _leave(
     if member_id in group.pending_members:
         pending = group.pending_members[member_id]
         forget_pending(group, member_id, turn)
-        name = MemberName(member_id, None, pending.client_id, pending.client_host)
-        left.append(_tell(group, name, identity, context, turn, pending=True))
+        left.append(_tell(group, pending.name, identity, context, turn, pending=True))
         return ErrorCode.NONE
     if not member_id:
         if instance_id is None or instance_id not in group.static_members:
@@ -96,7 +95,8 @@ def _tell(
     pending: bool,
 ) -> MemberLeft:
     reason = NOT_PROVIDED if identity.reason is None else identity.reason
-    event = MemberLeft(group.group_id, *name, reason, pending, context.client_id, context.client_host)
+    sender = (context.client_id, context.client_host)
+    event = MemberLeft(group.group_id, group.generation_id, name, reason, pending, *sender)
     turn.tell(event)
     return event
 
@@ -116,8 +116,7 @@ def _rebalance_without(
         ids = [member.member_id for member in members if member.error_code == ErrorCode.NONE]
         sentence = f"explicit `LeaveGroup` request for ({', '.join(ids)}) members."
         first = left[0]
-        actor = MemberName(first.member_id, first.group_instance_id, first.client_id, first.client_host)
         client_reason = "" if first.reason == NOT_PROVIDED else first.reason
-        return Trigger(RebalanceCause.MEMBER_LEFT, sentence, actor, client_reason)
+        return Trigger(RebalanceCause.MEMBER_LEFT, sentence, first.member, client_reason)
 
     rebalance_or_complete_join(groups, group, trigger, turn)

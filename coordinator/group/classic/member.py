@@ -19,7 +19,8 @@ class Member:
     of the former). `session_deadline_ms` is when the member counts as lost unless it is heard before;
     `timer_deadline_ms` is when the timer outside will fire, which may be earlier: a heartbeat moves only
     the former, and the timer is set anew when it fires too early. None: no timer is set. Times are
-    monotonic. `is_new`: it has not yet been through a join phase; `is_settled`: it was in a Stable generation."""
+    monotonic. `is_new`: it has not yet been through a join phase. `settled_assignment` is what it had in the
+    last Stable generation, None when it was not in one."""
 
     __slots__ = (
         "assignment",
@@ -27,7 +28,6 @@ class Member:
         "client_id",
         "group_instance_id",
         "is_new",
-        "is_settled",
         "join_version",
         "join_waiter",
         "member_id",
@@ -35,6 +35,7 @@ class Member:
         "rebalance_timeout_ms",
         "session_deadline_ms",
         "session_timeout_ms",
+        "settled_assignment",
         "sync_waiter",
         "timer_deadline_ms",
     )
@@ -60,7 +61,7 @@ class Member:
         self.protocols = protocols
         self.assignment = assignment
         self.is_new = False
-        self.is_settled = False
+        self.settled_assignment: bytes | None = None
         self.join_waiter: int | None = None
         self.join_version = 0
         self.sync_waiter: int | None = None
@@ -71,6 +72,11 @@ class Member:
     def name(self) -> MemberName:
         """Who it is, for people."""
         return MemberName(self.member_id, self.group_instance_id, self.client_id, self.client_host)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it was in a Stable generation."""
+        return self.settled_assignment is not None
 
     @property
     def is_static(self) -> bool:

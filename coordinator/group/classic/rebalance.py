@@ -32,6 +32,7 @@ from coordinator.group.events import (
     GroupStabilized,
     LeaderReplaced,
     MembersEvicted,
+    MemberToldToRejoin,
     RebalanceDelayed,
     RebalanceStalled,
     SubscriptionUnreadable,
@@ -106,7 +107,7 @@ def fire_join(groups: Groups, key: TimerKey, turn: Turn) -> None:
         group.new_member_added = False
         delay_ms = min(groups.config.group_initial_rebalance_delay_ms, initial.remaining_ms)
         group.initial_join = InitialJoin(delay_ms, max(initial.remaining_ms - initial.delay_ms, 0))
-        turn.tell(RebalanceDelayed(group.group_id, delay_ms))
+        turn.tell(RebalanceDelayed(group.group_id, group.generation_id, delay_ms))
         _arm_join_timer(group, delay_ms, turn)
     else:
         complete_join_phase(groups, group, turn)
@@ -125,7 +126,8 @@ def complete_join_phase(groups: Groups, group: ClassicGroup, turn: Turn) -> None
         _arm_join_timer(group, max(group.rebalance_timeout_ms, STALLED_WAIT_MIN_MS), turn)
         return
     if group.leader_id is not None and old_leader_id is not None and old_leader_id != group.leader_id:
-        turn.tell(LeaderReplaced(group.group_id, old_leader_id, group.leader_id))
+        name = group.members[group.leader_id].name
+        turn.tell(LeaderReplaced(group.group_id, group.generation_id, name, old_leader_id))
     assert group.rebalance is not None, group.group_id
     group.rebalance.end_join_phase(turn.now.monotonic_ms)
     state = COMPLETING_REBALANCE if group.members else EMPTY
@@ -143,7 +145,7 @@ def complete_join_phase(groups: Groups, group: ClassicGroup, turn: Turn) -> None
         )
     )
     if not readable:
-        turn.tell(SubscriptionUnreadable(group.group_id, group.protocol_name))
+        turn.tell(SubscriptionUnreadable(group.group_id, group.generation_id, group.protocol_name))
     for member in group.members.values():
         _enter_generation(group, member, turn)
     group.sync_deadline_ms = turn.now.monotonic_ms + group.rebalance_timeout_ms
@@ -165,9 +167,10 @@ def fire_sync(groups: Groups, key: TimerKey, turn: Turn) -> None:
     late = tuple(group.pending_sync)
     members = [group.members[member_id] for member_id in late]
     _remove_youngest_first(group, members, DepartureCause.NOT_SYNCED, turn)
-    turn.tell(MembersEvicted(group.group_id, tuple(member.name for member in members), "sync"))
+    names = tuple(member.name for member in members)
+    turn.tell(MembersEvicted(group.group_id, group.generation_id, names, "sync"))
     reason = f"Removing [{', '.join(late)}] on pending sync request expiration"
-    prepare_rebalance(groups, group, Trigger(RebalanceCause.SYNC_EXPIRED, reason, members[0].name), turn)
+    prepare_rebalance(groups, group, Trigger(RebalanceCause.SYNC_EXPIRED, reason, names[0]), turn)
 
 
 def synced(group: ClassicGroup, member: Member, turn: Turn) -> None:
@@ -191,6 +194,7 @@ def _send_back_parked_syncs(group: ClassicGroup, turn: Turn) -> None:
         if member.sync_waiter is not None:
             turn.reply(member.sync_waiter, sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
             member.sync_waiter = None
+            turn.tell(MemberToldToRejoin(group.group_id, group.generation_id, member.name, "sync-group"))
             restart_session(group, member, turn)
 
 
@@ -200,7 +204,8 @@ def _evict_absent(group: ClassicGroup, turn: Turn) -> None:
     absent = [m for m in group.members.values() if not m.is_awaiting_join and not m.is_static]
     _remove_youngest_first(group, absent, DepartureCause.NOT_REJOINED, turn)
     if absent:
-        turn.tell(MembersEvicted(group.group_id, tuple(member.name for member in absent), "join"))
+        names = tuple(member.name for member in absent)
+        turn.tell(MembersEvicted(group.group_id, group.generation_id, names, "join"))
 
 
 def _remove_youngest_first(

@@ -76,7 +76,7 @@ def restore_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
         member = _restore_member(metadata, value.protocol or "")
         if member.member_id in group.members or member.group_instance_id in group.static_members:
             raise ValueError(f"group {group_id} has member {member.member_id} or its instance id twice")
-        member.is_settled = True
+        member.settled_assignment = member.assignment
         group.add(member, value.protocol_type)
     if value.members:
         group.state = STABLE

@@ -25,6 +25,6 @@ def remove_member(group: ClassicGroup, member: Member, cause: DepartureCause, tu
     answer_parked(group, member, ErrorCode.UNKNOWN_MEMBER_ID, "", turn)
     cancel_session(group, member, turn)
     group.remove(member)
-    if member.is_settled:
-        group.departed.append(Departure(member.name, cause))
+    if member.settled_assignment is not None:
+        group.departed.append(Departure(member.name, cause, member.settled_assignment))
     assert member.member_id not in group.members, member.member_id

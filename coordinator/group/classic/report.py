@@ -20,7 +20,9 @@ def open_rebalance(group: ClassicGroup, old_state: ClassicGroupState, trigger: T
     else:
         group.rebalance = OpenRebalance(trigger, old_state, now_ms)
         turn.arm(_report_key(group), group.rebalance.report_deadline_ms)
-    turn.tell(RebalanceStarted(group.group_id, old_state.value, group.generation_id, trigger))
+    turn.tell(
+        RebalanceStarted(group.group_id, group.generation_id, old_state.value, trigger, member=trigger.actor)
+    )
 
 
 def complete_rebalance(group: ClassicGroup, turn: Turn) -> None:
@@ -29,15 +31,18 @@ def complete_rebalance(group: ClassicGroup, turn: Turn) -> None:
     assert rebalance is not None, group.group_id
     assert group.state in (STABLE, EMPTY), group.state
     members = tuple(
-        [Assigned(member.name, not member.is_settled, member.assignment) for member in group.members.values()]
+        [
+            Assigned(member.name, member.settled_assignment, member.assignment)
+            for member in group.members.values()
+        ]
     )
     last_joined = None if rebalance.last_joined is None else rebalance.last_joined.name
     turn.tell(
         RebalanceCompleted(
             group.group_id,
+            group.generation_id,
             group.state.value,
             rebalance.from_state.value,
-            group.generation_id,
             group.protocol_type,
             group.protocol_name,
             group.leader_id,
@@ -51,11 +56,12 @@ def complete_rebalance(group: ClassicGroup, turn: Turn) -> None:
             last_joined,
             members,
             tuple(group.departed),
+            member=rebalance.trigger.actor,
         )
     )
     group.departed.clear()
     for member in group.members.values():
-        member.is_settled = True
+        member.settled_assignment = member.assignment
     if group.pending_sync:
         _report_later(group, rebalance, turn)
     else:
@@ -87,8 +93,8 @@ def fire_report(groups: Groups, key: TimerKey, turn: Turn) -> None:
     turn.tell(
         RebalanceWaits(
             group.group_id,
-            group.state.value,
             group.generation_id,
+            group.state.value,
             None if is_stable else rebalance.trigger,
             rebalance.attempts,
             now_ms - (rebalance.phase_started_ms if is_stable else rebalance.started_ms),

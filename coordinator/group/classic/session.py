@@ -50,10 +50,8 @@ def _fire_pending(groups: Groups, group: ClassicGroup, key: TimerKey, turn: Turn
     turn.tell(
         MemberExpired(
             group.group_id,
-            key.member_id,
-            None,
-            pending.client_id,
-            pending.client_host,
+            group.generation_id,
+            pending.name,
             pending=True,
             is_new=False,
             silent_ms=now_ms - pending.since_ms,
@@ -68,7 +66,8 @@ def _expire_member(groups: Groups, group: ClassicGroup, member: Member, turn: Tu
     turn.tell(
         MemberExpired(
             group.group_id,
-            *member.name,
+            group.generation_id,
+            member.name,
             pending=False,
             is_new=member.is_new,
             silent_ms=member.silent_ms(turn.now.monotonic_ms),

@@ -54,7 +54,8 @@ def replace_static_member(
             f"Updating metadata for static member {new_member_id} with instance id {instance_id}; "
             f"client reason: {join.reason}"
         )
-    trigger = Trigger(RebalanceCause.STATIC_MEMBER_REPLACED, reason, member.name, join.client_reason)
+    actor = join.sender(new_member_id)
+    trigger = Trigger(RebalanceCause.STATIC_MEMBER_REPLACED, reason, actor, join.client_reason)
     prepare_rebalance(groups, group, trigger, turn)
 
 
@@ -63,11 +64,9 @@ def _replace(group: ClassicGroup, instance_id: str, new_member_id: str, join: Jo
     turn.tell(
         StaticMemberReplaced(
             group.group_id,
-            instance_id,
+            group.generation_id,
+            join.sender(new_member_id),
             old.member_id,
-            new_member_id,
-            join.context.client_id,
-            join.context.client_host,
             group.state.value,
         )
     )
@@ -83,7 +82,7 @@ def _replace(group: ClassicGroup, instance_id: str, new_member_id: str, join: Jo
         old.protocols,
         old.assignment,
     )
-    new.is_settled = old.is_settled
+    new.settled_assignment = old.settled_assignment
     group.replace(old, new)
     restart_session(group, new, turn)
     return new
@@ -96,9 +95,7 @@ def _keep_generation(
     assert old_leader_id is not None, group.group_id
     assert member.group_instance_id is not None, member.member_id
     turn.write(group_metadata_record(group))
-    turn.tell(
-        RebalanceAvoided(group.group_id, member.group_instance_id, member.member_id, group.generation_id)
-    )
+    turn.tell(RebalanceAvoided(group.group_id, group.generation_id, join.sender(member.member_id)))
     if join.context.api_version >= SKIP_ASSIGNMENT_VERSION:
         leads = member.member_id == group.leader_id
         response = join_success(

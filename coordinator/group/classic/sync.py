@@ -11,7 +11,12 @@ from coordinator.group.classic.report import close_rebalance, complete_rebalance
 from coordinator.group.classic.responses import sync_error, sync_success
 from coordinator.group.classic.session_timer import restart_session
 from coordinator.group.classic.validation import validate_member
-from coordinator.group.events import AssignmentApplied, AssignmentReceived
+from coordinator.group.events import (
+    AssignmentApplied,
+    AssignmentFetched,
+    AssignmentReceived,
+    MemberToldToRejoin,
+)
 from coordinator.group.groups import Groups
 from coordinator.group.rebalance_facts import RebalanceCause, Trigger
 from coordinator.group.record_size import batch_size
@@ -32,6 +37,9 @@ def sync_group(groups: Groups, request: SyncGroupRequest, context: Context, turn
     if error is ErrorCode.NONE:
         error = _refusal(group, request, context, turn)
     if error is ErrorCode.REBALANCE_IN_PROGRESS:
+        assert group is not None, request.group_id
+        name = group.members[request.member_id].name
+        turn.tell(MemberToldToRejoin(group.group_id, group.generation_id, name, "sync-group"))
         turn.reply(context.waiter, sync_error(error))
         return
     if error is not ErrorCode.NONE:
@@ -45,6 +53,7 @@ def sync_group(groups: Groups, request: SyncGroupRequest, context: Context, turn
         if not group.pending_sync:
             close_rebalance(group, turn)
         turn.reply(context.waiter, sync_success(group, member))
+        turn.tell(AssignmentFetched(group.group_id, group.generation_id, member.name))
         restart_session(group, member, turn)
         return
     assert group.state is COMPLETING_REBALANCE, group.state
@@ -102,11 +111,12 @@ def _apply_assignment(
     turn.tell(
         AssignmentReceived(
             group.group_id,
-            leader.member_id,
             group.generation_id,
+            leader.name,
             len(group.members),
             len(group.static_members),
             missing,
+            tuple(member_id for member_id in assignments if member_id not in group.members),
         )
     )
     for member in group.members.values():
@@ -125,6 +135,7 @@ def _apply_assignment(
     for member in group.members.values():
         if member.sync_waiter is not None:
             turn.reply(member.sync_waiter, sync_success(group, member))
+            turn.tell(AssignmentFetched(group.group_id, group.generation_id, member.name))
             member.sync_waiter = None
             restart_session(group, member, turn)
 

@@ -4,6 +4,7 @@ from typing import Final
 
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.events import MemberFenced
+from coordinator.group.member_name import MemberName
 from coordinator.machine.outcome import Context
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
@@ -27,16 +28,9 @@ def validate_member(
         if existing_member_id is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         if existing_member_id != member_id:
+            sender = MemberName(member_id, group_instance_id, context.client_id, context.client_host)
             turn.tell(
-                MemberFenced(
-                    group.group_id,
-                    member_id,
-                    group_instance_id,
-                    context.client_id,
-                    context.client_host,
-                    group.members[existing_member_id].name,
-                    operation,
-                )
+                MemberFenced(group.group_id, group.generation_id, sender, existing_member_id, operation)
             )
             return ErrorCode.FENCED_INSTANCE_ID
     return NONE if member_id in group.members else ErrorCode.UNKNOWN_MEMBER_ID
