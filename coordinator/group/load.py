@@ -5,7 +5,7 @@ from sys import intern
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.rebalance import prepare_rebalance
 from coordinator.group.classic.record import restore_group
-from coordinator.group.classic.session_timer import restart_session
+from coordinator.group.classic.session import restart_session
 from coordinator.group.events import GroupLoaded, SubscriptionUnreadable
 from coordinator.group.groups import Groups
 from coordinator.group.rebalance_facts import RebalanceCause, Trigger

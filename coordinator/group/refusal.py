@@ -14,7 +14,14 @@ from typing import Any, Final
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.responses import join_error, sync_error
 from coordinator.group.config import GroupConfig
-from coordinator.group.events import CommitRefused, HeartbeatRefused, JoinRefused, Refused, SyncRefused
+from coordinator.group.events import (
+    CommitRefused,
+    HeartbeatRefused,
+    JoinRefused,
+    MemberFenced,
+    Refused,
+    SyncRefused,
+)
 from coordinator.group.member_name import MemberName
 from coordinator.group.refusal_facts import GenerationDiffers, RefusalDetail
 from coordinator.group.requests import FetchOffsets
@@ -139,6 +146,8 @@ class Rules:
     while_loading: ErrorCode = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     event: type[Refused] | None = None
     """What a group tells when it refuses one; None when nobody is told."""
+    operation: str = ""
+    """Kafka's word for such a request, where a group can fence its sender."""
     generation_of: Callable[[Any], int | None] = lambda _: None
     """The generation in whose name it is sent."""
 
@@ -148,6 +157,7 @@ RULES: Final[Mapping[type[object], Rules]] = {
         lambda request, version, error: join_error(error, request.member_id, version),
         check=lambda request, _, config: check_join(request, config),
         event=JoinRefused,
+        operation="join-group",
     ),
     SyncGroupRequest: Rules(
         lambda _, __, error: sync_error(error),
@@ -155,6 +165,7 @@ RULES: Final[Mapping[type[object], Rules]] = {
         # It looks like a rebalance: clients from before Kafka 2.4 do not expect anything else there.
         while_loading=ErrorCode.REBALANCE_IN_PROGRESS,
         event=SyncRefused,
+        operation="sync-group",
         generation_of=attrgetter("generation_id"),
     ),
     HeartbeatRequest: Rules(
@@ -162,15 +173,18 @@ RULES: Final[Mapping[type[object], Rules]] = {
         check=lambda request, *_: check_group_id(request),
         while_loading=NONE,  # so that members stay
         event=HeartbeatRefused,
+        operation="heartbeat",
         generation_of=attrgetter("generation_id"),
     ),
     LeaveGroupRequest: Rules(
         lambda _, __, error: LeaveGroupResponse(error_code=error),
         check=lambda request, *_: check_group_id(request),
+        operation="leave-group",
     ),
     OffsetCommitRequest: Rules(
         lambda request, _, error: _commit_error(request, error),
         event=CommitRefused,
+        operation="offset-commit",
         generation_of=attrgetter("generation_id_or_member_epoch"),
     ),
     FetchOffsets: Rules(lambda request, _, error: _fetch_error(request, error)),
@@ -231,16 +245,28 @@ def tell_refusal(
     rules = RULES[type(request)]
     assert rules.event is not None, type(request)
     generation_id = rules.generation_of(request)
+    sender = MemberName(request.member_id, request.group_instance_id, context.client_id, context.client_host)
+    if group is not None and error is ErrorCode.FENCED_INSTANCE_ID:
+        tell_fenced(group, sender, type(request), turn)
     if group is not None and generation_id is not None and error is ErrorCode.ILLEGAL_GENERATION:
         detail = GenerationDiffers(generation_id, group.generation_id)
     turn.tell(
         rules.event(
             request.group_id,
             generation_id,
-            MemberName(request.member_id, request.group_instance_id, context.client_id, context.client_host),
+            sender,
             error,
             "" if group is None else group.state.value,
             detail,
             partitions,
         )
     )
+
+
+def tell_fenced(group: ClassicGroup, sender: MemberName, request: type[object], turn: Turn) -> None:
+    """State that the instance id of a sender is another member's. `request` is the class of what it sent."""
+    assert sender.group_instance_id is not None, sender
+    existing = group.static_members[sender.group_instance_id]
+    operation = RULES[request].operation
+    assert operation, request
+    turn.tell(MemberFenced(group.group_id, group.generation_id, sender, existing, operation))

@@ -2,7 +2,7 @@
 
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.record import group_tombstone
-from coordinator.group.classic.session_timer import forget_pending
+from coordinator.group.classic.session import forget_pending
 from coordinator.group.events import GroupDeleted
 from coordinator.group.groups import Groups
 from coordinator.group.offsets.delete import delete_all_offsets

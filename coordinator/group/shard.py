@@ -15,13 +15,12 @@ from typing import Any, Final, TypeAlias
 from coordinator.group.admin.delete_groups import delete_groups
 from coordinator.group.admin.describe_groups import describe_groups
 from coordinator.group.admin.list_groups import list_groups
-from coordinator.group.classic.heartbeat import beat, heartbeat
+from coordinator.group.classic.heartbeat import beat, fire_heartbeat, heartbeat
 from coordinator.group.classic.join import join_group
 from coordinator.group.classic.leave import leave_group
 from coordinator.group.classic.rebalance import fire_join, fire_sync
-from coordinator.group.classic.removal import answer_parked
 from coordinator.group.classic.report import fire_report
-from coordinator.group.classic.session import fire_heartbeat
+from coordinator.group.classic.session import answer_parked
 from coordinator.group.classic.sync import sync_group
 from coordinator.group.config import GroupConfig
 from coordinator.group.durable import DurableGroup, DurableState

@@ -7,15 +7,18 @@ Members iterate in the order in which they joined. Source: Kafka's ClassicGroup.
 
 from dataclasses import dataclass
 from sys import intern
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from coordinator.group.classic.member import Member, Protocols
+from coordinator.group.classic.member import Member, Protocols, union_of_topics
 from coordinator.group.classic.open_rebalance import OpenRebalance
-from coordinator.group.classic.subscription import union_of_topics
 from coordinator.group.member_name import MemberName
 from coordinator.group.rebalance_facts import Departure
 from coordinator.group.state import EMPTY, PREPARING_REBALANCE, TRANSITIONS, ClassicGroupState
 from protocol.consumer_protocol import PROTOCOL_TYPE as CONSUMER_PROTOCOL_TYPE
+from protocol.errors import ErrorCode
+
+# Looking a member of an enumeration up costs more than the rest of a check.
+NONE: Final = ErrorCode.NONE
 
 
 @dataclass(slots=True)
@@ -122,6 +125,17 @@ class ClassicGroup:
             return self.uses_consumer_protocol
         return topic in self.subscribed_topics
 
+    def check_sender(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
+        """Whether the sender of a request is the member that it says it is: NONE for a member; UNKNOWN_MEMBER_ID
+        for an unknown id or instance id; FENCED_INSTANCE_ID when the instance id is another member's (KIP-345)."""
+        if group_instance_id is not None:
+            existing = self.static_members.get(group_instance_id)
+            if existing is None:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+            if existing != member_id:
+                return ErrorCode.FENCED_INSTANCE_ID
+        return NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
+
     def supports_protocols(self, protocol_type: str, protocols: Protocols) -> bool:
         """Whether a member that offers these could be one of the group."""
         if self.state is EMPTY:
@@ -175,8 +189,15 @@ class ClassicGroup:
             del self.pending_sync[old.member_id]
             self.pending_sync[new.member_id] = None
 
+    def shared(self, protocols: Protocols) -> Protocols:
+        """The leader's protocols when they are the same: most members of a group send the same bytes."""
+        if self.leader_id is not None and self.members[self.leader_id].protocols == protocols:
+            return self.members[self.leader_id].protocols
+        return protocols
+
     def update_protocols(self, member: Member, protocols: Protocols) -> None:
         """Note what a member supports from now on."""
+        protocols = self.shared(protocols)
         self._count_protocols(member.protocols, -1)
         member.protocols = protocols
         self._count_protocols(protocols, 1)

@@ -1,21 +1,25 @@
-"""Heartbeat: the member lives, and learns whether it has to rejoin.
+"""Heartbeat: the member lives, and learns whether it has to rejoin. One that is silent for its session timeout is
+taken for dead.
 
 By far the most frequent request, so the common case has a way of its own: a member of a Stable group, of the
 right generation, whose timer outside fires no later than its new deadline. Then one assignment does it, and
 nothing follows from it but the answer that all is well.
 
-Source: Kafka's GroupMetadataManager, classicGroupHeartbeat.
+Source: Kafka's GroupMetadataManager, classicGroupHeartbeat and expireClassicGroupMemberHeartbeat.
 """
 
 from typing import Final
 
 from coordinator.group.classic.group import ClassicGroup
-from coordinator.group.classic.session_timer import restart_session
-from coordinator.group.classic.validation import validate_member
-from coordinator.group.events import MemberToldToRejoin
+from coordinator.group.classic.member import Member
+from coordinator.group.classic.rebalance import complete_join_phase, prepare_rebalance
+from coordinator.group.classic.session import remove_member, restart_session
+from coordinator.group.events import MemberExpired, MemberToldToRejoin
 from coordinator.group.groups import Groups
+from coordinator.group.rebalance_facts import DepartureCause, RebalanceCause, Trigger
 from coordinator.group.refusal import check_group_id, tell_refusal
-from coordinator.group.state import DEAD, PREPARING_REBALANCE, STABLE
+from coordinator.group.state import COMPLETING_REBALANCE, DEAD, PREPARING_REBALANCE, STABLE
+from coordinator.group.timer_key import TimerKey
 from coordinator.machine.outcome import Context
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
@@ -49,13 +53,13 @@ def beat(groups: Groups, request: HeartbeatRequest, monotonic_ms: int) -> bool:
 def heartbeat(groups: Groups, request: HeartbeatRequest, context: Context, turn: Turn) -> None:
     """Answer a Heartbeat with a HeartbeatResponse. The responses are shared: they are not to be changed."""
     group = groups.classic.get(request.group_id)
-    error = _check(group, request, context, turn)
+    error = _check(group, request, turn)
     if error is not NONE and error is not ErrorCode.REBALANCE_IN_PROGRESS:
         tell_refusal(group, request, context, error, turn)
     turn.reply(context.waiter, RESPONSES[error])
 
 
-def _check(group: ClassicGroup | None, request: HeartbeatRequest, context: Context, turn: Turn) -> ErrorCode:
+def _check(group: ClassicGroup | None, request: HeartbeatRequest, turn: Turn) -> ErrorCode:
     error = check_group_id(request)
     if error is not NONE:
         return error
@@ -63,7 +67,7 @@ def _check(group: ClassicGroup | None, request: HeartbeatRequest, context: Conte
         return ErrorCode.UNKNOWN_MEMBER_ID
     if group.state is DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    error = validate_member(group, request.member_id, request.group_instance_id, "heartbeat", context, turn)
+    error = group.check_sender(request.member_id, request.group_instance_id)
     if error is not NONE:
         return error
     if request.generation_id != group.generation_id:
@@ -74,3 +78,69 @@ def _check(group: ClassicGroup | None, request: HeartbeatRequest, context: Conte
     name = group.members[request.member_id].name
     turn.tell(MemberToldToRejoin(group.group_id, group.generation_id, name, "heartbeat"))
     return ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def fire_heartbeat(groups: Groups, key: TimerKey, turn: Turn) -> None:
+    """The timer of a member or of a pending one fired: expire it, unless it was heard in the meantime.
+
+    A member to which the coordinator owes an answer does not expire: its session starts anew with the
+    answer."""
+    group = groups.find_classic(key.group_id)
+    if group is None or group.state is DEAD:
+        return
+    if key.member_id in group.pending_members:
+        _fire_pending(groups, group, key, turn)
+        return
+    member = group.members.get(key.member_id)
+    if member is None:
+        return
+    member.timer_deadline_ms = None
+    if member.is_exempt_from_session:
+        return
+    if turn.now.monotonic_ms < member.session_deadline_ms:
+        restart_session(group, member, turn, member.session_deadline_ms - turn.now.monotonic_ms)
+    else:
+        _expire_member(groups, group, member, turn)
+
+
+def _fire_pending(groups: Groups, group: ClassicGroup, key: TimerKey, turn: Turn) -> None:
+    pending, now_ms = group.pending_members[key.member_id], turn.now.monotonic_ms
+    if now_ms < pending.deadline_ms:
+        turn.arm(key, pending.deadline_ms)
+        return
+    del group.pending_members[key.member_id]
+    turn.tell(
+        MemberExpired(
+            group.group_id,
+            group.generation_id,
+            pending.name,
+            pending=True,
+            is_new=False,
+            silent_ms=now_ms - pending.since_ms,
+            timeout_ms=pending.deadline_ms - pending.since_ms,
+        )
+    )
+    if group.state is PREPARING_REBALANCE and group.has_all_members_joined:
+        complete_join_phase(groups, group, turn)
+
+
+def _expire_member(groups: Groups, group: ClassicGroup, member: Member, turn: Turn) -> None:
+    turn.tell(
+        MemberExpired(
+            group.group_id,
+            group.generation_id,
+            member.name,
+            pending=False,
+            is_new=member.is_new,
+            silent_ms=member.silent_ms(turn.now.monotonic_ms),
+            timeout_ms=member.expiry_timeout_ms,
+        )
+    )
+    remove_member(group, member, DepartureCause.SESSION_EXPIRED, turn)
+    if group.state in (STABLE, COMPLETING_REBALANCE):
+        reason = f"removing member {member.member_id} on heartbeat expiration."
+        trigger = Trigger(RebalanceCause.SESSION_EXPIRED, reason, member.name)
+        prepare_rebalance(groups, group, trigger, turn)
+    elif group.state is PREPARING_REBALANCE and group.has_all_members_joined:
+        # Unlike a leave, an expiry also ends the wait of an initial rebalance.
+        complete_join_phase(groups, group, turn)

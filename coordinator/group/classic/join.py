@@ -9,15 +9,19 @@ from sys import intern
 from typing import Final
 
 from coordinator.group.classic.group import ClassicGroup, PendingMember
-from coordinator.group.classic.joining import Join, park, read_join, shared_protocols, update_member
+from coordinator.group.classic.join_request import Join, read_join
 from coordinator.group.classic.member import Member
 from coordinator.group.classic.rebalance import rebalance_or_complete_join
 from coordinator.group.classic.record import new_group_record
-from coordinator.group.classic.removal import remove_member
 from coordinator.group.classic.responses import join_error, join_success
-from coordinator.group.classic.session_timer import forget_pending, heartbeat_key, restart_session
+from coordinator.group.classic.session import (
+    forget_pending,
+    heartbeat_key,
+    park_join,
+    remove_member,
+    restart_session,
+)
 from coordinator.group.classic.static_member import replace_static_member
-from coordinator.group.classic.validation import validate_member
 from coordinator.group.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from coordinator.group.events import MemberIdRequired, MemberJoined, MemberRejoined
 from coordinator.group.groups import Groups
@@ -156,7 +160,7 @@ def _join_known(groups: Groups, group: ClassicGroup, join: Join, turn: Turn) -> 
         else:
             _add_member(groups, group, join, member_id, turn)
         return
-    error = validate_member(group, member_id, request.group_instance_id, "join-group", join.context, turn)
+    error = group.check_sender(member_id, request.group_instance_id)
     if error is not ErrorCode.NONE:
         refuse(group, request, join.context, error, turn)
         return
@@ -185,8 +189,8 @@ def _rejoin(groups: Groups, group: ClassicGroup, member: Member, join: Join, rea
     """A member comes (again) to the join phase, or starts one."""
     name = join.sender(member.member_id)
     turn.tell(MemberRejoined(group.group_id, group.generation_id, name, group.state.value))
-    update_member(group, member, join)
-    park(group, member, join.context, turn)
+    join.update(group, member)
+    park_join(group, member, join.context, turn)
 
     def trigger() -> Trigger:
         leads = member.member_id == group.leader_id and group.state is STABLE
@@ -206,7 +210,7 @@ def _add_member(groups: Groups, group: ClassicGroup, join: Join, member_id: str,
         intern(context.client_host),
         request.session_timeout_ms,
         join.rebalance_timeout_ms,
-        shared_protocols(group, join.protocols),
+        group.shared(join.protocols),
     )
     member.is_new = True
     was_pending = member_id in group.pending_members
@@ -214,7 +218,7 @@ def _add_member(groups: Groups, group: ClassicGroup, join: Join, member_id: str,
         member.timer_deadline_ms = group.pending_members[member_id].deadline_ms
     state = group.state
     group.add(member, request.protocol_type)
-    park(group, member, context, turn)
+    park_join(group, member, context, turn)
     if state is PREPARING_REBALANCE and group.initial_join is not None:
         group.new_member_added = True
     restart_session(group, member, turn, NEW_MEMBER_JOIN_TIMEOUT_MS)

@@ -8,14 +8,12 @@ from typing import Final
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import NOT_PROVIDED
 from coordinator.group.classic.rebalance import rebalance_or_complete_join
-from coordinator.group.classic.removal import remove_member
-from coordinator.group.classic.session_timer import forget_pending
-from coordinator.group.classic.validation import validate_member
+from coordinator.group.classic.session import forget_pending, remove_member
 from coordinator.group.events import MemberLeft
 from coordinator.group.groups import Groups
 from coordinator.group.member_name import MemberName
 from coordinator.group.rebalance_facts import DepartureCause, RebalanceCause, Trigger
-from coordinator.group.refusal import check_group_id, error_response
+from coordinator.group.refusal import check_group_id, error_response, tell_fenced
 from coordinator.group.state import DEAD, EMPTY
 from coordinator.machine.outcome import Context
 from coordinator.machine.turn import Turn
@@ -77,7 +75,10 @@ def _leave(
         if instance_id is None or instance_id not in group.static_members:
             return ErrorCode.UNKNOWN_MEMBER_ID
         member_id = group.static_members[instance_id]
-    error = validate_member(group, member_id, instance_id, "leave-group", context, turn)
+    error = group.check_sender(member_id, instance_id)
+    if error is ErrorCode.FENCED_INSTANCE_ID:
+        sender = MemberName(member_id, instance_id, context.client_id, context.client_host)
+        tell_fenced(group, sender, LeaveGroupRequest, turn)
     if error is ErrorCode.NONE:
         member = group.members[member_id]
         left.append(_tell(group, member.name, identity, context, turn, pending=False))

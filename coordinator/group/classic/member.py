@@ -1,9 +1,12 @@
 """A member of a classic group."""
 
+from collections.abc import Iterable
 from typing import Final, TypeAlias
 
 from coordinator.group.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from coordinator.group.member_name import MemberName
+from protocol.consumer_protocol import subscribed_topics
+from protocol.malformed import Malformed
 
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
 """Names and metadata of the assignors that a member supports, in the order of its preference."""
@@ -121,3 +124,15 @@ class Member:
             if name in candidates:
                 return name
         raise AssertionError(f"{self.member_id} supports none of {list(candidates)}")
+
+
+def union_of_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
+    """The topics of all these subscriptions together: the one thing that the coordinator looks up in what members
+    send for their leader. None when one of them is none, as custom assignors may send what they like."""
+    topics: set[str] = set()
+    for metadata in subscriptions:
+        try:
+            topics.update(subscribed_topics(metadata))
+        except Malformed:
+            return None
+    return frozenset(topics)

@@ -23,16 +23,14 @@ from typing import Final
 from coordinator.group.classic.group import ClassicGroup, InitialJoin
 from coordinator.group.classic.member import Member
 from coordinator.group.classic.record import group_metadata_record
-from coordinator.group.classic.removal import remove_member
 from coordinator.group.classic.report import complete_rebalance, open_rebalance
-from coordinator.group.classic.responses import join_success, sync_error
-from coordinator.group.classic.session_timer import restart_session
+from coordinator.group.classic.responses import join_success
+from coordinator.group.classic.session import answer_syncs, remove_member, restart_session
 from coordinator.group.events import (
     GroupEmptied,
     GroupStabilized,
     LeaderReplaced,
     MembersEvicted,
-    MemberToldToRejoin,
     RebalanceDelayed,
     RebalanceStalled,
     SubscriptionUnreadable,
@@ -71,7 +69,9 @@ def prepare_rebalance(groups: Groups, group: ClassicGroup, trigger: Trigger, tur
     assert group.state in REBALANCE_MAY_START, group.state
     old_state = group.state
     if old_state is COMPLETING_REBALANCE:
-        _send_back_parked_syncs(group, turn)
+        for member in group.members.values():
+            member.assignment = b""
+        answer_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, turn)
     group.pending_sync.clear()
     cancel_sync_timer(group, turn)
     group.transition_to(PREPARING_REBALANCE, turn.now.wall_ms)
@@ -186,16 +186,6 @@ def cancel_sync_timer(group: ClassicGroup, turn: Turn) -> None:
     if group.sync_deadline_ms is not None:
         group.sync_deadline_ms = None
         turn.cancel(_sync_key(group))
-
-
-def _send_back_parked_syncs(group: ClassicGroup, turn: Turn) -> None:
-    for member in group.members.values():
-        member.assignment = b""
-        if member.sync_waiter is not None:
-            turn.reply(member.sync_waiter, sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
-            member.sync_waiter = None
-            turn.tell(MemberToldToRejoin(group.group_id, group.generation_id, member.name, "sync-group"))
-            restart_session(group, member, turn)
 
 
 def _evict_absent(group: ClassicGroup, turn: Turn) -> None:

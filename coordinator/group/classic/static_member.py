@@ -9,13 +9,12 @@ membership is for.
 from typing import Final
 
 from coordinator.group.classic.group import ClassicGroup
-from coordinator.group.classic.joining import Join, park, update_member
+from coordinator.group.classic.join_request import Join
 from coordinator.group.classic.member import Member
 from coordinator.group.classic.rebalance import maybe_complete_join_phase, prepare_rebalance
 from coordinator.group.classic.record import group_metadata_record
-from coordinator.group.classic.removal import answer_parked
 from coordinator.group.classic.responses import join_success
-from coordinator.group.classic.session_timer import cancel_session, restart_session
+from coordinator.group.classic.session import answer_parked, cancel_session, park_join, restart_session
 from coordinator.group.events import RebalanceAvoided, StaticMemberReplaced
 from coordinator.group.groups import Groups
 from coordinator.group.rebalance_facts import RebalanceCause, Trigger
@@ -34,11 +33,11 @@ def replace_static_member(
     assert instance_id is not None, new_member_id
     old_leader_id = group.leader_id
     member = _replace(group, instance_id, new_member_id, join, turn)
-    update_member(group, member, join)
+    join.update(group, member)
     if group.state is STABLE and group.select_protocol() == group.protocol_name:
         _keep_generation(group, member, join, old_leader_id, turn)
         return
-    park(group, member, join.context, turn)
+    park_join(group, member, join.context, turn)
     if group.state is PREPARING_REBALANCE:
         maybe_complete_join_phase(groups, group, turn)
         return

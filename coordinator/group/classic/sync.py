@@ -9,8 +9,7 @@ from coordinator.group.classic.rebalance import prepare_rebalance, synced
 from coordinator.group.classic.record import group_metadata_record
 from coordinator.group.classic.report import close_rebalance, complete_rebalance
 from coordinator.group.classic.responses import sync_error, sync_success
-from coordinator.group.classic.session_timer import restart_session
-from coordinator.group.classic.validation import validate_member
+from coordinator.group.classic.session import answer_syncs, park_sync, restart_session
 from coordinator.group.events import (
     AssignmentApplied,
     AssignmentFetched,
@@ -35,7 +34,7 @@ def sync_group(groups: Groups, request: SyncGroupRequest, context: Context, turn
     group = groups.find_classic(request.group_id)
     error = check_sync(request, context.api_version)
     if error is ErrorCode.NONE:
-        error = _refusal(group, request, context, turn)
+        error = _refusal(group, request)
     if error is ErrorCode.REBALANCE_IN_PROGRESS:
         assert group is not None, request.group_id
         name = group.members[request.member_id].name
@@ -57,22 +56,17 @@ def sync_group(groups: Groups, request: SyncGroupRequest, context: Context, turn
         restart_session(group, member, turn)
         return
     assert group.state is COMPLETING_REBALANCE, group.state
-    if member.sync_waiter is not None:
-        # Kafka never answers the earlier one; see the same case of JoinGroup.
-        turn.reply(member.sync_waiter, sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
-    member.sync_waiter = context.waiter
+    park_sync(member, context, turn)
     if member.member_id == group.leader_id:
         _apply_assignment(groups, group, member, request, turn)
 
 
-def _refusal(
-    group: ClassicGroup | None, request: SyncGroupRequest, context: Context, turn: Turn
-) -> ErrorCode:
+def _refusal(group: ClassicGroup | None, request: SyncGroupRequest) -> ErrorCode:
     if group is None or group.state is EMPTY:
         return ErrorCode.UNKNOWN_MEMBER_ID
     if group.state is DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    error = validate_member(group, request.member_id, request.group_instance_id, "sync-group", context, turn)
+    error = group.check_sender(request.member_id, request.group_instance_id)
     if error is not ErrorCode.NONE:
         return error
     if request.generation_id != group.generation_id:
@@ -132,22 +126,13 @@ def _apply_assignment(
     assert group.rebalance is not None, group.group_id
     group.rebalance.end_sync_phase(turn.now.monotonic_ms)
     complete_rebalance(group, turn)
-    for member in group.members.values():
-        if member.sync_waiter is not None:
-            turn.reply(member.sync_waiter, sync_success(group, member))
-            turn.tell(AssignmentFetched(group.group_id, group.generation_id, member.name))
-            member.sync_waiter = None
-            restart_session(group, member, turn)
+    answer_syncs(group, ErrorCode.NONE, turn)
 
 
 def _refuse_assignment(groups: Groups, group: ClassicGroup, leader: Member, turn: Turn) -> None:
     """The log would refuse the record: nobody is assigned anything, and the group starts over."""
     error = ErrorCode.UNKNOWN_SERVER_ERROR
-    for member in group.members.values():
-        if member.sync_waiter is not None:
-            turn.reply(member.sync_waiter, sync_error(error))
-            member.sync_waiter = None
-            restart_session(group, member, turn)
+    answer_syncs(group, error, turn)
     reason = (
         f"Error {error.name} when storing group assignment during SyncGroup (member: {leader.member_id})."
     )

@@ -11,8 +11,7 @@ from sys import intern
 from typing import Final
 
 from coordinator.group.classic.group import ClassicGroup
-from coordinator.group.classic.session_timer import restart_session
-from coordinator.group.classic.validation import validate_member
+from coordinator.group.classic.session import restart_session
 from coordinator.group.events import OffsetsCommitted, SimpleGroupCreated
 from coordinator.group.groups import Groups
 from coordinator.group.record_size import batch_size
@@ -51,7 +50,7 @@ def offset_commit(groups: Groups, request: OffsetCommitRequest, context: Context
     """Answer an OffsetCommit with an OffsetCommitResponse: an error that concerns the group stands on each
     of its partitions. Topics come by name, with their id where it is known, and are known to exist."""
     group = groups.find_classic(request.group_id)
-    error = _refusal(group, request, context, turn)
+    error = _refusal(group, request, context)
     if error is not NONE:
         count = sum(len(topic.partitions) for topic in request.topics)
         refuse(group, request, context, error, turn, partitions=count)
@@ -73,9 +72,7 @@ def offset_commit(groups: Groups, request: OffsetCommitRequest, context: Context
     turn.reply(context.waiter, response)
 
 
-def _refusal(
-    group: ClassicGroup | None, request: OffsetCommitRequest, context: Context, turn: Turn
-) -> ErrorCode:
+def _refusal(group: ClassicGroup | None, request: OffsetCommitRequest, context: Context) -> ErrorCode:
     generation_id = request.generation_id_or_member_epoch
     if group is None:
         if generation_id < 0:
@@ -87,8 +84,7 @@ def _refusal(
     if generation_id < 0 and group.state is EMPTY:
         return NONE
     if generation_id >= 0 or request.member_id or request.group_instance_id is not None:
-        member_id, instance_id = request.member_id, request.group_instance_id
-        error = validate_member(group, member_id, instance_id, "offset-commit", context, turn)
+        error = group.check_sender(request.member_id, request.group_instance_id)
         if error is not NONE:
             return error
         if generation_id != group.generation_id:

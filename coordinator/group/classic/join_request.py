@@ -1,4 +1,4 @@
-"""A JoinGroup on its way through the core."""
+"""A JoinGroup on its way through the core: the request with what belongs to it."""
 
 from dataclasses import dataclass
 from sys import intern
@@ -6,11 +6,8 @@ from typing import Final
 
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import NOT_PROVIDED, Member, Protocols
-from coordinator.group.classic.responses import join_error
 from coordinator.group.member_name import MemberName
 from coordinator.machine.outcome import Context
-from coordinator.machine.turn import Turn
-from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest
 
 REBALANCE_TIMEOUT_VERSION: Final = 1
@@ -25,6 +22,12 @@ class Join:
     context: Context
     protocols: Protocols
     rebalance_timeout_ms: int
+
+    def update(self, group: ClassicGroup, member: Member) -> None:
+        """Take over what a member says of itself when it rejoins."""
+        group.update_protocols(member, self.protocols)
+        member.rebalance_timeout_ms = self.rebalance_timeout_ms
+        member.session_timeout_ms = self.request.session_timeout_ms
 
     def sender(self, member_id: str) -> MemberName:
         """Who sends it, under the member id that it has or gets."""
@@ -56,31 +59,3 @@ def read_join(request: JoinGroupRequest, context: Context) -> Join:
         tuple(protocols.items()),
         request.rebalance_timeout_ms if has_timeout else request.session_timeout_ms,
     )
-
-
-def update_member(group: ClassicGroup, member: Member, join: Join) -> None:
-    """Take over what a member says of itself when it rejoins."""
-    group.update_protocols(member, shared_protocols(group, join.protocols))
-    member.rebalance_timeout_ms = join.rebalance_timeout_ms
-    member.session_timeout_ms = join.request.session_timeout_ms
-
-
-def park(group: ClassicGroup, member: Member, context: Context, turn: Turn) -> None:
-    """Withhold the answer to a member's JoinGroup until the join phase ends."""
-    old_version = member.join_version
-    superseded = group.park_join(member, context.waiter, context.api_version)
-    if group.rebalance is not None:
-        group.rebalance.note_join(member, turn.now.monotonic_ms)
-    if superseded is not None:
-        # Kafka never answers it, which keeps its connection waiting; this tells whoever listens to rejoin.
-        turn.reply(
-            superseded,
-            join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id, old_version),
-        )
-
-
-def shared_protocols(group: ClassicGroup, protocols: Protocols) -> Protocols:
-    """The leader's protocols when they are the same: most members of a group send the same bytes."""
-    if group.leader_id is not None and group.members[group.leader_id].protocols == protocols:
-        return group.members[group.leader_id].protocols
-    return protocols
