@@ -13,7 +13,7 @@ from coordinator.group.classic.member import Member, Protocols, union_of_topics
 from coordinator.group.classic.open_rebalance import OpenRebalance
 from coordinator.group.member_name import MemberName
 from coordinator.group.rebalance_facts import Departure
-from coordinator.group.state import EMPTY, PREPARING_REBALANCE, TRANSITIONS, ClassicGroupState
+from coordinator.group.state import DEAD, EMPTY, PREPARING_REBALANCE, TRANSITIONS, ClassicGroupState
 from protocol.consumer_protocol import PROTOCOL_TYPE as CONSUMER_PROTOCOL_TYPE
 from protocol.errors import ErrorCode
 
@@ -125,16 +125,25 @@ class ClassicGroup:
             return self.uses_consumer_protocol
         return topic in self.subscribed_topics
 
-    def check_sender(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
-        """Whether the sender of a request is the member that it says it is: NONE for a member; UNKNOWN_MEMBER_ID
-        for an unknown id or instance id; FENCED_INSTANCE_ID when the instance id is another member's (KIP-345)."""
+    def check_sender(
+        self, member_id: str, group_instance_id: str | None, generation_id: int | None = None
+    ) -> ErrorCode:
+        """Whether the sender of a request is the member that it says it is, in the generation that it names, if it
+        names one. COORDINATOR_NOT_AVAILABLE in a Dead group; UNKNOWN_MEMBER_ID for an unknown id or instance id;
+        FENCED_INSTANCE_ID when the instance id is another member's (KIP-345); ILLEGAL_GENERATION."""
+        if self.state is DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if group_instance_id is not None:
             existing = self.static_members.get(group_instance_id)
             if existing is None:
                 return ErrorCode.UNKNOWN_MEMBER_ID
             if existing != member_id:
                 return ErrorCode.FENCED_INSTANCE_ID
-        return NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
+        if member_id not in self.members:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if generation_id is not None and generation_id != self.generation_id:
+            return ErrorCode.ILLEGAL_GENERATION
+        return NONE
 
     def supports_protocols(self, protocol_type: str, protocols: Protocols) -> bool:
         """Whether a member that offers these could be one of the group."""

@@ -53,31 +53,22 @@ def beat(groups: Groups, request: HeartbeatRequest, monotonic_ms: int) -> bool:
 def heartbeat(groups: Groups, request: HeartbeatRequest, context: Context, turn: Turn) -> None:
     """Answer a Heartbeat with a HeartbeatResponse. The responses are shared: they are not to be changed."""
     group = groups.classic.get(request.group_id)
-    error = _check(group, request, turn)
-    if error is not NONE and error is not ErrorCode.REBALANCE_IN_PROGRESS:
-        tell_refusal(group, request, context, error, turn)
-    turn.reply(context.waiter, RESPONSES[error])
-
-
-def _check(group: ClassicGroup | None, request: HeartbeatRequest, turn: Turn) -> ErrorCode:
     error = check_group_id(request)
-    if error is not NONE:
-        return error
-    if group is None:
-        return ErrorCode.UNKNOWN_MEMBER_ID
-    if group.state is DEAD:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    error = group.check_sender(request.member_id, request.group_instance_id)
-    if error is not NONE:
-        return error
-    if request.generation_id != group.generation_id:
-        return ErrorCode.ILLEGAL_GENERATION
-    restart_session(group, group.members[request.member_id], turn)
-    if group.state is not PREPARING_REBALANCE:
-        return NONE
-    name = group.members[request.member_id].name
-    turn.tell(MemberToldToRejoin(group.group_id, group.generation_id, name, "heartbeat"))
-    return ErrorCode.REBALANCE_IN_PROGRESS
+    if error is NONE:
+        error = (
+            ErrorCode.UNKNOWN_MEMBER_ID
+            if group is None
+            else group.check_sender(request.member_id, request.group_instance_id, request.generation_id)
+        )
+    if group is None or error is not NONE:
+        tell_refusal(group, request, context, error, turn)
+    else:
+        member = group.members[request.member_id]
+        restart_session(group, member, turn)
+        if group.state is PREPARING_REBALANCE:
+            error = ErrorCode.REBALANCE_IN_PROGRESS
+            turn.tell(MemberToldToRejoin(group.group_id, group.generation_id, member.name, "heartbeat"))
+    turn.reply(context.waiter, RESPONSES[error])
 
 
 def fire_heartbeat(groups: Groups, key: TimerKey, turn: Turn) -> None:

@@ -21,7 +21,7 @@ from coordinator.group.rebalance_facts import RebalanceCause, Trigger
 from coordinator.group.record_size import batch_size
 from coordinator.group.refusal import check_sync, refuse
 from coordinator.group.refusal_facts import ProtocolsDiffer
-from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
+from coordinator.group.state import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE
 from coordinator.machine.outcome import Context
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
@@ -64,13 +64,9 @@ def sync_group(groups: Groups, request: SyncGroupRequest, context: Context, turn
 def _refusal(group: ClassicGroup | None, request: SyncGroupRequest) -> ErrorCode:
     if group is None or group.state is EMPTY:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    if group.state is DEAD:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    error = group.check_sender(request.member_id, request.group_instance_id)
+    error = group.check_sender(request.member_id, request.group_instance_id, request.generation_id)
     if error is not ErrorCode.NONE:
         return error
-    if request.generation_id != group.generation_id:
-        return ErrorCode.ILLEGAL_GENERATION
     if _differs(request.protocol_type, group.protocol_type) or _differs(
         request.protocol_name, group.protocol_name
     ):
