@@ -68,7 +68,7 @@ def check_group_id(request: Any) -> ErrorCode:
 
 
 def check_join(request: JoinGroupRequest, config: GroupConfig) -> ErrorCode:
-    """Its session timeout is within the bounds that the configuration sets."""
+    """It names a group, and its session timeout is within the bounds that the configuration sets."""
     shortest, longest = config.group_min_session_timeout_ms, config.group_max_session_timeout_ms
     error = check_group_id(request)
     if error is NONE and not shortest <= request.session_timeout_ms <= longest:
@@ -77,7 +77,7 @@ def check_join(request: JoinGroupRequest, config: GroupConfig) -> ErrorCode:
 
 
 def check_sync(request: SyncGroupRequest, api_version: int) -> ErrorCode:
-    """From v5 on it names the protocol that it is about (KIP-559)."""
+    """It names a group, and from v5 on the protocol that it is about (KIP-559)."""
     if api_version >= SYNC_NAMES_PROTOCOL_VERSION and (
         request.protocol_type is None or request.protocol_name is None
     ):

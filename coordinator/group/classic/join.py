@@ -49,14 +49,13 @@ def join_group(groups: Groups, request: JoinGroupRequest, context: Context, turn
     error = check_join(request, groups.config)
     if error is ErrorCode.NONE:
         _join_classic(groups, read_join(request, context), turn)
-    else:
-        out_of_range = SessionTimeoutOutOfRange(
-            request.session_timeout_ms,
-            groups.config.group_min_session_timeout_ms,
-            groups.config.group_max_session_timeout_ms,
-        )
-        detail = out_of_range if error is ErrorCode.INVALID_SESSION_TIMEOUT else None
-        refuse(None, request, context, error, turn, detail)
+        return
+    detail = None
+    if error is ErrorCode.INVALID_SESSION_TIMEOUT:
+        config = groups.config
+        bounds = (config.group_min_session_timeout_ms, config.group_max_session_timeout_ms)
+        detail = SessionTimeoutOutOfRange(request.session_timeout_ms, *bounds)
+    refuse(None, request, context, error, turn, detail)
 
 
 def _join_classic(groups: Groups, join: Join, turn: Turn) -> None:
