@@ -17,7 +17,7 @@ from typing import Any, Final, Generic
 from coordinator.engine.gate import Gate
 from coordinator.engine.machine import InternalTopic, M
 from coordinator.engine.place import Place
-from coordinator.machine.outcome import Context, Fact, Message, Now, Outcome
+from coordinator.machine.outcome import Context, EncodedFact, Fact, Message, Now, Outcome
 from coordinator.names import LogFlush
 from protocol.errors import ErrorCode
 from storage.batch import encode_batch
@@ -83,7 +83,7 @@ class Partition(Generic[M]):
         """What every partition was told while this one was being read."""
         self.outbound: deque[tuple[int, Sequence[Message]]] = deque()
         """Messages to other machines, with the position that has to be readable before they leave."""
-        self._pending: list[list[Record]] = []
+        self._pending: list[list[EncodedFact]] = []
         self._encode = topic.codec.encoder()
         self._flush = topic.flush
         self._compression = topic.compression
@@ -107,17 +107,14 @@ class Partition(Generic[M]):
         assert self.log is not None
         return self.log.log_end_offset + self.pending_records
 
-    def keep(self, facts: Sequence[Fact], wall_ms: int) -> None:
+    def keep(self, facts: Sequence[Fact]) -> None:
         """Takes the records of one outcome for the end of the turn."""
-        unit: list[Record] = []
-        for fact in facts:
-            key, value = self._encode(fact)
-            unit.append(Record(UNASSIGNED_OFFSET, wall_ms, key, value))
-        self._pending.append(unit)
+        encode = self._encode
+        self._pending.append([encode(fact) for fact in facts])
         self.pending_records += len(facts)
 
-    def write(self) -> bool:
-        """Appends this turn's records; whether that began a segment.
+    def write(self, wall_ms: int) -> bool:
+        """Appends this turn's records, with their timestamp; whether that began a segment.
 
         Raises StorageError, OSError; the partition then has to be reloaded.
         """
@@ -128,11 +125,11 @@ class Partition(Generic[M]):
         size = 0
         is_rolled = False
         for unit in units:
-            unit_size = sum(len(record.key or b"") + len(record.value or b"") for record in unit)
+            unit_size = sum(len(fact.key) + len(fact.value or b"") for fact in unit)
             if batch and size + unit_size > MAX_BATCH_BYTES:
                 is_rolled |= self._append(log, batch)
                 batch, size = [], 0
-            batch += unit
+            batch += [Record(UNASSIGNED_OFFSET, wall_ms, fact.key, fact.value) for fact in unit]
             size += unit_size
         if batch:
             is_rolled |= self._append(log, batch)

@@ -19,7 +19,7 @@ from coordinator.config.listeners import Listener
 from coordinator.config.properties import Config
 from coordinator.engine.engine import Engine
 from coordinator.engine.flusher import Flusher
-from coordinator.engine.group_clock import GroupClock
+from coordinator.engine.group_clock import GroupClock, ProcessTime
 from coordinator.engine.partition import Partition
 from coordinator.engine.state_keeper import StateKeeper
 from coordinator.group.events import Event
@@ -91,14 +91,18 @@ class Settings:
 class Server:
     """One daemon. Made in a running event loop; `open`, then `listen`, then `close`."""
 
-    def __init__(self, settings: Settings, flusher: Flusher | None = None) -> None:
-        """In: who syncs the logs, where several servers share that; it is then closed by who made it."""
+    def __init__(
+        self, settings: Settings, flusher: Flusher | None = None, group_clock: GroupClock | None = None
+    ) -> None:
+        """In: who syncs the logs, where several servers share that; it is then closed by who made it. The time of
+        groups, where it is not the process's."""
         self.settings = settings
         self._shared_flusher = flusher
         self.loop = asyncio.get_running_loop()
         self.metrics = Metrics()
         self.line_limit = LineLimit()
         self.turn = clock.Turn()
+        self.group_clock = group_clock or ProcessTime(self.turn)
         self.connections = Connections(connection_limits(settings.config))
         self.outbox = Outbox(self.loop)
         self.acceptors: list[Acceptor] = []
@@ -166,7 +170,7 @@ class Server:
 
     def _open_groups(self) -> None:
         settings = self.settings
-        self.engine = Engine(self.loop, self.flusher, settings.files, GroupClock(self.turn), self._loaded)
+        self.engine = Engine(self.loop, self.flusher, settings.files, self.group_clock, self._loaded)
         offsets = OffsetsTopic(self.directory, self.data_plane, settings.config, self.group_config)
         too_small = why_too_small(settings.files, settings.data_dir, offsets.new_partitions)
         if too_small is not None:
@@ -185,7 +189,7 @@ class Server:
 
     def _make_routes(self) -> Routes:
         cluster_id = self.directory.meta.cluster_id
-        router = GroupRouter(self.runtime, self.group_config, self.turn)
+        router = GroupRouter(self.runtime, self.group_config)
         admin = GroupAdmin(router)
         catalogue = self.data_plane.catalogue
         self.topics = TopicsHandler(

@@ -13,6 +13,7 @@ from typing import Any, Self
 from coordinator.config.listeners import parse_listeners
 from coordinator.config.properties import parse_config
 from coordinator.config.sources import PROFILES
+from coordinator.engine.group_clock import GroupClock
 from coordinator.server.server import Server, Settings
 from protocol.apis import APIS
 from protocol.codec import decode
@@ -52,9 +53,9 @@ def settings(
     )
 
 
-async def start(how: Settings, *, wait: bool = True) -> Server:
+async def start(how: Settings, *, wait: bool = True, group_clock: GroupClock | None = None) -> Server:
     """A server that listens; ready as well, unless `wait` is false."""
-    server = Server(how)
+    server = Server(how, group_clock=group_clock)
     server.open()
     await server.listen()
     if wait:
@@ -69,9 +70,10 @@ async def serving(
     *,
     topics: Sequence[tuple[str, int]] = (("orders", 3),),
     files: Files | None = None,
+    group_clock: GroupClock | None = None,
 ) -> AsyncIterator[Server]:
     """A server that is ready, closed cleanly at the end."""
-    server = await start(settings(data_dir, properties, topics=topics, files=files))
+    server = await start(settings(data_dir, properties, topics=topics, files=files), group_clock=group_clock)
     try:
         yield server
     finally:
