@@ -61,6 +61,7 @@ class Partition(Generic[M]):
         "outbound",
         "pending_records",
         "state",
+        "tenure",
         "waiting",
     )
 
@@ -70,6 +71,8 @@ class Partition(Generic[M]):
         self.state = PartitionState.ABSENT
         self.epoch = -1
         """Of the ownership: counted up by whoever decides who owns what."""
+        self.tenure = 0
+        """How often the partition was taken when it was not here. Epochs may change while it is."""
         self.machine: M | None = None
         """None unless the partition is OWNED."""
         self.log: PartitionLog | None = None
@@ -89,9 +92,9 @@ class Partition(Generic[M]):
         self._compression = topic.compression
         self._refuse = topic.refuse
 
-    def is_loading(self, epoch: int) -> bool:
-        """Whether what was begun in this epoch of ownership still goes on."""
-        return self.state is PartitionState.LOADING and self.epoch == epoch
+    def is_loading(self, tenure: int) -> bool:
+        """Whether what was begun in this tenure still goes on."""
+        return self.state is PartitionState.LOADING and self.tenure == tenure
 
     @property
     def readable_offset(self) -> int:
@@ -139,7 +142,7 @@ class Partition(Generic[M]):
         data = encode_batch(batch, base_sequence=BASE_SEQUENCE, codec=self._compression)
         return log.append(data).is_rolled
 
-    def release(self) -> None:
+    def open_gate(self) -> None:
         """Gives the answers that the log has caught up with."""
         waiting = self.waiting
         for waiter, response in self.gate.release(self.readable_offset):

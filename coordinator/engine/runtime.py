@@ -10,7 +10,7 @@ A partition whose append or sync fails, or whose machine contradicts itself, is 
 """
 
 import logging
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Final, Generic
 
 from coordinator import clock
@@ -56,7 +56,6 @@ class Runtime(Generic[M]):
         self._timers = Timers(shared.loop, self._clock, self._fire)
         self.ownership = Ownership(topic, shared, self.partitions, self._began, self._ended)
         self._works = Works(shared, self._work_done)
-        shared.flusher.on_synced.append(self._synced)
 
     # Who is asked
 
@@ -241,9 +240,17 @@ class Runtime(Generic[M]):
                 self.contradicted(partition, problem)
                 continue
             if is_rolled or self._flush is LogFlush.ALWAYS:
-                self._shared.flusher.need(partition.log)
+                self._shared.flusher.need(partition.log, self._synced)
             if self._flush is not LogFlush.ALWAYS:
                 self._moved(partition)
+        self._shared.flusher.kick()
+
+    def sync_dirty(self, partitions: Iterable[Partition[M]]) -> None:
+        """Asks for what these partitions have appended to be synced, as far as it is not."""
+        for partition in partitions:
+            log = partition.log
+            if log is not None and log.failure is None and log.is_dirty:
+                self._shared.flusher.need(log, self._synced)
         self._shared.flusher.kick()
 
     def _synced(self, log: PartitionLog, error: StorageError | None) -> None:
@@ -256,7 +263,7 @@ class Runtime(Generic[M]):
             self._moved(partition)
 
     def _moved(self, partition: Partition[M]) -> None:
-        partition.release()
+        partition.open_gate()
         self._send_due(partition)
         self.ownership.is_in_order(partition)
         if self.advanced is not None:
@@ -282,6 +289,8 @@ class Runtime(Generic[M]):
     def _began(self, partition: Partition[M], outcome: Outcome, now: Now) -> None:
         """A partition is OWNED from now on."""
         self._follow(partition, outcome, now)
+        if self._flush is LogFlush.ALWAYS:
+            self.sync_dirty([partition])
         while partition.missed and partition.machine is not None:
             self._put(partition, partition.missed.pop(0))
 
@@ -308,7 +317,7 @@ class Runtime(Generic[M]):
 
     def stop_listening(self) -> None:
         """The flusher goes on without it."""
-        self._shared.flusher.on_synced.remove(self._synced)
+        self._shared.flusher.forget(self._synced)
 
     def give_up_waiters(self) -> None:
         """Answers those who are still parked."""

@@ -315,10 +315,8 @@ class Server:
                     yield Compactable(partition.name, partition.log, partition.readable_offset, _no_producers)
 
     def _sync_all(self) -> None:
-        for log in self.logs().values():
-            if log.failure is None and log.is_dirty:
-                self.flusher.need(log)
-        self.flusher.kick()
+        self.engine.sync_dirty()
+        self.topics.sync_dirty()
 
     # Closing
 
