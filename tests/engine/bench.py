@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 from coordinator import clock
 from coordinator.answers import Later
@@ -125,7 +126,7 @@ class Bench:
     def put(self, runtime: Runtime[Any], key: str, request: object) -> tuple[object, Asker]:
         """Puts a request to the partition of a key: what came of it at once, and who asked."""
         asker = Asker()
-        context = Context(self.engine.next_waiter(), 0, "client", "/127.0.0.1")
+        context = Context(self.engine.next_waiter(), 0, "client", "/127.0.0.1", str(uuid4()))
         return runtime.ask(runtime.partition_of(key), request, context, asker), asker
 
     async def ask(self, runtime: Runtime[Any], key: str, request: object) -> object:
