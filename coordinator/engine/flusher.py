@@ -6,8 +6,7 @@ that a busy server syncs in larger bunches instead of more often.
 
 import asyncio
 import logging
-from collections.abc import Callable, Container, Mapping
-from functools import partial
+from collections.abc import Callable, Container
 from typing import Final
 
 from coordinator import clock
@@ -53,13 +52,13 @@ class Flusher:
         logs, self._wanted = self._wanted, {}
         self._under_way = logs
         self._started_ns = clock.monotonic_ns()
-        self._syncer.submit(logs, partial(self._done_in_thread, logs))
+        self._syncer.submit(logs, self._done_in_thread)
 
-    def _done_in_thread(self, logs: Mapping[PartitionLog, Synced], result: SyncResult) -> None:
-        self._loop.call_soon_threadsafe(self._done, logs, result)
+    def _done_in_thread(self, result: SyncResult) -> None:
+        self._loop.call_soon_threadsafe(self._done, result)
 
-    def _done(self, logs: Mapping[PartitionLog, Synced], result: SyncResult) -> None:
-        self._under_way = {}
+    def _done(self, result: SyncResult) -> None:
+        logs, self._under_way = self._under_way, {}
         self._done_next.set()
         self.syncs += 1
         self.sync_ns += clock.monotonic_ns() - self._started_ns
