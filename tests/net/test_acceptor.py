@@ -10,9 +10,10 @@ import pytest
 
 from coordinator import clock
 from coordinator.config.errors import ConfigError
-from coordinator.console.metrics import ServerCollector
+from coordinator.console.metrics import BrokerCollector
 from coordinator.net.complaints import LINES_A_PERIOD
 from coordinator.net.connection_limits import connection_limits
+from coordinator.server.broker import Broker
 from coordinator.server.server import Server
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -38,7 +39,9 @@ async def passes(server: Server) -> None:
 def metric(server: Server, name: str) -> float:
     """A value of /metrics that has no labels."""
     samples = {
-        sample.name: sample.value for family in ServerCollector(server).collect() for sample in family.samples
+        sample.name: sample.value
+        for family in BrokerCollector(Broker(server)).collect()
+        for sample in family.samples
     }
     return samples[name]
 

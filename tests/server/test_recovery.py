@@ -12,6 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from coordinator.console.application import make_application
 from coordinator.engine.partition import PartitionState
+from coordinator.server.broker import Broker
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
@@ -39,14 +40,14 @@ def log_of(data_dir: Path, number: int) -> Path:
 
 
 async def ready_page(server: Server) -> tuple[int, str]:
-    async with TestClient(TestServer(make_application(server))) as http:
+    async with TestClient(TestServer(make_application(Broker(server)))) as http:
         answer = await http.get("/ready")
         return answer.status, await answer.text()
 
 
 async def metric(server: Server, line: str) -> str:
     """The value of one line of the metrics."""
-    async with TestClient(TestServer(make_application(server))) as http:
+    async with TestClient(TestServer(make_application(Broker(server)))) as http:
         text = await (await http.get("/metrics")).text()
     return next(found.removeprefix(line).strip() for found in text.splitlines() if found.startswith(line))
 
