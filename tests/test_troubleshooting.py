@@ -8,11 +8,11 @@ import pytest
 
 from coordinator.config.properties import PROPERTIES, TOPIC_PROPERTIES
 from coordinator.console.metrics import BrokerCollector
-from coordinator.server.broker import Broker
 from coordinator.engine.partition import PartitionState
 from coordinator.group import events
 from coordinator.group.rebalance_facts import RebalanceCause
 from coordinator.group.state import ClassicGroupState
+from coordinator.server.broker import Broker
 from coordinator.topics.missing import WhyMissing
 from protocol.apis import APIS
 from tests.daemon_lines import nearest, writers

@@ -41,16 +41,16 @@ class GroupClock(Protocol):
 class ProcessTime:
     """Group time that is the process's."""
 
-    __slots__ = ("_turn", "on_moved")
+    __slots__ = ("_arrival", "on_moved")
 
-    def __init__(self, turn: clock.Turn) -> None:
+    def __init__(self, arrival: clock.Arrival) -> None:
         """In: the instant at which the bytes at hand were read."""
-        self._turn = turn
+        self._arrival = arrival
         self.on_moved: list[Callable[[], None]] = []
 
     def at_request(self) -> Now:
         """See `GroupClock`."""
-        return self._turn.now
+        return self._arrival.now
 
     def now(self) -> Now:
         """See `GroupClock`."""

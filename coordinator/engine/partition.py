@@ -4,9 +4,9 @@
        ▲          └──▶ FAILED │
        └──────────────────────┘ (released)
 
-Records of a turn are kept as they come, encoded and appended as one batch at its end. The *position* of an answer
-is where the log will end with all records that were made before it; the gate holds the answer until that offset is
-readable: synced, or only written where the flush policy says so.
+Records of one iteration of the loop are kept as they come, encoded and appended as one batch at its end. The
+*position* of an answer is where the log will end with all records that were made before it; the gate holds the answer
+until that offset is readable: synced, or only written where the flush policy says so.
 """
 
 from collections import deque
@@ -28,7 +28,7 @@ from storage.topic_partition import TopicPartition
 BASE_SEQUENCE: Final = 0
 """What Kafka's coordinator writes, although its batches have no producer."""
 MAX_BATCH_BYTES: Final = 1024 * 1024
-"""A turn's records are split in batches of about this size, never within the records of one outcome."""
+"""An iteration's records are split in batches of about this size, never within the records of one outcome."""
 
 
 class PartitionState(Enum):
@@ -80,7 +80,7 @@ class Partition(Generic[M]):
         self.waiting: dict[int, Place] = {}
         self.pending_records = 0
         self.is_dirty = False
-        """Whether the end of this turn has something to append."""
+        """Whether the end of this iteration has something to append."""
         self.loaded_records = 0
         self.missed: list[object] = []
         """What every partition was told while this one was being read."""
@@ -106,18 +106,18 @@ class Partition(Generic[M]):
 
     @property
     def position(self) -> int:
-        """Where the log ends once this turn's records are in it."""
+        """Where the log ends once this iteration's records are in it."""
         assert self.log is not None
         return self.log.log_end_offset + self.pending_records
 
     def keep(self, facts: Sequence[Fact]) -> None:
-        """Takes the records of one outcome for the end of the turn."""
+        """Takes the records of one outcome for the end of the iteration."""
         encode = self._encode
         self._pending.append([encode(fact) for fact in facts])
         self.pending_records += len(facts)
 
     def write(self, wall_ms: int) -> bool:
-        """Appends this turn's records, with their timestamp; whether that began a segment.
+        """Appends this iteration's records, with their timestamp; whether that began a segment.
 
         Raises StorageError, OSError; the partition then has to be reloaded.
         """

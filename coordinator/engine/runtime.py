@@ -1,9 +1,9 @@
 """Runs the machines of one internal topic: between the clock, the timers, the log and whoever waits.
 
-An outcome is acted on at once: its records are kept for the batch that the end of this turn appends, its timers
-armed, its events told, its answers given, held or (when there is none for the asker) awaited. The end of the turn
-appends one batch for each partition that has something to append and asks for it to be synced; what then becomes
-durable opens the gate.
+An outcome is acted on at once: its records are kept for the batch that the end of this iteration of the loop
+appends, its timers armed, its events told, its answers given, held or (when there is none for the asker) awaited. The
+end of the iteration appends one batch for each partition that has something to append and asks for it to be synced;
+what then becomes durable opens the gate.
 
 A partition whose append or sync fails, or whose machine contradicts itself, is taken out of service: see
 `ownership.py`. There is no other undo.
@@ -160,7 +160,7 @@ class Runtime(Generic[M]):
             if not partition.is_dirty:
                 partition.is_dirty = True
                 if not self._dirty:
-                    self._shared.loop.call_soon(self._end_turn)
+                    self._shared.loop.call_soon(self._end_iteration)
                 self._dirty.append(partition)
         for key, deadline_ms in outcome.timers.items():
             if deadline_ms is None:
@@ -224,7 +224,7 @@ class Runtime(Generic[M]):
 
     # The disk
 
-    def _end_turn(self) -> None:
+    def _end_iteration(self) -> None:
         dirty, self._dirty = self._dirty, []
         wall_ms = clock.wall_ms()
         for partition in dirty:
@@ -304,7 +304,7 @@ class Runtime(Generic[M]):
 
     def shut_down(self) -> None:
         """Writes what is kept, and ends what was begun."""
-        self._end_turn()
+        self._end_iteration()
         self.is_shut_down = self.ownership.is_shut_down = True
         self._timers.close()
         self._works.close()

@@ -125,7 +125,7 @@ class Acceptor:
         listener: Listener,
         connections: Connections,
         outbox: Outbox,
-        turn: clock.Turn,
+        arrival: clock.Arrival,
         node_id: int,
         routes: Routes,
     ) -> None:
@@ -133,7 +133,7 @@ class Acceptor:
         self.loop = loop
         self.listener = listener
         self.outbox = outbox
-        self.turn = turn
+        self.arrival = arrival
         self.routes = routes
         self.memory = connections.memory
         self.unread = connections.unread

@@ -170,7 +170,7 @@ class Connection(Outgoing):
         self._is_working = True
         self._wanted = _START.size
         reception = self._reception
-        reception.turn.advance(started_ns)
+        reception.arrival.advance(started_ns)
         table, message, counted, count = reception.routes.by_version, None, None, 0
         out = bytearray()
         position, end = 0, len(data)

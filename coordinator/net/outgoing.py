@@ -138,7 +138,7 @@ class Outgoing(asyncio.Protocol):
             out += frame
 
     def fill(self, slot: Slot, response: object) -> None:
-        """Puts an answer in its slot; it leaves at the end of this turn, if none before it is missing."""
+        """Puts an answer in its slot; it leaves at the end of this iteration, if none before it is missing."""
         assert slot.data is None, "answered twice"
         data = bytearray()
         if response is not NO_ANSWER and not self._is_closing:

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Protocol
 
-from coordinator.clock import Turn
+from coordinator.clock import Arrival
 from coordinator.names import Node
 from coordinator.net.outbox import Outbox
 from coordinator.net.request_memory import Receiver, RequestMemory
@@ -49,7 +49,7 @@ class Reception(Protocol):
 
     loop: asyncio.AbstractEventLoop
     outbox: Outbox
-    turn: Turn
+    arrival: Arrival
     routes: Routes
     memory: RequestMemory
     unread: UnreadAnswers

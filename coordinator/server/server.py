@@ -101,8 +101,8 @@ class Server:
         self.loop = asyncio.get_running_loop()
         self.metrics = Metrics()
         self.line_limit = LineLimit()
-        self.turn = clock.Turn()
-        self.group_clock = group_clock or ProcessTime(self.turn)
+        self.arrival = clock.Arrival()
+        self.group_clock = group_clock or ProcessTime(self.arrival)
         self.connections = Connections(connection_limits(settings.config))
         self.outbox = Outbox(self.loop)
         self.acceptors: list[Acceptor] = []
@@ -196,7 +196,7 @@ class Server:
             self.loop,
             self.data_plane,
             self.flusher,
-            self.turn,
+            self.arrival,
             self.engine.next_waiter,
             self._changed,
             self._topics_deleted,
@@ -229,7 +229,7 @@ class Server:
                 listener,
                 self.connections,
                 self.outbox,
-                self.turn,
+                self.arrival,
                 self.settings.config.node_id,
                 self.routes,
             )
@@ -345,7 +345,7 @@ class Server:
         self.directory.close(self.logs(), failed)
 
     async def _close_connections(self) -> None:
-        # One turn, in which the outbox writes the last answers.
+        # One iteration, in which the outbox writes the last answers.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         for connection in list(self.connections.open):

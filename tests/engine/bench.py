@@ -84,7 +84,7 @@ class Bench:
         """Number, partition and event of everything that happened."""
         self.flusher = Flusher(asyncio.get_running_loop(), Syncer())
         self._in_front = in_front
-        group_clock = group_clock or ProcessTime(clock.Turn())
+        group_clock = group_clock or ProcessTime(clock.Arrival())
         self.engine = Engine(asyncio.get_running_loop(), self.flusher, files, group_clock, self.loaded.set)
         self.groups: Runtime[Shard] = self.engine.add(
             self._topic(CONSUMER_OFFSETS, GroupRecordCodec(), lambda _: Shard(GroupConfig()), error_response)

@@ -26,7 +26,7 @@ class Fired:
 
 
 def timers_of(fire: Callable[[Hashable], None], group_clock: GroupClock | None = None) -> Timers:
-    return Timers(asyncio.get_running_loop(), group_clock or ProcessTime(clock.Turn()), fire)
+    return Timers(asyncio.get_running_loop(), group_clock or ProcessTime(clock.Arrival()), fire)
 
 
 async def test_timers_fire_in_the_order_of_their_deadlines() -> None:

@@ -48,7 +48,7 @@ class TopicsHandler:
         loop: asyncio.AbstractEventLoop,
         data_plane: DataPlane,
         flusher: Flusher,
-        turn: clock.Turn,
+        arrival: clock.Arrival,
         next_waiter: Callable[[], int],
         on_changes: ChangesCallback,
         on_deleted: TopicsDeletedCallback,
@@ -57,7 +57,7 @@ class TopicsHandler:
         self._loop = loop
         self._data_plane = data_plane
         self._flusher = flusher
-        self._turn = turn
+        self._arrival = arrival
         self._next_waiter = next_waiter
         self._on_changes = on_changes
         self._on_deleted = on_deleted
@@ -71,7 +71,7 @@ class TopicsHandler:
         """Puts a request to the data plane."""
         waiter = self._next_waiter()
         context = Context(waiter, caller.api_version, caller.client_id, caller.client_host, node=caller.node)
-        answer = self._data_plane.handle(request, context, self._turn.now)
+        answer = self._data_plane.handle(request, context, self._arrival.now)
         if answer.changes:
             self._changed(answer.changes)
         if answer.completions:
