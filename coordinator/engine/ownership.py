@@ -17,7 +17,7 @@ from coordinator.engine.partition import Partition, PartitionState
 from coordinator.engine.shared import Shared
 from coordinator.engine.state_keeper import StateKeeper
 from coordinator.machine.outcome import Now, Outcome
-from coordinator.trouble import Troubles
+from coordinator.ongoing_failures import OngoingFailures
 from protocol.errors import ErrorCode
 from storage.errors import LogDamaged, LogPoisoned, StorageError
 from storage.log import PartitionLog
@@ -55,7 +55,7 @@ class Ownership(Generic[M]):
         self._began = began
         self._ended = ended
         self._log = logging.getLogger(topic.logger)
-        self._troubles = Troubles(topic.logger)
+        self._failures = OngoingFailures(topic.logger)
         self._by_log: dict[PartitionLog, Partition[M]] = {}
         self._unsound: dict[int, PartitionLog] = {}
         """Logs that are closed and being opened anew, by partition."""
@@ -113,8 +113,8 @@ class Ownership(Generic[M]):
 
     def failed(self, partition: Partition[M], error: Exception) -> None:
         """The disk refused: out of service, and again from what it holds; not at once when it refuses again."""
-        is_first = str(partition.name) not in self._troubles
-        if self._troubles.failed(str(partition.name), error):
+        is_first = str(partition.name) not in self._failures
+        if self._failures.failed(str(partition.name), error):
             self._log.error("Unloading %s of %s: %s", self._topic.holds, partition.name, reason_of(error))
         self._unload(partition)
         if is_first:
@@ -124,8 +124,8 @@ class Ownership(Generic[M]):
 
     def is_in_order(self, partition: Partition[M]) -> None:
         """A write of a partition went through."""
-        if self._troubles:
-            self._troubles.is_over(str(partition.name))
+        if self._failures:
+            self._failures.is_over(str(partition.name))
 
     def _unload(self, partition: Partition[M]) -> None:
         partition.state = PartitionState.LOADING
@@ -208,7 +208,7 @@ class Ownership(Generic[M]):
             if partition.tenure == tenure and partition.state is not PartitionState.ABSENT:
                 self._not_loaded(partition, problem)
             return
-        self._troubles.is_over(f"Loading {partition.name}")
+        self._failures.is_over(f"Loading {partition.name}")
         self._report_load(partition, log, reading.records, clock.monotonic_ns() - started_ns)
 
     def _not_loaded(self, partition: Partition[M], problem: Exception) -> None:
@@ -218,7 +218,7 @@ class Ownership(Generic[M]):
             partition.state = PartitionState.FAILED
             self._log.error("Failed to load metadata from %s: %s. %s", partition.name, problem, REMEDY)
         elif isinstance(problem, StorageError | OSError):
-            if self._troubles.failed(f"Loading {partition.name}", problem):
+            if self._failures.failed(f"Loading {partition.name}", problem):
                 self._log.error(
                     "Failed to load metadata from %s: %s; trying again", partition.name, reason_of(problem)
                 )

@@ -5,8 +5,8 @@
        └──────────────────────┘ (released)
 
 Records of one iteration of the loop are kept as they come, encoded and appended as one batch at its end. The
-*position* of an answer is where the log will end with all records that were made before it; the gate holds the answer
-until that offset is readable: synced, or only written where the flush policy says so.
+*position* of an answer is where the log will end with all records that were made before it; the gate holds the
+answer until that offset is readable: synced, or only written where the flush policy says so.
 """
 
 from collections import deque

@@ -17,7 +17,7 @@ from typing import Final
 
 from coordinator.net.acceptor import Acceptor, Connections
 from coordinator.net.connection import Connection
-from coordinator.trouble import Troubles
+from coordinator.ongoing_failures import OngoingFailures
 from storage.os_error import reason_of
 
 _LOG: Final = logging.getLogger("SocketServer")
@@ -45,7 +45,7 @@ class Door:
         self._connections = connections
         self._entering: set[asyncio.Task[None]] = set()
         self._retry: asyncio.TimerHandle | None = None
-        self._troubles = Troubles("SocketServer")
+        self._failures = OngoingFailures("SocketServer")
         self._is_closed = False
 
     def open(self) -> None:
@@ -72,7 +72,7 @@ class Door:
             try:
                 accepted, peername = self._socket.accept()
             except BlockingIOError:
-                self._troubles.is_over("Accepting connections")
+                self._failures.is_over("Accepting connections")
                 return
             except (InterruptedError, ConnectionAbortedError):
                 return
@@ -82,7 +82,7 @@ class Door:
             self._admit(accepted, peername)
 
     def _shut(self, error: OSError) -> None:
-        if self._troubles.failed("Accepting connections", error):
+        if self._failures.failed("Accepting connections", error):
             _LOG.error("Cannot accept connections on port %d: %s", self._acceptor.port, reason_of(error))
         self._loop.remove_reader(self._socket)
         self._retry = self._loop.call_later(RETRY_S, self.open)
