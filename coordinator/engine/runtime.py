@@ -1,9 +1,9 @@
 """Runs the machines of one internal topic: between the clock, the timers, the log and whoever waits.
 
 An outcome is acted on at once: its records are kept for the batch that the end of this iteration of the loop
-appends, its timers armed, its events told, its answers given, held or (when there is none for the asker) awaited. The
-end of the iteration appends one batch for each partition that has something to append and asks for it to be synced;
-what then becomes durable opens the gate.
+appends, its timers armed, its events told, its answers given, held or (when there is none for the asker) awaited.
+The end of the iteration appends one batch for each partition that has something to append and asks for it to be
+synced; what then becomes durable opens the gate.
 
 A partition whose append or sync fails, or whose machine contradicts itself, is taken out of service: see
 `ownership.py`. There is no other undo.

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from coordinator import clock
 from coordinator.config.listeners import Address, Listener
 from coordinator.names import Node
-from coordinator.net.complaints import Complaints
 from coordinator.net.connection_limits import ConnectionLimits
+from coordinator.net.lines_per_address import LinesPerAddress
 from coordinator.net.outbox import Outbox
 from coordinator.net.peer import printable
 from coordinator.net.reception import Guest
@@ -40,7 +40,7 @@ class Connections:
         self.emptied = asyncio.Event()
         """Set while there is no connection."""
         self.emptied.set()
-        self.complaints = Complaints()
+        self.lines = LinesPerAddress()
         self.memory = RequestMemory(limits.queued_max_request_bytes)
         self.unread = UnreadAnswers()
         self._per_address: Counter[str] = Counter()
@@ -187,7 +187,7 @@ class Acceptor:
     def turned_away(self, guest: Guest, reason: str) -> None:
         """A connection was not let in."""
         self._connections.refused += 1
-        self._complain(guest, "Rejected connection from", reason)
+        self._warn(guest, "Rejected connection from", reason)
 
     def closed(self, guest: Guest) -> None:
         """A connection is gone."""
@@ -196,10 +196,10 @@ class Acceptor:
     def refused(self, guest: Guest, reason: str) -> None:
         """A connection sent something that is no request, and is being closed."""
         self._connections.refused += 1
-        self._complain(guest, "Closing connection from", printable(reason, MAX_REASON))
+        self._warn(guest, "Closing connection from", printable(reason, MAX_REASON))
 
-    def _complain(self, guest: Guest, what: str, reason: str) -> None:
-        if self._connections.complaints.is_to_be_told(guest.client_host):
+    def _warn(self, guest: Guest, what: str, reason: str) -> None:
+        if self._connections.lines.is_to_be_told(guest.client_host):
             _LOG.warning("%s %s: %s", what, guest.peer, reason)
 
     def handler_failed(self, guest: Guest, problem: Exception) -> None:

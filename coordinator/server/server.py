@@ -28,9 +28,9 @@ from coordinator.machine.outcome import Now
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
 from coordinator.net.acceptor import Acceptor, Connections
 from coordinator.net.caller import Caller
-from coordinator.net.complaints import PERIOD_MS
 from coordinator.net.connection_limits import connection_limits
 from coordinator.net.door import Door
+from coordinator.net.lines_per_address import PERIOD_MS
 from coordinator.net.outbox import Outbox
 from coordinator.net.route import Handler
 from coordinator.net.routes import Routes
@@ -279,7 +279,7 @@ class Server:
         config = self.settings.config
         if config.connections_max_idle_ms > 0:
             self._every(max(100, config.connections_max_idle_ms // 4), self.connections.close_idle)
-        self._every(PERIOD_MS, self.connections.complaints.sum_up)
+        self._every(PERIOD_MS, self.connections.lines.sum_up)
         if config.log_flush_offset_checkpoint_interval_ms > 0:
             self._every(config.log_flush_offset_checkpoint_interval_ms, self._write_checkpoints)
         self._every(config.log_retention_check_interval_ms, self.topics.sweep)
