@@ -1,6 +1,6 @@
 """The daemon's parts put together: opened, served, closed.
 
-    data directory ─▶ data plane ─▶ handlers ─▶ dispatcher ─▶ acceptors ─▶ connections
+    data directory ─▶ data plane ─▶ handlers ─▶ routes ─▶ endpoints ─▶ connections
                   └─▶ runtime (groups) ─┘
 
 Listeners open before the groups are read: a client that comes early is told that the coordinator is loading, and
@@ -26,10 +26,11 @@ from coordinator.group.events import Event
 from coordinator.group.requests import TopicsDeleted
 from coordinator.machine.outcome import Now
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
-from coordinator.net.acceptor import Acceptor, Connections
+from coordinator.net.acceptor import Acceptor
 from coordinator.net.caller import Caller
 from coordinator.net.connection_limits import connection_limits
-from coordinator.net.door import Door
+from coordinator.net.connections import Connections
+from coordinator.net.endpoint import Endpoint
 from coordinator.net.lines_per_address import PERIOD_MS
 from coordinator.net.outbox import Outbox
 from coordinator.net.route import Handler
@@ -105,11 +106,11 @@ class Server:
         self.group_clock = group_clock or ProcessTime(self.arrival)
         self.connections = Connections(connection_limits(settings.config))
         self.outbox = Outbox(self.loop)
-        self.acceptors: list[Acceptor] = []
+        self.endpoints: list[Endpoint] = []
         self.ready = asyncio.Event()
         """Set when every partition of the groups is loaded, or has failed."""
         self.is_closing = False
-        self._doors: list[Door] = []
+        self._acceptors: list[Acceptor] = []
         self._upkeep: dict[Callable[[], None], asyncio.TimerHandle] = {}
 
     # Opening
@@ -224,7 +225,7 @@ class Server:
     async def listen(self) -> None:
         """Opens the listeners and begins to read the groups. Raises StartFailed."""
         for listener in self.settings.listeners:
-            acceptor = Acceptor(
+            endpoint = Endpoint(
                 self.loop,
                 listener,
                 self.connections,
@@ -234,11 +235,11 @@ class Server:
                 self.routes,
             )
             sockets = bind(listener.address, self.settings.config.socket_listen_backlog_size, LISTEN)
-            acceptor.bound(sockets[0].getsockname()[1])
-            self._doors += [Door(self.loop, bound, acceptor, self.connections) for bound in sockets]
-            self.acceptors.append(acceptor)
-        for door in self._doors:
-            door.open()
+            endpoint.bound(sockets[0].getsockname()[1])
+            self._acceptors += [Acceptor(self.loop, bound, endpoint, self.connections) for bound in sockets]
+            self.endpoints.append(endpoint)
+        for acceptor in self._acceptors:
+            acceptor.open()
         self._start_upkeep()
         if self.settings.config.log_cleaner_enable:
             self.cleaner.start()
@@ -325,8 +326,8 @@ class Server:
         if self.is_closing:
             return
         self.is_closing = True
-        for door in self._doors:
-            door.close()
+        for acceptor in self._acceptors:
+            acceptor.close()
         for handle in self._upkeep.values():
             handle.cancel()
         await self.cleaner.stop()
@@ -370,8 +371,8 @@ class Server:
 
     def abandon(self) -> None:
         """Lets go of everything at once, as a crash would; for a start that fails half-way."""
-        for door in self._doors:
-            door.close()
+        for acceptor in self._acceptors:
+            acceptor.close()
         if hasattr(self, "cleaner"):
             self.cleaner.abandon()
         if hasattr(self, "engine"):

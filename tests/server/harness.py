@@ -88,7 +88,7 @@ class Client:
     ) -> None:
         if port is None:
             assert server is not None, "where to?"
-            port = server.acceptors[0].port
+            port = server.endpoints[0].port
         self._port = port
         self._client_id = client_id
         self._correlation_id = 0

@@ -158,7 +158,7 @@ async def test_while_one_partition_takes_long_the_others_are_served(tmp_path: Pa
             assert (await client.call(ApiVersionsRequest(), 0)).error_code == ErrorCode.NONE
             assert [topic.name for topic in (await client.call(MetadataRequest(topics=None), 1)).topics]
             found = await client.call(FindCoordinatorRequest(key=GROUPS[0]), 0)
-            assert (found.error_code, found.port) == (ErrorCode.NONE, server.acceptors[0].port)
+            assert (found.error_code, found.port) == (ErrorCode.NONE, server.endpoints[0].port)
             assert (await client.call(join_request(GROUPS[0]), 3)).error_code == loading
             assert (await client.call(fetch(GROUPS[0]), 5)).error_code == loading
             assert code(await client.call(commit(6, group=GROUPS[0]), 2)) == loading
