@@ -15,7 +15,8 @@ from coordinator.config.listeners import HTTP_OFF, Address, parse_http_listener
 from coordinator.net.peer import printable
 from coordinator.server.bind import HTTP, bind
 from coordinator.server.broker import Broker
-from coordinator.server.server import Server, Settings
+from coordinator.server.server import Server
+from coordinator.server.settings import Settings
 from coordinator.server.start_failed import StartFailed
 from storage.errors import StorageError
 from storage.os_error import reason_of

@@ -9,14 +9,11 @@ comes back.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from coordinator import clock
 from coordinator.config.config_key import InvalidConfig
-from coordinator.config.listeners import Listener
-from coordinator.config.properties import Config
 from coordinator.engine.engine import Engine
 from coordinator.engine.flusher import Flusher
 from coordinator.engine.group_clock import GroupClock, ProcessTime
@@ -50,9 +47,11 @@ from coordinator.server.line_limit import LineLimit
 from coordinator.server.log_lines import SILENT, log_event, log_expiry
 from coordinator.server.metrics import Metrics
 from coordinator.server.offsets_topic import OffsetsTopic
+from coordinator.server.settings import Settings
 from coordinator.server.start_failed import StartFailed
 from coordinator.server.topic_lines import log_changes, log_missing
 from coordinator.server.unusable_directory import why_too_small, why_unusable
+from coordinator.server.upkeep import Upkeep
 from coordinator.topics.answer import TopicChange
 from coordinator.topics.catalogue import random_topic_id
 from coordinator.topics.data_plane import ANSWERED_BY, DataPlane, TopicsDeclaredSmaller
@@ -60,7 +59,6 @@ from coordinator.topics.missing import TopicMissing
 from protocol.apis import ApiKey
 from storage.data_directory import DataDirectory, MetaProperties
 from storage.errors import StorageError
-from storage.files import Files, OsFiles
 from storage.log import PartitionLog
 from storage.os_error import reason_of
 from storage.syncer import Syncer
@@ -70,23 +68,6 @@ from storage.uuid_text import uuid_to_text
 _LOG = logging.getLogger("KafkaServer")
 
 CLOSE_TIMEOUT_S: Final = 5.0
-
-
-@dataclass(slots=True)
-class Settings:
-    """What a server is started with."""
-
-    config: Config
-    listeners: list[Listener]
-    data_dir: str
-    """An absolute path."""
-    topics: list[tuple[str, int]] = field(default_factory=list)
-    """Topics to declare, with their partition counts."""
-    properties: dict[str, str] = field(default_factory=dict)
-    """What was set explicitly, by Kafka's names."""
-    cluster_id: str | None = None
-    """For a data directory that has none yet; default: a random one."""
-    files: Files = field(default_factory=OsFiles)
 
 
 class Server:
@@ -111,7 +92,7 @@ class Server:
         """Set when every partition of the groups is loaded, or has failed."""
         self.is_closing = False
         self._acceptors: list[Acceptor] = []
-        self._upkeep: dict[Callable[[], None], asyncio.TimerHandle] = {}
+        self._upkeep = Upkeep(self.loop)
 
     # Opening
 
@@ -279,23 +260,13 @@ class Server:
     def _start_upkeep(self) -> None:
         config = self.settings.config
         if config.connections_max_idle_ms > 0:
-            self._every(max(100, config.connections_max_idle_ms // 4), self.connections.close_idle)
-        self._every(PERIOD_MS, self.connections.lines.sum_up)
+            self._upkeep.every(max(100, config.connections_max_idle_ms // 4), self.connections.close_idle)
+        self._upkeep.every(PERIOD_MS, self.connections.lines.sum_up)
         if config.log_flush_offset_checkpoint_interval_ms > 0:
-            self._every(config.log_flush_offset_checkpoint_interval_ms, self._write_checkpoints)
-        self._every(config.log_retention_check_interval_ms, self.topics.sweep)
+            self._upkeep.every(config.log_flush_offset_checkpoint_interval_ms, self._write_checkpoints)
+        self._upkeep.every(config.log_retention_check_interval_ms, self.topics.sweep)
         if config.log_flush == LogFlush.INTERVAL:
-            self._every(max(1, config.log_flush_interval_ms), self._sync_all)
-
-    def _every(self, interval_ms: int, work: Callable[[], None]) -> None:
-        def run() -> None:
-            self._upkeep[work] = self.loop.call_later(interval_ms / 1000, run)
-            try:
-                work()
-            except (OSError, StorageError) as error:
-                _LOG.error("Upkeep failed, and is tried again: %s", reason_of(error))
-
-        self._upkeep[work] = self.loop.call_later(interval_ms / 1000, run)
+            self._upkeep.every(max(1, config.log_flush_interval_ms), self._sync_all)
 
     def logs(self) -> dict[TopicPartition, PartitionLog]:
         """Every open log."""
@@ -328,8 +299,7 @@ class Server:
         self.is_closing = True
         for acceptor in self._acceptors:
             acceptor.close()
-        for handle in self._upkeep.values():
-            handle.cancel()
+        self._upkeep.stop()
         await self.cleaner.stop()
         await self.engine.shut_down()
         self.topics.complete_all()

@@ -14,7 +14,8 @@ from coordinator.config.listeners import parse_listeners
 from coordinator.config.properties import parse_config
 from coordinator.config.sources import PROFILES
 from coordinator.engine.group_clock import GroupClock
-from coordinator.server.server import Server, Settings
+from coordinator.server.server import Server
+from coordinator.server.settings import Settings
 from protocol.apis import APIS
 from protocol.codec import decode
 from protocol.framing import encode_request, response_body_position
