@@ -23,7 +23,7 @@ def now() -> Now:
     return Now(time.monotonic_ns() // 1_000_000, time.time_ns() // 1_000_000)
 
 
-class Turn:
+class Arrival:
     """The instant at which the bytes at hand were read. The same object serves everything within a millisecond."""
 
     __slots__ = ("_ms", "now")

@@ -14,8 +14,9 @@ from coordinator.config.errors import ConfigError
 from coordinator.config.listeners import HTTP_OFF, Address, parse_http_listener
 from coordinator.net.peer import printable
 from coordinator.server.bind import HTTP, bind
-from coordinator.server.overview import overview
-from coordinator.server.server import Server, Settings
+from coordinator.server.broker import Broker
+from coordinator.server.server import Server
+from coordinator.server.settings import Settings
 from coordinator.server.start_failed import StartFailed
 from storage.errors import StorageError
 from storage.os_error import reason_of
@@ -83,11 +84,12 @@ async def _serve(settings: Settings) -> int:
         return EXIT_NO_START
     from coordinator.console.http import HttpServer
 
-    http = HttpServer(server, http_sockets)
+    broker = Broker(server)
+    http = HttpServer(broker, http_sockets)
     http.start()
     http_address = http_listener and http_listener._replace(port=http_sockets[0].getsockname()[1])
-    _introduce(server, http_address)
-    ready = asyncio.ensure_future(_announce(server, http_address))
+    _introduce(broker, http_address)
+    ready = asyncio.ensure_future(_announce(server.ready, broker, http_address))
     await stop.wait()
     _LOG.info("Shutting down")
     ready.cancel()
@@ -104,9 +106,9 @@ async def _serve(settings: Settings) -> int:
     return EXIT_FAILURE if failures else EXIT_FINE
 
 
-def _introduce(server: Server, http: Address | None) -> None:
+def _introduce(broker: Broker, http: Address | None) -> None:
     """Tells the log what was started, and where it is found."""
-    here = overview(server)
+    here = broker.overview()
     listeners = (
         f"{listener.bound} ({listener.name}, advertised as {listener.advertised_text})"
         for listener in here.listeners
@@ -121,14 +123,14 @@ def _introduce(server: Server, http: Address | None) -> None:
         _LOG.info("HTTP is at http://%s/", http)
 
 
-async def _announce(server: Server, http: Address | None) -> None:
-    await server.ready.wait()
+async def _announce(loaded: asyncio.Event, broker: Broker, http: Address | None) -> None:
+    await loaded.wait()
     # What was loaded stays: the garbage collector, which the start had switched off, need not look at it.
     gc.freeze()
     gc.enable()
-    here = overview(server)
+    here = broker.overview()
     _LOG.info("Ready. Topics: %d, groups: %d", here.topics, here.groups)
-    kafka = server.acceptors[0].bound_address
+    kafka = here.listeners[0].bound
     sys.stdout.write(f"groupd ready kafka={kafka} http={http or HTTP_OFF} data={here.data_dir}\n")
     sys.stdout.flush()
 

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from coordinator.config.properties import PROPERTIES, TOPIC_PROPERTIES
-from coordinator.console.metrics import ServerCollector
+from coordinator.console.metrics import BrokerCollector
 from coordinator.engine.partition import PartitionState
 from coordinator.group import events
 from coordinator.group.rebalance_facts import RebalanceCause
 from coordinator.group.state import ClassicGroupState
+from coordinator.server.broker import Broker
 from coordinator.topics.missing import WhyMissing
 from protocol.apis import APIS
 from tests.daemon_lines import nearest, writers
@@ -94,7 +95,9 @@ def test_why_a_topic_is_missing_is_told_in_the_words_of_the_log() -> None:
 async def test_every_metric_is_exported_with_these_labels(tmp_path: Path) -> None:
     async with serving(tmp_path) as server, Client(server) as client:
         await join_alone(client, "billing")
-        samples = [sample for family in ServerCollector(server).collect() for sample in family.samples]
+        samples = [
+            sample for family in BrokerCollector(Broker(server)).collect() for sample in family.samples
+        ]
     exported: dict[str, set[str]] = {}
     for sample in samples:
         exported.setdefault(sample.name, set()).update(sample.labels)

@@ -8,9 +8,8 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from coordinator.console.index_page import as_html, as_text
-from coordinator.console.metrics import ServerCollector
-from coordinator.server.overview import overview, standing
-from coordinator.server.server import Server
+from coordinator.console.metrics import BrokerCollector
+from coordinator.server.broker import Broker
 
 PATHS: Final = {
     "/health": "whether the process runs",
@@ -27,18 +26,18 @@ _INDEX_HEADERS: Final = {
 }
 
 
-def make_application(server: Server) -> web.Application:
+def make_application(broker: Broker) -> web.Application:
     """The routes: / (what is here), /health (the process lives), /ready (every group is loaded), /metrics
     (Prometheus)."""
     registry = CollectorRegistry()
-    registry.register(ServerCollector(server))
+    registry.register(BrokerCollector(broker))
     ProcessCollector(registry=registry)
 
     async def index(request: web.Request) -> web.Response:
         # Browsers name HTML; curl and its like take anything.
         is_html = "text/html" in request.headers.get("Accept", "").lower()
         return web.Response(
-            text=(as_html if is_html else as_text)(overview(server), PATHS),
+            text=(as_html if is_html else as_text)(broker.overview(), PATHS),
             content_type="text/html" if is_html else "text/plain",
             headers=_INDEX_HEADERS,
         )
@@ -47,12 +46,10 @@ def make_application(server: Server) -> web.Application:
         return web.Response(text="ok\n")
 
     async def ready(request: web.Request) -> web.Response:
-        now = standing(server)
+        now = broker.standing
         if now != "ready":
             return web.Response(status=503, text=f"{now}\n")
-        failed = [
-            f"{name} could not be read: its groups are out of service\n" for name in server.runtime.failed()
-        ]
+        failed = [f"{name} could not be read: its groups are out of service\n" for name in broker.failed()]
         return web.Response(text="".join(["ready\n", *failed]))
 
     async def metrics(request: web.Request) -> web.Response:

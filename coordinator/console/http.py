@@ -10,7 +10,7 @@ import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from coordinator.server.server import Server
+from coordinator.server.broker import Broker
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -19,10 +19,10 @@ _LOG = logging.getLogger("Console")
 
 
 class HttpServer:
-    """Serves the state of a server on bound sockets."""
+    """Serves the state of a broker on bound sockets."""
 
-    def __init__(self, server: Server, sockets: Sequence[socket.socket]) -> None:
-        self._server = server
+    def __init__(self, broker: Broker, sockets: Sequence[socket.socket]) -> None:
+        self._broker = broker
         self._sockets = sockets
         self._loop = asyncio.get_running_loop()
         self._runner: web.AppRunner | None = None
@@ -44,7 +44,7 @@ class HttpServer:
             application = await self._loop.run_in_executor(None, _import_application)
             from aiohttp import web
 
-            self._runner = web.AppRunner(application(self._server), access_log=None, handle_signals=False)
+            self._runner = web.AppRunner(application(self._broker), access_log=None, handle_signals=False)
             await self._runner.setup()
             for bound in self._sockets:
                 await web.SockSite(self._runner, bound).start()

@@ -120,6 +120,11 @@ class Engine:
             runtime.abandon()
         self._queue.abandon()
 
+    def sync_dirty(self) -> None:
+        """Asks for what was appended anywhere to be synced, as far as it is not."""
+        for runtime in self.runtimes.values():
+            runtime.sync_dirty(runtime.partitions)
+
     def stop_listening(self) -> None:
         """The flusher, which others share, goes on without it."""
         for runtime in self.runtimes.values():

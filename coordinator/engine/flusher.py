@@ -6,8 +6,7 @@ that a busy server syncs in larger bunches instead of more often.
 
 import asyncio
 import logging
-from collections.abc import Callable, Container, Mapping
-from functools import partial
+from collections.abc import Callable, Container
 from typing import Final
 
 from coordinator import clock
@@ -26,20 +25,25 @@ class Flusher:
     def __init__(self, loop: asyncio.AbstractEventLoop, syncer: Syncer) -> None:
         self._loop = loop
         self._syncer = syncer
-        self._wanted: dict[PartitionLog, None] = {}
-        self._under_way: Mapping[PartitionLog, None] = {}
+        self._wanted: dict[PartitionLog, Synced] = {}
+        self._under_way: dict[PartitionLog, Synced] = {}
         self._is_closed = False
         self._done_next = asyncio.Event()
         self._started_ns = 0
-        self.on_synced: list[Synced] = []
-        """Each is called for each log that was synced, with its error where that failed."""
         self.syncs = 0
         """Submissions completed, and how long they took together (nanoseconds)."""
         self.sync_ns = 0
 
-    def need(self, log: PartitionLog) -> None:
-        """Asks for what is in `log` now to be synced; `kick` starts it."""
-        self._wanted[log] = None
+    def need(self, log: PartitionLog, synced: Synced) -> None:
+        """Asks for what is in `log` now to be synced; `kick` starts it. `synced` is called when that is done, with
+        its error where it failed; a log has one owner, who is told once for all that was asked meanwhile."""
+        self._wanted[log] = synced
+
+    def forget(self, synced: Synced) -> None:
+        """Whoever was to be told of logs that way is gone."""
+        for logs in (self._wanted, self._under_way):
+            for log in [log for log, owner in logs.items() if owner == synced]:
+                logs[log] = _told_nobody
 
     def kick(self) -> None:
         """Starts syncing what is needed, unless that goes on already."""
@@ -48,25 +52,23 @@ class Flusher:
         logs, self._wanted = self._wanted, {}
         self._under_way = logs
         self._started_ns = clock.monotonic_ns()
-        self._syncer.submit(logs, partial(self._done_in_thread, logs))
+        self._syncer.submit(logs, self._done_in_thread)
 
-    def _done_in_thread(self, logs: Mapping[PartitionLog, None], result: SyncResult) -> None:
-        self._loop.call_soon_threadsafe(self._done, logs, result)
+    def _done_in_thread(self, result: SyncResult) -> None:
+        self._loop.call_soon_threadsafe(self._done, result)
 
-    def _done(self, logs: Mapping[PartitionLog, None], result: SyncResult) -> None:
-        self._under_way = {}
+    def _done(self, result: SyncResult) -> None:
+        logs, self._under_way = self._under_way, {}
         self._done_next.set()
         self.syncs += 1
         self.sync_ns += clock.monotonic_ns() - self._started_ns
         # The next bunch goes to the disk while this one is being answered.
         self.kick()
-        for log in logs:
-            error = result.failed.get(log)
-            for synced in self.on_synced:
-                try:
-                    synced(log, error)
-                except Exception as problem:  # noqa: BLE001 - the other logs' waiters get their answers all the same
-                    _LOG.error("After syncing %s", log.directory, exc_info=problem)
+        for log, synced in logs.items():
+            try:
+                synced(log, result.failed.get(log))
+            except Exception as problem:  # noqa: BLE001 - the other logs' waiters get their answers all the same
+                _LOG.error("After syncing %s", log.directory, exc_info=problem)
 
     async def drain(self, logs: Container[PartitionLog]) -> None:
         """Waits until nothing of these logs is being synced, and nothing wanted."""
@@ -80,3 +82,7 @@ class Flusher:
         self._is_closed = True
         self._wanted.clear()
         self._syncer.close()
+
+
+def _told_nobody(log: PartitionLog, error: StorageError | None) -> None:
+    """Takes the place of an owner that is gone."""

@@ -50,6 +50,14 @@ class Machine(Protocol):
         """What the log says, as it is now: to be written down while the machine goes on."""
 
 
+class BeatingMachine(Machine, Protocol):
+    """A machine that is asked again and again for nothing but a sign that all is well: a heartbeat."""
+
+    def beat(self, request: Any, monotonic_ms: int, /) -> bool:
+        """Takes a request, at a monotonic group time in milliseconds, from which nothing follows but the answer
+        that all is well. False: nothing was done, and `handle` has to be asked."""
+
+
 Encode = Callable[[Fact], EncodedFact]
 
 
@@ -75,6 +83,7 @@ class Codec(Protocol):
 
 
 M = TypeVar("M", bound=Machine)
+B = TypeVar("B", bound=BeatingMachine)
 
 Refuse = Callable[[Any, int, ErrorCode], object]
 """Takes a request, its api version and an error; gives the response that says so."""

@@ -17,8 +17,7 @@ from coordinator.engine.partition import Partition, PartitionState
 from coordinator.engine.shared import Shared
 from coordinator.engine.state_keeper import StateKeeper
 from coordinator.machine.outcome import Now, Outcome
-from coordinator.names import LogFlush
-from coordinator.trouble import Troubles
+from coordinator.ongoing_failures import OngoingFailures
 from protocol.errors import ErrorCode
 from storage.errors import LogDamaged, LogPoisoned, StorageError
 from storage.log import PartitionLog
@@ -56,7 +55,7 @@ class Ownership(Generic[M]):
         self._began = began
         self._ended = ended
         self._log = logging.getLogger(topic.logger)
-        self._troubles = Troubles(topic.logger)
+        self._failures = OngoingFailures(topic.logger)
         self._by_log: dict[PartitionLog, Partition[M]] = {}
         self._unsound: dict[int, PartitionLog] = {}
         """Logs that are closed and being opened anew, by partition."""
@@ -79,12 +78,18 @@ class Ownership(Generic[M]):
             return
         partition.epoch = epoch
         if partition.state is PartitionState.ABSENT:
+            partition.tenure += 1
             partition.state = PartitionState.LOADING
-            self._open_unpinned(partition, epoch)
+            self._open_unpinned(partition, partition.tenure)
 
-    def release(self, partition: Partition[M], reason: str) -> None:
+    def release(self, partition: Partition[M], epoch: int, reason: str) -> None:
         """Gives a partition up: whoever waits is told NOT_COORDINATOR, what was written stays written, and the log
-        is closed."""
+        is closed. The epoch is that of the next owner; one that is not above the last one is old news."""
+        if epoch <= partition.epoch:
+            return
+        partition.epoch = epoch
+        if partition.state is PartitionState.ABSENT:
+            return
         self._log.info("Releasing %s: %s", partition.name, reason)
         self._unload(partition)
         partition.state = PartitionState.ABSENT
@@ -108,19 +113,19 @@ class Ownership(Generic[M]):
 
     def failed(self, partition: Partition[M], error: Exception) -> None:
         """The disk refused: out of service, and again from what it holds; not at once when it refuses again."""
-        is_first = str(partition.name) not in self._troubles
-        if self._troubles.failed(str(partition.name), error):
+        is_first = str(partition.name) not in self._failures
+        if self._failures.failed(str(partition.name), error):
             self._log.error("Unloading %s of %s: %s", self._topic.holds, partition.name, reason_of(error))
         self._unload(partition)
         if is_first:
             self._open_again(partition)
         else:
-            self._shared.loop.call_later(RELOAD_RETRY_S, self._retry, partition, partition.epoch)
+            self._shared.loop.call_later(RELOAD_RETRY_S, self._retry, partition, partition.tenure)
 
     def is_in_order(self, partition: Partition[M]) -> None:
         """A write of a partition went through."""
-        if self._troubles:
-            self._troubles.is_over(str(partition.name))
+        if self._failures:
+            self._failures.is_over(str(partition.name))
 
     def _unload(self, partition: Partition[M]) -> None:
         partition.state = PartitionState.LOADING
@@ -133,13 +138,13 @@ class Ownership(Generic[M]):
 
     # Opening
 
-    def _open_unpinned(self, partition: Partition[M], epoch: int) -> None:
+    def _open_unpinned(self, partition: Partition[M], tenure: int) -> None:
         """Opens a partition whose last log compaction may not have let go of yet."""
         log = self._pinned.get(partition.number)
-        if not partition.is_loading(epoch) or self.is_shut_down:
+        if not partition.is_loading(tenure) or self.is_shut_down:
             return
         if log is not None and log.is_pinned:
-            self._shared.loop.call_later(UNPIN_RETRY_S, self._open_unpinned, partition, epoch)
+            self._shared.loop.call_later(UNPIN_RETRY_S, self._open_unpinned, partition, tenure)
             return
         if log is not None:
             del self._pinned[partition.number]
@@ -149,7 +154,7 @@ class Ownership(Generic[M]):
 
     def _open(self, partition: Partition[M]) -> None:
         open_log = partial(self._topic.open_log, partition.number)
-        self._shared.queue.add(open_log, partial(self._load, partition, partition.epoch))
+        self._shared.queue.add(open_log, partial(self._load, partition, partition.tenure))
 
     def _open_again(self, partition: Partition[M]) -> None:
         """Reads what the disk holds; the log itself is opened anew only where it is not sure what that is."""
@@ -158,11 +163,11 @@ class Ownership(Generic[M]):
             self._open(partition)
             return
         self._by_log.pop(log, None)
-        load = partial(self._load, partition, partition.epoch)
+        load = partial(self._load, partition, partition.tenure)
         if log.is_pinned:
             # Its compaction notices soon. Until then it may be about to replace files.
             log.poison(LogPoisoned(log.directory, "is about to be read again"))
-            self._shared.loop.call_later(UNPIN_RETRY_S, self._retry, partition, partition.epoch)
+            self._shared.loop.call_later(UNPIN_RETRY_S, self._retry, partition, partition.tenure)
             return
         if log.failure is None and not log.is_closed:
             self._shared.queue.add(partial(_itself, log), load)
@@ -172,17 +177,17 @@ class Ownership(Generic[M]):
         self._unsound[partition.number] = log
         self._shared.queue.add(log.reopen, load)
 
-    def _retry(self, partition: Partition[M], epoch: int) -> None:
-        if not self.is_shut_down and partition.is_loading(epoch):
+    def _retry(self, partition: Partition[M], tenure: int) -> None:
+        if not self.is_shut_down and partition.is_loading(tenure):
             self._open_again(partition)
 
     # Reading
 
-    def _load(self, partition: Partition[M], epoch: int, opening: Opening) -> Iterator[object]:
+    def _load(self, partition: Partition[M], tenure: int, opening: Opening) -> Iterator[object]:
         started_ns = clock.monotonic_ns()
         try:
             log = opening.result()
-            if not partition.is_loading(epoch):  # released meanwhile
+            if not partition.is_loading(tenure):  # released meanwhile
                 log.close(clean=False)
                 return
             self._unsound.pop(partition.number, None)
@@ -193,17 +198,17 @@ class Ownership(Generic[M]):
             reading = Load(log, machine, self._shared.files, self._topic.codec)
             for step in reading.steps():
                 yield step
-                if not partition.is_loading(epoch):  # released meanwhile
+                if not partition.is_loading(tenure):  # released meanwhile
                     return
             for warning in reading.warnings:
                 self._log.warning("%s", warning)
             self.states.loaded(partition, reading.state_end_offset, reading.has_open_transactions)
             self._activate(partition, log, machine)
         except Exception as problem:  # noqa: BLE001 - one partition's records do not keep the daemon from starting
-            if partition.epoch == epoch and partition.state is not PartitionState.ABSENT:
+            if partition.tenure == tenure and partition.state is not PartitionState.ABSENT:
                 self._not_loaded(partition, problem)
             return
-        self._troubles.is_over(f"Loading {partition.name}")
+        self._failures.is_over(f"Loading {partition.name}")
         self._report_load(partition, log, reading.records, clock.monotonic_ns() - started_ns)
 
     def _not_loaded(self, partition: Partition[M], problem: Exception) -> None:
@@ -213,11 +218,11 @@ class Ownership(Generic[M]):
             partition.state = PartitionState.FAILED
             self._log.error("Failed to load metadata from %s: %s. %s", partition.name, problem, REMEDY)
         elif isinstance(problem, StorageError | OSError):
-            if self._troubles.failed(f"Loading {partition.name}", problem):
+            if self._failures.failed(f"Loading {partition.name}", problem):
                 self._log.error(
                     "Failed to load metadata from %s: %s; trying again", partition.name, reason_of(problem)
                 )
-            self._shared.loop.call_later(RELOAD_RETRY_S, self._retry, partition, partition.epoch)
+            self._shared.loop.call_later(RELOAD_RETRY_S, self._retry, partition, partition.tenure)
         else:
             partition.state = PartitionState.FAILED
             self._log.error("Failed to load metadata from %s", partition.name, exc_info=problem)
@@ -249,9 +254,6 @@ class Ownership(Generic[M]):
         partition.machine = machine
         partition.state = PartitionState.OWNED
         self._began(partition, outcome, now)
-        if self._topic.flush is LogFlush.ALWAYS and log.durable_offset < log.log_end_offset:
-            self._shared.flusher.need(log)
-            self._shared.flusher.kick()
 
 
 def _itself(log: PartitionLog) -> PartitionLog:

@@ -4,9 +4,9 @@
        ▲          └──▶ FAILED │
        └──────────────────────┘ (released)
 
-Records of a turn are kept as they come, encoded and appended as one batch at its end. The *position* of an answer
-is where the log will end with all records that were made before it; the gate holds the answer until that offset is
-readable: synced, or only written where the flush policy says so.
+Records of one iteration of the loop are kept as they come, encoded and appended as one batch at its end. The
+*position* of an answer is where the log will end with all records that were made before it; the gate holds the
+answer until that offset is readable: synced, or only written where the flush policy says so.
 """
 
 from collections import deque
@@ -17,7 +17,7 @@ from typing import Any, Final, Generic
 from coordinator.engine.gate import Gate
 from coordinator.engine.machine import InternalTopic, M
 from coordinator.engine.place import Place
-from coordinator.machine.outcome import Context, Fact, Message, Now, Outcome
+from coordinator.machine.outcome import Context, EncodedFact, Fact, Message, Now, Outcome
 from coordinator.names import LogFlush
 from protocol.errors import ErrorCode
 from storage.batch import encode_batch
@@ -28,7 +28,7 @@ from storage.topic_partition import TopicPartition
 BASE_SEQUENCE: Final = 0
 """What Kafka's coordinator writes, although its batches have no producer."""
 MAX_BATCH_BYTES: Final = 1024 * 1024
-"""A turn's records are split in batches of about this size, never within the records of one outcome."""
+"""An iteration's records are split in batches of about this size, never within the records of one outcome."""
 
 
 class PartitionState(Enum):
@@ -61,6 +61,7 @@ class Partition(Generic[M]):
         "outbound",
         "pending_records",
         "state",
+        "tenure",
         "waiting",
     )
 
@@ -70,6 +71,8 @@ class Partition(Generic[M]):
         self.state = PartitionState.ABSENT
         self.epoch = -1
         """Of the ownership: counted up by whoever decides who owns what."""
+        self.tenure = 0
+        """How often the partition was taken when it was not here. Epochs may change while it is."""
         self.machine: M | None = None
         """None unless the partition is OWNED."""
         self.log: PartitionLog | None = None
@@ -77,21 +80,21 @@ class Partition(Generic[M]):
         self.waiting: dict[int, Place] = {}
         self.pending_records = 0
         self.is_dirty = False
-        """Whether the end of this turn has something to append."""
+        """Whether the end of this iteration has something to append."""
         self.loaded_records = 0
         self.missed: list[object] = []
         """What every partition was told while this one was being read."""
         self.outbound: deque[tuple[int, Sequence[Message]]] = deque()
         """Messages to other machines, with the position that has to be readable before they leave."""
-        self._pending: list[list[Record]] = []
+        self._pending: list[list[EncodedFact]] = []
         self._encode = topic.codec.encoder()
         self._flush = topic.flush
         self._compression = topic.compression
         self._refuse = topic.refuse
 
-    def is_loading(self, epoch: int) -> bool:
-        """Whether what was begun in this epoch of ownership still goes on."""
-        return self.state is PartitionState.LOADING and self.epoch == epoch
+    def is_loading(self, tenure: int) -> bool:
+        """Whether what was begun in this tenure still goes on."""
+        return self.state is PartitionState.LOADING and self.tenure == tenure
 
     @property
     def readable_offset(self) -> int:
@@ -103,21 +106,18 @@ class Partition(Generic[M]):
 
     @property
     def position(self) -> int:
-        """Where the log ends once this turn's records are in it."""
+        """Where the log ends once this iteration's records are in it."""
         assert self.log is not None
         return self.log.log_end_offset + self.pending_records
 
-    def keep(self, facts: Sequence[Fact], wall_ms: int) -> None:
-        """Takes the records of one outcome for the end of the turn."""
-        unit: list[Record] = []
-        for fact in facts:
-            key, value = self._encode(fact)
-            unit.append(Record(UNASSIGNED_OFFSET, wall_ms, key, value))
-        self._pending.append(unit)
+    def keep(self, facts: Sequence[Fact]) -> None:
+        """Takes the records of one outcome for the end of the iteration."""
+        encode = self._encode
+        self._pending.append([encode(fact) for fact in facts])
         self.pending_records += len(facts)
 
-    def write(self) -> bool:
-        """Appends this turn's records; whether that began a segment.
+    def write(self, wall_ms: int) -> bool:
+        """Appends this iteration's records, with their timestamp; whether that began a segment.
 
         Raises StorageError, OSError; the partition then has to be reloaded.
         """
@@ -128,11 +128,11 @@ class Partition(Generic[M]):
         size = 0
         is_rolled = False
         for unit in units:
-            unit_size = sum(len(record.key or b"") + len(record.value or b"") for record in unit)
+            unit_size = sum(len(fact.key) + len(fact.value or b"") for fact in unit)
             if batch and size + unit_size > MAX_BATCH_BYTES:
                 is_rolled |= self._append(log, batch)
                 batch, size = [], 0
-            batch += unit
+            batch += [Record(UNASSIGNED_OFFSET, wall_ms, fact.key, fact.value) for fact in unit]
             size += unit_size
         if batch:
             is_rolled |= self._append(log, batch)
@@ -142,7 +142,7 @@ class Partition(Generic[M]):
         data = encode_batch(batch, base_sequence=BASE_SEQUENCE, codec=self._compression)
         return log.append(data).is_rolled
 
-    def release(self) -> None:
+    def open_gate(self) -> None:
         """Gives the answers that the log has caught up with."""
         waiting = self.waiting
         for waiter, response in self.gate.release(self.readable_offset):

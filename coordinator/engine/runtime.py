@@ -1,21 +1,21 @@
 """Runs the machines of one internal topic: between the clock, the timers, the log and whoever waits.
 
-An outcome is acted on at once: its records are kept for the batch that the end of this turn appends, its timers
-armed, its events told, its answers given, held or (when there is none for the asker) awaited. The end of the turn
-appends one batch for each partition that has something to append and asks for it to be synced; what then becomes
-durable opens the gate.
+An outcome is acted on at once: its records are kept for the batch that the end of this iteration of the loop
+appends, its timers armed, its events told, its answers given, held or (when there is none for the asker) awaited.
+The end of the iteration appends one batch for each partition that has something to append and asks for it to be
+synced; what then becomes durable opens the gate.
 
 A partition whose append or sync fails, or whose machine contradicts itself, is taken out of service: see
 `ownership.py`. There is no other undo.
 """
 
 import logging
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Final, Generic
 
 from coordinator import clock
 from coordinator.answers import HELD, PARKED, Later
-from coordinator.engine.machine import InternalTopic, M
+from coordinator.engine.machine import B, InternalTopic, M
 from coordinator.engine.ownership import Ownership
 from coordinator.engine.partition import Partition, PartitionState
 from coordinator.engine.place import Asker
@@ -52,10 +52,10 @@ class Runtime(Generic[M]):
         self.by_key: dict[str, Partition[M]] = {}
         """The partitions of keys that were asked for; `partition_of` adds what is missing."""
         self._dirty: list[Partition[M]] = []
-        self._timers = Timers(shared.loop, self._fire)
+        self._clock = shared.group_clock
+        self._timers = Timers(shared.loop, self._clock, self._fire)
         self.ownership = Ownership(topic, shared, self.partitions, self._began, self._ended)
         self._works = Works(shared, self._work_done)
-        shared.flusher.on_synced.append(self._synced)
 
     # Who is asked
 
@@ -86,44 +86,46 @@ class Runtime(Generic[M]):
         Out: the response, where it can be given at once. Else HELD or PARKED, and the asker has been asked for the
         place where it goes.
         """
-        now = self._shared.group_clock.at_request()
+        now = self._clock.at_request()
         try:
-            outcome = partition.handle(request, context, now)
-            self._absorb(partition, outcome, now)
+            own = self._follow(partition, partition.handle(request, context, now), now, context.waiter)
         except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's machine
             return self.contradicted(partition, problem, request, context.api_version)
-        position = partition.position
-        is_readable = position <= partition.readable_offset
-        answer: object | Later = PARKED
-        for waiter, response in outcome.replies:
-            if waiter == context.waiter:
-                answer = response if is_readable else HELD
-                if is_readable:
-                    continue
-            self._answer(partition, waiter, response, position, is_readable)
-        if type(answer) is Later:
-            place = asker.answer_later(parks=answer is PARKED)
-            partition.await_answer(place, context.waiter, request)
-        return answer
+        if own is not PARKED:
+            if partition.position <= partition.readable_offset:
+                return own
+            partition.gate.hold(partition.position, context.waiter, own)
+            own = HELD
+        place = asker.answer_later(parks=own is PARKED)
+        partition.await_answer(place, context.waiter, request)
+        return own
 
     def ask_at_once(self, partition: Partition[M], request: Any, context: Context) -> object:
         """The same for a request whose answer never waits for anything: a heartbeat."""
-        now = self._shared.group_clock.at_request()
+        now = self._clock.at_request()
         try:
-            outcome = partition.handle(request, context, now)
-            self._absorb(partition, outcome, now)
+            own = self._follow(partition, partition.handle(request, context, now), now, context.waiter)
         except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's machine
             return self.contradicted(partition, problem, request, context.api_version)
-        own: object = None
-        position = partition.position
-        is_readable = position <= partition.readable_offset
-        for waiter, response in outcome.replies:
-            if waiter == context.waiter:
-                own = response
-            else:
-                self._answer(partition, waiter, response, position, is_readable)
-        assert own is not None, f"{type(request).__name__} is answered at once"
+        assert own is not PARKED, f"{type(request).__name__} is answered at once"
         return own
+
+    def beat(self: "Runtime[B]", partition: Partition[B], request: Any) -> bool:
+        """Whether nothing follows from a request, at the time of the request at hand, but the answer that all is
+        well. False: nothing was done, and the partition has to be asked."""
+        machine = partition.machine
+        return machine is not None and machine.beat(request, self._clock.at_request().monotonic_ms)
+
+    def repeated_beat(self: "Runtime[B]", partition: Partition[B], request: Any) -> Callable[[int], bool]:
+        """The same for a request that is likely to come again just so. Out: what is called each time, with the
+        monotonic time of the process, in milliseconds, at which it came."""
+        to_group_ms = self._clock.to_group_ms
+
+        def beat(process_ms: int) -> bool:
+            machine = partition.machine
+            return machine is not None and machine.beat(request, to_group_ms(process_ms))
+
+        return beat
 
     def tell_all(self, request: object) -> None:
         """Puts a request that nobody waits for to every partition that is OWNED. One that is being read is told
@@ -142,7 +144,7 @@ class Runtime(Generic[M]):
             partition.missed.append(request)
 
     def _put(self, partition: Partition[M], request: object) -> None:
-        now = self._shared.group_clock.now()
+        now = self._clock.now()
         context = Context(_NOBODY, 0, "", "")
         try:
             self._follow(partition, partition.handle(request, context, now), now)
@@ -154,11 +156,11 @@ class Runtime(Generic[M]):
     def _absorb(self, partition: Partition[M], outcome: Outcome, now: Now) -> None:
         """Everything but the answers."""
         if outcome.records:
-            partition.keep(outcome.records, now.wall_ms)
+            partition.keep(outcome.records)
             if not partition.is_dirty:
                 partition.is_dirty = True
                 if not self._dirty:
-                    self._shared.loop.call_soon(self._end_turn)
+                    self._shared.loop.call_soon(self._end_iteration)
                 self._dirty.append(partition)
         for key, deadline_ms in outcome.timers.items():
             if deadline_ms is None:
@@ -172,21 +174,23 @@ class Runtime(Generic[M]):
         if outcome.work:
             self._works.begin(partition, outcome.work)
 
-    def _follow(self, partition: Partition[M], outcome: Outcome, now: Now) -> None:
-        """Acts on an outcome that nobody in particular asked for."""
+    def _follow(
+        self, partition: Partition[M], outcome: Outcome, now: Now, asking: int = _NOBODY
+    ) -> object | Later:
+        """Acts on an outcome. Out: the answer for the waiter that is asking, which is the caller's to give; PARKED
+        where there is none for it yet."""
         self._absorb(partition, outcome, now)
+        own: object | Later = PARKED
         position = partition.position
         is_readable = position <= partition.readable_offset
         for waiter, response in outcome.replies:
-            self._answer(partition, waiter, response, position, is_readable)
-
-    def _answer(
-        self, partition: Partition[M], waiter: int, response: object, position: int, is_readable: bool
-    ) -> None:
-        if is_readable:
-            partition.answer(waiter, response)
-        else:
-            partition.gate.hold(position, waiter, response)
+            if waiter == asking:
+                own = response
+            elif is_readable:
+                partition.answer(waiter, response)
+            else:
+                partition.gate.hold(position, waiter, response)
+        return own
 
     def _send(self, partition: Partition[M], messages: Sequence[Message]) -> None:
         """Messages leave as answers do: in order, and not before what they stand on is durable."""
@@ -208,7 +212,7 @@ class Runtime(Generic[M]):
         machine = partition.machine
         if machine is None:
             return
-        now = self._shared.group_clock.now()
+        now = self._clock.now()
         started_ns = clock.monotonic_ns()
         try:
             outcome = machine.fire(key, now)
@@ -220,14 +224,15 @@ class Runtime(Generic[M]):
 
     # The disk
 
-    def _end_turn(self) -> None:
+    def _end_iteration(self) -> None:
         dirty, self._dirty = self._dirty, []
+        wall_ms = clock.wall_ms()
         for partition in dirty:
             partition.is_dirty = False
             if partition.log is None or not partition.pending_records:
                 continue
             try:
-                is_rolled = partition.write()
+                is_rolled = partition.write(wall_ms)
             except (StorageError, OSError) as error:
                 self.ownership.failed(partition, error)
                 continue
@@ -235,9 +240,17 @@ class Runtime(Generic[M]):
                 self.contradicted(partition, problem)
                 continue
             if is_rolled or self._flush is LogFlush.ALWAYS:
-                self._shared.flusher.need(partition.log)
+                self._shared.flusher.need(partition.log, self._synced)
             if self._flush is not LogFlush.ALWAYS:
                 self._moved(partition)
+        self._shared.flusher.kick()
+
+    def sync_dirty(self, partitions: Iterable[Partition[M]]) -> None:
+        """Asks for what these partitions have appended to be synced, as far as it is not."""
+        for partition in partitions:
+            log = partition.log
+            if log is not None and log.failure is None and log.is_dirty:
+                self._shared.flusher.need(log, self._synced)
         self._shared.flusher.kick()
 
     def _synced(self, log: PartitionLog, error: StorageError | None) -> None:
@@ -250,7 +263,7 @@ class Runtime(Generic[M]):
             self._moved(partition)
 
     def _moved(self, partition: Partition[M]) -> None:
-        partition.release()
+        partition.open_gate()
         self._send_due(partition)
         self.ownership.is_in_order(partition)
         if self.advanced is not None:
@@ -276,6 +289,8 @@ class Runtime(Generic[M]):
     def _began(self, partition: Partition[M], outcome: Outcome, now: Now) -> None:
         """A partition is OWNED from now on."""
         self._follow(partition, outcome, now)
+        if self._flush is LogFlush.ALWAYS:
+            self.sync_dirty([partition])
         while partition.missed and partition.machine is not None:
             self._put(partition, partition.missed.pop(0))
 
@@ -289,7 +304,7 @@ class Runtime(Generic[M]):
 
     def shut_down(self) -> None:
         """Writes what is kept, and ends what was begun."""
-        self._end_turn()
+        self._end_iteration()
         self.is_shut_down = self.ownership.is_shut_down = True
         self._timers.close()
         self._works.close()
@@ -302,7 +317,7 @@ class Runtime(Generic[M]):
 
     def stop_listening(self) -> None:
         """The flusher goes on without it."""
-        self._shared.flusher.on_synced.remove(self._synced)
+        self._shared.flusher.forget(self._synced)
 
     def give_up_waiters(self) -> None:
         """Answers those who are still parked."""

@@ -1,5 +1,8 @@
 """Timers as data: a heap of deadlines, and one call of the event loop for the earliest.
 
+Deadlines are group time. Only the delay of the loop's call is the process's, and the clock works it out: while
+it is held nothing is called, and when it is moved the call is made anew.
+
 A timer that is set again, or cancelled, leaves its old heap entry behind; the entry is recognised as stale when
 it surfaces. When stale entries outnumber the live ones the heap is built anew.
 """
@@ -10,22 +13,27 @@ from heapq import heapify, heappop, heappush
 from typing import Final
 
 from coordinator import clock
+from coordinator.engine.group_clock import GroupClock
 
 SLICE_MS: Final = 5
 _SPARE: Final = 1024
 
 
 class Timers:
-    """Deadlines in monotonic milliseconds, by key; `fire(key)` is called when one has passed."""
+    """Deadlines in monotonic milliseconds of group time, by key; `fire(key)` is called when one has passed."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, fire: Callable[[Hashable], None]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, group_clock: GroupClock, fire: Callable[[Hashable], None]
+    ) -> None:
         self._loop = loop
+        self._clock = group_clock
         self._fire = fire
         self._deadlines: dict[Hashable, int] = {}
         self._heap: list[tuple[int, int, Hashable]] = []
         self._sequence = 0
-        self._handle: asyncio.TimerHandle | None = None
+        self._handle: asyncio.Handle | None = None
         self._armed_ms = 0
+        group_clock.on_moved.append(self._clock_moved)
 
     def __len__(self) -> int:
         return len(self._deadlines)
@@ -53,40 +61,54 @@ class Timers:
         """Disarms everything."""
         self._deadlines.clear()
         self._heap.clear()
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
+        self._disarm()
+        if self._clock_moved in self._clock.on_moved:
+            self._clock.on_moved.remove(self._clock_moved)
+
+    def _clock_moved(self) -> None:
+        self._disarm()
+        self._arm_earliest()
 
     def _is_armed(self) -> bool:
         return self._handle is not None
 
-    def _arm(self, deadline_ms: int) -> None:
+    def _disarm(self) -> None:
         if self._handle is not None:
             self._handle.cancel()
+            self._handle = None
+
+    def _arm(self, deadline_ms: int) -> None:
+        self._disarm()
         self._armed_ms = deadline_ms
-        delay_ms = max(0, deadline_ms - clock.monotonic_ms())
-        # One millisecond more: the loop's clock may run a little ahead of ours.
-        self._handle = self._loop.call_later((delay_ms + 1) / 1000 if delay_ms else 0, self._run)
+        delay_ms = self._clock.delay_ms_until(deadline_ms)
+        if delay_ms == 0:
+            # In the next iteration, so that a clock that is moved again and again puts nothing off.
+            self._handle = self._loop.call_soon(self._run)
+        elif delay_ms is not None:
+            # One millisecond more: the loop's clock may run a little ahead of ours.
+            self._handle = self._loop.call_later((delay_ms + 1) / 1000, self._run)
+
+    def _arm_earliest(self) -> None:
+        heap, deadlines = self._heap, self._deadlines
+        while heap and deadlines.get(heap[0][2]) != heap[0][0]:
+            heappop(heap)
+        if heap and (not self._is_armed() or heap[0][0] < self._armed_ms):
+            self._arm(heap[0][0])
 
     def _run(self) -> None:
         self._handle = None
         started_ms = clock.monotonic_ms()
-        now_ms = started_ms
         heap, deadlines = self._heap, self._deadlines
-        while heap and heap[0][0] <= now_ms:
+        while heap and self._clock.delay_ms_until(heap[0][0]) == 0:
             deadline_ms, _, key = heappop(heap)
             if deadlines.get(key) != deadline_ms:
                 continue
             del deadlines[key]
             self._fire(key)
-            now_ms = clock.monotonic_ms()
             # Others get their turn even when thousands of sessions end in the same instant.
-            if now_ms - started_ms >= SLICE_MS:
+            if clock.monotonic_ms() - started_ms >= SLICE_MS:
                 break
-        while heap and deadlines.get(heap[0][2]) != heap[0][0]:
-            heappop(heap)
-        if heap and (not self._is_armed() or heap[0][0] < self._armed_ms):
-            self._arm(heap[0][0])
+        self._arm_earliest()
 
     def _rebuild(self) -> None:
         live: list[tuple[int, int, Hashable]] = []

@@ -19,9 +19,9 @@ from typing import Final, cast
 from coordinator import clock
 from coordinator.answers import GOODBYE, NO_ANSWER, Later
 from coordinator.names import Node
+from coordinator.net.endpoint import Endpoint
 from coordinator.net.outgoing import Outgoing
 from coordinator.net.peer import peer_address, peer_name
-from coordinator.net.reception import Reception
 from coordinator.net.repeat import Repeated
 from coordinator.net.route import Route
 from protocol.apis import ApiKey
@@ -60,8 +60,8 @@ class Connection(Outgoing):
         "node",
     )
 
-    def __init__(self, reception: Reception, peername: object) -> None:
-        super().__init__(reception, "/" + peer_address(peername), peer_name(peername))
+    def __init__(self, endpoint: Endpoint, peername: object) -> None:
+        super().__init__(endpoint, "/" + peer_address(peername), peer_name(peername))
         self._pending = bytearray()
         self._wanted = 0
         self._reserved_bytes = 0
@@ -71,7 +71,7 @@ class Connection(Outgoing):
         self._repeated: Repeated | None = None
         self._client_id_bytes = b""
         self.client_id = ""
-        self.node: Node = reception.fallback_node
+        self.node: Node = endpoint.fallback_node
 
     @property
     def api_name(self) -> str:
@@ -90,7 +90,7 @@ class Connection(Outgoing):
         # uvloop's transports are no subclasses of asyncio's, only alike.
         transport = cast("asyncio.Transport", transport)
         self._transport = transport
-        self.node = self._reception.node_for(transport.get_extra_info("sockname"))
+        self.node = self._endpoint.node_for(transport.get_extra_info("sockname"))
         if self._is_closing:  # the daemon stops
             transport.abort()
 
@@ -99,10 +99,10 @@ class Connection(Outgoing):
         self._is_closing = self._is_held = True
         self._transport = None
         self._pending = bytearray()
-        self._reception.memory.forget(self)
+        self._endpoint.memory.forget(self)
         self._forget_answers()
         self._give_back(self._reserved_bytes)
-        self._reception.closed(self)
+        self._endpoint.closed(self)
 
     def eof_received(self) -> bool:
         """The client sends nothing more; what it has asked is not answered either, as in Kafka."""
@@ -124,7 +124,7 @@ class Connection(Outgoing):
             self._pending += data
             return
         repeated = self._repeated
-        if repeated is not None and not self._slots and repeated.epoch is self._reception.routes.epoch:
+        if repeated is not None and not self._slots and repeated.epoch is self._endpoint.routes.epoch:
             try:
                 answer = repeated.answer(data, started_ns // 1_000_000)
             except Exception as problem:  # noqa: BLE001 - whatever a request causes costs this connection only
@@ -169,22 +169,22 @@ class Connection(Outgoing):
         """Processes the requests in `data`; what is left over is kept. `started_ns`: now."""
         self._is_working = True
         self._wanted = _START.size
-        reception = self._reception
-        reception.turn.advance(started_ns)
-        table, message, counted, count = reception.routes.by_version, None, None, 0
+        endpoint = self._endpoint
+        endpoint.arrival.advance(started_ns)
+        table, message, counted, count = endpoint.routes.by_version, None, None, 0
         out = bytearray()
         position, end = 0, len(data)
         try:
             while end - position >= 14:
                 size, key_version, correlation_id, length = _HEADER.unpack_from(data, position)
                 frame_end = position + 4 + size
-                if frame_end > end or not _MIN_REQUEST_BYTES <= size <= reception.max_request_bytes:
+                if frame_end > end or not _MIN_REQUEST_BYTES <= size <= endpoint.max_request_bytes:
                     break
                 frame, base = (data, position) if frame_end == end else (data[position:frame_end], 0)
                 position = frame_end
-                route = table.get(key_version) or reception.routes.find(key_version)
+                route = table.get(key_version) or endpoint.routes.find(key_version)
                 if route is None:
-                    self._answer_bytes(reception.routes.refuse_version(key_version, correlation_id), out)
+                    self._answer_bytes(endpoint.routes.refuse_version(key_version, correlation_id), out)
                     continue
                 body = self._body(frame, base + 14, length, is_flexible=route.is_flexible)
                 message = route.decode(frame, body)
@@ -237,11 +237,11 @@ class Connection(Outgoing):
             self._wanted = _START.size
         else:
             size, api_key = _START.unpack_from(self._pending)
-            most = self._reception.max_request_bytes
+            most = self._endpoint.max_request_bytes
             if api_key != ApiKey.PRODUCE:
                 most = min(most, MAX_PLAIN_REQUEST_BYTES)
             if not _MIN_REQUEST_BYTES <= size <= most:
-                self._reception.refused(self, f"a request of {size} bytes (the limit is {most})")
+                self._endpoint.refused(self, f"a request of {size} bytes (the limit is {most})")
                 self.close()
                 return
             self._wanted = _SIZE_BYTES + size
@@ -258,7 +258,7 @@ class Connection(Outgoing):
             return
         if not _START.size < self._wanted > len(self._pending) > 0:
             return
-        if self._reception.memory.take(self, self._wanted):
+        if self._endpoint.memory.take(self, self._wanted):
             self._reserved_bytes = self._wanted
         else:
             self._is_starved = True
@@ -272,13 +272,13 @@ class Connection(Outgoing):
 
     def _give_back(self, size_bytes: int) -> None:
         if size_bytes:
-            self._reception.memory.give_back(size_bytes)
+            self._endpoint.memory.give_back(size_bytes)
 
     def _remember(self, frame: bytes, request: object, route: Route) -> None:
         """A request that is likely to come again just so."""
         assert route.repeat is not None
         response, is_well = route.repeat(request)
-        self._repeated = Repeated(frame, response, is_well, route, self._reception.routes.epoch)
+        self._repeated = Repeated(frame, response, is_well, route, self._endpoint.routes.epoch)
 
     def _body(self, frame: bytes, position: int, length: int, *, is_flexible: bool) -> int:
         """Reads the client id, `length` bytes at `position`, and what follows it of the header; where that ends."""
@@ -293,9 +293,9 @@ class Connection(Outgoing):
     def _give_up(self, problem: Exception, out: bytearray, *, was_decoded: bool) -> None:
         """The client has sent what is no request, or a handler has failed: one line, and goodbye."""
         if not was_decoded and isinstance(problem, Malformed | error | IndexError):
-            self._reception.refused(self, str(problem))
+            self._endpoint.refused(self, str(problem))
         else:
-            self._reception.handler_failed(self, problem)
+            self._endpoint.handler_failed(self, problem)
         self._write(out)
         self.close()
 

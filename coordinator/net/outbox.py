@@ -1,4 +1,4 @@
-"""Connections that have something to send, written once per turn of the event loop.
+"""Connections that have something to send, written once per iteration of the event loop.
 
 Answers come due in bunches: one sync releases the commits of many connections, one finished join phase answers
 every member. Each connection is written to once when the bunch is complete.
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 
 class Outbox:
-    """Calls of `flush`, one for each key, at the end of the turn."""
+    """Calls of `flush`, one for each key, at the end of the iteration."""
 
     __slots__ = ("_due", "_loop")
 

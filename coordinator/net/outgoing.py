@@ -11,7 +11,7 @@ from typing import Final
 
 from coordinator import clock
 from coordinator.answers import NO_ANSWER
-from coordinator.net.reception import Reception
+from coordinator.net.endpoint import Endpoint
 from coordinator.net.route import Route
 from coordinator.net.slot import Slot
 
@@ -27,13 +27,13 @@ class Outgoing(asyncio.Protocol):
 
     __slots__ = (
         "_correlation_id",
+        "_endpoint",
         "_held_output",
         "_is_closing",
         "_is_flush_due",
         "_is_held",
         "_is_write_paused",
         "_parked",
-        "_reception",
         "_route",
         "_slots",
         "_transport",
@@ -44,9 +44,9 @@ class Outgoing(asyncio.Protocol):
         "peer",
     )
 
-    def __init__(self, reception: Reception, client_host: str, peer: str) -> None:
+    def __init__(self, endpoint: Endpoint, client_host: str, peer: str) -> None:
         """In: the listener; the address of the other end, with Java's slash, and its name for log lines."""
-        self._reception = reception
+        self._endpoint = endpoint
         self._transport: asyncio.Transport | None = None
         self._slots: deque[Slot] = deque()
         self._parked = 0
@@ -89,10 +89,10 @@ class Outgoing(asyncio.Protocol):
     def _hold(self, size_bytes: int) -> None:
         """Counts answers that wait for others, or no longer do."""
         self._held_output += size_bytes
-        self._reception.unread.held_bytes += size_bytes
+        self._endpoint.unread.held_bytes += size_bytes
 
     def _left_unread(self, size_bytes: int) -> None:
-        self._reception.unread.held_bytes += size_bytes - self._unread_bytes
+        self._endpoint.unread.held_bytes += size_bytes - self._unread_bytes
         self._unread_bytes = size_bytes
 
     def _weigh(self) -> bool:
@@ -138,7 +138,7 @@ class Outgoing(asyncio.Protocol):
             out += frame
 
     def fill(self, slot: Slot, response: object) -> None:
-        """Puts an answer in its slot; it leaves at the end of this turn, if none before it is missing."""
+        """Puts an answer in its slot; it leaves at the end of this iteration, if none before it is missing."""
         assert slot.data is None, "answered twice"
         data = bytearray()
         if response is not NO_ANSWER and not self._is_closing:
@@ -147,7 +147,7 @@ class Outgoing(asyncio.Protocol):
                     response = slot.finish(response)
                 slot.form.write(response, slot.correlation_id, data)
             except Exception as problem:  # noqa: BLE001 - whoever answers many must get on to the others
-                self._reception.handler_failed(self, problem)
+                self._endpoint.handler_failed(self, problem)
                 self.abort()
         slot.data = data
         self._hold(len(data))
@@ -155,7 +155,7 @@ class Outgoing(asyncio.Protocol):
             self._parked -= 1
         if not self._is_flush_due:
             self._is_flush_due = True
-            self._reception.outbox.add(self._flush)
+            self._endpoint.outbox.add(self._flush)
 
     def _flush(self) -> None:
         """Sends the answers that nothing stands in front of, and goes on with what was held back."""
@@ -223,7 +223,7 @@ class Outgoing(asyncio.Protocol):
             return
         transport.close()
         if transport.get_write_buffer_size():
-            self._reception.loop.call_later(LINGER_S, self.abort)
+            self._endpoint.loop.call_later(LINGER_S, self.abort)
 
     def abort(self) -> None:
         """Closes at once."""

@@ -34,7 +34,7 @@ class Repeated:
         self, frame: bytes, response: object, is_well: Callable[[int], bool], route: Route, epoch: object
     ) -> None:
         """In: the whole frame, size included; its answer; who tells whether it is the answer again, at a monotonic
-        time in milliseconds; the epoch of the routes that it was answered by."""
+        time of the process in milliseconds; the epoch of the routes that it was answered by."""
         self.counts = route.counts
         self.frame_bytes = len(frame)
         self.epoch = epoch

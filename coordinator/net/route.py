@@ -15,7 +15,7 @@ Handler = Callable[[Any, Caller], object]
 
 Repeat = Callable[[Any], tuple[Any, Callable[[int], bool]]]
 """Takes a request that is likely to come again just so. Gives the answer that it gets as long as all is well, and
-what tells, at a monotonic time in milliseconds, whether it is."""
+what tells, at a monotonic time of the process in milliseconds, whether it is."""
 
 SIZE_AND_CORRELATION: Final = Struct(">ii")
 

@@ -56,8 +56,8 @@ def overview(server: Server) -> Overview:
         data_dir=server.settings.data_dir,
         standing=standing(server),
         listeners=[
-            ListenerOverview(acceptor.listener.name, acceptor.bound_address, acceptor.advertised_address)
-            for acceptor in server.acceptors
+            ListenerOverview(endpoint.listener.name, endpoint.bound_address, endpoint.advertised_address)
+            for endpoint in server.endpoints
         ],
         topics=sum(not topic.is_internal for topic in server.data_plane.catalogue),
         groups=sum(part.machine.group_count for part in partitions if part.machine is not None),

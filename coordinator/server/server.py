@@ -1,6 +1,6 @@
 """The daemon's parts put together: opened, served, closed.
 
-    data directory ─▶ data plane ─▶ handlers ─▶ dispatcher ─▶ acceptors ─▶ connections
+    data directory ─▶ data plane ─▶ handlers ─▶ routes ─▶ endpoints ─▶ connections
                   └─▶ runtime (groups) ─┘
 
 Listeners open before the groups are read: a client that comes early is told that the coordinator is loading, and
@@ -9,28 +9,26 @@ comes back.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from coordinator import clock
 from coordinator.config.config_key import InvalidConfig
-from coordinator.config.listeners import Listener
-from coordinator.config.properties import Config
 from coordinator.engine.engine import Engine
 from coordinator.engine.flusher import Flusher
-from coordinator.engine.group_clock import GroupClock
+from coordinator.engine.group_clock import GroupClock, ProcessTime
 from coordinator.engine.partition import Partition
 from coordinator.engine.state_keeper import StateKeeper
 from coordinator.group.events import Event
 from coordinator.group.requests import TopicsDeleted
 from coordinator.machine.outcome import Now
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
-from coordinator.net.acceptor import Acceptor, Connections
+from coordinator.net.acceptor import Acceptor
 from coordinator.net.caller import Caller
-from coordinator.net.complaints import PERIOD_MS
 from coordinator.net.connection_limits import connection_limits
-from coordinator.net.door import Door
+from coordinator.net.connections import Connections
+from coordinator.net.endpoint import Endpoint
+from coordinator.net.lines_per_address import PERIOD_MS
 from coordinator.net.outbox import Outbox
 from coordinator.net.route import Handler
 from coordinator.net.routes import Routes
@@ -49,9 +47,11 @@ from coordinator.server.line_limit import LineLimit
 from coordinator.server.log_lines import SILENT, log_event, log_expiry
 from coordinator.server.metrics import Metrics
 from coordinator.server.offsets_topic import OffsetsTopic
+from coordinator.server.settings import Settings
 from coordinator.server.start_failed import StartFailed
 from coordinator.server.topic_lines import log_changes, log_missing
 from coordinator.server.unusable_directory import why_too_small, why_unusable
+from coordinator.server.upkeep import Upkeep
 from coordinator.topics.answer import TopicChange
 from coordinator.topics.catalogue import random_topic_id
 from coordinator.topics.data_plane import ANSWERED_BY, DataPlane, TopicsDeclaredSmaller
@@ -59,7 +59,6 @@ from coordinator.topics.missing import TopicMissing
 from protocol.apis import ApiKey
 from storage.data_directory import DataDirectory, MetaProperties
 from storage.errors import StorageError
-from storage.files import Files, OsFiles
 from storage.log import PartitionLog
 from storage.os_error import reason_of
 from storage.syncer import Syncer
@@ -71,42 +70,29 @@ _LOG = logging.getLogger("KafkaServer")
 CLOSE_TIMEOUT_S: Final = 5.0
 
 
-@dataclass(slots=True)
-class Settings:
-    """What a server is started with."""
-
-    config: Config
-    listeners: list[Listener]
-    data_dir: str
-    """An absolute path."""
-    topics: list[tuple[str, int]] = field(default_factory=list)
-    """Topics to declare, with their partition counts."""
-    properties: dict[str, str] = field(default_factory=dict)
-    """What was set explicitly, by Kafka's names."""
-    cluster_id: str | None = None
-    """For a data directory that has none yet; default: a random one."""
-    files: Files = field(default_factory=OsFiles)
-
-
 class Server:
     """One daemon. Made in a running event loop; `open`, then `listen`, then `close`."""
 
-    def __init__(self, settings: Settings, flusher: Flusher | None = None) -> None:
-        """In: who syncs the logs, where several servers share that; it is then closed by who made it."""
+    def __init__(
+        self, settings: Settings, flusher: Flusher | None = None, group_clock: GroupClock | None = None
+    ) -> None:
+        """In: who syncs the logs, where several servers share that; it is then closed by who made it. The time of
+        groups, where it is not the process's."""
         self.settings = settings
         self._shared_flusher = flusher
         self.loop = asyncio.get_running_loop()
         self.metrics = Metrics()
         self.line_limit = LineLimit()
-        self.turn = clock.Turn()
+        self.arrival = clock.Arrival()
+        self.group_clock = group_clock or ProcessTime(self.arrival)
         self.connections = Connections(connection_limits(settings.config))
         self.outbox = Outbox(self.loop)
-        self.acceptors: list[Acceptor] = []
+        self.endpoints: list[Endpoint] = []
         self.ready = asyncio.Event()
         """Set when every partition of the groups is loaded, or has failed."""
         self.is_closing = False
-        self._doors: list[Door] = []
-        self._upkeep: dict[Callable[[], None], asyncio.TimerHandle] = {}
+        self._acceptors: list[Acceptor] = []
+        self._upkeep = Upkeep(self.loop)
 
     # Opening
 
@@ -166,7 +152,7 @@ class Server:
 
     def _open_groups(self) -> None:
         settings = self.settings
-        self.engine = Engine(self.loop, self.flusher, settings.files, GroupClock(self.turn), self._loaded)
+        self.engine = Engine(self.loop, self.flusher, settings.files, self.group_clock, self._loaded)
         offsets = OffsetsTopic(self.directory, self.data_plane, settings.config, self.group_config)
         too_small = why_too_small(settings.files, settings.data_dir, offsets.new_partitions)
         if too_small is not None:
@@ -185,14 +171,14 @@ class Server:
 
     def _make_routes(self) -> Routes:
         cluster_id = self.directory.meta.cluster_id
-        router = GroupRouter(self.runtime, self.group_config, self.turn)
+        router = GroupRouter(self.runtime, self.group_config)
         admin = GroupAdmin(router)
         catalogue = self.data_plane.catalogue
         self.topics = TopicsHandler(
             self.loop,
             self.data_plane,
             self.flusher,
-            self.turn,
+            self.arrival,
             self.engine.next_waiter,
             self._changed,
             self._topics_deleted,
@@ -220,21 +206,21 @@ class Server:
     async def listen(self) -> None:
         """Opens the listeners and begins to read the groups. Raises StartFailed."""
         for listener in self.settings.listeners:
-            acceptor = Acceptor(
+            endpoint = Endpoint(
                 self.loop,
                 listener,
                 self.connections,
                 self.outbox,
-                self.turn,
+                self.arrival,
                 self.settings.config.node_id,
                 self.routes,
             )
             sockets = bind(listener.address, self.settings.config.socket_listen_backlog_size, LISTEN)
-            acceptor.bound(sockets[0].getsockname()[1])
-            self._doors += [Door(self.loop, bound, acceptor, self.connections) for bound in sockets]
-            self.acceptors.append(acceptor)
-        for door in self._doors:
-            door.open()
+            endpoint.bound(sockets[0].getsockname()[1])
+            self._acceptors += [Acceptor(self.loop, bound, endpoint, self.connections) for bound in sockets]
+            self.endpoints.append(endpoint)
+        for acceptor in self._acceptors:
+            acceptor.open()
         self._start_upkeep()
         if self.settings.config.log_cleaner_enable:
             self.cleaner.start()
@@ -274,23 +260,13 @@ class Server:
     def _start_upkeep(self) -> None:
         config = self.settings.config
         if config.connections_max_idle_ms > 0:
-            self._every(max(100, config.connections_max_idle_ms // 4), self.connections.close_idle)
-        self._every(PERIOD_MS, self.connections.complaints.sum_up)
+            self._upkeep.every(max(100, config.connections_max_idle_ms // 4), self.connections.close_idle)
+        self._upkeep.every(PERIOD_MS, self.connections.lines.sum_up)
         if config.log_flush_offset_checkpoint_interval_ms > 0:
-            self._every(config.log_flush_offset_checkpoint_interval_ms, self._write_checkpoints)
-        self._every(config.log_retention_check_interval_ms, self.topics.sweep)
+            self._upkeep.every(config.log_flush_offset_checkpoint_interval_ms, self._write_checkpoints)
+        self._upkeep.every(config.log_retention_check_interval_ms, self.topics.sweep)
         if config.log_flush == LogFlush.INTERVAL:
-            self._every(max(1, config.log_flush_interval_ms), self._sync_all)
-
-    def _every(self, interval_ms: int, work: Callable[[], None]) -> None:
-        def run() -> None:
-            self._upkeep[work] = self.loop.call_later(interval_ms / 1000, run)
-            try:
-                work()
-            except (OSError, StorageError) as error:
-                _LOG.error("Upkeep failed, and is tried again: %s", reason_of(error))
-
-        self._upkeep[work] = self.loop.call_later(interval_ms / 1000, run)
+            self._upkeep.every(max(1, config.log_flush_interval_ms), self._sync_all)
 
     def logs(self) -> dict[TopicPartition, PartitionLog]:
         """Every open log."""
@@ -311,10 +287,8 @@ class Server:
                     yield Compactable(partition.name, partition.log, partition.readable_offset, _no_producers)
 
     def _sync_all(self) -> None:
-        for log in self.logs().values():
-            if log.failure is None and log.is_dirty:
-                self.flusher.need(log)
-        self.flusher.kick()
+        self.engine.sync_dirty()
+        self.topics.sync_dirty()
 
     # Closing
 
@@ -323,10 +297,9 @@ class Server:
         if self.is_closing:
             return
         self.is_closing = True
-        for door in self._doors:
-            door.close()
-        for handle in self._upkeep.values():
-            handle.cancel()
+        for acceptor in self._acceptors:
+            acceptor.close()
+        self._upkeep.stop()
         await self.cleaner.stop()
         await self.engine.shut_down()
         self.topics.complete_all()
@@ -343,7 +316,7 @@ class Server:
         self.directory.close(self.logs(), failed)
 
     async def _close_connections(self) -> None:
-        # One turn, in which the outbox writes the last answers.
+        # One iteration, in which the outbox writes the last answers.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         for connection in list(self.connections.open):
@@ -368,8 +341,8 @@ class Server:
 
     def abandon(self) -> None:
         """Lets go of everything at once, as a crash would; for a start that fails half-way."""
-        for door in self._doors:
-            door.close()
+        for acceptor in self._acceptors:
+            acceptor.close()
         if hasattr(self, "cleaner"):
             self.cleaner.abandon()
         if hasattr(self, "engine"):

@@ -12,7 +12,8 @@ from coordinator import __version__
 from coordinator.config.listeners import Address
 from coordinator.console.application import PATHS, make_application
 from coordinator.console.index_page import as_html, as_text
-from coordinator.server.overview import ListenerOverview, Overview, overview
+from coordinator.server.broker import Broker
+from coordinator.server.overview import ListenerOverview, Overview
 from tests.server.harness import Client, join_alone, serving, settings, start
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
@@ -46,7 +47,7 @@ async def http(tmp_path: Path) -> AsyncIterator[Http]:
     async with serving(tmp_path) as server:
         async with Client(server) as member:
             await join_alone(member, "billing")
-        async with TestClient(TestServer(make_application(server))) as client:
+        async with TestClient(TestServer(make_application(Broker(server)))) as client:
             yield client
 
 
@@ -150,10 +151,10 @@ def test_while_it_loads_the_page_says_how_far_it_is_and_looks_again() -> None:
 
 async def test_what_a_server_is_while_it_starts_and_ends(tmp_path: Path) -> None:
     server = await start(settings(tmp_path, topics=[("orders", 1), ("payments", 1)]), wait=False)
-    first = overview(server)
+    first = Broker(server).overview()
     assert (first.standing, first.topics, first.partitions) == ("loading", 2, 3)
     await server.ready.wait()
-    second = overview(server)
+    second = Broker(server).overview()
     assert (second.standing, second.loaded_partitions, second.groups) == ("ready", 3, 0)
     await server.close()
-    assert overview(server).standing == "closing"
+    assert Broker(server).overview().standing == "closing"

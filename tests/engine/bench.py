@@ -1,6 +1,7 @@
 """An engine in this process, with groups and counters on it, over files that can fail."""
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -9,7 +10,7 @@ from coordinator import clock
 from coordinator.answers import Later
 from coordinator.engine.engine import Engine
 from coordinator.engine.flusher import Flusher
-from coordinator.engine.group_clock import GroupClock
+from coordinator.engine.group_clock import GroupClock, ProcessTime
 from coordinator.engine.machine import InternalTopic
 from coordinator.engine.runtime import Runtime
 from coordinator.group.config import GroupConfig
@@ -70,14 +71,21 @@ class Asker:
 class Bench:
     """One process: an engine, the groups and the counters of a data directory."""
 
-    def __init__(self, files: FaultyFiles) -> None:
+    def __init__(
+        self,
+        files: FaultyFiles,
+        group_clock: GroupClock | None = None,
+        in_front: Callable[[Any], Any] = lambda machine: machine,
+    ) -> None:
+        """In: the time of the machines, where it is not the process's; what puts something in front of each."""
         self.files = files
         self.loaded = asyncio.Event()
         self.told: list[tuple[int, str, object]] = []
         """Number, partition and event of everything that happened."""
         self.flusher = Flusher(asyncio.get_running_loop(), Syncer())
-        turn = GroupClock(clock.Turn())
-        self.engine = Engine(asyncio.get_running_loop(), self.flusher, files, turn, self.loaded.set)
+        self._in_front = in_front
+        group_clock = group_clock or ProcessTime(clock.Arrival())
+        self.engine = Engine(asyncio.get_running_loop(), self.flusher, files, group_clock, self.loaded.set)
         self.groups: Runtime[Shard] = self.engine.add(
             self._topic(CONSUMER_OFFSETS, GroupRecordCodec(), lambda _: Shard(GroupConfig()), error_response)
         )
@@ -93,7 +101,7 @@ class Bench:
             LogFlush.ALWAYS,
             0,
             codec,
-            new_machine,
+            lambda number: self._in_front(new_machine(number)),
             refuse,
             partial(self._open, name),
             name,

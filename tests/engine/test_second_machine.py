@@ -120,7 +120,7 @@ async def test_a_partition_is_moved(bench: Bench, files: FaultyFiles) -> None:
     assert await bench.ask(bench.counters, "a", Add("a", 3)) == 3
     partition = bench.counters.partition_of("a")
     _, parked = bench.put(bench.counters, "a", AwaitValue("a", 1000))
-    bench.counters.ownership.release(partition, "it moves")
+    bench.counters.ownership.release(partition, 1, "it moves")
     assert parked.place is not None
     assert await parked.place.answer() == NOT_COORDINATOR
     assert partition.state is PartitionState.ABSENT
@@ -129,10 +129,10 @@ async def test_a_partition_is_moved(bench: Bench, files: FaultyFiles) -> None:
     other.counters.ownership.take(other.counters.partition_of("a"), epoch=1)
     await asyncio.wait_for(other.loaded.wait(), TIMEOUT_S)
     assert await other.ask(other.counters, "a", Add("a", 1)) == 4
-    other.counters.ownership.release(other.counters.partition_of("a"), "it moves back")
+    other.counters.ownership.release(other.counters.partition_of("a"), 2, "it moves back")
     await other.close()
 
-    bench.counters.ownership.take(partition, epoch=0)  # old news
+    bench.counters.ownership.take(partition, epoch=1)  # old news
     assert partition.state is PartitionState.ABSENT
     bench.counters.ownership.take(partition, epoch=2)
     await owned_again(bench, "a")
@@ -143,11 +143,35 @@ async def test_a_partition_that_is_released_while_it_is_read_is_not_owned(files:
     bench = Bench(files)
     partition = bench.counters.partition_of("a")
     bench.counters.ownership.take(partition, epoch=0)
-    bench.counters.ownership.release(partition, "it moves")
+    bench.counters.ownership.release(partition, 1, "it moves")
     await asyncio.wait_for(bench.loaded.wait(), TIMEOUT_S)
     assert partition.state is PartitionState.ABSENT
     assert partition.machine is None
     assert partition.log is None
+    await bench.close()
+
+
+async def test_a_release_that_comes_late_is_old_news(bench: Bench) -> None:
+    partition = bench.counters.partition_of("a")
+    bench.counters.ownership.take(partition, epoch=5)
+    for late in (3, 5):
+        bench.counters.ownership.release(partition, late, "it moves")
+        assert partition.state is PartitionState.OWNED
+        assert await bench.ask(bench.counters, "a", Add("a", 1)) == late // 2
+    bench.counters.ownership.release(partition, 7, "it moves")
+    assert partition.state is PartitionState.ABSENT
+    bench.counters.ownership.release(partition, 9, "it moves on")
+    bench.counters.ownership.take(partition, epoch=8)  # overtaken by what came before
+    assert partition.state is PartitionState.ABSENT
+
+
+async def test_a_partition_that_is_taken_again_while_it_is_read_is_owned(files: FaultyFiles) -> None:
+    bench = Bench(files)
+    partition = bench.counters.partition_of("a")
+    bench.counters.ownership.take(partition, epoch=0)
+    bench.counters.ownership.take(partition, epoch=1)
+    await owned_again(bench, "a")
+    assert await bench.ask(bench.counters, "a", Add("a", 1)) == 1
     await bench.close()
 
 
@@ -231,8 +255,8 @@ async def test_what_was_not_synced_when_a_partition_went_is_not_durable_when_it_
     async with serving("/data", properties, files=files) as server, Client(server) as client:
         await client.call(commit(42), 2)
         (partition,) = server.runtime.partitions
-        server.runtime.ownership.release(partition, "it moves")
-        server.runtime.ownership.take(partition, epoch=1)
+        server.runtime.ownership.release(partition, 1, "it moves")
+        server.runtime.ownership.take(partition, epoch=2)
         async with asyncio.timeout(TIMEOUT_S):
             while partition.machine is None:
                 await one_turn()
@@ -245,10 +269,10 @@ async def test_damage_that_is_met_after_a_release_costs_nothing(files: FaultyFil
     partition = bench.counters.partition_of("a")
     files.fail("open", times=1)
     bench.counters.ownership.take(partition, epoch=0)
-    bench.counters.ownership.release(partition, "it moves")
+    bench.counters.ownership.release(partition, 1, "it moves")
     await asyncio.wait_for(bench.loaded.wait(), TIMEOUT_S)
     assert partition.state is PartitionState.ABSENT
-    bench.counters.ownership.take(partition, epoch=1)
+    bench.counters.ownership.take(partition, epoch=2)
     await owned_again(bench, "a")
     assert await bench.ask(bench.counters, "a", Add("a", 1)) == 1
     await bench.close()
@@ -284,8 +308,8 @@ async def test_what_was_told_before_a_partition_went_is_not_told_when_it_comes_b
     partition = bench.counters.partition_of("a")
     bench.counters.ownership.take(partition, epoch=0)
     bench.counters.tell_all(Add("a", 1))
-    bench.counters.ownership.release(partition, "it moves")
-    bench.counters.ownership.take(partition, epoch=1)
+    bench.counters.ownership.release(partition, 1, "it moves")
+    bench.counters.ownership.take(partition, epoch=2)
     await owned_again(bench, "a")
     assert await bench.ask(bench.counters, "a", Add("a", 0)) == 0
     await bench.close()

@@ -1,8 +1,10 @@
 import asyncio
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 from coordinator import clock
+from coordinator.engine.group_clock import GroupClock, ProcessTime
 from coordinator.engine.timers import Timers
+from tests.engine.held_clock import HeldClock
 
 
 class Fired:
@@ -23,9 +25,13 @@ class Fired:
             await asyncio.wait_for(event.wait(), 5)
 
 
+def timers_of(fire: Callable[[Hashable], None], group_clock: GroupClock | None = None) -> Timers:
+    return Timers(asyncio.get_running_loop(), group_clock or ProcessTime(clock.Arrival()), fire)
+
+
 async def test_timers_fire_in_the_order_of_their_deadlines() -> None:
     fired = Fired()
-    timers = Timers(asyncio.get_running_loop(), fired)
+    timers = timers_of(fired)
     now_ms = clock.monotonic_ms()
     timers.set("third", now_ms + 30)
     timers.set("first", now_ms - 10)
@@ -37,7 +43,7 @@ async def test_timers_fire_in_the_order_of_their_deadlines() -> None:
 
 async def test_setting_a_timer_again_replaces_its_deadline() -> None:
     fired = Fired()
-    timers = Timers(asyncio.get_running_loop(), fired)
+    timers = timers_of(fired)
     now_ms = clock.monotonic_ms()
     timers.set("moved", now_ms)
     timers.set("moved", now_ms + 20)
@@ -48,7 +54,7 @@ async def test_setting_a_timer_again_replaces_its_deadline() -> None:
 
 async def test_a_cancelled_timer_does_not_fire() -> None:
     fired = Fired()
-    timers = Timers(asyncio.get_running_loop(), fired)
+    timers = timers_of(fired)
     now_ms = clock.monotonic_ms()
     for key in ("kept", "dropped", ("both", 1), ("both", 2)):
         timers.set(key, now_ms + 1)
@@ -71,7 +77,7 @@ async def test_a_timer_may_arm_itself_again() -> None:
         else:
             timers.set(key, clock.monotonic_ms())
 
-    timers = Timers(asyncio.get_running_loop(), fire)
+    timers = timers_of(fire)
     timers.set("again", clock.monotonic_ms())
     await asyncio.wait_for(done.wait(), 5)
     assert len(rounds) == 3
@@ -79,7 +85,7 @@ async def test_a_timer_may_arm_itself_again() -> None:
 
 async def test_stale_deadlines_do_not_pile_up() -> None:
     fired = Fired()
-    timers = Timers(asyncio.get_running_loop(), fired)
+    timers = timers_of(fired)
     now_ms = clock.monotonic_ms()
     for _ in range(200):
         for member in range(50):
@@ -92,10 +98,53 @@ async def test_stale_deadlines_do_not_pile_up() -> None:
 
 async def test_closing_disarms_everything() -> None:
     fired = Fired()
-    timers = Timers(asyncio.get_running_loop(), fired)
+    timers = timers_of(fired)
     timers.set("never", clock.monotonic_ms())
     timers.close()
     others = Fired()
-    Timers(asyncio.get_running_loop(), others).set("other", clock.monotonic_ms() + 10)
+    timers_of(others).set("other", clock.monotonic_ms() + 10)
     await others.wait(1)
     assert fired.keys == []
+
+
+async def test_a_held_clock_fires_nothing_and_one_that_is_moved_fires_what_is_due() -> None:
+    fired, held = Fired(), HeldClock()
+    timers, others = timers_of(fired, held), Fired()
+    running = timers_of(others)
+    start_ms = held.now().monotonic_ms
+    timers.set("armed while it ran", start_ms + 20)
+    held.hold()
+    timers.set("armed while it was held", start_ms + 10)
+    timers.set("later", start_ms + 60_000)
+    running.set("the process's clock", clock.monotonic_ms() + 100)
+    await others.wait(1)
+    assert fired.keys == []
+    held.advance(1000)
+    await fired.wait(2)
+    assert fired.keys == ["armed while it was held", "armed while it ran"]
+    timers.set("already there", start_ms)
+    await fired.wait(3)
+    held.let_go()
+    held.advance(60_000)
+    await fired.wait(4)
+    assert fired.keys[2:] == ["already there", "later"]
+
+
+async def test_a_clock_that_is_let_go_leaves_timers_the_time_they_had() -> None:
+    fired, held = Fired(), HeldClock()
+    timers = timers_of(fired, held)
+    held.hold()
+    timers.set("soon", held.now().monotonic_ms + 30)
+    await asyncio.sleep(0)
+    held.let_go()
+    before_ms = clock.monotonic_ms()
+    await fired.wait(1)
+    assert clock.monotonic_ms() - before_ms >= 29
+
+
+async def test_timers_that_were_closed_let_the_clock_go() -> None:
+    fired, held = Fired(), HeldClock()
+    timers = timers_of(fired, held)
+    timers.close()
+    timers.close()
+    assert held.on_moved == []

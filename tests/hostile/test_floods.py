@@ -96,7 +96,7 @@ async def joins_and_goes(port: int) -> None:
 async def test_a_group_of_ten_thousand_members(tmp_path: Path) -> None:
     properties = {"message.max.bytes": "20000000"}
     async with serving(tmp_path, properties) as server, Client(server) as leader, Client(server) as friend:
-        port = server.acceptors[0].port
+        port = server.endpoints[0].port
         joined = await leader.call(patient_join(), 3)
         member_id = joined.member_id
         synced = await leader.call(sync_request("huge", member_id, 1, {member_id: b"all"}), 3)

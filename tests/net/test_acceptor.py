@@ -10,9 +10,10 @@ import pytest
 
 from coordinator import clock
 from coordinator.config.errors import ConfigError
-from coordinator.console.metrics import ServerCollector
-from coordinator.net.complaints import LINES_A_PERIOD
+from coordinator.console.metrics import BrokerCollector
 from coordinator.net.connection_limits import connection_limits
+from coordinator.net.lines_per_address import LINES_A_PERIOD
+from coordinator.server.broker import Broker
 from coordinator.server.server import Server
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -38,7 +39,9 @@ async def passes(server: Server) -> None:
 def metric(server: Server, name: str) -> float:
     """A value of /metrics that has no labels."""
     samples = {
-        sample.name: sample.value for family in ServerCollector(server).collect() for sample in family.samples
+        sample.name: sample.value
+        for family in BrokerCollector(Broker(server)).collect()
+        for sample in family.samples
     }
     return samples[name]
 
@@ -166,7 +169,7 @@ async def test_a_flood_of_nonsense_gets_few_lines_and_a_count(
                 client.writer.write(bytes(20))
                 assert await client.closed()
         assert len(warnings(caplog)) == LINES_A_PERIOD
-        server.connections.complaints.sum_up()
+        server.connections.lines.sum_up()
         lines = warnings(caplog)
         assert len(lines) == LINES_A_PERIOD + 1
         assert str(flood - LINES_A_PERIOD) in lines[-1]

@@ -29,12 +29,12 @@ async def test_another_table_sees_every_request_also_those_that_come_again_just_
             assert (await client.call(beat, 4)).error_code == ErrorCode.NONE
         handlers: dict[int, Callable[[object, Caller], object]] = dict.fromkeys(APIS, nobody)
         watching = Routes({**handlers, ApiKey.HEARTBEAT: watch}, {}, refuse_api_versions)
-        (acceptor,) = server.acceptors
-        before, acceptor.routes = acceptor.routes, watching
+        (endpoint,) = server.endpoints
+        before, endpoint.routes = endpoint.routes, watching
         for _ in range(3):
             assert (await client.call(beat, 4)).error_code == ErrorCode.NONE
         assert len(seen) == 3
-        acceptor.routes = before
+        endpoint.routes = before
         for _ in range(3):
             assert (await client.call(beat, 4)).error_code == ErrorCode.NONE
         assert len(seen) == 3

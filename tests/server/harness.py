@@ -13,7 +13,9 @@ from typing import Any, Self
 from coordinator.config.listeners import parse_listeners
 from coordinator.config.properties import parse_config
 from coordinator.config.sources import PROFILES
-from coordinator.server.server import Server, Settings
+from coordinator.engine.group_clock import GroupClock
+from coordinator.server.server import Server
+from coordinator.server.settings import Settings
 from protocol.apis import APIS
 from protocol.codec import decode
 from protocol.framing import encode_request, response_body_position
@@ -52,9 +54,9 @@ def settings(
     )
 
 
-async def start(how: Settings, *, wait: bool = True) -> Server:
+async def start(how: Settings, *, wait: bool = True, group_clock: GroupClock | None = None) -> Server:
     """A server that listens; ready as well, unless `wait` is false."""
-    server = Server(how)
+    server = Server(how, group_clock=group_clock)
     server.open()
     await server.listen()
     if wait:
@@ -69,9 +71,10 @@ async def serving(
     *,
     topics: Sequence[tuple[str, int]] = (("orders", 3),),
     files: Files | None = None,
+    group_clock: GroupClock | None = None,
 ) -> AsyncIterator[Server]:
     """A server that is ready, closed cleanly at the end."""
-    server = await start(settings(data_dir, properties, topics=topics, files=files))
+    server = await start(settings(data_dir, properties, topics=topics, files=files), group_clock=group_clock)
     try:
         yield server
     finally:
@@ -86,7 +89,7 @@ class Client:
     ) -> None:
         if port is None:
             assert server is not None, "where to?"
-            port = server.acceptors[0].port
+            port = server.endpoints[0].port
         self._port = port
         self._client_id = client_id
         self._correlation_id = 0

@@ -86,7 +86,7 @@ async def test_a_client_of_another_cluster_is_told_to_look_again(server: Server,
 
 @pytest.mark.parametrize("version", versions(ApiKey.FIND_COORDINATOR))
 async def test_this_broker_coordinates_every_group(server: Server, client: Client, version: int) -> None:
-    port = server.acceptors[0].port
+    port = server.endpoints[0].port
     answer = await client.call(FindCoordinatorRequest(key="g", coordinator_keys=["g", "h"]), version)
     if version < 4:
         assert (answer.error_code, answer.node_id, answer.host, answer.port) == (0, 1, "127.0.0.1", port)
@@ -125,7 +125,7 @@ async def test_the_cluster_is_one_broker(server: Server, client: Client, version
     assert answer.cluster_id == server.directory.meta.cluster_id
     assert answer.controller_id == 1
     assert [(b.broker_id, b.host, b.port) for b in answer.brokers] == [
-        (1, "127.0.0.1", server.acceptors[0].port)
+        (1, "127.0.0.1", server.endpoints[0].port)
     ]
     assert answer.cluster_authorized_operations == -(2**31)
     asked = await client.call(DescribeClusterRequest(include_cluster_authorized_operations=True), version)
@@ -152,7 +152,7 @@ async def test_a_wildcard_listener_answers_with_the_address_that_the_client_used
     for host in ("0.0.0.0", ""):
         properties = {"listeners": f"PLAINTEXT://{host}:0"}
         async with serving(tmp_path, properties) as server, Client(server) as client:
-            assert await brokers(client) == [("127.0.0.1", server.acceptors[0].port)]
+            assert await brokers(client) == [("127.0.0.1", server.endpoints[0].port)]
 
 
 async def test_each_listener_answers_with_what_it_advertises(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ async def test_each_listener_answers_with_what_it_advertises(tmp_path: Path) -> 
         "listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
     }
     async with serving(tmp_path, properties) as server:
-        inside, outside = server.acceptors
+        inside, outside = server.endpoints
         assert inside.bound_address == Address("127.0.0.1", inside.port)
         async with Client(server) as client:
             assert await brokers(client) == [("groupd", 9092)]

@@ -11,22 +11,21 @@ from coordinator.engine.flusher import Flusher
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
 from protocol.messages.list_groups import ListGroupsRequest
+from storage.files import Files, OsFiles
 from storage.syncer import Syncer
 from tests.server.harness import Client, join_alone, settings
 from tests.storage.faulty_files import FaultyFiles
 
 SERVERS = 500
-POOL_THREADS = 32
-"""What the event loop's own pool may grow to; it belongs to no server."""
+ON_A_DISK = 50
 AT_ONCE = 10
 FEW = {"offsets.topic.num.partitions": "1", "log.cleaner.enable": "false"}
 BLOCKS_EACH = 5
 """Blocks of memory that may stay for each, for caches that are still filling; a server takes some thousands."""
 
 
-async def _live_and_end(number: int, flusher: Flusher) -> None:
-    files = FaultyFiles()
-    server = Server(settings(f"/data-{number}", FEW, topics=[("orders", 1)], files=files), flusher)
+async def _live_and_end(data_dir: str, files: Files, flusher: Flusher) -> None:
+    server = Server(settings(data_dir, FEW, topics=[("orders", 1)], files=files), flusher)
     server.open()
     await server.listen()
     await asyncio.wait_for(server.ready.wait(), 10)
@@ -36,27 +35,49 @@ async def _live_and_end(number: int, flusher: Flusher) -> None:
     await server.close()
 
 
-async def _live_and_end_all(count: int, flusher: Flusher) -> None:
+async def _live_and_end_all(count: int, flusher: Flusher, directory: Path | None = None) -> None:
+    """In memory, or below a directory on a disk."""
     for first in range(0, count, AT_ONCE):
-        await asyncio.gather(*(_live_and_end(first + number, flusher) for number in range(AT_ONCE)))
+        await asyncio.gather(
+            *(
+                _live_and_end(
+                    f"{directory or ''}/data-{number}", OsFiles() if directory else FaultyFiles(), flusher
+                )
+                for number in range(first, first + AT_ONCE)
+            )
+        )
 
 
 def _open_files() -> int:
     return len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
 
 
+def _threads() -> list[str]:
+    """Those of the event loop's own pool belong to no server."""
+    return sorted(thread.name for thread in threading.enumerate() if not thread.name.startswith("asyncio_"))
+
+
 async def test_nothing_is_left_of_five_hundred_servers() -> None:
     flusher = Flusher(asyncio.get_running_loop(), Syncer())
     await _live_and_end_all(5 * AT_ONCE, flusher)  # what is made once, is made now
     gc.collect()
-    blocks, threads, files = sys.getallocatedblocks(), threading.active_count(), _open_files()
-    tasks = len(asyncio.all_tasks())
+    blocks, threads, files, tasks = sys.getallocatedblocks(), _threads(), _open_files(), asyncio.all_tasks()
     await _live_and_end_all(SERVERS, flusher)
     gc.collect()
-    assert len(flusher.on_synced) == 0
-    assert len(asyncio.all_tasks()) <= tasks
-    assert threading.active_count() <= threads + POOL_THREADS
+    assert asyncio.all_tasks() == tasks
+    assert _threads() == threads
     assert _open_files() <= files
     assert sys.getallocatedblocks() - blocks < BLOCKS_EACH * SERVERS
     assert not [server for server in gc.get_objects() if isinstance(server, Server)]
+    flusher.close()
+
+
+async def test_no_file_of_a_disk_stays_open(tmp_path: Path) -> None:
+    flusher = Flusher(asyncio.get_running_loop(), Syncer())
+    await _live_and_end_all(AT_ONCE, flusher, tmp_path / "first")
+    gc.collect()
+    files = _open_files()
+    await _live_and_end_all(ON_A_DISK, flusher, tmp_path / "then")
+    # Not collected: a file that only the garbage collector closes was left open.
+    assert _open_files() <= files
     flusher.close()

@@ -12,6 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from coordinator.console.application import make_application
 from coordinator.engine.partition import PartitionState
+from coordinator.server.broker import Broker
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
@@ -39,14 +40,14 @@ def log_of(data_dir: Path, number: int) -> Path:
 
 
 async def ready_page(server: Server) -> tuple[int, str]:
-    async with TestClient(TestServer(make_application(server))) as http:
+    async with TestClient(TestServer(make_application(Broker(server)))) as http:
         answer = await http.get("/ready")
         return answer.status, await answer.text()
 
 
 async def metric(server: Server, line: str) -> str:
     """The value of one line of the metrics."""
-    async with TestClient(TestServer(make_application(server))) as http:
+    async with TestClient(TestServer(make_application(Broker(server)))) as http:
         text = await (await http.get("/metrics")).text()
     return next(found.removeprefix(line).strip() for found in text.splitlines() if found.startswith(line))
 
@@ -157,7 +158,7 @@ async def test_while_one_partition_takes_long_the_others_are_served(tmp_path: Pa
             assert (await client.call(ApiVersionsRequest(), 0)).error_code == ErrorCode.NONE
             assert [topic.name for topic in (await client.call(MetadataRequest(topics=None), 1)).topics]
             found = await client.call(FindCoordinatorRequest(key=GROUPS[0]), 0)
-            assert (found.error_code, found.port) == (ErrorCode.NONE, server.acceptors[0].port)
+            assert (found.error_code, found.port) == (ErrorCode.NONE, server.endpoints[0].port)
             assert (await client.call(join_request(GROUPS[0]), 3)).error_code == loading
             assert (await client.call(fetch(GROUPS[0]), 5)).error_code == loading
             assert code(await client.call(commit(6, group=GROUPS[0]), 2)) == loading

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-from coordinator import clock
 from coordinator.answers import Later
 from coordinator.engine.partition import Partition, PartitionState
 from coordinator.engine.place import Asker
@@ -28,21 +27,19 @@ Finish = Callable[[Any], object]
 class GroupRouter:
     """Finds the partition of a request, asks it, and sees to it that the answer reaches who asked."""
 
-    def __init__(self, runtime: Runtime[Shard], config: GroupConfig, turn: clock.Turn) -> None:
+    def __init__(self, runtime: Runtime[Shard], config: GroupConfig) -> None:
         self.runtime = runtime
         self._config = config
-        self._turn = turn
 
     # One group, one partition
 
     def heartbeat(self, request: HeartbeatRequest, caller: Caller) -> object:
         """Heartbeat: never waits, neither for the group nor for the disk."""
         partition = self.runtime.partition_of(request.group_id)
-        machine = partition.machine
-        if machine is None:
+        if partition.machine is None:
             return self._refusal(partition, request, caller.api_version)
         try:
-            if machine.beat(request, self._turn.now.monotonic_ms):
+            if self.runtime.beat(partition, request):
                 return RESPONSES[ErrorCode.NONE]
         except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's groups
             return self.runtime.contradicted(partition, problem, request, caller.api_version)
@@ -52,12 +49,7 @@ class GroupRouter:
     def repeat(self, request: HeartbeatRequest) -> tuple[HeartbeatResponse, Callable[[int], bool]]:
         """A heartbeat, for when it comes again: its answer, and who tells whether it is the same again."""
         partition = self.runtime.partition_of(request.group_id)
-
-        def is_well(monotonic_ms: int) -> bool:
-            machine = partition.machine
-            return machine is not None and machine.beat(request, monotonic_ms)
-
-        return RESPONSES[ErrorCode.NONE], is_well
+        return RESPONSES[ErrorCode.NONE], self.runtime.repeated_beat(partition, request)
 
     def handle(self, request: Any, caller: Caller) -> object:
         """SyncGroup, LeaveGroup, and whatever else names one group and is answered as the core answers it."""

@@ -48,7 +48,7 @@ class TopicsHandler:
         loop: asyncio.AbstractEventLoop,
         data_plane: DataPlane,
         flusher: Flusher,
-        turn: clock.Turn,
+        arrival: clock.Arrival,
         next_waiter: Callable[[], int],
         on_changes: ChangesCallback,
         on_deleted: TopicsDeletedCallback,
@@ -57,7 +57,7 @@ class TopicsHandler:
         self._loop = loop
         self._data_plane = data_plane
         self._flusher = flusher
-        self._turn = turn
+        self._arrival = arrival
         self._next_waiter = next_waiter
         self._on_changes = on_changes
         self._on_deleted = on_deleted
@@ -66,13 +66,12 @@ class TopicsHandler:
         self._durable: dict[PartitionLog, list[_Durable]] = {}
         self._expiry: asyncio.TimerHandle | None = None
         self._expiry_ms = 0
-        flusher.on_synced.append(self._synced)
 
     def handle(self, request: Any, caller: Caller) -> object:
         """Puts a request to the data plane."""
         waiter = self._next_waiter()
         context = Context(waiter, caller.api_version, caller.client_id, caller.client_host, node=caller.node)
-        answer = self._data_plane.handle(request, context, self._turn.now)
+        answer = self._data_plane.handle(request, context, self._arrival.now)
         if answer.changes:
             self._changed(answer.changes)
         if answer.completions:
@@ -94,7 +93,7 @@ class TopicsHandler:
         if not logs:
             return answer.response
         for log in logs:
-            self._flusher.need(log)
+            self._flusher.need(log, self._synced)
         self._loop.call_soon(self._flusher.kick)
         entry = _Durable(caller.answer_later(parks=False), answer.response, logs)
         for log in logs:
@@ -109,7 +108,7 @@ class TopicsHandler:
         rolled = [change.log for change in changes if isinstance(change, SegmentRolled)]
         if rolled:
             for log in rolled:
-                self._flusher.need(log)
+                self._flusher.need(log, self._synced)
             self._flusher.kick()
 
     @property
@@ -194,7 +193,7 @@ class TopicsHandler:
             self._on_changes([PartitionFailed(*_partition_of(log), str(error))])
         if later:
             self._durable[log] = later
-            self._flusher.need(log)
+            self._flusher.need(log, self._synced)
             self._flusher.kick()
 
     def _settle_deleted(self, log: PartitionLog, waiting: list[_Durable]) -> None:
@@ -220,9 +219,16 @@ class TopicsHandler:
 
     # Upkeep
 
+    def sync_dirty(self) -> None:
+        """Asks for what was appended to any topic to be synced, as far as it is not."""
+        for log in self._data_plane.logs().values():
+            if log.failure is None and log.is_dirty:
+                self._flusher.need(log, self._synced)
+        self._flusher.kick()
+
     def stop_listening(self) -> None:
         """The flusher, which others share, goes on without it."""
-        self._flusher.on_synced.remove(self._synced)
+        self._flusher.forget(self._synced)
 
     def sweep(self) -> None:
         """Retention of topics."""

@@ -87,7 +87,7 @@ class House:
     def feed(self, frame: bytes) -> None:
         """A connection that sends one frame, in two pieces, and goes."""
         self._failures.found.clear()
-        connection = Connection(self._server.acceptors[0], ("10.1.2.3", 4567))
+        connection = Connection(self._server.endpoints[0], ("10.1.2.3", 4567))
         assert self._server.connections.admit(connection) is None
         transport = Nowhere()
         connection.connection_made(transport)

@@ -18,7 +18,7 @@ MAX_ADDRESSES: Final = 1_000
 _OTHERS: Final = "/other addresses"
 
 
-class Complaints:
+class LinesPerAddress:
     """Counts of one period, by address."""
 
     __slots__ = ("_counts", "_period_began_ns")

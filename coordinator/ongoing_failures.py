@@ -9,8 +9,8 @@ import logging
 from coordinator import clock
 
 
-class Troubles:
-    """What is in trouble, by name."""
+class OngoingFailures:
+    """What fails, by name."""
 
     __slots__ = ("_log", "_open")
 
@@ -33,10 +33,10 @@ class Troubles:
         return kind != _kind(error)
 
     def is_over(self, name: str) -> None:
-        """A write went through: tells so, if there was trouble."""
-        trouble = self._open.pop(name, None)
-        if trouble is not None:
-            count, since_ns, _ = trouble
+        """A write went through: tells so, if it had failed before."""
+        failure = self._open.pop(name, None)
+        if failure is not None:
+            count, since_ns, _ = failure
             seconds = (clock.monotonic_ns() - since_ns) / 1e9
             self._log.info("%s is in order again after %.1f s and %d failures", name, seconds, count)
 

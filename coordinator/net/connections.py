@@ -1,0 +1,141 @@
+"""All connections of all listeners: which are let in, and which have been silent for too long.
+
+Source: KIP-402 and KIP-612 for the limits, Kafka's `ConnectionQuotas`.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import Protocol
+
+from coordinator import clock
+from coordinator.net.connection_limits import ConnectionLimits
+from coordinator.net.lines_per_address import LinesPerAddress
+from coordinator.net.request_memory import Receiver, RequestMemory
+from coordinator.net.unread_answers import UnreadAnswers
+
+_LOG = logging.getLogger("SocketServer")
+
+
+class OpenConnection(Receiver, Protocol):
+    """A connection, as its endpoint sees it."""
+
+    @property
+    def peer(self) -> str:
+        """Host and port, for a log line."""
+
+    @property
+    def client_host(self) -> str:
+        """The address, with Java's leading slash."""
+
+    @property
+    def last_received_ns(self) -> int:
+        """When bytes last came, or left, in monotonic nanoseconds."""
+
+    @property
+    def open_answers(self) -> int:
+        """Requests that were processed and have no answer yet."""
+
+    @property
+    def answer_bytes(self) -> int:
+        """The size of the answers that have not left yet."""
+
+    def is_idle_since(self, oldest_ns: int) -> bool:
+        """Whether nothing came or left since then, and nothing is being answered."""
+
+    def close(self) -> None:
+        """Sends what is ready, then closes."""
+
+    def abort(self) -> None:
+        """Closes at once."""
+
+
+class Connections:
+    """All connections of all listeners."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.limits = limits
+        self.open: dict[OpenConnection, str] = {}
+        """With the address of the peer."""
+        self.accepted = 0
+        self.refused = 0
+        """Turned away, or closed for what they sent."""
+        self.closed_idle = 0
+        self.emptied = asyncio.Event()
+        """Set while there is no connection."""
+        self.emptied.set()
+        self.lines = LinesPerAddress()
+        self.memory = RequestMemory(limits.queued_max_request_bytes)
+        self.unread = UnreadAnswers()
+        self._per_address: Counter[str] = Counter()
+        self._awaiting_place: list[Callable[[], None]] = []
+        self._full_since_ns = 0
+        self._full_ns = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many as there may be."""
+        return len(self.open) >= self.limits.max_connections
+
+    @property
+    def full_seconds(self) -> float:
+        """How long new connections have had to wait, since the start."""
+        waiting_ns = clock.monotonic_ns() - self._full_since_ns if self._awaiting_place else 0
+        return (self._full_ns + waiting_ns) / 1e9
+
+    def await_place(self, there_is_place: Callable[[], None]) -> None:
+        """Calls `there_is_place` when there is place for a new connection again."""
+        if not self._awaiting_place:
+            self._full_since_ns = clock.monotonic_ns()
+            _LOG.warning("%d connections are open (max.connections): new ones have to wait", len(self.open))
+        self._awaiting_place.append(there_is_place)
+
+    def admit(self, connection: OpenConnection) -> str | None:
+        """Takes a connection in; why not, when there are too many from its address."""
+        address = connection.client_host[1:]
+        most = self.limits.per_ip_overrides.get(address, self.limits.max_connections_per_ip)
+        if self._per_address[address] >= most:
+            return (
+                f"address already has the configured maximum of {most} connections (max.connections.per.ip)"
+            )
+        self.open[connection] = address
+        self.emptied.clear()
+        self._per_address[address] += 1
+        self.accepted += 1
+        return None
+
+    def remove(self, connection: OpenConnection) -> None:
+        """Forgets a connection that is closed; one that was never admitted is none."""
+        address = self.open.pop(connection, None)
+        if address is None:
+            return
+        self._per_address[address] -= 1
+        if not self._per_address[address]:
+            del self._per_address[address]
+        if not self.open:
+            self.emptied.set()
+        if self._awaiting_place and not self.is_full:
+            waited_ns = clock.monotonic_ns() - self._full_since_ns
+            self._full_ns += waited_ns
+            _LOG.info("There is place for new connections again after %.1f s", waited_ns / 1e9)
+            waiting, self._awaiting_place = self._awaiting_place, []
+            for there_is_place in waiting:
+                there_is_place()
+
+    def close_idle(self) -> None:
+        """Closes what has been silent for too long, save where an answer is being waited for."""
+        if self.limits.max_idle_ms < 0:
+            return
+        oldest_ns = clock.monotonic_ns() - self.limits.max_idle_ms * 1_000_000
+        idle = [connection for connection in self.open if connection.is_idle_since(oldest_ns)]
+        for connection in idle:
+            connection.abort()
+        self.closed_idle += len(idle)
+        if idle:
+            _LOG.info(
+                "Closed %d connections that were silent for %d ms (connections.max.idle.ms), %s among them",
+                len(idle),
+                self.limits.max_idle_ms,
+                idle[0].peer,
+            )

@@ -1,0 +1,114 @@
+"""What the connections of one listener have in common: what they are told to connect to, what answers them, and
+what is said when one misbehaves.
+
+Source: Kafka's `SocketServer` and `Endpoint`.
+"""
+
+import asyncio
+import logging
+
+from coordinator import clock
+from coordinator.config.listeners import Address, Listener
+from coordinator.names import Node
+from coordinator.net.connections import Connections, OpenConnection
+from coordinator.net.outbox import Outbox
+from coordinator.net.peer import printable
+from coordinator.net.routes import Routes
+
+_LOG = logging.getLogger("SocketServer")
+
+MAX_REASON = 400
+_WILDCARD_FALLBACK = "127.0.0.1"
+
+
+class Endpoint:
+    """One listener's side of its connections."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        listener: Listener,
+        connections: Connections,
+        outbox: Outbox,
+        arrival: clock.Arrival,
+        node_id: int,
+        routes: Routes,
+    ) -> None:
+        """In: the table by which its connections are answered; another one may take its place."""
+        self.loop = loop
+        self.listener = listener
+        self.outbox = outbox
+        self.arrival = arrival
+        self.routes = routes
+        self.memory = connections.memory
+        self.unread = connections.unread
+        self.max_request_bytes = connections.limits.max_request_bytes
+        self.port = listener.address.port
+        """Where the listener is bound; known once it is open."""
+        self.fallback_node = Node(node_id, "", -1)
+        self._connections = connections
+        self._node_id = node_id
+        self._nodes: dict[str, Node] = {}
+
+    def bound(self, port: int) -> None:
+        """Tells which port the listener got."""
+        self.port = port
+        address = self.listener.address
+        host = _WILDCARD_FALLBACK if address.is_wildcard else address.host
+        self.fallback_node = self._node(host)
+
+    def _node(self, own_host: str) -> Node:
+        advertised = self.listener.advertised
+        if advertised is not None:
+            return Node(self._node_id, advertised.host, advertised.port or self.port)
+        return Node(self._node_id, own_host, self.port)
+
+    @property
+    def bound_address(self) -> Address:
+        """What the listener is bound to."""
+        return Address(self.listener.address.host, self.port)
+
+    @property
+    def advertised_address(self) -> Address | None:
+        """What clients are told to connect to; None: each the address that it connected to."""
+        if self.listener.advertised is None and self.listener.address.is_wildcard:
+            return None
+        return Address(self.fallback_node.host, self.fallback_node.port)
+
+    def node_for(self, sockname: object) -> Node:
+        """This broker as a connection should know it; `sockname` is the local end of its socket."""
+        if self.listener.advertised is not None or not self.listener.address.is_wildcard:
+            return self.fallback_node
+        host = str(sockname[0]).removeprefix("::ffff:") if isinstance(sockname, tuple) else ""
+        if not host:
+            return self.fallback_node
+        node = self._nodes.get(host)
+        if node is None:
+            node = self._nodes[host] = self._node(host)
+        return node
+
+    # What a connection reports
+
+    def turned_away(self, connection: OpenConnection, reason: str) -> None:
+        """A connection was not let in."""
+        self._connections.refused += 1
+        self._warn(connection, "Rejected connection from", reason)
+
+    def closed(self, connection: OpenConnection) -> None:
+        """A connection is gone."""
+        self._connections.remove(connection)
+
+    def refused(self, connection: OpenConnection, reason: str) -> None:
+        """A connection sent something that is no request, and is being closed."""
+        self._connections.refused += 1
+        self._warn(connection, "Closing connection from", printable(reason, MAX_REASON))
+
+    def _warn(self, connection: OpenConnection, what: str, reason: str) -> None:
+        if self._connections.lines.is_to_be_told(connection.client_host):
+            _LOG.warning("%s %s: %s", what, connection.peer, reason)
+
+    def handler_failed(self, connection: OpenConnection, problem: Exception) -> None:
+        """Answering a request failed for a reason that is ours; the connection is being closed."""
+        _LOG.error(
+            "Closing connection from %s: a request could not be answered", connection.peer, exc_info=problem
+        )
