@@ -39,8 +39,8 @@ class Groups:
 
     def remove(self, group_id: str) -> None:
         """Forget a group that was made Dead."""
-        assert group_id not in self.durable.metadata, group_id
-        assert group_id not in self.durable.offsets, group_id
+        assert group_id not in self.durable.metadata.group_ids(), group_id
+        assert group_id not in self.durable.offsets.group_ids(), group_id
         del self.classic[group_id]
 
     def all(self) -> Iterable[ClassicGroup]:

@@ -35,7 +35,7 @@ from coordinator.group.offsets.fetch import fetch_offsets
 from coordinator.group.requests import FetchOffsets, Request, TopicsDeleted
 from coordinator.group.state import DEAD
 from coordinator.group.timer_key import TimerKey, TimerKind
-from coordinator.machine.outcome import Context, Fact, Now, Outcome
+from coordinator.machine.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
@@ -100,9 +100,19 @@ class Shard:
         FIRES[key.kind](self._groups, key, turn)
         return turn.outcome()
 
-    def replay(self, record: Fact) -> None:
-        """Apply a record of the log to the durable state. While loading; live records are applied already."""
-        self._groups.durable.replay(record)
+    def replay(self, record: Fact, producer_id: int = NO_PRODUCER_ID) -> None:
+        """Apply a record of the log to the durable state; one of a transaction waits there for its end.
+        While loading; live records are applied already."""
+        self._groups.durable.replay(record, producer_id)
+
+    def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
+        """Apply the marker at the end of a producer's transaction. While loading."""
+        self._groups.durable.end_transaction(producer_id, is_committed=is_committed)
+
+    @property
+    def has_open_transactions(self) -> bool:
+        """Whether records wait for the end of their transaction."""
+        return self._groups.durable.has_open_transactions
 
     def loaded(self, now: Now) -> Outcome:
         """The last record was replayed: make the groups from the durable state, with a full session for
@@ -137,7 +147,7 @@ class Shard:
         return len(self._groups.durable)
 
     def copy_durable(self) -> DurableState:
-        """What the log says, as it is now: to be written down while the shard goes on."""
+        """What the log says, as it is now: to be written down while the shard goes on. No transaction is open."""
         return self._groups.durable.copy()
 
     def durable_state(self) -> dict[str, DurableGroup]:

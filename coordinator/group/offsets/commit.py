@@ -23,11 +23,6 @@ from coordinator.group.refusal_facts import (
     RefusalDetail,
 )
 from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
-from coordinator.group.value_version import (
-    CURRENT_VALUE_VERSION,
-    EXPIRING_OFFSET_VALUE_VERSION,
-    TOPIC_ID_VALUE_VERSION,
-)
 from coordinator.machine.outcome import Context, Fact
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
@@ -40,6 +35,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from protocol.records import OffsetCommitKey, OffsetCommitValue
+from protocol.records.value_version import offset_version
 
 GROUP_ID_NOT_FOUND_VERSION: Final = 9
 NOT_GIVEN: Final = -1
@@ -193,8 +189,7 @@ def _record(
     if retention_time_ms != NOT_GIVEN:
         value.expire_timestamp = now_ms + retention_time_ms
         value.leader_epoch, value.topic_id = NO_LEADER_EPOCH, ZERO_UUID
-        return Fact(key, value, EXPIRING_OFFSET_VALUE_VERSION)
-    return Fact(key, value, CURRENT_VALUE_VERSION if topic_id == ZERO_UUID else TOPIC_ID_VALUE_VERSION)
+    return Fact(key, value, offset_version(value))
 
 
 def _tell_refusal(

@@ -63,10 +63,11 @@ def _refusal(group: ClassicGroup | None, request: OffsetDeleteRequest) -> ErrorC
 
 def topics_deleted(groups: Groups, request: TopicsDeleted, turn: Turn) -> None:
     """Remove every group's offsets of these topics."""
-    for group_id in list(groups.durable.offsets):
+    offsets = groups.durable.offsets
+    for group_id in dict.fromkeys(group_id for name in request.names for group_id in offsets.groups_of(name)):
         before = len(turn.records)
-        for name in dict.fromkeys(request.names):
-            for partition in list(groups.durable.offsets.get(group_id, {}).get(name, {})):
+        for name in request.names:
+            for partition in list(offsets.of_group(group_id).get(name, {})):
                 delete_offset(groups, group_id, name, partition, turn)
         if len(turn.records) > before:
             turn.tell(OffsetsDeleted(group_id, len(turn.records) - before, "topic deleted"))
@@ -74,16 +75,16 @@ def topics_deleted(groups: Groups, request: TopicsDeleted, turn: Turn) -> None:
 
 def delete_all_offsets(groups: Groups, group_id: str, turn: Turn) -> int:
     """Remove all offsets of a group; how many there were."""
-    offsets = groups.durable.offsets.get(group_id, {})
+    offsets = groups.durable.offsets.of_group(group_id)
     doomed = [(topic, partition) for topic, partitions in offsets.items() for partition in partitions]
     for topic, partition in doomed:
         delete_offset(groups, group_id, topic, partition, turn)
-    assert group_id not in groups.durable.offsets, group_id
+    assert not groups.durable.offsets.of_group(group_id), group_id
     return len(doomed)
 
 
 def delete_offset(groups: Groups, group_id: str, topic: str, partition: int, turn: Turn) -> None:
     """Remove one offset if there is one."""
-    if groups.durable.offset(group_id, topic, partition) is not None:
+    if groups.durable.offsets.get(group_id, topic, partition) is not None:
         key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
         turn.write(Fact(key, None))

@@ -37,7 +37,7 @@ def fire_expire_offsets(groups: Groups, turn: Turn) -> None:
 def _expire_group(groups: Groups, group: ClassicGroup, turn: Turn) -> None:
     expired = [
         (topic, partition)
-        for topic, partitions in groups.durable.offsets.get(group.group_id, {}).items()
+        for topic, partitions in groups.durable.offsets.of_group(group.group_id).items()
         if not group.is_subscribed_to(topic)
         for partition, value in partitions.items()
         if _has_expired(groups, group, value, turn.now.wall_ms)
@@ -46,7 +46,7 @@ def _expire_group(groups: Groups, group: ClassicGroup, turn: Turn) -> None:
         delete_offset(groups, group.group_id, topic, partition, turn)
     if expired:
         turn.tell(OffsetsExpired(group.group_id, len(expired)))
-    nothing_left = group.group_id not in groups.durable.offsets
+    nothing_left = not groups.durable.offsets.of_group(group.group_id)
     # A pending member is about to join. Kafka removes its group all the same; it then has to begin anew.
     if nothing_left and group.state is EMPTY and not group.pending_members:
         remove_group(groups, group, "retention", turn)
