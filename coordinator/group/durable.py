@@ -50,6 +50,10 @@ class DurableState:
         """Whether records wait for the end of their transaction."""
         return bool(self.offsets.pending)
 
+    def __contains__(self, group_id: str) -> bool:
+        """Whether the log knows a group."""
+        return any(group_id in store.group_ids() for store in self.stores)
+
     def group_ids(self) -> list[str]:
         """Every group that the log knows, those with metadata first, each in the log's order."""
         return list(dict.fromkeys(group_id for store in self.stores for group_id in store.group_ids()))

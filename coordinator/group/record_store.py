@@ -1,6 +1,6 @@
 """What the log says of one type of record: a part of the durable half of a shard."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Protocol, Self
 
 from coordinator.machine.outcome import Fact
@@ -18,7 +18,7 @@ class RecordStore(Protocol):
         """Takes the next record of the log; a value of None is a tombstone. `producer_id` is that of the
         transaction which it belongs to, NO_PRODUCER_ID for none; most types have nothing to do with those."""
 
-    def group_ids(self) -> Iterable[str]:
+    def group_ids(self) -> Collection[str]:
         """The groups of its records, in the order in which they came."""
 
     def __len__(self) -> int:

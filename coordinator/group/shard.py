@@ -19,7 +19,6 @@ from coordinator.group.classic.heartbeat import beat, heartbeat
 from coordinator.group.classic.join import join_group
 from coordinator.group.classic.leave import leave_group
 from coordinator.group.classic.rebalance import fire_join, fire_sync
-from coordinator.group.classic.removal import answer_parked
 from coordinator.group.classic.report import fire_report
 from coordinator.group.classic.session import fire_heartbeat
 from coordinator.group.classic.sync import sync_group
@@ -33,11 +32,9 @@ from coordinator.group.offsets.delete import offset_delete, topics_deleted
 from coordinator.group.offsets.expire import arm_expiry, fire_expire_offsets
 from coordinator.group.offsets.fetch import fetch_offsets
 from coordinator.group.requests import FetchOffsets, Request, TopicsDeleted
-from coordinator.group.state import DEAD
 from coordinator.group.timer_key import TimerKey, TimerKind
 from coordinator.machine.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome
 from coordinator.machine.turn import Turn
-from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -127,19 +124,14 @@ class Shard:
         any more."""
         turn = Turn(Now(0, 0), self._groups.durable.replay)
         for group in self._groups.all():
-            for member in group.members.values():
-                answer_parked(group, member, ErrorCode.NOT_COORDINATOR, member.member_id, turn)
-            group.pending_members.clear()
-            group.pending_sync.clear()
-            group.join_deadline_ms = group.sync_deadline_ms = group.rebalance = None
-            group.transition_to(DEAD, group.state_timestamp_ms or 0)
+            group.unload(turn)
         assert not turn.records, turn.records
         return turn.replies
 
     @property
     def group_count(self) -> int:
         """How many groups there are, empty ones included."""
-        return sum(1 for _ in self._groups.all())
+        return len(self._groups.by_id)
 
     @property
     def durable_keys(self) -> int:

@@ -24,7 +24,7 @@ def _drop_from_log(groups: Groups, group: ClassicGroup) -> None:
 
 
 def _forget_group(groups: Groups, group: ClassicGroup) -> None:
-    del groups.classic[group.group_id]
+    del groups.by_id[group.group_id], groups.classic[group.group_id]
 
 
 def _first(group: ClassicGroup) -> str:

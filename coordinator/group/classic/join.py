@@ -68,6 +68,10 @@ def _join_classic(groups: Groups, join: Join, turn: Turn) -> None:
     request = join.request
     group = groups.find_classic(request.group_id)
     if group is None:
+        other = groups.find(request.group_id)
+        if other is not None:
+            join.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, turn, member_id="", state=other.state_name)
+            return
         if request.member_id:
             join.refuse(ErrorCode.UNKNOWN_MEMBER_ID, turn, member_id=request.member_id, state="")
             return

@@ -1,6 +1,6 @@
 """What the log says of classic groups."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Final, Self
 
 from coordinator.group.record_store import fact_of
@@ -30,7 +30,7 @@ class MetadataStore:
         """The metadata of a group; None when there is none."""
         return self._by_group.get(group_id)
 
-    def group_ids(self) -> Iterable[str]:
+    def group_ids(self) -> Collection[str]:
         """Every group that has metadata."""
         return self._by_group.keys()
 

@@ -3,11 +3,10 @@
 Source: Kafka's OffsetMetadataManager, deleteOffsets and onTopicsDeleted.
 """
 
-from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.events import OffsetsDeleted
+from coordinator.group.group import Group
 from coordinator.group.groups import Groups
 from coordinator.group.requests import TopicsDeleted
-from coordinator.group.state import DEAD, EMPTY
 from coordinator.machine.outcome import Context, Fact
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
@@ -23,17 +22,17 @@ from protocol.records import OffsetCommitKey
 def offset_delete(groups: Groups, request: OffsetDeleteRequest, context: Context, turn: Turn) -> None:
     """Answer an OffsetDelete with an OffsetDeleteResponse. Topics that a member reads keep their offsets;
     a partition without an offset is no error."""
-    group = groups.find_classic(request.group_id)
-    error = _refusal(group, request)
+    group = groups.find(request.group_id)
+    error = _error(group, request)
     if group is None or error is not ErrorCode.NONE:
         turn.reply(context.waiter, OffsetDeleteResponse(error_code=error))
         return
     topics = []
     for topic in request.topics:
-        subscribed = group.is_subscribed_to(topic.name)
-        outcome = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
+        is_read = group.reads(topic.name)
+        outcome = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_read else ErrorCode.NONE
         indexes = [partition.partition_index for partition in topic.partitions]
-        if not subscribed:
+        if not is_read:
             for index in indexes:
                 delete_offset(groups, group.group_id, topic.name, index, turn)
         topics.append(
@@ -50,15 +49,10 @@ def offset_delete(groups: Groups, request: OffsetDeleteRequest, context: Context
     turn.reply(context.waiter, OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=topics))
 
 
-def _refusal(group: ClassicGroup | None, request: OffsetDeleteRequest) -> ErrorCode:
+def _error(group: Group | None, request: OffsetDeleteRequest) -> ErrorCode:
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
-    if group is None or group.state is DEAD:
-        return ErrorCode.GROUP_ID_NOT_FOUND
-    if group.state is not EMPTY and not group.uses_consumer_protocol:
-        # What others than consumers read cannot be known, so nothing goes while they are there.
-        return ErrorCode.NON_EMPTY_GROUP
-    return ErrorCode.NONE
+    return ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.offset_delete_error()
 
 
 def topics_deleted(groups: Groups, request: TopicsDeleted, turn: Turn) -> None:

@@ -1,6 +1,6 @@
 """What the log says of offsets: those that are committed, and those that wait for the end of a transaction."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final, Self, TypeAlias
 
 from coordinator.group.record_store import fact_of
@@ -57,11 +57,11 @@ class OffsetStore:
         """What a group has committed."""
         return self._by_group.get(group_id, NO_OFFSETS)
 
-    def groups_of(self, topic: str) -> Iterable[str]:
+    def groups_of(self, topic: str) -> Collection[str]:
         """The groups that have committed offsets of a topic."""
         return self._groups_of_topic.get(topic, {}).keys()
 
-    def group_ids(self) -> Iterable[str]:
+    def group_ids(self) -> Collection[str]:
         """Every group that has a committed offset."""
         return self._by_group.keys()
 
