@@ -8,16 +8,18 @@ from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.config import GroupConfig
 from coordinator.group.durable import DurableState
 from coordinator.group.group import Group
+from coordinator.group.topics_image import TopicsImage
 
 
 class Groups:
     """The soft half of a shard (who is a member, who waits) beside the durable one. `by_id` has every group,
     `classic` those of the classic protocol."""
 
-    __slots__ = ("by_id", "classic", "config", "durable")
+    __slots__ = ("by_id", "classic", "config", "durable", "topics")
 
-    def __init__(self, config: GroupConfig) -> None:
+    def __init__(self, config: GroupConfig, topics: TopicsImage) -> None:
         self.config = config
+        self.topics = topics
         self.durable = DurableState()
         self.by_id: dict[str, Group] = {}
         self.classic: dict[str, ClassicGroup] = {}

@@ -28,11 +28,12 @@ from coordinator.group.groups import Groups
 from coordinator.group.invariants import check_invariants
 from coordinator.group.load import load_groups
 from coordinator.group.offsets.commit import offset_commit
-from coordinator.group.offsets.delete import offset_delete, topics_deleted
+from coordinator.group.offsets.delete import offset_delete, topics_changed
 from coordinator.group.offsets.expire import arm_expiry, fire_expire_offsets
 from coordinator.group.offsets.fetch import fetch_offsets
-from coordinator.group.requests import FetchOffsets, Request, TopicsDeleted
+from coordinator.group.requests import FetchOffsets, Request, TopicsChanged
 from coordinator.group.timer_key import TimerKey, TimerKind
+from coordinator.group.topics_image import NO_TOPICS, TopicsImage
 from coordinator.machine.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome
 from coordinator.machine.turn import Turn
 from protocol.messages.delete_groups import DeleteGroupsRequest
@@ -74,18 +75,19 @@ class Shard:
 
     __slots__ = ("_groups", "beat")
 
-    def __init__(self, config: GroupConfig) -> None:
-        self._groups = Groups(config)
+    def __init__(self, config: GroupConfig, topics: TopicsImage = NO_TOPICS) -> None:
+        """In: the topics as they are now; TopicsChanged says when they are others."""
+        self._groups = Groups(config, topics)
         self.beat: Callable[[HeartbeatRequest, int], bool] = partial(beat, self._groups)
         """Take a heartbeat, at a monotonic time in milliseconds, from which nothing follows but the answer NONE.
         False: nothing was done, and `handle` has to be asked."""
 
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
         """Act on a request. It is answered among the outcome's replies, or parked: then a later outcome
-        answers its waiter. Every waiter is answered exactly once; TopicsDeleted has no reply."""
+        answers its waiter. Every waiter is answered exactly once; TopicsChanged has no reply."""
         turn = Turn(now, self._groups.durable.replay)
-        if type(request) is TopicsDeleted:
-            topics_deleted(self._groups, request, turn)
+        if type(request) is TopicsChanged:
+            topics_changed(self._groups, request, turn)
         else:
             HANDLERS[type(request)](self._groups, request, context, turn)
         return turn.outcome()
@@ -132,6 +134,11 @@ class Shard:
     def group_count(self) -> int:
         """How many groups there are, empty ones included."""
         return len(self._groups.by_id)
+
+    @property
+    def topics(self) -> TopicsImage:
+        """The topics that it knows."""
+        return self._groups.topics
 
     @property
     def durable_keys(self) -> int:

@@ -6,7 +6,7 @@ Source: Kafka's OffsetMetadataManager, deleteOffsets and onTopicsDeleted.
 from coordinator.group.events import OffsetsDeleted
 from coordinator.group.group import Group
 from coordinator.group.groups import Groups
-from coordinator.group.requests import TopicsDeleted
+from coordinator.group.requests import TopicsChanged
 from coordinator.machine.outcome import Context, Fact
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
@@ -55,12 +55,13 @@ def _error(group: Group | None, request: OffsetDeleteRequest) -> ErrorCode:
     return ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.offset_delete_error()
 
 
-def topics_deleted(groups: Groups, request: TopicsDeleted, turn: Turn) -> None:
-    """Remove every group's offsets of these topics."""
+def topics_changed(groups: Groups, request: TopicsChanged, turn: Turn) -> None:
+    """Know the topics as they are now, and remove every group's offsets of those that are gone."""
+    groups.topics = request.image
     offsets = groups.durable.offsets
-    for group_id in dict.fromkeys(group_id for name in request.names for group_id in offsets.groups_of(name)):
+    for group_id in dict.fromkeys(group_id for name in request.gone for group_id in offsets.groups_of(name)):
         before = len(turn.records)
-        for name in request.names:
+        for name in request.gone:
             for partition in list(offsets.of_group(group_id).get(name, {})):
                 delete_offset(groups, group_id, name, partition, turn)
         if len(turn.records) > before:
