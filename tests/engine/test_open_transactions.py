@@ -4,7 +4,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coordinator.engine.loader import Load
@@ -150,6 +150,11 @@ def test_the_newest_record_that_counts_wins(steps: list[Write | End]) -> None:
 
 
 @given(STEPS, STEPS)
+@example([Write(0, 5, 7), Write(0, 9)], [End(7, COMMIT)])
+@example([Write(0, 9), Write(0, 5, 7)], [End(7, COMMIT)])
+@example([Write(0, 1, 7), Write(0, 2, 8), End(8, COMMIT)], [End(7, COMMIT)])
+@example([Write(0, 1, 7), Write(0, 2, 8)], [End(8, COMMIT), End(7, COMMIT)])
+@example([Write(0, 1, 7), Write(0, 2, 8)], [End(7, COMMIT), End(8, COMMIT)])
 def test_what_is_pending_at_the_end_of_a_log_ends_as_if_it_had_been_replayed(
     before: list[Write | End], after: list[Write | End]
 ) -> None:
