@@ -3,12 +3,13 @@
 from pathlib import Path
 
 from coordinator.group.topics_image import TopicImage, TopicsImage
+from coordinator.machine.outcome import Context
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
-from tests.server.harness import Client, serving, settings, start
+from tests.server.harness import Client, serving
 from tests.server.test_runtime import ONE_PARTITION, active, code, commit, committed
 
 DELETE = DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000)
@@ -46,15 +47,16 @@ async def test_groups_know_the_topics_after_every_change_and_after_a_load(tmp_pa
 async def test_offsets_of_a_topic_that_is_deleted_while_its_groups_are_read_go(tmp_path: Path) -> None:
     async with serving(tmp_path, ONE_PARTITION) as server, Client(server) as client:
         assert code(await client.call(commit(5), 2)) == ErrorCode.NONE
-    server = await start(settings(tmp_path, ONE_PARTITION), wait=False)
-    async with Client(server) as client:
-        assert server.runtime.partitions[0].machine is None
-        await client.call(DELETE, 3)
-        await client.call(CREATE, 5)
-        await server.ready.wait()
+        (partition,) = server.runtime.partitions
+        server.runtime.ownership.reload(partition)
+        for request, version in ((DELETE, 3), (CREATE, 5)):
+            # As a connection hands it in, but at once: the groups are still being read.
+            context = Context(0, version, "client", "/127.0.0.1")
+            server._topics_changed(server.data_plane.handle(request, context, server.turn.now).changes)
+        assert partition.machine is None
+        await active(server)
         assert await committed(client) == -1
         assert known(server)["orders"] == 5
-    await server.close()
 
 
 async def test_offsets_of_a_topic_that_is_gone_at_a_start_stay(tmp_path: Path) -> None:
