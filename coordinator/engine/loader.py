@@ -1,7 +1,8 @@
 """Reading a partition of an internal topic back into its machine, a slice at a time.
 
 What is read comes together as bytes, from a state file and the log after it, or from the whole log. Only what is
-left of it then is decoded and replayed.
+left of it then is decoded and replayed: the newest value of each key, and what belongs to transactions that are
+still open at the end of the log.
 
 Source: Kafka's `CoordinatorLoaderImpl`.
 """
@@ -11,7 +12,8 @@ from typing import Final
 
 from coordinator.engine.machine import Codec, Machine
 from coordinator.engine.newest_values import MissingKey, NewestValues
-from coordinator.engine.open_transactions import OpenTransactions
+from coordinator.machine.open_transactions import OpenTransactions
+from coordinator.machine.outcome import NO_PRODUCER_ID
 from protocol.malformed import Malformed
 from storage.compaction.key_offsets import COMMIT, end_of_transaction
 from storage.errors import CorruptBatch, DamagedFile, LogDamaged
@@ -38,7 +40,7 @@ class Load:
         self._files = files
         self._codec = codec
         self._newest = NewestValues(codec)
-        self._transactions = OpenTransactions()
+        self._open: OpenTransactions[bytes, bytes] = OpenTransactions()
         self._next_step = RECORDS_IN_A_STEP
         self.records = 0
         """Read so far, those of the state included."""
@@ -46,11 +48,6 @@ class Load:
         """What is to be told of it."""
         self.state_end_offset = 0
         """Up to where the log did not have to be read."""
-
-    @property
-    def has_open_transactions(self) -> bool:
-        """Whether the end of a transaction is missing at the end of the log."""
-        return bool(self._transactions)
 
     def steps(self) -> Iterator[int]:
         """Reads all of it; gives the number of records so far from time to time.
@@ -63,18 +60,31 @@ class Load:
             self.warnings.append(
                 f"Unknown record type {kind} while loading metadata from {self._log.directory}: ignored"
             )
-        for number, (key, value) in enumerate(self._newest.items(), 1):
-            self._replay(key, value)
+        for number, (key, value, producer_id) in enumerate(self._left(), 1):
+            self._replay(key, value, producer_id)
             if number % RECORDS_IN_A_STEP == 0:
                 yield self.records
         yield self.records
 
-    def _replay(self, key: bytes, value: bytes) -> None:
+    def _left(self) -> Iterator[tuple[bytes, bytes, int]]:
+        """Keys and values, with the producer where a transaction is open. Of two for a key the later one is the
+        newer."""
+        pending = list(self._open.pending())
+        for producer_id, key, value, is_superseded in pending:
+            if is_superseded:
+                yield key, value, producer_id
+        for key, value in self._newest.items():
+            yield key, value, NO_PRODUCER_ID
+        for producer_id, key, value, is_superseded in pending:
+            if not is_superseded:
+                yield key, value, producer_id
+
+    def _replay(self, key: bytes, value: bytes, producer_id: int) -> None:
         try:
             fact = self._codec.decode(key, value)
         except Malformed as error:
             raise LoadFailed(f"{self._log.directory}: the value of {key!r}: {error}") from error
-        self._machine.replay(fact)
+        self._machine.replay(fact, producer_id)
 
     def _read_state(self) -> Iterator[int]:
         state, ignored = find_state(self._files, self._log, self._codec.contents)
@@ -96,11 +106,11 @@ class Load:
         for part in walk_pairs(self._log, self.state_end_offset or self._log.log_start_offset):
             try:
                 if isinstance(part, PlainRun):
-                    assert not self._transactions
+                    assert not self._open
                     self._newest.put(part.pairs)
                     self.records += len(part.pairs)
                 else:
-                    self._newest.put(_pairs(_in_transactions(part, part.records(), self._transactions)))
+                    self._take(part)
                     self.records += part.header.records_count
             except CorruptBatch as error:
                 raise LogDamaged(part.path, error.reason, part.position) from error
@@ -110,32 +120,40 @@ class Load:
                 self._next_step = self.records + RECORDS_IN_A_STEP
                 yield self.records
 
+    def _take(self, batch: StoredBatch) -> None:
+        """Raises CorruptBatch, Malformed, MissingKey. A batch that compaction has emptied begins no transaction:
+        the end of its own may be gone already."""
+        header, records = batch.header, batch.records()
+        if header.is_control:
+            for record in records:
+                kind = end_of_transaction(record)
+                if kind is not None:
+                    self._newest.put(self._open.end(header.producer_id, is_committed=kind == COMMIT))
+        elif header.is_transactional:
+            for record in records:
+                self._take_pending(record, header.producer_id)
+        else:
+            if self._open:
+                self._pass(records)
+            self._newest.put(_pairs(records))
+
+    def _take_pending(self, record: Record, producer_id: int) -> None:
+        key = self._newest.canonical_key(record.key)
+        if key is not None and record.value is not None:
+            self._open.add(producer_id, key, record.value)
+        elif key is not None:
+            # Nobody writes such a one. Kafka removes the value at once.
+            self._open.removed(key)
+            self._newest.put([(key, None)])
+
+    def _pass(self, records: list[Record]) -> None:
+        for record in records:
+            key = self._newest.canonical_key(record.key)
+            if key is not None and record.value is None:
+                self._open.removed(key)
+            elif key is not None:
+                self._open.passed(key)
+
 
 def _pairs(records: Iterable[Record]) -> Iterator[Pair]:
     return ((record.key, record.value) for record in records)
-
-
-def _in_transactions(
-    batch: StoredBatch, records: list[Record], transactions: OpenTransactions
-) -> list[Record]:
-    """The records that count from this batch on."""
-    header = batch.header
-    if header.is_control:
-        return _end_transaction(header.producer_id, records, transactions)
-    if header.is_transactional:
-        # A batch that compaction has emptied begins no transaction: the end of its own may be gone already.
-        if records:
-            transactions.add(header.producer_id, records)
-        return []
-    if transactions:
-        transactions.passed(records)
-    return records
-
-
-def _end_transaction(producer_id: int, records: list[Record], transactions: OpenTransactions) -> list[Record]:
-    ended: list[Record] = []
-    for record in records:
-        kind = end_of_transaction(record)
-        if kind is not None:
-            ended += transactions.end(producer_id, is_committed=kind == COMMIT)
-    return ended

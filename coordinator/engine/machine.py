@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from coordinator.machine.outcome import Context, EncodedFact, Fact, Now, Outcome
+from coordinator.machine.outcome import NO_PRODUCER_ID, Context, EncodedFact, Fact, Now, Outcome
 from coordinator.names import LogFlush
 from protocol.errors import ErrorCode
 from storage.log import PartitionLog
@@ -33,8 +33,15 @@ class Machine(Protocol):
     def fire(self, key: Any, now: Now) -> Outcome:
         """Acts on a timer whose deadline has passed; one that was moved may fire all the same."""
 
-    def replay(self, fact: Fact) -> None:
-        """Applies a fact of the log to the durable state."""
+    def replay(self, fact: Fact, producer_id: int = NO_PRODUCER_ID) -> None:
+        """Applies a fact of the log to the durable state; one of a transaction waits there for its end."""
+
+    def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
+        """Applies the marker at the end of a producer's transaction."""
+
+    @property
+    def has_open_transactions(self) -> bool:
+        """Whether facts wait for the end of their transaction."""
 
     def loaded(self, now: Now) -> Outcome:
         """The last fact was replayed. Raises ValueError when what the log says cannot be."""
@@ -47,7 +54,7 @@ class Machine(Protocol):
         """How many keys have a value in the log."""
 
     def copy_durable(self) -> Durable:
-        """What the log says, as it is now: to be written down while the machine goes on."""
+        """What the log says, as it is now: to be written down while the machine goes on. No transaction is open."""
 
 
 class BeatingMachine(Machine, Protocol):

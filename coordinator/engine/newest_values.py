@@ -51,16 +51,26 @@ class NewestValues:
 
     def _put_other(self, key: bytes | None, value: bytes | None) -> None:
         """A record whose key has no value here, or is written in another way."""
+        canonical = self.canonical_key(key)
+        if canonical is None:
+            return
+        if value is not None:
+            self._values[canonical] = value
+        else:
+            self._values.pop(canonical, None)
+
+    def canonical_key(self, key: bytes | None) -> bytes | None:
+        """The one form of a record's key; None for one that belongs to no machine of this topic, which is noted.
+        Raises MissingKey; Malformed for a key of a known type."""
         if key is None:
             raise MissingKey("a record has no key")
+        if key in self._values:
+            return key
         canonical = self._codec.canonical_key(key)
         if canonical is None:
             # Every key of an internal topic begins with its type.
             self.unknown_types[_INT16.unpack_from(key)[0]] = None
-        elif value is not None:
-            self._values[canonical] = value
-        else:
-            self._values.pop(canonical, None)
+        return canonical
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
         """Keys and values, from the key that has been there longest."""

@@ -202,7 +202,7 @@ class Ownership(Generic[M]):
                     return
             for warning in reading.warnings:
                 self._log.warning("%s", warning)
-            self.states.loaded(partition, reading.state_end_offset, reading.has_open_transactions)
+            self.states.loaded(partition, reading.state_end_offset)
             self._activate(partition, log, machine)
         except Exception as problem:  # noqa: BLE001 - one partition's records do not keep the daemon from starting
             if partition.tenure == tenure and partition.state is not PartitionState.ABSENT:

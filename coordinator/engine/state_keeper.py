@@ -49,17 +49,14 @@ class StateKeeper:
         self._log = logging.getLogger(logger)
         self._partitions = partitions
         self._end_offsets: dict[int, int] = {}
-        """Where the newest state of a partition ends, by number; missing where there is to be none."""
+        """Where the newest state of a partition ends, by number; missing until it is read."""
         self._task: asyncio.Task[None] | None = None
         self._is_stopping = False
         self.written = 0
 
-    def loaded(self, partition: Partition[Any], state_end_offset: int, has_open_transactions: bool) -> None:
+    def loaded(self, partition: Partition[Any], state_end_offset: int) -> None:
         """A partition was read, from a state that ended at `state_end_offset` (0: from the start)."""
-        if has_open_transactions:
-            self._end_offsets.pop(partition.number, None)
-        else:
-            self._end_offsets[partition.number] = state_end_offset
+        self._end_offsets[partition.number] = state_end_offset
 
     def write_due(self) -> None:
         """Begins to write the states that are due by now, unless that goes on already."""
@@ -99,8 +96,10 @@ class StateKeeper:
     def _records_since(self, partition: Partition[Any]) -> int:
         """What a start would have to read besides the newest state; 0 where there is to be none."""
         end_offset = self._end_offsets.get(partition.number)
-        log = partition.log
+        log, machine = partition.log, partition.machine
         if end_offset is None or log is None or log.failure is not None or log.is_closed:
+            return 0
+        if machine is None or machine.has_open_transactions:
             return 0
         if end_offset and not has_state(self._files, log, end_offset):
             # Compaction has gone past it.
@@ -118,7 +117,7 @@ class StateKeeper:
         log, machine = partition.log, partition.machine
         if log is None or machine is None or partition.state is not PartitionState.OWNED:
             return None
-        if partition.pending_records:
+        if partition.pending_records or machine.has_open_transactions:
             return None
         try:
             point = StatePoint.of(log, log.log_end_offset)

@@ -1,52 +1,57 @@
-"""The groups of one shard, by id. The one place that says which type a group is: today every group is a
-classic one; a group of another type (KIP-848 consumer, share) would be found, and refused to the requests
-of the classic protocol, here."""
+"""The groups of one shard, by id. The one place that knows of the types that groups have: requests of a type's own
+protocol find a group by its door, all others see a `Group`."""
 
 from collections.abc import Iterable
-from enum import StrEnum
 
+from coordinator.group.classic.face import ClassicFace
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.config import GroupConfig
 from coordinator.group.durable import DurableState
-
-
-class GroupType(StrEnum):
-    """A type of group; its value is the name that ListGroups gives it."""
-
-    CLASSIC = "classic"
+from coordinator.group.group import Group
+from coordinator.group.topics_image import TopicsImage
 
 
 class Groups:
-    """The soft half of a shard (`classic`: who is a member, who waits) beside the durable one."""
+    """The soft half of a shard (who is a member, who waits) beside the durable one. `by_id` has every group,
+    `classic` those of the classic protocol."""
 
-    __slots__ = ("classic", "config", "durable")
+    __slots__ = ("by_id", "classic", "config", "durable", "topics")
 
-    def __init__(self, config: GroupConfig) -> None:
+    def __init__(self, config: GroupConfig, topics: TopicsImage) -> None:
         self.config = config
+        self.topics = topics
         self.durable = DurableState()
+        self.by_id: dict[str, Group] = {}
         self.classic: dict[str, ClassicGroup] = {}
 
+    def find(self, group_id: str) -> Group | None:
+        """The group of that id, of whatever type; None when there is none."""
+        return self.by_id.get(group_id)
+
     def find_classic(self, group_id: str) -> ClassicGroup | None:
-        """The classic group of that id; None when there is none."""
+        """The classic group of that id; None when there is none, or one of another type. To SyncGroup, Heartbeat
+        and LeaveGroup both are the same, as in Kafka: who asks is no member."""
         return self.classic.get(group_id)
 
     def create_classic(self, group_id: str, wall_ms: int) -> ClassicGroup:
-        """A new, empty group; `wall_ms` is when it became empty."""
-        assert group_id not in self.classic, group_id
+        """A new, empty group; `wall_ms` is when it became empty. There is none of that id, of any type."""
         group = ClassicGroup(group_id, wall_ms)
-        self.classic[group_id] = group
+        self.add_classic(group)
         return group
 
+    def add_classic(self, group: ClassicGroup) -> None:
+        """Take in a group that was made elsewhere."""
+        assert group.group_id not in self.by_id, group.group_id
+        self.classic[group.group_id] = group
+        self.by_id[group.group_id] = ClassicFace(group)
+
     def remove(self, group_id: str) -> None:
-        """Forget a group that was made Dead."""
-        assert group_id not in self.durable.metadata, group_id
-        assert group_id not in self.durable.offsets, group_id
-        del self.classic[group_id]
+        """Forget a group that is dead."""
+        assert group_id not in self.durable, group_id
+        assert self.by_id[group_id].is_dead, group_id
+        del self.by_id[group_id]
+        self.classic.pop(group_id, None)
 
-    def all(self) -> Iterable[ClassicGroup]:
+    def all(self) -> Iterable[Group]:
         """Every group, oldest first."""
-        return self.classic.values()
-
-    def type_of(self, group_id: str) -> GroupType | None:
-        """Which type a group is; None when there is no such group."""
-        return GroupType.CLASSIC if group_id in self.classic else None
+        return self.by_id.values()

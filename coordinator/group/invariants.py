@@ -3,107 +3,19 @@
 The cheap parts are also asserted where the code runs. These look at every member of every group.
 """
 
-from dataclasses import replace
-
-from coordinator.group.classic.group import ClassicGroup
-from coordinator.group.classic.record import group_metadata, restore_group
-from coordinator.group.durable import DurableState
+from coordinator.group.group_type import GroupType
 from coordinator.group.groups import Groups
-from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
-from protocol.records import GroupMetadataValue
 
 
 def check_invariants(groups: Groups) -> None:
     """Raise AssertionError naming the group when something is not as it must be."""
     waiters: set[int] = set()
-    for group_id, group in groups.classic.items():
+    for group_id, group in groups.by_id.items():
         assert group_id == group.group_id, (group_id, group.group_id)
-        _check_membership(group)
-        _check_state(group)
-        _check_waiting(group, waiters)
-        if group.state is STABLE:
-            _check_recorded(group, groups.durable)
-    if all(group.state is not DEAD for group in groups.all()):
+        group.check(groups.durable, waiters)
+    classic = {group_id for group_id, group in groups.by_id.items() if group.type is GroupType.CLASSIC}
+    assert groups.classic.keys() == classic, "the classic ones among the groups"
+    groups.durable.offsets.check()
+    if not any(group.is_dead for group in groups.all()):
         for group_id in groups.durable.group_ids():
-            assert group_id in groups.classic, f"{group_id} is in the log but not in memory"
-
-
-def _check_membership(group: ClassicGroup) -> None:
-    name, members = group.group_id, group.members
-    assert all(key == member.member_id for key, member in members.items()), name
-    by_instance = {m.group_instance_id: m.member_id for m in members.values() if m.is_static}
-    assert group.static_members == by_instance, f"{name}: static members"
-    assert not set(members) & set(group.pending_members), f"{name}: both member and pending"
-    assert set(group.pending_sync) <= set(members), f"{name}: a stranger is to sync"
-    assert (group.leader_id in members) if members else (group.leader_id is None), f"{name}: the leader"
-    counts: dict[str, int] = {}
-    for member in members.values():
-        for protocol, _ in member.protocols:
-            counts[protocol] = counts.get(protocol, 0) + 1
-    assert group.supported_protocols == counts, f"{name}: supported protocols"
-    if members:
-        assert group.protocol_type, f"{name}: members without a protocol type"
-        assert len(members) in counts.values(), f"{name}: no protocol that all support"
-
-
-def _check_state(group: ClassicGroup) -> None:
-    name, state = group.group_id, group.state
-    if state is EMPTY:
-        assert not group.members, f"{name}: Empty with members"
-        assert group.protocol_name is None, f"{name}: Empty with a protocol"
-    if state in (COMPLETING_REBALANCE, STABLE):
-        assert group.members, f"{name}: {state.value} without members"
-        assert group.generation_id >= 0, f"{name}: generation {group.generation_id}"
-        for member in group.members.values():
-            assert not member.is_new, f"{name}: {member.member_id} is new after a join phase"
-            assert member.metadata_for(group.protocol_name or "") is not None
-    if state is not DEAD:
-        assert (group.join_deadline_ms is not None) == (state is PREPARING_REBALANCE), f"{name}: join timer"
-        assert (group.sync_deadline_ms is not None) == bool(group.pending_sync), f"{name}: sync timer"
-        is_waiting = state is PREPARING_REBALANCE or bool(group.pending_sync)
-        assert (group.rebalance is not None) == is_waiting, f"{name}: {state.value}, and its rebalance"
-    if state in (EMPTY, STABLE):
-        assert not group.departed, f"{name}: {state.value}, and departures not told of"
-        assert all(member.is_settled for member in group.members.values()), (
-            f"{name}: {state.value}, unsettled"
-        )
-    if state is not PREPARING_REBALANCE:
-        assert group.initial_join is None, f"{name}: {state.value} with an initial delay"
-    if group.pending_sync and state is not DEAD:
-        assert state in (COMPLETING_REBALANCE, STABLE), f"{name}: {state.value} with a pending sync"
-
-
-def _check_waiting(group: ClassicGroup, waiters: set[int]) -> None:
-    name, state = group.group_id, group.state
-    joining = [m for m in group.members.values() if m.is_awaiting_join]
-    syncing = [m for m in group.members.values() if m.is_awaiting_sync]
-    assert group.awaiting_join == len(joining), f"{name}: members awaiting join"
-    assert not joining or state is PREPARING_REBALANCE, f"{name}: a parked JoinGroup in {state.value}"
-    assert not syncing or state is COMPLETING_REBALANCE, f"{name}: a parked SyncGroup in {state.value}"
-    parked = [m.join_waiter for m in joining] + [m.sync_waiter for m in syncing]
-    for waiter in parked:
-        assert waiter is not None, name
-        assert waiter not in waiters, f"{name}: waiter {waiter} is parked twice"
-        waiters.add(waiter)
-    if state is DEAD:
-        return
-    for member in group.members.values():
-        # Who owes the coordinator a sign of life has a timer, at the latest at its deadline.
-        if not member.is_exempt_from_session:
-            assert member.timer_deadline_ms is not None, f"{name}: {member.member_id} has no timer"
-            assert member.timer_deadline_ms <= member.session_deadline_ms, f"{name}: {member.member_id}"
-
-
-def _check_recorded(group: ClassicGroup, durable: DurableState) -> None:
-    recorded = durable.metadata.get(group.group_id)
-    assert recorded is not None, f"{group.group_id}: Stable but not in the log"
-    # What was recorded by other software may leave out what a load fills in, so it is compared as loaded.
-    loaded, actual = group_metadata(restore_group(group.group_id, recorded)), group_metadata(group)
-    timestamp_ms = actual.current_state_timestamp
-    assert _in_order(replace(loaded, current_state_timestamp=timestamp_ms)) == _in_order(actual), (
-        f"{group.group_id}: the log says otherwise"
-    )
-
-
-def _in_order(value: GroupMetadataValue) -> GroupMetadataValue:
-    return replace(value, members=sorted(value.members, key=lambda member: member.member_id))
+            assert group_id in groups.by_id, f"{group_id} is in the log but not in memory"

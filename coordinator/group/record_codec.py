@@ -4,39 +4,52 @@ A consumer commits the same partitions again and again, so the bytes of an offse
 plain commit (a text of a few ASCII characters at most) is packed in one step; what is rarer goes through the codec
 of the schema.
 
-A key of type 0 is what Kafka wrote before 0.9 for what is type 1 today, with the same fields; both are one key.
+Which types of records there are, and how each is written, is said in `protocol/records/record_types.py`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from struct import Struct
 from typing import Final
 
-from coordinator.group.value_version import TOPIC_ID_VALUE_VERSION
 from coordinator.machine.outcome import EncodedFact, Fact
 from protocol.kinds import ZERO_UUID
 from protocol.records import (
     OffsetCommitKey,
     OffsetCommitValue,
     UnknownKey,
+    canonical_key,
     decode_key,
     decode_value,
     encode_key,
     encode_value,
 )
+from protocol.records.record_types import SERVED_TYPES
+from protocol.records.value_version import TOPIC_ID_OFFSET_VERSION
 
 MAX_KEPT_KEYS: Final = 100_000
-_OLD_OFFSET_KEY: Final = b"\0\0"
-_OFFSET_KEY: Final = b"\0\1"
 _INT16: Final = Struct(">h")
 _MAX_SHORT_TEXT: Final = 126  # its length and one more fit in one byte of a varint
 _VALUE_START: Final = Struct(">hqiB")  # version, offset, leader epoch, length of the text and one more
 _VALUE_END: Final = Struct(">qBBB16s")  # commit timestamp; one tag, number 0, of 16 bytes: the topic id
 
 
+def _spans(numbers: Iterable[int]) -> str:
+    """Numbers as people write them: 0 to 2, 5."""
+    spans: list[list[int]] = []
+    for number in sorted(numbers):
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ", ".join(f"{first} to {last}" if last > first else f"{first}" for first, last in spans)
+
+
 class GroupRecordCodec:
     """The records of `__consumer_offsets` that are served here."""
 
-    contents: Final = "groups, of record types 0 to 2"
+    contents: Final = (
+        f"groups, of record types {_spans(number for kind in SERVED_TYPES for number in kind.numbers)}"
+    )
 
     def encode(self, fact: Fact) -> EncodedFact:
         """Key and value of a fact."""
@@ -48,12 +61,10 @@ class GroupRecordCodec:
 
     def canonical_key(self, key: bytes) -> bytes | None:
         """The one form of a key; None for one of a type that is not served. Raises Malformed."""
-        if key.startswith(_OLD_OFFSET_KEY):
-            key = _OFFSET_KEY + key[2:]
-        return None if isinstance(decode_key(key), UnknownKey) else key
+        return canonical_key(key)
 
     def decode(self, key: bytes, value: bytes) -> Fact:
-        """A fact of the log. Raises Malformed."""
+        """A fact of the log, of a type that is served. Raises Malformed."""
         decoded = decode_key(key)
         assert not isinstance(decoded, UnknownKey), decoded
         return Fact(decoded, decode_value(decoded, value), _INT16.unpack_from(value)[0])
@@ -86,7 +97,7 @@ def _value(fact: Fact) -> bytes | None:
     value = fact.value
     if value is None:
         return None
-    if type(value) is OffsetCommitValue and fact.value_version == TOPIC_ID_VALUE_VERSION:
+    if type(value) is OffsetCommitValue and fact.value_version == TOPIC_ID_OFFSET_VERSION:
         return encode_offset(value)
     return encode_value(value, fact.value_version)
 
@@ -95,7 +106,7 @@ def encode_offset(value: OffsetCommitValue) -> bytes:
     """The bytes of a committed offset with a topic id, as `encode_value` makes them for version 4."""
     text = value.metadata
     if len(text) > _MAX_SHORT_TEXT or not text.isascii() or value.topic_id == ZERO_UUID:
-        return encode_value(value, TOPIC_ID_VALUE_VERSION)
-    start = _VALUE_START.pack(TOPIC_ID_VALUE_VERSION, value.offset, value.leader_epoch, len(text) + 1)
+        return encode_value(value, TOPIC_ID_OFFSET_VERSION)
+    start = _VALUE_START.pack(TOPIC_ID_OFFSET_VERSION, value.offset, value.leader_epoch, len(text) + 1)
     end = _VALUE_END.pack(value.commit_timestamp, 1, 0, 16, value.topic_id)
     return start + text.encode() + end if text else start + end

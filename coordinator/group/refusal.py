@@ -9,9 +9,8 @@ Source: `getErrorResponse` of Kafka's request classes; the checks at the entry o
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.responses import join_error, sync_error
 from coordinator.group.config import GroupConfig
 from coordinator.group.events import (
@@ -216,8 +215,27 @@ def loading_error(request: object) -> ErrorCode:
 # A group refuses
 
 
+class Refusing(Protocol):
+    """What is told of a group that refuses something."""
+
+    @property
+    def group_id(self) -> str:
+        """Its name."""
+
+    @property
+    def generation_id(self) -> int:
+        """Its generation, or its epoch where it has those."""
+
+    @property
+    def state_name(self) -> str:
+        """Its state, as ListGroups and DescribeGroups call it."""
+
+    def holder_of(self, group_instance_id: str) -> str | None:
+        """The id of the member that has this instance id; None when there is none."""
+
+
 def refuse(
-    group: ClassicGroup | None,
+    group: Refusing | None,
     request: Any,
     context: Context,
     error: ErrorCode,
@@ -231,7 +249,7 @@ def refuse(
 
 
 def tell_refusal(
-    group: ClassicGroup | None,
+    group: Refusing | None,
     request: Any,
     context: Context,
     error: ErrorCode,
@@ -256,17 +274,18 @@ def tell_refusal(
             generation_id,
             sender,
             error,
-            "" if group is None else group.state.value,
+            "" if group is None else group.state_name,
             detail,
             partitions,
         )
     )
 
 
-def tell_fenced(group: ClassicGroup, sender: MemberName, request: type[object], turn: Turn) -> None:
+def tell_fenced(group: Refusing, sender: MemberName, request: type[object], turn: Turn) -> None:
     """State that the instance id of a sender is another member's. `request` is the class of what it sent."""
     assert sender.group_instance_id is not None, sender
-    existing = group.static_members[sender.group_instance_id]
+    existing = group.holder_of(sender.group_instance_id)
+    assert existing is not None, sender
     operation = RULES[request].operation
     assert operation, request
     turn.tell(MemberFenced(group.group_id, group.generation_id, sender, existing, operation))

@@ -1,23 +1,19 @@
 """The end of a group."""
 
-from coordinator.group.classic.group import ClassicGroup
-from coordinator.group.classic.record import group_tombstone
-from coordinator.group.classic.session import forget_pending
 from coordinator.group.events import GroupDeleted
+from coordinator.group.group import Group
 from coordinator.group.groups import Groups
 from coordinator.group.offsets.delete import delete_all_offsets
-from coordinator.group.state import DEAD, EMPTY
 from coordinator.machine.turn import Turn
+from protocol.errors import ErrorCode
 
 
-def remove_group(groups: Groups, group: ClassicGroup, reason: str, turn: Turn) -> None:
-    """Remove an empty group with all its offsets. The tombstone is written even if no metadata was."""
-    assert group.state is EMPTY, group.state
-    assert not group.members, list(group.members)
+def remove_group(groups: Groups, group: Group, reason: str, turn: Turn) -> None:
+    """Remove a group that may be deleted, with all its offsets. Its tombstones are written even if it never was."""
+    assert group.delete_error() is ErrorCode.NONE, (group.group_id, group.state_name)
     offsets = delete_all_offsets(groups, group.group_id, turn)
-    turn.write(group_tombstone(group))
-    for member_id in list(group.pending_members):
-        forget_pending(group, member_id, turn)
-    group.transition_to(DEAD, turn.now.wall_ms)
+    for fact in group.tombstones():
+        turn.write(fact)
+    group.end(turn)
     groups.remove(group.group_id)
     turn.tell(GroupDeleted(group.group_id, offsets, reason))

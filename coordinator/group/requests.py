@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from coordinator.group.topics_image import TopicsImage
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -25,11 +26,13 @@ class FetchOffsets:
     require_stable: bool = False
 
 
-@dataclass(slots=True)
-class TopicsDeleted:
-    """These topics are gone, and with them the offsets that groups committed for them. No reply."""
+@dataclass(frozen=True, slots=True)
+class TopicsChanged:
+    """The topics are these from now on. Those that are `gone` take along the offsets that groups committed for
+    them; another topic may have the name of one already. No reply."""
 
-    names: Sequence[str]
+    image: TopicsImage
+    gone: Sequence[str] = ()
 
 
 Request: TypeAlias = (
@@ -43,5 +46,5 @@ Request: TypeAlias = (
     | ListGroupsRequest
     | DeleteGroupsRequest
     | FetchOffsets
-    | TopicsDeleted
+    | TopicsChanged
 )

@@ -20,7 +20,6 @@ from coordinator.group.classic.join import join_group
 from coordinator.group.classic.leave import leave_group
 from coordinator.group.classic.rebalance import fire_join, fire_sync
 from coordinator.group.classic.report import fire_report
-from coordinator.group.classic.session import answer_parked
 from coordinator.group.classic.sync import sync_group
 from coordinator.group.config import GroupConfig
 from coordinator.group.durable import DurableGroup, DurableState
@@ -28,15 +27,14 @@ from coordinator.group.groups import Groups
 from coordinator.group.invariants import check_invariants
 from coordinator.group.load import load_groups
 from coordinator.group.offsets.commit import offset_commit
-from coordinator.group.offsets.delete import offset_delete, topics_deleted
+from coordinator.group.offsets.delete import offset_delete, topics_changed
 from coordinator.group.offsets.expire import arm_expiry, fire_expire_offsets
 from coordinator.group.offsets.fetch import fetch_offsets
-from coordinator.group.requests import FetchOffsets, Request, TopicsDeleted
-from coordinator.group.state import DEAD
+from coordinator.group.requests import FetchOffsets, Request, TopicsChanged
 from coordinator.group.timer_key import TimerKey, TimerKind
-from coordinator.machine.outcome import Context, Fact, Now, Outcome
+from coordinator.group.topics_image import NO_TOPICS, TopicsImage
+from coordinator.machine.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome
 from coordinator.machine.turn import Turn
-from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -76,18 +74,19 @@ class Shard:
 
     __slots__ = ("_groups", "beat")
 
-    def __init__(self, config: GroupConfig) -> None:
-        self._groups = Groups(config)
+    def __init__(self, config: GroupConfig, topics: TopicsImage = NO_TOPICS) -> None:
+        """In: the topics as they are now; TopicsChanged says when they are others."""
+        self._groups = Groups(config, topics)
         self.beat: Callable[[HeartbeatRequest, int], bool] = partial(beat, self._groups)
         """Take a heartbeat, at a monotonic time in milliseconds, from which nothing follows but the answer NONE.
         False: nothing was done, and `handle` has to be asked."""
 
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
         """Act on a request. It is answered among the outcome's replies, or parked: then a later outcome
-        answers its waiter. Every waiter is answered exactly once; TopicsDeleted has no reply."""
+        answers its waiter. Every waiter is answered exactly once; TopicsChanged has no reply."""
         turn = Turn(now, self._groups.durable.replay)
-        if type(request) is TopicsDeleted:
-            topics_deleted(self._groups, request, turn)
+        if type(request) is TopicsChanged:
+            topics_changed(self._groups, request, turn)
         else:
             HANDLERS[type(request)](self._groups, request, context, turn)
         return turn.outcome()
@@ -99,9 +98,19 @@ class Shard:
         FIRES[key.kind](self._groups, key, turn)
         return turn.outcome()
 
-    def replay(self, record: Fact) -> None:
-        """Apply a record of the log to the durable state. While loading; live records are applied already."""
-        self._groups.durable.replay(record)
+    def replay(self, record: Fact, producer_id: int = NO_PRODUCER_ID) -> None:
+        """Apply a record of the log to the durable state; one of a transaction waits there for its end.
+        While loading; live records are applied already."""
+        self._groups.durable.replay(record, producer_id)
+
+    def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
+        """Apply the marker at the end of a producer's transaction. While loading."""
+        self._groups.durable.end_transaction(producer_id, is_committed=is_committed)
+
+    @property
+    def has_open_transactions(self) -> bool:
+        """Whether records wait for the end of their transaction."""
+        return self._groups.durable.has_open_transactions
 
     def loaded(self, now: Now) -> Outcome:
         """The last record was replayed: make the groups from the durable state, with a full session for
@@ -116,19 +125,19 @@ class Shard:
         any more."""
         turn = Turn(Now(0, 0), self._groups.durable.replay)
         for group in self._groups.all():
-            for member in group.members.values():
-                answer_parked(group, member, ErrorCode.NOT_COORDINATOR, member.member_id, turn)
-            group.pending_members.clear()
-            group.pending_sync.clear()
-            group.join_deadline_ms = group.sync_deadline_ms = group.rebalance = None
-            group.transition_to(DEAD, group.state_timestamp_ms or 0)
+            group.unload(turn)
         assert not turn.records, turn.records
         return turn.replies
 
     @property
     def group_count(self) -> int:
         """How many groups there are, empty ones included."""
-        return sum(1 for _ in self._groups.all())
+        return len(self._groups.by_id)
+
+    @property
+    def topics(self) -> TopicsImage:
+        """The topics that it knows."""
+        return self._groups.topics
 
     @property
     def durable_keys(self) -> int:
@@ -136,7 +145,7 @@ class Shard:
         return len(self._groups.durable)
 
     def copy_durable(self) -> DurableState:
-        """What the log says, as it is now: to be written down while the shard goes on."""
+        """What the log says, as it is now: to be written down while the shard goes on. No transaction is open."""
         return self._groups.durable.copy()
 
     def durable_state(self) -> dict[str, DurableGroup]:

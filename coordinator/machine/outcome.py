@@ -87,6 +87,9 @@ class WorkDone(NamedTuple):
     error: str | None = None
 
 
+NO_PRODUCER_ID: Final = -1
+"""Of a fact that belongs to no transaction."""
+
 NO_TIMERS: Final[Mapping[Any, int | None]] = MappingProxyType({})
 
 

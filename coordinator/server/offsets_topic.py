@@ -1,5 +1,6 @@
 """`__consumer_offsets`: the internal topic of groups, as the engine runs it and the data plane shows it."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -10,6 +11,7 @@ from coordinator.group.config import GroupConfig
 from coordinator.group.record_codec import GroupRecordCodec
 from coordinator.group.refusal import error_response
 from coordinator.group.shard import Shard
+from coordinator.group.topics_image import TopicsImage
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
 from coordinator.topics.catalogue import random_topic_id
 from coordinator.topics.data_plane import DataPlane
@@ -43,15 +45,16 @@ class OffsetsTopic:
             sync_on_roll=self.flush is LogFlush.ALWAYS,
         )
 
-    def internal_topic(self) -> InternalTopic[Shard]:
-        """For the engine: a shard of groups in each partition."""
+    def internal_topic(self, topics: Callable[[], TopicsImage]) -> InternalTopic[Shard]:
+        """For the engine: a shard of groups in each partition. One that is about to be read knows the topics of
+        then, and what they become meanwhile it is told after."""
         return InternalTopic(
             name=CONSUMER_OFFSETS,
             partitions=self.partitions,
             flush=self.flush,
             compression=self._config.offsets_topic_compression_codec,
             codec=GroupRecordCodec(),
-            new_machine=partial(_new_shard, self._group_config),
+            new_machine=partial(_new_shard, self._group_config, topics),
             refuse=error_response,
             open_log=partial(_open_log, self._directory, self._log_config, self.topic_id),
             logger="GroupCoordinator",
@@ -70,8 +73,8 @@ def _overrides(config: Config) -> dict[str, str]:
     }
 
 
-def _new_shard(config: GroupConfig, _: int) -> Shard:
-    return Shard(config)
+def _new_shard(config: GroupConfig, topics: Callable[[], TopicsImage], _: int) -> Shard:
+    return Shard(config, topics())
 
 
 def _open_log(directory: DataDirectory, config: LogConfig, topic_id: bytes, number: int) -> PartitionLog:

@@ -20,7 +20,6 @@ from coordinator.engine.group_clock import GroupClock, ProcessTime
 from coordinator.engine.partition import Partition
 from coordinator.engine.state_keeper import StateKeeper
 from coordinator.group.events import Event
-from coordinator.group.requests import TopicsDeleted
 from coordinator.machine.outcome import Now
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
 from coordinator.net.acceptor import Acceptor
@@ -49,6 +48,7 @@ from coordinator.server.metrics import Metrics
 from coordinator.server.offsets_topic import OffsetsTopic
 from coordinator.server.settings import Settings
 from coordinator.server.start_failed import StartFailed
+from coordinator.server.topic_images import SHOWN, TopicImages
 from coordinator.server.topic_lines import log_changes, log_missing
 from coordinator.server.unusable_directory import why_too_small, why_unusable
 from coordinator.server.upkeep import Upkeep
@@ -157,7 +157,8 @@ class Server:
         too_small = why_too_small(settings.files, settings.data_dir, offsets.new_partitions)
         if too_small is not None:
             raise StartFailed(too_small)
-        self.runtime = runtime = self.engine.add(offsets.internal_topic())
+        self._topic_images = TopicImages(self.data_plane.catalogue)
+        self.runtime = runtime = self.engine.add(offsets.internal_topic(self._topic_images.current))
         runtime.fired = log_expiry
         self.engine.observers.append(self._happened)
         self.data_plane.attach_internal(
@@ -168,6 +169,7 @@ class Server:
             lambda number: runtime.partitions[number].log,
             lambda number: runtime.partitions[number].readable_offset,
         )
+        self._topic_images.renew()
 
     def _make_routes(self) -> Routes:
         cluster_id = self.directory.meta.cluster_id
@@ -180,8 +182,7 @@ class Server:
             self.flusher,
             self.arrival,
             self.engine.next_waiter,
-            self._changed,
-            self._topics_deleted,
+            self._topics_changed,
             self._missed,
         )
         self.runtime.advanced = self.topics.offsets_advanced
@@ -235,9 +236,6 @@ class Server:
 
     # What happens
 
-    def _topics_deleted(self, names: list[str]) -> None:
-        self.runtime.tell_all(TopicsDeleted(names))
-
     def _happened(self, partition: Partition[Any], events: Sequence[Event], _: int, __: Now) -> None:
         for event in events:
             self.metrics.count_event(event)
@@ -247,6 +245,11 @@ class Server:
     def _changed(self, changes: Iterable[TopicChange]) -> None:
         self.metrics.count_changes(changes)
         log_changes(changes)
+
+    def _topics_changed(self, changes: Iterable[TopicChange]) -> None:
+        self._changed(changes)
+        if any(isinstance(change, SHOWN) for change in changes):
+            self.runtime.tell_all(self._topic_images.renew())
 
     def _missed(self, missing: Sequence[TopicMissing], caller: Caller) -> None:
         log_missing(missing, caller.api_name, caller.client_id, caller.client_host, self.line_limit)

@@ -8,12 +8,10 @@ from protocol.codec import decoder, writer
 from protocol.malformed import Malformed
 from protocol.records.group_metadata import GroupMetadataKey, GroupMetadataValue
 from protocol.records.offset_commit import OffsetCommitKey, OffsetCommitValue
-from protocol.schema import message_info
+from protocol.records.record_type import ServedType
+from protocol.records.record_types import BY_KEY, BY_NUMBER
 
 _INT16: Final = Struct(">h")
-
-OFFSET_COMMIT_TYPE: Final = 1
-GROUP_METADATA_TYPE: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +27,12 @@ class UnknownKey:
 Key: TypeAlias = OffsetCommitKey | GroupMetadataKey
 Value: TypeAlias = OffsetCommitValue | GroupMetadataValue
 
-KEY_CLASSES: Final[dict[int, type[Key]]] = {0: OffsetCommitKey, 1: OffsetCommitKey, 2: GroupMetadataKey}
-_KEY_TYPES: Final[dict[type[Key], int]] = {
-    OffsetCommitKey: OFFSET_COMMIT_TYPE,
-    GroupMetadataKey: GROUP_METADATA_TYPE,
-}
-VALUE_CLASSES: Final[dict[type[Key], type[Value]]] = {
-    OffsetCommitKey: OffsetCommitValue,
-    GroupMetadataKey: GroupMetadataValue,
-}
-
 
 def encode_key(key: Key) -> bytes:
     """The bytes of a key, its type in front."""
-    record_type = _KEY_TYPES[type(key)]
-    out = bytearray(_INT16.pack(record_type))
-    writer(type(key), record_type)(key, out)
+    number = BY_KEY[type(key)].number
+    out = bytearray(_INT16.pack(number))
+    writer(type(key), number)(key, out)
     return bytes(out)
 
 
@@ -56,23 +44,33 @@ def encode_value(value: Value, version: int) -> bytes:
 
 
 def decode_key(data: bytes) -> Key | UnknownKey:
-    """A key from its bytes; UnknownKey for other types than offset commits and classic groups, Malformed
-    when a known type does not parse."""
-    record_type = _leading_int16(data, "key")
-    cls = KEY_CLASSES.get(record_type)
-    if cls is None:
-        return UnknownKey(record_type, data)
-    key: Key = decoder(cls, record_type)(data, 2)
+    """A key from its bytes; UnknownKey for a type that is not served, Malformed when one that is does not
+    parse."""
+    number = _leading_int16(data, "key")
+    kind = BY_NUMBER.get(number)
+    if not isinstance(kind, ServedType):
+        return UnknownKey(number, data)
+    key: Key = decoder(kind.key, number)(data, 2)
     return key
+
+
+def canonical_key(data: bytes) -> bytes | None:
+    """The one form of a key that may be written in several; None for one of a type that is not served. Raises
+    Malformed."""
+    if isinstance(decode_key(data), UnknownKey):
+        return None
+    number = _leading_int16(data, "key")
+    kind = BY_NUMBER[number]
+    return data if number == kind.number else _INT16.pack(kind.number) + data[_INT16.size :]
 
 
 def decode_value(key: Key, data: bytes) -> Value:
     """The value that belongs to `key`; Malformed when it does not parse or has an unknown version."""
     version = _leading_int16(data, "value")
-    cls = VALUE_CLASSES[type(key)]
-    if version not in message_info(cls).versions:
-        raise Malformed(f"{cls.__name__} has no version {version}")
-    value: Value = decoder(cls, version)(data, 2)
+    kind = BY_KEY[type(key)]
+    if version not in kind.value_versions:
+        raise Malformed(f"{kind.value.__name__} has no version {version}")
+    value: Value = decoder(kind.value, version)(data, 2)
     return value
 
 

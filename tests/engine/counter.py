@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from coordinator.machine.outcome import (
+    NO_PRODUCER_ID,
     Context,
     EncodedFact,
     Event,
@@ -133,12 +134,21 @@ class Counters:
         self._answer_parked(turn)
         return turn.outcome()
 
-    def replay(self, fact: Fact) -> None:
-        """The only writer of values."""
+    def replay(self, fact: Fact, producer_id: int = NO_PRODUCER_ID) -> None:
+        """The only writer of values. Nobody writes counters in transactions."""
+        assert producer_id == NO_PRODUCER_ID, producer_id
         if fact.value is None:
             self.values.pop(fact.key, None)
         else:
             self.values[fact.key] = fact.value
+
+    def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
+        """Of transactions that wrote no counters."""
+
+    @property
+    def has_open_transactions(self) -> bool:
+        """Nobody writes counters in transactions."""
+        return False
 
     def loaded(self, now: Now) -> Outcome:
         """There is nothing to make of the values."""

@@ -1,16 +1,18 @@
-"""Offsets that transactions of a real broker left in the log: which of them a load takes."""
+"""Offsets of transactions: which of them count, whether they are read from a log or replayed one by one."""
 
 import struct
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coordinator.engine.loader import Load
 from coordinator.group.config import GroupConfig
 from coordinator.group.record_codec import GroupRecordCodec
 from coordinator.group.shard import Shard
-from protocol.records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
+from coordinator.machine.outcome import Fact
+from protocol.records import OffsetCommitKey, OffsetCommitValue
 from storage.batch import encode_batch
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
@@ -41,10 +43,7 @@ def batch_of(step: Write | End) -> bytes:
         return encode_batch(
             [record], producer_id=step.producer, producer_epoch=0, is_transactional=True, is_control=True
         )
-    key = encode_key(OffsetCommitKey(group="g", topic="orders", partition=step.partition))
-    value = None
-    if step.offset is not None:
-        value = encode_value(OffsetCommitValue(offset=step.offset, metadata="", commit_timestamp=1000), 3)
+    key, value = GroupRecordCodec().encode(fact_of(step))
     if step.producer < 0:
         return encode_batch([Record(-1, 1000, key, value)], base_sequence=0)
     return encode_batch(
@@ -56,8 +55,15 @@ def batch_of(step: Write | End) -> bytes:
     )
 
 
-def loaded(steps: list[Write | End]) -> dict[int, int]:
-    """Committed offsets by partition after a load of these records."""
+def fact_of(step: Write) -> Fact:
+    key = OffsetCommitKey(group="g", topic="orders", partition=step.partition)
+    if step.offset is None:
+        return Fact(key, None)
+    return Fact(key, OffsetCommitValue(offset=step.offset, metadata="", commit_timestamp=1000), 3)
+
+
+def loaded_shard(steps: Sequence[Write | End]) -> Shard:
+    """What a load makes of a log with these records."""
     files = FaultyFiles()
     files.mkdir("/data")
     log = PartitionLog.open(files, "/data/__consumer_offsets-0", LogConfig(cleanup_policy="compact"))
@@ -67,8 +73,27 @@ def loaded(steps: list[Write | End]) -> dict[int, int]:
     for _ in Load(log, shard, files, GroupRecordCodec()).steps():
         pass
     log.close()
+    return shard
+
+
+def replay(shard: Shard, steps: Sequence[Write | End]) -> None:
+    """The same records, one by one."""
+    for step in steps:
+        if isinstance(step, Write):
+            shard.replay(fact_of(step), step.producer)
+        else:
+            shard.end_transaction(step.producer, is_committed=step.kind == COMMIT)
+
+
+def offsets_of(shard: Shard) -> dict[int, int]:
+    """Committed offsets by partition."""
     groups = shard.durable_state()
     return {} if not groups else {key[1]: value.offset for key, value in groups["g"].offsets.items()}
+
+
+def loaded(steps: Sequence[Write | End]) -> dict[int, int]:
+    """Committed offsets by partition after a load of these records."""
+    return offsets_of(loaded_shard(steps))
 
 
 def test_what_a_real_broker_makes_of_writes_beside_an_open_transaction() -> None:
@@ -87,12 +112,13 @@ def test_what_a_real_broker_makes_of_writes_beside_an_open_transaction() -> None
     assert loaded(second) == {0: 50, 1: 100}
 
 
-def model(steps: list[Write | End]) -> dict[int, int]:
-    """The newest record of each partition counts, among those outside of transactions and of committed ones."""
+def model(steps: Sequence[Write | End]) -> dict[int, int]:
+    """The newest record of each partition counts, among those outside of transactions and of committed ones; and a
+    tombstone does so at once, wherever it is from."""
     newest: dict[int, tuple[int, int | None]] = {}
     pending: dict[int, list[tuple[int, Write]]] = {}
     for position, step in enumerate(steps):
-        if isinstance(step, Write) and step.producer < 0:
+        if isinstance(step, Write) and (step.producer < 0 or step.offset is None):
             newest[step.partition] = position, step.offset
         elif isinstance(step, Write):
             pending.setdefault(step.producer, []).append((position, step))
@@ -105,13 +131,50 @@ def model(steps: list[Write | End]) -> dict[int, int]:
 
 
 PARTITIONS, PRODUCERS = st.integers(0, 2), st.integers(1, 3)
-STEPS = st.one_of(
-    st.builds(Write, PARTITIONS, st.one_of(st.none(), st.integers(0, 1000)), st.just(-1)),
-    st.builds(Write, PARTITIONS, st.integers(0, 1000), PRODUCERS),
-    st.builds(End, PRODUCERS, st.sampled_from([ABORT, COMMIT])),
+OFFSETS = st.one_of(st.none(), st.integers(0, 1000))
+STEPS = st.lists(
+    st.one_of(
+        st.builds(Write, PARTITIONS, OFFSETS, st.just(-1)),
+        st.builds(Write, PARTITIONS, OFFSETS, PRODUCERS),
+        st.builds(End, PRODUCERS, st.sampled_from([ABORT, COMMIT])),
+    ),
+    max_size=30,
 )
 
 
-@given(st.lists(STEPS, max_size=30))
+@given(STEPS)
 def test_the_newest_record_that_counts_wins(steps: list[Write | End]) -> None:
-    assert loaded(steps) == model(steps)
+    shard = Shard(GroupConfig())
+    replay(shard, steps)
+    assert offsets_of(shard) == loaded(steps) == model(steps)
+
+
+@given(STEPS, STEPS)
+@example([Write(0, 5, 7), Write(0, 9)], [End(7, COMMIT)])
+@example([Write(0, 9), Write(0, 5, 7)], [End(7, COMMIT)])
+@example([Write(0, 1, 7), Write(0, 2, 8), End(8, COMMIT)], [End(7, COMMIT)])
+@example([Write(0, 1, 7), Write(0, 2, 8)], [End(8, COMMIT), End(7, COMMIT)])
+@example([Write(0, 1, 7), Write(0, 2, 8)], [End(7, COMMIT), End(8, COMMIT)])
+def test_what_is_pending_at_the_end_of_a_log_ends_as_if_it_had_been_replayed(
+    before: list[Write | End], after: list[Write | End]
+) -> None:
+    shard, replayed = loaded_shard(before), Shard(GroupConfig())
+    replay(replayed, before)
+    assert shard.durable_state() == replayed.durable_state()
+    replay(shard, after)
+    replay(replayed, after)
+    assert shard.durable_state() == replayed.durable_state()
+    assert offsets_of(shard) == model([*before, *after])
+    assert shard.has_open_transactions == replayed.has_open_transactions
+
+
+def test_a_deletion_takes_a_pending_offset_along() -> None:
+    """Seen with Apache Kafka 4.4.0: the marker then changes nothing."""
+    pending, deleted = Shard(GroupConfig()), Shard(GroupConfig())
+    replay(pending, [Write(0, 5, 7)])
+    assert pending.has_open_transactions
+    assert pending.durable_state()["g"].pending[7, "orders", 0].offset == 5
+    replay(deleted, [Write(0, 5, 7), Write(0, None)])
+    assert not deleted.has_open_transactions
+    replay(deleted, [End(7, COMMIT)])
+    assert deleted.durable_state() == {}

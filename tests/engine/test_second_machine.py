@@ -7,7 +7,8 @@ import pytest
 
 from coordinator.answers import HELD, PARKED
 from coordinator.engine.partition import PartitionState
-from coordinator.group.requests import FetchOffsets, TopicsDeleted
+from coordinator.group.requests import FetchOffsets, TopicsChanged
+from coordinator.group.topics_image import NO_TOPICS
 from coordinator.machine.outcome import Message
 from coordinator.names import CONSUMER_OFFSETS
 from protocol.errors import ErrorCode
@@ -190,7 +191,8 @@ async def test_a_message_to_another_machine_leaves_when_it_is_durable(
 
 async def test_a_message_reaches_a_machine_of_another_kind(bench: Bench) -> None:
     await bench.ask(bench.groups, "g", commit(42))
-    await bench.ask(bench.counters, "a", Tell(Message(CONSUMER_OFFSETS, "g", TopicsDeleted(["orders"]))))
+    deleted = TopicsChanged(NO_TOPICS, ["orders"])
+    await bench.ask(bench.counters, "a", Tell(Message(CONSUMER_OFFSETS, "g", deleted)))
     async with asyncio.timeout(TIMEOUT_S):
         while await committed(bench) is not None:
             await one_turn()

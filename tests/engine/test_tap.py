@@ -11,7 +11,7 @@ import pytest
 from coordinator.group.config import GroupConfig
 from coordinator.group.shard import Shard
 from coordinator.group.timer_key import TimerKey
-from coordinator.machine.outcome import Context, Fact, Now, Outcome
+from coordinator.machine.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome
 from protocol.errors import ErrorCode
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.heartbeat import HeartbeatResponse
@@ -51,10 +51,19 @@ class Tap:
         outcome: Outcome = self.machine.fire(key, now)
         return outcome
 
-    def replay(self, fact: Fact) -> None:
+    def replay(self, fact: Fact, producer_id: int = NO_PRODUCER_ID) -> None:
         """See `Machine`."""
         self.calls["replay"] += 1
-        self.machine.replay(fact)
+        self.machine.replay(fact, producer_id)
+
+    def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
+        """See `Machine`."""
+        self.machine.end_transaction(producer_id, is_committed=is_committed)
+
+    @property
+    def has_open_transactions(self) -> bool:
+        """See `Machine`."""
+        return bool(self.machine.has_open_transactions)
 
     def loaded(self, now: Now) -> Outcome:
         """See `Machine`."""

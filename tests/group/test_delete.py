@@ -1,5 +1,6 @@
 from coordinator.group.events import OffsetsDeleted
-from coordinator.group.requests import TopicsDeleted
+from coordinator.group.requests import TopicsChanged
+from coordinator.group.topics_image import NO_TOPICS
 from protocol.errors import ErrorCode
 from protocol.messages.offset_delete import OffsetDeleteResponse
 from tests.group.coordinator import GROUP, Ask, Coordinator
@@ -80,7 +81,7 @@ def test_a_deleted_topic_takes_every_groups_offsets_along() -> None:
     coordinator.commit(member, 1, topic="foo", partition=1)
     coordinator.commit(member, 1, topic="bar")
     coordinator.commit(group="simple", topic="foo")
-    assert coordinator.send(TopicsDeleted(["foo", "gone"]), 0).is_parked
+    assert coordinator.send(TopicsChanged(NO_TOPICS, ["foo", "gone"]), 0).is_parked
     assert coordinator.fetch() == {("bar", 0): (7, -1, "")}
     assert coordinator.fetch(group="simple") == {}
     assert coordinator.state() == "Stable"

@@ -25,7 +25,7 @@ def test_the_later_record_of_a_key_wins_and_a_tombstone_removes_it() -> None:
     state = DurableState()
     for record in (offset("a", 0, 1), offset("a", 1, 1), offset("a", 0, 2), offset("a", 1, None)):
         state.replay(record)
-    assert state.offset(GROUP, "a", 1) is None
+    assert state.offsets.get(GROUP, "a", 1) is None
     assert state.snapshot() == {
         GROUP: DurableGroup(None, {("a", 0): OffsetCommitValue(offset=2, metadata="", commit_timestamp=0)})
     }

@@ -6,6 +6,7 @@ import pytest
 
 from coordinator.group.classic.group import ClassicGroup, InitialJoin, PendingMember
 from coordinator.group.classic.open_rebalance import OpenRebalance
+from coordinator.group.classic.record import group_tombstone
 from coordinator.group.groups import Groups
 from coordinator.group.invariants import check_invariants
 from coordinator.group.rebalance_facts import Departure, DepartureCause, RebalanceCause, Trigger
@@ -19,11 +20,11 @@ Damage = Callable[[Groups, ClassicGroup], object]
 
 
 def _drop_from_log(groups: Groups, group: ClassicGroup) -> None:
-    del groups.durable.metadata[group.group_id]
+    groups.durable.replay(group_tombstone(group))
 
 
 def _forget_group(groups: Groups, group: ClassicGroup) -> None:
-    del groups.classic[group.group_id]
+    del groups.by_id[group.group_id], groups.classic[group.group_id]
 
 
 def _first(group: ClassicGroup) -> str:

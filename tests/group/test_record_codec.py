@@ -1,6 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.group.durable import DurableState
 from coordinator.group.record_codec import GroupRecordCodec, encode_offset
 from coordinator.machine.outcome import Fact
 from protocol.records import (
@@ -8,9 +9,11 @@ from protocol.records import (
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
+    decode_value,
     encode_key,
     encode_value,
 )
+from protocol.records.record_types import BY_NUMBER, OFFSET_COMMIT, RECORD_TYPES, SERVED_TYPES
 
 INT32, INT64 = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
 NAMES = st.sampled_from(["", "g", "orders", "日本"])
@@ -50,3 +53,36 @@ def test_metadata_of_groups_goes_through_the_codec() -> None:
     )
     record = GroupRecordCodec().encode(Fact(key, value, 3))
     assert (record.key, record.value) == (encode_key(key), encode_value(value, 3))
+
+
+EXPIRING = st.builds(
+    OffsetCommitValue, offset=INT64, metadata=NAMES, commit_timestamp=INT64, expire_timestamp=INT64
+)
+
+
+@given(VALUES | EXPIRING)
+def test_a_value_is_written_in_a_version_that_has_all_it_says(value: OffsetCommitValue) -> None:
+    key = OffsetCommitKey(group="g", topic="t", partition=0)
+    version = OFFSET_COMMIT.version_of(value)
+    assert decode_value(key, encode_value(value, version)) == value
+    # As the real broker does, a value says no more than it has to.
+    assert version == (1 if value.expire_timestamp != -1 else 4 if value.topic_id != bytes(16) else 3)
+
+
+def test_every_type_that_is_served_has_one_store_and_no_number_belongs_to_two() -> None:
+    stored = [store.record_type for store in DurableState().stores]
+    assert len(stored) == len(SERVED_TYPES)
+    assert set(stored) == set(SERVED_TYPES)
+    assert len(BY_NUMBER) == sum(len(kind.numbers) for kind in RECORD_TYPES)
+
+
+def test_states_of_earlier_versions_are_read_on() -> None:
+    """A state file names what it holds; under another name it would not be read."""
+    assert GroupRecordCodec().contents == "groups, of record types 0 to 2"
+
+
+def test_a_key_from_before_0_9_is_the_same_key() -> None:
+    codec = GroupRecordCodec()
+    key = encode_key(OffsetCommitKey(group="g", topic="t", partition=0))
+    assert codec.canonical_key(key) == codec.canonical_key(b"\0\0" + key[2:]) == key
+    assert codec.canonical_key(b"\0\3" + key[2:]) is None

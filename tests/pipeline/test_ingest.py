@@ -246,21 +246,20 @@ def test_the_newest_of_every_key_is_what_the_daemon_loads(
     opened = PartitionLog.open(OsFiles(), str(made.partition(7)), LogConfig())
     assert list(Load(opened, shard, OsFiles(), GroupRecordCodec()).steps())
     opened.close()
-    state = shard.copy_durable()
+    state = shard.durable_state()
     commits: dict[Any, Any] = {}
     for row in table(warehouse, "commits"):
         value = None if row["tombstone"] else (row["offset"], row["metadata"])
         commits[row["group"], row["topic"], row["partition"]] = value
     loaded = {
         (group, topic, partition): (value.offset, value.metadata)
-        for group, topics in state.offsets.items()
-        for topic, partitions in topics.items()
-        for partition, value in partitions.items()
+        for group, said in state.items()
+        for (topic, partition), value in said.offsets.items()
     }
     assert {key: value for key, value in commits.items() if value is not None} == loaded
     groups = {row["group"]: row for row in table(warehouse, "group_generations")}
     living = {name: row["generation"] for name, row in groups.items() if not row["tombstone"]}
-    assert living == {name: value.generation for name, value in state.metadata.items()}
+    assert living == {name: said.metadata.generation for name, said in state.items() if said.metadata}
 
 
 def test_a_warehouse_takes_one_log_of_one_version(

@@ -15,7 +15,8 @@
 from collections.abc import Callable
 from typing import Final
 
-from coordinator.group.requests import FetchOffsets, Request, TopicsDeleted
+from coordinator.group.requests import FetchOffsets, Request, TopicsChanged
+from coordinator.group.topics_image import NO_TOPICS
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -216,5 +217,5 @@ _BUILDERS: Final[dict[str, Callable[[Client, list[str], Options, Clients], Reque
     "list": _list,
     "delete": lambda _, arguments, __, ___: DeleteGroupsRequest(groups_names=arguments),
     "offset-delete": _offset_delete,
-    "topics-deleted": lambda _, arguments, __, ___: TopicsDeleted(tuple(arguments)),
+    "topics-deleted": lambda _, arguments, __, ___: TopicsChanged(NO_TOPICS, tuple(arguments)),
 }

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from coordinator.group.config import GroupConfig
-from coordinator.group.requests import Request, TopicsDeleted
+from coordinator.group.requests import Request, TopicsChanged
 from coordinator.group.shard import Shard
 from coordinator.group.timer_key import TimerKey, TimerKind
 from coordinator.machine.outcome import Context, Fact, Now, Outcome
@@ -188,7 +188,7 @@ class Story:
         lines = self.follow(outcome)
         return (
             [*lines, f"{client.name} waits"]
-            if waiter in self.waiters and not isinstance(message, TopicsDeleted)
+            if waiter in self.waiters and not isinstance(message, TopicsChanged)
             else lines
         )
 

@@ -1,5 +1,7 @@
 """The law of states: the newest one with the log after it makes the same groups as the whole log."""
 
+import struct
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +27,7 @@ from protocol.records import (
     encode_key,
     encode_value,
 )
+from storage.batch import encode_batch
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record
@@ -130,6 +133,10 @@ def loaded(log: PartitionLog, files: FaultyFiles) -> tuple[dict[str, DurableGrou
     reading = Load(log, shard, files, GroupRecordCodec())
     list(reading.steps())
     return shard.durable_state(), reading
+
+
+def offset_value(offset: int) -> OffsetCommitValue:
+    return OffsetCommitValue(offset=offset, metadata="", commit_timestamp=0)
 
 
 def take_state(log: PartitionLog, files: FaultyFiles) -> None:
@@ -268,6 +275,22 @@ async def test_a_clean_stop_leaves_a_state_and_the_next_start_uses_it(tmp_path: 
     assert second.name > first.name
     async with serving(tmp_path, ONE_PARTITION) as server, Client(server) as client:
         assert [await committed(client, f"g{number}") for number in range(7)] == list(range(1393, 1400))
+
+
+@pytest.mark.parametrize("is_ended", [False, True], ids=["open", "aborted"])
+async def test_what_an_open_transaction_comes_to_is_no_state_yet(tmp_path: Path, is_ended: bool) -> None:
+    pending = raw(Fact(OffsetCommitKey(group="g0", topic="orders", partition=1), offset_value(5), 3))
+    marker = Record(-1, 0, struct.pack(">hh", 0, 0), bytes(6))
+    of_transaction = partial(encode_batch, producer_id=7, producer_epoch=0, is_transactional=True)
+    async with serving(tmp_path, ONE_PARTITION) as server, Client(server):
+        log = server.runtime.partitions[0].log
+        assert log is not None
+        log.append(of_transaction([pending], base_sequence=0))
+        if is_ended:
+            log.append(of_transaction([marker], is_control=True))
+    async with serving(tmp_path, ONE_PARTITION) as server, Client(server) as client:
+        await commit_many(client, 600)
+    assert len(state_files(tmp_path)) == is_ended
 
 
 @pytest.mark.parametrize("damage", [b"", b"\0" * 200], ids=["empty", "zeros"])

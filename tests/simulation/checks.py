@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from coordinator.group.config import GroupConfig
-from coordinator.group.requests import FetchOffsets, TopicsDeleted
+from coordinator.group.requests import FetchOffsets, TopicsChanged
 from coordinator.group.shard import Shard
 from coordinator.group.timer_key import TimerKey
 from coordinator.machine.outcome import Fact, Now, Outcome
@@ -261,7 +261,7 @@ class Checks:
         if isinstance(key, GroupMetadataKey):
             self._lives[key.group] += 1
             return
-        by_request = isinstance(cause, OffsetDeleteRequest | DeleteGroupsRequest | TopicsDeleted)
+        by_request = isinstance(cause, OffsetDeleteRequest | DeleteGroupsRequest | TopicsChanged)
         demand(by_request or isinstance(cause, TimerKey), f"{cause} removes an offset")
         demand(by_request or self._is_old(key, now.wall_ms), f"{key} went before its time")
         self._histories[key.group, key.topic, key.partition].removed = self._order

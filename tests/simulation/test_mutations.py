@@ -14,7 +14,7 @@ from coordinator.group.config import GroupConfig
 from coordinator.group.requests import FetchOffsets, Request
 from coordinator.group.shard import Shard
 from coordinator.group.timer_key import TimerKey, TimerKind
-from coordinator.machine.outcome import Context, Fact, Now, Outcome
+from coordinator.machine.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_fetch import OffsetFetchResponseGroup
@@ -129,9 +129,9 @@ class NeverExpiresMembers(Mutant):
 class LoadsOtherwise(Mutant):
     """Tombstones are passed over on load."""
 
-    def replay(self, record: Fact) -> None:
+    def replay(self, record: Fact, producer_id: int = NO_PRODUCER_ID) -> None:
         if record.value is not None:
-            super().replay(record)
+            super().replay(record, producer_id)
 
 
 class ForgetsTheParked(Mutant):

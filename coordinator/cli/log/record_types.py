@@ -1,41 +1,20 @@
-"""What the records of `__consumer_offsets` are called: Kafka's names by the type that a key begins with.
+"""What records are called: those of `__consumer_offsets` by the type that a key begins with, and control records.
 
-Source: Kafka's `CoordinatorRecordType`, `ControlRecordType`.
+Source: Kafka's `ControlRecordType`.
 """
 
 from typing import Final
 
-OFFSET_COMMIT: Final = "offset_commit"
-GROUP_METADATA: Final = "group_metadata"
+from protocol.records import record_types
+
+OFFSET_COMMIT: Final = record_types.OFFSET_COMMIT.name
+GROUP_METADATA: Final = record_types.GROUP_METADATA.name
 UNKNOWN: Final = "unknown"
 CONTROL: Final = "control"
 RECORD: Final = "record"
 """Of any other topic."""
 
-NAMES: Final = {
-    0: OFFSET_COMMIT,  # as written before 0.9
-    1: OFFSET_COMMIT,
-    2: GROUP_METADATA,
-    3: "consumer_group_metadata",
-    4: "consumer_group_partition_metadata",
-    5: "consumer_group_member_metadata",
-    6: "consumer_group_target_assignment_metadata",
-    7: "consumer_group_target_assignment_member",
-    8: "consumer_group_current_member_assignment",
-    10: "share_group_member_metadata",
-    11: "share_group_metadata",
-    12: "share_group_target_assignment_metadata",
-    13: "share_group_target_assignment_member",
-    14: "share_group_current_member_assignment",
-    15: "share_group_state_partition_metadata",
-    16: "consumer_group_regular_expression",
-    17: "streams_group_metadata",
-    19: "streams_group_member_metadata",
-    20: "streams_group_target_assignment_metadata",
-    21: "streams_group_target_assignment_member",
-    22: "streams_group_current_member_assignment",
-    23: "streams_group_topology",
-}
+NAMES: Final = {number: kind.name for number, kind in record_types.BY_NUMBER.items()}
 
 CONTROL_NAMES: Final = {
     0: "abort",

@@ -8,8 +8,8 @@ import click
 from coordinator.cli.wire.bytes_given import from_hex
 from coordinator.cli.wire.fields import as_json, as_lines, with_inner
 from protocol.annotated import Annotated, Note, annotate
-from protocol.records import KEY_CLASSES, VALUE_CLASSES
-from protocol.schema import message_info
+from protocol.records.record_type import ServedType
+from protocol.records.record_types import BY_NUMBER
 from storage.errors import CorruptBatch, StorageError
 from storage.files import OsFiles
 from storage.inspection.directory_reader import find_logs
@@ -29,10 +29,10 @@ def annotate_key(key: bytes) -> tuple[Annotated, int]:
         return Annotated([], f"a key of {len(key)} bytes"), -1
     kind = int.from_bytes(key[:2], "big", signed=True)
     head = Note(0, 0, "type", "int16", 2, kind)
-    cls = KEY_CLASSES.get(kind)
-    if cls is None:
+    record_type = BY_NUMBER.get(kind)
+    if not isinstance(record_type, ServedType):
         return Annotated([head]), kind
-    found = annotate(cls, kind, key, 2)
+    found = annotate(record_type.key, kind, key, 2)
     return Annotated([head, *found.notes], found.problem), kind
 
 
@@ -42,12 +42,12 @@ def annotate_value(kind: int, value: bytes) -> Annotated:
         return Annotated([], f"a value of {len(value)} bytes")
     version = int.from_bytes(value[:2], "big", signed=True)
     head = Note(0, 0, "version", "int16", 2, version)
-    cls = VALUE_CLASSES.get(KEY_CLASSES[kind]) if kind in KEY_CLASSES else None
-    if cls is None:
+    record_type = BY_NUMBER.get(kind)
+    if not isinstance(record_type, ServedType):
         return Annotated([head])
-    if version not in message_info(cls).versions:
-        return Annotated([head], f"{cls.__name__} has no version {version}")
-    found = annotate(cls, version, value, 2)
+    if version not in record_type.value_versions:
+        return Annotated([head], f"{record_type.value.__name__} has no version {version}")
+    found = annotate(record_type.value, version, value, 2)
     return with_inner(Annotated([head, *found.notes], found.problem), value)
 
 

@@ -2,7 +2,6 @@
 
 from coordinator.group.groups import Groups
 from coordinator.group.removal import remove_group
-from coordinator.group.state import DEAD, EMPTY
 from coordinator.machine.outcome import Context
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
@@ -19,10 +18,10 @@ def delete_groups(groups: Groups, request: DeleteGroupsRequest, context: Context
 
 
 def _delete(groups: Groups, group_id: str, turn: Turn) -> ErrorCode:
-    group = groups.find_classic(group_id)
-    if group is None or group.state is DEAD:
+    group = groups.find(group_id)
+    if group is None:
         return ErrorCode.GROUP_ID_NOT_FOUND
-    if group.state is not EMPTY:
-        return ErrorCode.NON_EMPTY_GROUP
-    remove_group(groups, group, "request", turn)
-    return ErrorCode.NONE
+    error = group.delete_error()
+    if error is ErrorCode.NONE:
+        remove_group(groups, group, "request", turn)
+    return error

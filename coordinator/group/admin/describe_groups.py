@@ -28,12 +28,14 @@ apply to groups (KIP-430)."""
 
 def describe_groups(groups: Groups, request: DescribeGroupsRequest, context: Context, turn: Turn) -> None:
     """Answer a DescribeGroups with a DescribeGroupsResponse, in the request's order. A group that does not
-    exist is described as Dead; from v6 on that is an error too (KIP-1043)."""
+    exist, or is of another type, is described as Dead; from v6 on that is an error too (KIP-1043)."""
     described = []
     for group_id in request.groups:
         group = groups.find_classic(group_id)
         if group is None or group.state is DEAD:
-            description = _describe_missing(group_id, context.api_version)
+            is_there = group is None and groups.find(group_id) is not None
+            message = f"Group {group_id} {'is not a classic group' if is_there else 'not found'}."
+            description = _describe_missing(group_id, message, context.api_version)
         else:
             description = _describe(group)
         if request.include_authorized_operations and description.error_code == ErrorCode.NONE:
@@ -42,11 +44,11 @@ def describe_groups(groups: Groups, request: DescribeGroupsRequest, context: Con
     turn.reply(context.waiter, DescribeGroupsResponse(groups=described))
 
 
-def _describe_missing(group_id: str, api_version: int) -> DescribedGroup:
+def _describe_missing(group_id: str, message: str, api_version: int) -> DescribedGroup:
     is_error = api_version >= GROUP_ID_NOT_FOUND_VERSION
     return DescribedGroup(
         error_code=ErrorCode.GROUP_ID_NOT_FOUND if is_error else ErrorCode.NONE,
-        error_message=f"Group {group_id} not found." if is_error else None,
+        error_message=message if is_error else None,
         group_id=group_id,
         group_state=DEAD.value,
         protocol_type="",

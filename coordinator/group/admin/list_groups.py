@@ -14,16 +14,14 @@ def list_groups(groups: Groups, request: ListGroupsRequest, context: Context, tu
     types = frozenset(name.lower() for name in request.types_filter)
     listed = []
     for group in groups.all():
-        group_type = groups.type_of(group.group_id)
-        assert group_type is not None, group.group_id
-        state = group.state.value
-        if (not states or state.lower() in states) and (not types or group_type.lower() in types):
+        state = group.state_name
+        if (not states or state.lower() in states) and (not types or group.type.lower() in types):
             listed.append(
                 ListedGroup(
                     group_id=group.group_id,
                     protocol_type=group.protocol_type or "",
                     group_state=state,
-                    group_type=group_type,
+                    group_type=group.type,
                 )
             )
     turn.reply(context.waiter, ListGroupsResponse(error_code=ErrorCode.NONE, groups=listed))

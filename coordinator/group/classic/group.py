@@ -125,6 +125,15 @@ class ClassicGroup:
             return self.uses_consumer_protocol
         return topic in self.subscribed_topics
 
+    @property
+    def state_name(self) -> str:
+        """Its state, as ListGroups and DescribeGroups call it."""
+        return self.state.value
+
+    def holder_of(self, group_instance_id: str) -> str | None:
+        """The id of the static member that has this instance id; None when there is none."""
+        return self.static_members.get(group_instance_id)
+
     def check_sender(
         self, member_id: str, group_instance_id: str | None, generation_id: int | None = None
     ) -> ErrorCode:

@@ -62,6 +62,12 @@ def _join_classic(groups: Groups, join: Join, turn: Turn) -> None:
     request = join.request
     group = groups.find_classic(request.group_id)
     if group is None:
+        other = groups.find(request.group_id)
+        if other is not None:
+            error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+            turn.reply(join.context.waiter, join_error(error, "", join.context.api_version))
+            tell_refusal(other, request, join.context, error, turn)
+            return
         if request.member_id:
             refuse(None, request, join.context, ErrorCode.UNKNOWN_MEMBER_ID, turn)
             return

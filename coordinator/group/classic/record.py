@@ -5,16 +5,16 @@ from sys import intern
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import Member
 from coordinator.group.state import STABLE
-from coordinator.group.value_version import CURRENT_VALUE_VERSION
 from coordinator.machine.outcome import Fact
 from protocol.records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from protocol.records.value_version import GROUP_METADATA_VERSION
 
 NO_TIMESTAMP = -1
 
 
 def group_metadata_record(group: ClassicGroup) -> Fact:
     """The group as it stands. The timestamp is when it entered its present state."""
-    return Fact(GroupMetadataKey(group=group.group_id), group_metadata(group), CURRENT_VALUE_VERSION)
+    return Fact(GroupMetadataKey(group=group.group_id), group_metadata(group), GROUP_METADATA_VERSION)
 
 
 def new_group_record(group: ClassicGroup) -> Fact:
@@ -29,7 +29,7 @@ def new_group_record(group: ClassicGroup) -> Fact:
         current_state_timestamp=_timestamp(group),
         members=[],
     )
-    return Fact(GroupMetadataKey(group=group.group_id), value, CURRENT_VALUE_VERSION)
+    return Fact(GroupMetadataKey(group=group.group_id), value, GROUP_METADATA_VERSION)
 
 
 def group_tombstone(group: ClassicGroup) -> Fact:

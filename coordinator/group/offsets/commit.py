@@ -1,28 +1,20 @@
 """OffsetCommit: store how far a group has come.
 
-A member may commit in its current generation, also while the next one is being prepared: what it has read
-is read. It may not while the group completes a rebalance, since its partitions may be another's by then. A
-consumer without group management commits with generation -1, to a group without members.
+Whether a sender may commit is for its group to say: `commit_verdict`. A consumer without group management needs
+none: a group that only holds offsets is made for it.
 
-Source: Kafka's OffsetMetadataManager.commitOffset and ClassicGroup.validateOffsetCommit.
+Source: Kafka's OffsetMetadataManager.commitOffset.
 """
 
 from sys import intern
 from typing import Final
 
-from coordinator.group.classic.group import ClassicGroup
-from coordinator.group.classic.session import restart_session
 from coordinator.group.events import OffsetsCommitted, SimpleGroupCreated
+from coordinator.group.group import ACCEPTED, CommitVerdict, Group
 from coordinator.group.groups import Groups
 from coordinator.group.record_size import batch_size
 from coordinator.group.refusal import refuse, tell_refusal
 from coordinator.group.refusal_facts import MetadataTooLong, RecordsTooLarge
-from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
-from coordinator.group.value_version import (
-    CURRENT_VALUE_VERSION,
-    EXPIRING_OFFSET_VALUE_VERSION,
-    TOPIC_ID_VALUE_VERSION,
-)
 from coordinator.machine.outcome import Context, Fact
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
@@ -35,6 +27,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from protocol.records import OffsetCommitKey, OffsetCommitValue
+from protocol.records.value_version import offset_version
 
 GROUP_ID_NOT_FOUND_VERSION: Final = 9
 NOT_GIVEN: Final = -1
@@ -49,50 +42,52 @@ UTF_8_BYTES_MAX: Final = 4
 def offset_commit(groups: Groups, request: OffsetCommitRequest, context: Context, turn: Turn) -> None:
     """Answer an OffsetCommit with an OffsetCommitResponse: an error that concerns the group stands on each
     of its partitions. Topics come by name, with their id where it is known, and are known to exist."""
-    group = groups.find_classic(request.group_id)
-    error = _refusal(group, request, context)
+    group = groups.find(request.group_id)
+    verdict = _without_group(request, context) if group is None else group.commit_verdict(request)
+    error = NONE if verdict is ACCEPTED else _error(groups, request, verdict)
     if error is not NONE:
         count = sum(len(topic.partitions) for topic in request.topics)
-        refuse(group, request, context, error, turn, partitions=count)
+        refuse(group, request, context, error, turn, verdict.detail, partitions=count)
         return
-    if group is not None and group.state in (STABLE, PREPARING_REBALANCE):
-        restart_session(group, group.members[request.member_id], turn)
-    records, response = _read(groups, intern(request.group_id), request, turn)
+    group_id = intern(request.group_id)
+    if group is not None:
+        group.heard(request.member_id, turn)
+    records, response = _read(groups, group_id, request, turn)
     if _is_too_large(records, groups.config.message_max_bytes):
         too_large = RecordsTooLarge(groups.config.message_max_bytes)
         error = ErrorCode.UNKNOWN_SERVER_ERROR
         refuse(group, request, context, error, turn, too_large, partitions=len(records))
         return
     if group is None:
-        group = groups.create_classic(intern(request.group_id), turn.now.wall_ms)
-        turn.tell(SimpleGroupCreated(group.group_id))
+        groups.create_classic(group_id, turn.now.wall_ms)
+        group = groups.by_id[group_id]
+        turn.tell(SimpleGroupCreated(group_id))
     for record in records:
         turn.write(record)
     _tell(groups, group, request, context, len(records), turn)
     turn.reply(context.waiter, response)
 
 
-def _refusal(group: ClassicGroup | None, request: OffsetCommitRequest, context: Context) -> ErrorCode:
-    generation_id = request.generation_id_or_member_epoch
-    if group is None:
-        if generation_id < 0:
-            return NONE
-        missing_is_known = context.api_version >= GROUP_ID_NOT_FOUND_VERSION
-        return ErrorCode.GROUP_ID_NOT_FOUND if missing_is_known else ErrorCode.ILLEGAL_GENERATION
-    if group.state is DEAD:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if generation_id < 0 and group.state is EMPTY:
-        return NONE
-    if generation_id >= 0 or request.member_id or request.group_instance_id is not None:
-        error = group.check_sender(request.member_id, request.group_instance_id)
-        if error is not NONE:
-            return error
-        if generation_id != group.generation_id:
-            return ErrorCode.ILLEGAL_GENERATION
-    else:
-        return ErrorCode.UNKNOWN_MEMBER_ID
-    if group.state is COMPLETING_REBALANCE:
-        return ErrorCode.REBALANCE_IN_PROGRESS
+def _without_group(request: OffsetCommitRequest, context: Context) -> CommitVerdict:
+    if request.generation_id_or_member_epoch < 0:
+        return ACCEPTED
+    missing_is_known = context.api_version >= GROUP_ID_NOT_FOUND_VERSION
+    return CommitVerdict(ErrorCode.GROUP_ID_NOT_FOUND if missing_is_known else ErrorCode.ILLEGAL_GENERATION)
+
+
+def _error(groups: Groups, request: OffsetCommitRequest, verdict: CommitVerdict) -> ErrorCode:
+    """One partition that is refused refuses the request, as in Kafka; those whose text is too long are not asked
+    for."""
+    judge = verdict.of_partition
+    if judge is None:
+        return verdict.error
+    metadata_max = groups.config.offset_metadata_max_bytes
+    for topic in request.topics:
+        for partition in topic.partitions:
+            if not _is_longer_than(metadata_max, partition.committed_metadata or ""):
+                error = judge(topic.name, topic.topic_id, partition.partition_index)
+                if error is not NONE:
+                    return error
     return NONE
 
 
@@ -124,16 +119,15 @@ def _is_too_large(records: list[Fact], limit: int) -> bool:
     that a bound which is cheap to find comes first."""
     bound = 0
     for record in records:
-        key, value = record.key, record.value
-        assert isinstance(key, OffsetCommitKey)
-        assert isinstance(value, OffsetCommitValue)
+        key: OffsetCommitKey = record.key
+        value: OffsetCommitValue = record.value
         bound += RECORD_BYTES_MAX + UTF_8_BYTES_MAX * (len(key.group) + len(key.topic) + len(value.metadata))
     return bound > limit and batch_size(records) > limit
 
 
 def _tell(
     groups: Groups,
-    group: ClassicGroup,
+    group: Group,
     request: OffsetCommitRequest,
     context: Context,
     committed: int,
@@ -182,5 +176,4 @@ def _record(
     if retention_time_ms != NOT_GIVEN:
         value.expire_timestamp = now_ms + retention_time_ms
         value.leader_epoch, value.topic_id = NO_LEADER_EPOCH, ZERO_UUID
-        return Fact(key, value, EXPIRING_OFFSET_VALUE_VERSION)
-    return Fact(key, value, CURRENT_VALUE_VERSION if topic_id == ZERO_UUID else TOPIC_ID_VALUE_VERSION)
+    return Fact(key, value, offset_version(value))

@@ -3,12 +3,11 @@
 Source: Kafka's OffsetMetadataManager, deleteOffsets and onTopicsDeleted.
 """
 
-from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.events import OffsetsDeleted
+from coordinator.group.group import Group
 from coordinator.group.groups import Groups
 from coordinator.group.refusal import check_group_id
-from coordinator.group.requests import TopicsDeleted
-from coordinator.group.state import DEAD, EMPTY
+from coordinator.group.requests import TopicsChanged
 from coordinator.machine.outcome import Context, Fact
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
@@ -24,17 +23,17 @@ from protocol.records import OffsetCommitKey
 def offset_delete(groups: Groups, request: OffsetDeleteRequest, context: Context, turn: Turn) -> None:
     """Answer an OffsetDelete with an OffsetDeleteResponse. Topics that a member reads keep their offsets;
     a partition without an offset is no error."""
-    group = groups.find_classic(request.group_id)
-    error = _refusal(group, request)
+    group = groups.find(request.group_id)
+    error = _error(group, request)
     if group is None or error is not ErrorCode.NONE:
         turn.reply(context.waiter, OffsetDeleteResponse(error_code=error))
         return
     topics = []
     for topic in request.topics:
-        subscribed = group.is_subscribed_to(topic.name)
-        outcome = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
+        is_read = group.reads(topic.name)
+        outcome = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_read else ErrorCode.NONE
         indexes = [partition.partition_index for partition in topic.partitions]
-        if not subscribed:
+        if not is_read:
             for index in indexes:
                 delete_offset(groups, group.group_id, topic.name, index, turn)
         topics.append(
@@ -51,24 +50,21 @@ def offset_delete(groups: Groups, request: OffsetDeleteRequest, context: Context
     turn.reply(context.waiter, OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=topics))
 
 
-def _refusal(group: ClassicGroup | None, request: OffsetDeleteRequest) -> ErrorCode:
+def _error(group: Group | None, request: OffsetDeleteRequest) -> ErrorCode:
     error = check_group_id(request)
     if error is not ErrorCode.NONE:
         return error
-    if group is None or group.state is DEAD:
-        return ErrorCode.GROUP_ID_NOT_FOUND
-    if group.state is not EMPTY and not group.uses_consumer_protocol:
-        # What others than consumers read cannot be known, so nothing goes while they are there.
-        return ErrorCode.NON_EMPTY_GROUP
-    return ErrorCode.NONE
+    return ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.offset_delete_error()
 
 
-def topics_deleted(groups: Groups, request: TopicsDeleted, turn: Turn) -> None:
-    """Remove every group's offsets of these topics."""
-    for group_id in list(groups.durable.offsets):
+def topics_changed(groups: Groups, request: TopicsChanged, turn: Turn) -> None:
+    """Know the topics as they are now, and remove every group's offsets of those that are gone."""
+    groups.topics = request.image
+    offsets = groups.durable.offsets
+    for group_id in dict.fromkeys(group_id for name in request.gone for group_id in offsets.groups_of(name)):
         before = len(turn.records)
-        for name in dict.fromkeys(request.names):
-            for partition in list(groups.durable.offsets.get(group_id, {}).get(name, {})):
+        for name in request.gone:
+            for partition in list(offsets.of_group(group_id).get(name, {})):
                 delete_offset(groups, group_id, name, partition, turn)
         if len(turn.records) > before:
             turn.tell(OffsetsDeleted(group_id, len(turn.records) - before, "topic deleted"))
@@ -76,16 +72,16 @@ def topics_deleted(groups: Groups, request: TopicsDeleted, turn: Turn) -> None:
 
 def delete_all_offsets(groups: Groups, group_id: str, turn: Turn) -> int:
     """Remove all offsets of a group; how many there were."""
-    offsets = groups.durable.offsets.get(group_id, {})
+    offsets = groups.durable.offsets.of_group(group_id)
     doomed = [(topic, partition) for topic, partitions in offsets.items() for partition in partitions]
     for topic, partition in doomed:
         delete_offset(groups, group_id, topic, partition, turn)
-    assert group_id not in groups.durable.offsets, group_id
+    assert not groups.durable.offsets.of_group(group_id), group_id
     return len(doomed)
 
 
 def delete_offset(groups: Groups, group_id: str, topic: str, partition: int, turn: Turn) -> None:
     """Remove one offset if there is one."""
-    if groups.durable.offset(group_id, topic, partition) is not None:
+    if groups.durable.offsets.get(group_id, topic, partition) is not None:
         key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
         turn.write(Fact(key, None))

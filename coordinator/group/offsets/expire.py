@@ -7,17 +7,16 @@ commit: such a group has no members to speak of. A group of which nothing is lef
 Source: Kafka's OffsetMetadataManager.cleanupExpiredOffsets and ClassicGroup.offsetExpirationCondition.
 """
 
-from coordinator.group.classic.group import ClassicGroup
+from collections.abc import Iterator
+
 from coordinator.group.events import OffsetsExpired
+from coordinator.group.group import Group
 from coordinator.group.groups import Groups
 from coordinator.group.offsets.delete import delete_offset
 from coordinator.group.removal import remove_group
-from coordinator.group.state import DEAD, EMPTY, STABLE
 from coordinator.group.timer_key import TimerKey, TimerKind
 from coordinator.machine.turn import Turn
-from protocol.records import OffsetCommitValue
-
-NO_EXPIRE_TIMESTAMP = -1
+from protocol.records.value_version import NO_EXPIRE_TIMESTAMP
 
 
 def arm_expiry(groups: Groups, turn: Turn) -> None:
@@ -29,42 +28,31 @@ def arm_expiry(groups: Groups, turn: Turn) -> None:
 def fire_expire_offsets(groups: Groups, turn: Turn) -> None:
     """Remove every offset that has expired, and every empty group of which nothing is left."""
     for group in list(groups.all()):
-        if group.state is not DEAD:
+        if not group.is_dead:
             _expire_group(groups, group, turn)
     arm_expiry(groups, turn)
 
 
-def _expire_group(groups: Groups, group: ClassicGroup, turn: Turn) -> None:
-    expired = [
-        (topic, partition)
-        for topic, partitions in groups.durable.offsets.get(group.group_id, {}).items()
-        if not group.is_subscribed_to(topic)
-        for partition, value in partitions.items()
-        if _has_expired(groups, group, value, turn.now.wall_ms)
-    ]
+def _expire_group(groups: Groups, group: Group, turn: Turn) -> None:
+    expired = list(_expired(groups, group, turn.now.wall_ms)) if group.offsets_may_expire else []
     for topic, partition in expired:
         delete_offset(groups, group.group_id, topic, partition, turn)
     if expired:
         turn.tell(OffsetsExpired(group.group_id, len(expired)))
-    nothing_left = group.group_id not in groups.durable.offsets
-    # A pending member is about to join. Kafka removes its group all the same; it then has to begin anew.
-    if nothing_left and group.state is EMPTY and not group.pending_members:
+    if group.is_abandoned and not groups.durable.offsets.of_group(group.group_id):
         remove_group(groups, group, "retention", turn)
 
 
-def _has_expired(groups: Groups, group: ClassicGroup, value: OffsetCommitValue, now_ms: int) -> bool:
-    if not _may_expire(group):
-        return False
-    if value.expire_timestamp != NO_EXPIRE_TIMESTAMP:
-        return now_ms >= value.expire_timestamp
-    since_ms = value.commit_timestamp
-    if group.state is EMPTY and group.protocol_type is not None and group.state_timestamp_ms is not None:
-        since_ms = group.state_timestamp_ms
-    return now_ms - since_ms >= groups.config.offsets_retention_ms
-
-
-def _may_expire(group: ClassicGroup) -> bool:
-    if group.protocol_type is None or group.state is EMPTY:
-        return True
-    known = group.uses_consumer_protocol and group.subscribed_topics is not None
-    return known and group.state is STABLE
+def _expired(groups: Groups, group: Group, now_ms: int) -> Iterator[tuple[str, int]]:
+    """Topics and partitions whose offset has expired."""
+    retention_ms, idle_since_ms = groups.config.offsets_retention_ms, group.idle_since_ms
+    for topic, partitions in groups.durable.offsets.of_group(group.group_id).items():
+        if group.reads(topic):
+            continue
+        for partition, value in partitions.items():
+            expires_ms = value.expire_timestamp
+            if expires_ms == NO_EXPIRE_TIMESTAMP:
+                needed_ms = value.commit_timestamp if idle_since_ms is None else idle_since_ms
+                expires_ms = needed_ms + retention_ms
+            if now_ms >= expires_ms:
+                yield topic, partition

@@ -5,10 +5,9 @@ Source: Kafka's OffsetMetadataManager.fetchOffsets.
 
 from typing import Final
 
-from coordinator.group.durable import GroupOffsets
 from coordinator.group.groups import Groups
+from coordinator.group.offsets.offset_store import NO_OFFSETS, GroupOffsets
 from coordinator.group.requests import FetchOffsets
-from coordinator.group.state import DEAD
 from coordinator.machine.outcome import Context
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
@@ -28,9 +27,9 @@ def fetch_offsets(groups: Groups, request: FetchOffsets, context: Context, turn:
     """Answer with an OffsetFetchResponseGroup: the partitions asked for in their order, or all that have
     an offset. What `require_stable` waits for, transactions, is not there to be pending."""
     asked = request.group
-    group = groups.find_classic(asked.group_id)
-    is_gone = group is None or group.state is DEAD
-    offsets: GroupOffsets = {} if is_gone else groups.durable.offsets.get(asked.group_id, {})
+    group = groups.find(asked.group_id)
+    is_gone = group is None or group.is_dead
+    offsets: GroupOffsets = NO_OFFSETS if is_gone else groups.durable.offsets.of_group(asked.group_id)
     if asked.topics is None:
         topics = [
             OffsetFetchResponseTopics(

@@ -13,7 +13,7 @@ from coordinator.machine.outcome import Context
 from coordinator.names import CONSUMER_OFFSETS
 from coordinator.net.caller import Caller
 from coordinator.net.slot import Slot
-from coordinator.topics.answer import Answer, PartitionFailed, SegmentRolled, TopicChange, TopicDeleted
+from coordinator.topics.answer import Answer, PartitionFailed, SegmentRolled, TopicChange
 from coordinator.topics.data_plane import Completions, DataPlane
 from coordinator.topics.missing import TopicMissing
 from protocol.errors import ErrorCode
@@ -23,7 +23,6 @@ from storage.log import PartitionLog
 
 _LOG: Final = logging.getLogger("KafkaApis")
 
-TopicsDeletedCallback = Callable[[list[str]], None]
 ChangesCallback = Callable[[Iterable[TopicChange]], None]
 MissingCallback = Callable[[Sequence[TopicMissing], Caller], None]
 """Takes what is not there, and who asked for it."""
@@ -51,7 +50,6 @@ class TopicsHandler:
         arrival: clock.Arrival,
         next_waiter: Callable[[], int],
         on_changes: ChangesCallback,
-        on_deleted: TopicsDeletedCallback,
         on_missing: MissingCallback,
     ) -> None:
         self._loop = loop
@@ -60,7 +58,6 @@ class TopicsHandler:
         self._arrival = arrival
         self._next_waiter = next_waiter
         self._on_changes = on_changes
-        self._on_deleted = on_deleted
         self._on_missing = on_missing
         self._parked: dict[int, Slot] = {}
         self._durable: dict[PartitionLog, list[_Durable]] = {}
@@ -102,9 +99,6 @@ class TopicsHandler:
 
     def _changed(self, changes: Iterable[TopicChange]) -> None:
         self._on_changes(changes)
-        deleted = [change.name for change in changes if isinstance(change, TopicDeleted)]
-        if deleted:
-            self._on_deleted(deleted)
         rolled = [change.log for change in changes if isinstance(change, SegmentRolled)]
         if rolled:
             for log in rolled:

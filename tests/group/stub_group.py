@@ -1,0 +1,76 @@
+"""A group of another type, as small as one can be: what the coordinator asks of groups that are not classic."""
+
+from collections.abc import Iterable
+
+from coordinator.group.durable import DurableState
+from coordinator.group.group import ACCEPTED, CommitVerdict
+from coordinator.group.group_type import GroupType
+from coordinator.machine.outcome import Fact
+from coordinator.machine.turn import Turn
+from protocol.errors import ErrorCode
+from protocol.messages.offset_commit import OffsetCommitRequest
+from protocol.records import GroupMetadataKey
+
+
+class StubGroup:
+    """A share group that takes commits, but of `foreign` partitions; it reads the topics in `read`."""
+
+    type = GroupType.SHARE
+    protocol_type = "share"
+    offsets_may_expire = True
+    idle_since_ms: int | None = None
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.foreign: set[tuple[str, int]] = set()
+        self.read: set[str] = set()
+        self.has_members = True
+        self.is_dead = False
+        self.heard_of: list[str] = []
+
+    @property
+    def state_name(self) -> str:
+        return "Stable" if self.has_members else "Empty"
+
+    @property
+    def generation_id(self) -> int:
+        return 0
+
+    def holder_of(self, group_instance_id: str) -> str | None:
+        return None
+
+    def commit_verdict(self, request: OffsetCommitRequest) -> CommitVerdict:
+        if not self.foreign:
+            return ACCEPTED
+        return CommitVerdict(ErrorCode.NONE, of_partition=self._judge)
+
+    def _judge(self, topic: str, topic_id: bytes, partition: int) -> ErrorCode:
+        return ErrorCode.STALE_MEMBER_EPOCH if (topic, partition) in self.foreign else ErrorCode.NONE
+
+    def heard(self, member_id: str, turn: Turn) -> None:
+        self.heard_of.append(member_id)
+
+    def offset_delete_error(self) -> ErrorCode:
+        return ErrorCode.NONE
+
+    def delete_error(self) -> ErrorCode:
+        return ErrorCode.NON_EMPTY_GROUP if self.has_members else ErrorCode.NONE
+
+    def reads(self, topic: str) -> bool:
+        return topic in self.read
+
+    @property
+    def is_abandoned(self) -> bool:
+        return not self.has_members
+
+    def tombstones(self) -> Iterable[Fact]:
+        yield Fact(GroupMetadataKey(group=self.group_id), None)
+
+    def end(self, turn: Turn) -> None:
+        self.is_dead = True
+
+    def unload(self, turn: Turn) -> None:
+        self.is_dead = True
+
+    def check(self, durable: DurableState, waiters: set[int]) -> None:
+        assert self.group_id
