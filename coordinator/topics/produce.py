@@ -11,7 +11,6 @@ exist here: batches of one are refused with the error that such a producer gets 
 takes as final.
 """
 
-import struct
 from typing import Final, NamedTuple
 
 from coordinator.answers import GOODBYE, NO_ANSWER
@@ -30,15 +29,8 @@ from protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from storage.batch import (
-    HEADER_BYTES,
-    LENGTH_END,
-    LOG_APPEND_TIME,
-    MAGIC,
-    TRANSACTIONAL,
-    BatchHeader,
-    decode_records,
-)
+from storage.batch import HEADER_BYTES, LOG_APPEND_TIME, MAGIC, BatchHeader, decode_records
+from storage.batch_peek import peek_codec, peek_count, peek_is_transactional, peek_magic, peek_size
 from storage.compression import DEFAULT_LIMIT_BYTES, ZSTD
 from storage.errors import CorruptBatch, DecompressedTooLarge, InvalidRecord, StorageError, UnsupportedMagic
 from storage.log import PartitionLog
@@ -51,14 +43,8 @@ VALID_ACKS: Final = (-1, 0, 1)
 MAX_RECORD_ERRORS: Final = 1000
 MAX_RECORDS: Final = 1_000_000
 """Of one batch. Compressed, a batch of the size that is allowed could else unpack to many gigabytes of records."""
-MAGIC_END: Final = 17
-COUNT_AT: Final = 57
-SMALLEST_LENGTH: Final = 14
 NO_OFFSET: Final = -1
 NO_TIMESTAMP: Final = -1
-
-_LENGTH: Final = struct.Struct(">i")
-_ATTRIBUTES: Final = struct.Struct(">h")
 
 
 class ProduceRefused(Exception):
@@ -93,7 +79,9 @@ def answer_produce(plane: DataPlane, request: ProduceRequest, context: Context, 
     """Each partition's batch is written or refused on its own. With acks 0 there is no answer, or the connection is
     closed."""
     is_transactional = any(
-        _is_transactional(data.records) for topic in request.topic_data for data in topic.partition_data
+        data.records is not None and peek_is_transactional(data.records)
+        for topic in request.topic_data
+        for data in topic.partition_data
     )
     responses = []
     changes: list[TopicChange] = []
@@ -156,46 +144,35 @@ def _admit(
     return topic.hosted[index], batch
 
 
-def _is_transactional(records: bytes | None) -> bool:
-    if records is None or len(records) < HEADER_BYTES or records[MAGIC_END - 1] != MAGIC:
-        return False
-    (attributes,) = _ATTRIBUTES.unpack_from(records, 21)
-    return bool(attributes & TRANSACTIONAL)
-
-
 def _one_batch(records: bytes | None, version: int) -> bytes:
     """The batch that a partition's records must be; a torn end after it is ignored, as Kafka does."""
-    size = _batch_size(records or b"", 0)
+    size = _size_at(records or b"", 0)
     if records is None or size is None:
         raise ProduceRefused(
             ErrorCode.INVALID_RECORD, "a partition must come with exactly one record batch, not none"
         )
-    magic = records[MAGIC_END - 1]
+    magic = peek_magic(records)
     if magic > MAGIC:
         raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, f"there is no record format {magic}")
     if magic != MAGIC:
         raise ProduceRefused(ErrorCode.INVALID_RECORD, f"records must be in format 2, not {magic}")
     if size < HEADER_BYTES:
         raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, f"{size} bytes are less than a batch header")
-    if version < ZSTD_SINCE and records[22] & 0x07 == ZSTD:
+    if version < ZSTD_SINCE and peek_codec(records) == ZSTD:
         raise ProduceRefused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
-    if _batch_size(records, size) is not None:
+    if size == len(records):
+        return records
+    if _size_at(records, size) is not None:
         raise ProduceRefused(ErrorCode.INVALID_RECORD, "a partition must come with exactly one record batch")
-    return records if size == len(records) else records[:size]
+    return records[:size]
 
 
-def _batch_size(records: bytes, position: int) -> int | None:
-    """The size of the batch that begins at `position`, None where no whole one does. Raises
-    ProduceRefused.
-    """
-    available = len(records) - position
-    if available < MAGIC_END:
-        return None
-    (length,) = _LENGTH.unpack_from(records, position + 8)
-    if length < SMALLEST_LENGTH:
-        raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, f"a batch cannot be of length {length}")
-    size: int = length + LENGTH_END
-    return size if size <= available else None
+def _size_at(records: bytes, position: int) -> int | None:
+    """The size of the batch that begins there, None where no whole one does. Raises ProduceRefused."""
+    try:
+        return peek_size(records, position)
+    except CorruptBatch as error:
+        raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, error.reason) from error
 
 
 def _write(
@@ -256,7 +233,7 @@ def _validate(batch: bytes, values: TopicValues, start: int) -> ValidBatch:
             ErrorCode.MESSAGE_TOO_LARGE,
             f"a batch of {len(batch)} bytes exceeds max.message.bytes={values.max_message_bytes}",
         )
-    (count,) = _LENGTH.unpack_from(batch, COUNT_AT)
+    count = peek_count(batch)
     if count > MAX_RECORDS:
         raise ProduceRefused(
             ErrorCode.RECORD_LIST_TOO_LARGE, f"a batch of {count} records exceeds {MAX_RECORDS}", start
