@@ -189,7 +189,7 @@ def _write(
         raise ProduceRefused(ErrorCode.KAFKA_STORAGE_ERROR)
     start = log.log_start_offset
     valid = _validate(batch, values, start)
-    if valid.first_null_key is not None and values.is_compacted:
+    if valid.first_null_key is not None and values.log.compacts:
         raise _without_keys(batch, valid, start)
     _check_times(batch, valid, values, now_ms, start)
     if len(batch) > log.config.segment_bytes:
@@ -259,7 +259,10 @@ def _check_times(batch: bytes, valid: ValidBatch, values: TopicValues, now_ms: i
     """Whether the producer's own times are near enough to now; -1 stands for no time and passes."""
     if values.is_log_append_time:
         return
-    earliest, latest = now_ms - values.timestamp_before_max_ms, now_ms + values.timestamp_after_max_ms
+    earliest, latest = (
+        now_ms - values.message_timestamp_before_max_ms,
+        now_ms + values.message_timestamp_after_max_ms,
+    )
     if valid.max_timestamp_ms <= latest and valid.min_timestamp_ms >= earliest:
         return
     times = [record.timestamp_ms for record in decode_records(batch, _with_own_times(valid))]
