@@ -4,13 +4,11 @@ Source: Kafka's `ProduceRequest.validateRecords` (one batch, magic 2), `UnifiedL
 (base offset 0, checksum) and `LogValidator` (counts, sequences, control bit, contents).
 """
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from storage.batch import NO_PRODUCER, BatchHeader, check_crc, decode_records, read_header
+from storage.batch import NO_PRODUCER, NO_TIMESTAMP, BatchHeader, check_crc, decode_records, read_header
 from storage.compression import CODEC_NAMES, DEFAULT_LIMIT_BYTES
 from storage.errors import CorruptBatch, DecompressedTooLarge, InvalidRecord, UnsupportedMagic
-
-_NO_TIMESTAMP: Final = -1
 
 
 class ValidBatch(NamedTuple):
@@ -78,4 +76,4 @@ def _check_records(data: bytes, header: BatchHeader, limit_bytes: int) -> ValidB
         if record.key is None and first_null_key is None:
             first_null_key = index
     timestamps = [record.timestamp_ms for record in records]
-    return ValidBatch(header, min(timestamps), max(_NO_TIMESTAMP, *timestamps), first_null_key)
+    return ValidBatch(header, min(timestamps), max(NO_TIMESTAMP, *timestamps), first_null_key)

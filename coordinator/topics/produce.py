@@ -21,6 +21,7 @@ from coordinator.topics.catalogue import Topic
 from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.partition import HostedPartition
 from coordinator.topics.producer_state import InvalidProducerEpoch, OutOfOrderSequence
+from coordinator.topics.refusal import Refusal
 from protocol.errors import ErrorCode
 from protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -29,7 +30,7 @@ from protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from storage.batch import HEADER_BYTES, LOG_APPEND_TIME, MAGIC, BatchHeader, decode_records
+from storage.batch import HEADER_BYTES, LOG_APPEND_TIME, MAGIC, NO_TIMESTAMP, BatchHeader, decode_records
 from storage.batch_peek import peek_codec, peek_count, peek_is_transactional, peek_magic, peek_size
 from storage.compression import DEFAULT_LIMIT_BYTES, ZSTD
 from storage.errors import CorruptBatch, DecompressedTooLarge, InvalidRecord, StorageError, UnsupportedMagic
@@ -44,10 +45,9 @@ MAX_RECORD_ERRORS: Final = 1000
 MAX_RECORDS: Final = 1_000_000
 """Of one batch. Compressed, a batch of the size that is allowed could else unpack to many gigabytes of records."""
 NO_OFFSET: Final = -1
-NO_TIMESTAMP: Final = -1
 
 
-class ProduceRefused(Exception):
+class ProduceRefused(Refusal):
     """Why a batch is not written; `log_start_offset` and records where Kafka tells them."""
 
     def __init__(
@@ -57,9 +57,7 @@ class ProduceRefused(Exception):
         log_start_offset: int = NO_OFFSET,
         records: list[BatchIndexAndErrorMessage] | None = None,
     ) -> None:
-        super().__init__(message or code.name)
-        self.code = code
-        self.message = message
+        super().__init__(code, message)
         self.log_start_offset = log_start_offset
         self.records = records or []
 
