@@ -12,7 +12,10 @@ from storage.errors import CorruptBatch, DecompressedTooLarge, InvalidRecord, Un
 
 
 class ValidBatch(NamedTuple):
-    """What the data plane decides with, after one look at the contents (all times are the producer's)."""
+    """What the data plane decides with, after one look at the contents.
+
+    All times are the producer's; where the batch claims LogAppendTime, that of each record is its header's.
+    """
 
     header: BatchHeader
     min_timestamp_ms: int
@@ -60,10 +63,8 @@ def _check_header(header: BatchHeader) -> None:
 
 
 def _check_records(data: bytes, header: BatchHeader, limit_bytes: int) -> ValidBatch:
-    # The times that matter are the producer's own, even where it claimed LogAppendTime.
-    own_times = header._replace(attributes=header.attributes & ~0x08)
     try:
-        records = decode_records(data, own_times, limit_bytes)
+        records = decode_records(data, header, limit_bytes)
     except (UnsupportedMagic, DecompressedTooLarge):
         raise
     except CorruptBatch as error:

@@ -30,7 +30,7 @@ from protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from storage.batch import HEADER_BYTES, LOG_APPEND_TIME, MAGIC, NO_TIMESTAMP, BatchHeader, decode_records
+from storage.batch import HEADER_BYTES, MAGIC, NO_TIMESTAMP, decode_records
 from storage.batch_peek import peek_codec, peek_count, peek_is_transactional, peek_magic, peek_size
 from storage.compression import DEFAULT_LIMIT_BYTES, ZSTD
 from storage.errors import CorruptBatch, DecompressedTooLarge, InvalidRecord, StorageError, UnsupportedMagic
@@ -45,6 +45,8 @@ MAX_RECORD_ERRORS: Final = 1000
 MAX_RECORDS: Final = 1_000_000
 """Of one batch. Compressed, a batch of the size that is allowed could else unpack to many gigabytes of records."""
 NO_OFFSET: Final = -1
+WITHOUT_KEY: Final = "a compacted topic accepts no record without a key"
+CLAIMED_APPEND_TIME: Final = "a producer cannot set the timestamp type LogAppendTime"
 
 
 class ProduceRefused(Refusal):
@@ -187,9 +189,7 @@ def _write(
         raise ProduceRefused(ErrorCode.KAFKA_STORAGE_ERROR)
     start = log.log_start_offset
     valid = _validate(batch, values, start)
-    if valid.first_null_key is not None and values.log.compacts:
-        raise _without_keys(batch, valid, start)
-    _check_times(batch, valid, values, now_ms, start)
+    _check_records(batch, valid, values, now_ms, start)
     if len(batch) > log.config.segment_bytes:
         raise ProduceRefused(
             ErrorCode.RECORD_LIST_TOO_LARGE,
@@ -253,42 +253,44 @@ def _validate(batch: bytes, values: TopicValues, start: int) -> ValidBatch:
         raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
 
 
-def _check_times(batch: bytes, valid: ValidBatch, values: TopicValues, now_ms: int, start: int) -> None:
-    """Whether the producer's own times are near enough to now; -1 stands for no time and passes."""
-    if values.is_log_append_time:
-        return
-    earliest, latest = (
-        now_ms - values.message_timestamp_before_max_ms,
-        now_ms + values.message_timestamp_after_max_ms,
+def _check_records(batch: bytes, valid: ValidBatch, values: TopicValues, now_ms: int, start: int) -> None:
+    """Whether each record has a key, where the topic needs one, and a time that the topic takes.
+
+    A topic of CreateTime takes times near enough to now; -1 stands for no time and passes. LogAppendTime is not a
+    producer's to claim; but where such records have a time, a topic of CreateTime takes that, as Kafka does.
+    """
+    earliest = now_ms - values.message_timestamp_before_max_ms
+    latest = now_ms + values.message_timestamp_after_max_ms
+    claims_append_time = valid.header.is_log_append_time
+    needs_keys = values.log.compacts
+    is_timely = (
+        values.is_log_append_time or earliest <= valid.min_timestamp_ms <= valid.max_timestamp_ms <= latest
     )
-    if valid.max_timestamp_ms <= latest and valid.min_timestamp_ms >= earliest:
+    if is_timely and not claims_append_time and not (needs_keys and valid.first_null_key is not None):
         return
-    times = [record.timestamp_ms for record in decode_records(batch, _with_own_times(valid))]
-    records = [
-        BatchIndexAndErrorMessage(
-            batch_index=index,
-            batch_index_error_message=f"Timestamp {time_ms} is not within {earliest} and {latest}",
-        )
-        for index, time_ms in enumerate(times)
-        if time_ms != NO_TIMESTAMP and not earliest <= time_ms <= latest
-    ]
-    if records:
-        message = "One or more records have been rejected due to invalid timestamp"
-        raise ProduceRefused(ErrorCode.INVALID_TIMESTAMP, message, start, records[:MAX_RECORD_ERRORS])
 
+    def time_error(time_ms: int) -> str | None:
+        if not values.is_log_append_time and time_ms != NO_TIMESTAMP:
+            is_near = earliest <= time_ms <= latest
+            return None if is_near else f"Timestamp {time_ms} is not within {earliest} and {latest}"
+        return CLAIMED_APPEND_TIME if claims_append_time else None
 
-def _with_own_times(valid: ValidBatch) -> BatchHeader:
-    return valid.header._replace(attributes=valid.header.attributes & ~LOG_APPEND_TIME)
-
-
-def _without_keys(batch: bytes, valid: ValidBatch, start: int) -> ProduceRefused:
-    message = "a compacted topic accepts no record without a key"
-    records = [
-        BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
-        for index, record in enumerate(decode_records(batch, valid.header))
-        if record.key is None
-    ]
-    return ProduceRefused(ErrorCode.INVALID_RECORD, message, start, records[:MAX_RECORD_ERRORS])
+    code = ErrorCode.INVALID_RECORD
+    refused = []
+    for index, record in enumerate(decode_records(batch, valid.header)):
+        message: str | None = None
+        if needs_keys and record.key is None:
+            message = WITHOUT_KEY
+        else:
+            message = time_error(record.timestamp_ms)
+            code = code if message is None else ErrorCode.INVALID_TIMESTAMP
+        if message is not None:
+            refused.append(BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message))
+    if refused:
+        message = WITHOUT_KEY
+        if code == ErrorCode.INVALID_TIMESTAMP:
+            message = "One or more records have been rejected due to invalid timestamp"
+        raise ProduceRefused(code, message, start, refused[:MAX_RECORD_ERRORS])
 
 
 def _refused(index: int, error: ProduceRefused) -> PartitionProduceResponse:
