@@ -98,6 +98,16 @@ def test_a_session_that_forgets_everything_ends(filled: Broker) -> None:
     assert len(filled.plane.sessions) == 0
 
 
+def test_what_a_session_forgets_at_its_end_is_fetched_where_the_request_names_it(filled: Broker) -> None:
+    session = ask(filled, {A: 0}, (0, 0)).session_id
+    last = ask(filled, {A: 1}, (session, 1), forget=(A,))
+    assert (last.session_id, offsets(by_partition(last)[A])) == (
+        0,
+        offsets(by_partition(ask(filled, {A: 1}, (0, -1)))[A]),
+    )
+    assert len(filled.plane.sessions) == 0
+
+
 def test_a_new_full_fetch_replaces_the_session(filled: Broker) -> None:
     first = ask(filled, {A: 0}, (0, 0)).session_id
     second = ask(filled, {A: 0}, (first, 0)).session_id
