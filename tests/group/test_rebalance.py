@@ -1,3 +1,5 @@
+import pytest
+
 from coordinator.group.events import (
     GroupEmptied,
     GroupStabilized,
@@ -249,12 +251,24 @@ def test_the_protocol_that_most_members_prefer_wins_among_those_that_all_support
     assert {ask.joined.protocol_name for ask in asks} == {"sticky"}
 
 
-def test_a_tie_of_votes_goes_to_the_oldest_members_choice() -> None:
+@pytest.mark.parametrize(
+    ("ballots", "winner"),
+    [
+        (["range", "sticky"], "sticky"),
+        (["sticky", "range"], "sticky"),
+        (["roundrobin", "range"], "range"),
+        (["cooperative-sticky", "range", "sticky"], "sticky"),
+        (["\u00fcber", "\U0001f600", "range"], "\u00fcber"),
+        (["p@", *(f"p{number}" for number in range(9, 1, -1)), "p1", "pA", "pB"], "p@"),
+        (["p@", *(f"p{number}" for number in range(9, 1, -1)), "p1", "pA", "pB", "pC"], "p1"),
+    ],
+)
+def test_a_tie_of_votes_goes_to_the_first_in_the_order_of_kafkas_map(ballots: list[str], winner: str) -> None:
     coordinator = Coordinator()
-    lists = (["range", "sticky"], ["sticky", "range"])
+    lists = [[name, *(other for other in ballots if other != name)] for name in ballots]
     asks = [coordinator.join(version=3, protocols=[(name, b"") for name in names]) for names in lists]
-    coordinator.advance(6_000)
-    assert {ask.joined.protocol_name for ask in asks} == {"range"}
+    coordinator.advance(12_000)
+    assert {ask.joined.protocol_name for ask in asks} == {winner}
 
 
 def test_the_leader_gets_the_metadata_of_the_selected_protocol_only() -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from coordinator.group.classic.member import Member, Protocols
 from coordinator.group.classic.open_rebalance import OpenRebalance
 from coordinator.group.classic.subscription import union_of_topics
+from coordinator.group.classic.vote import elected
 from coordinator.group.rebalance_facts import Departure
 from coordinator.group.state import EMPTY, PREPARING_REBALANCE, TRANSITIONS, ClassicGroupState
 from protocol.consumer_protocol import PROTOCOL_TYPE as CONSUMER_PROTOCOL_TYPE
@@ -198,8 +199,7 @@ class ClassicGroup:
         return waiter
 
     def select_protocol(self) -> str:
-        """The protocol that most members vote for, of those that all support. A tie goes to the one that
-        was voted for first."""
+        """The protocol that most members vote for, of those that all support."""
         size = len(self.members)
         assert size > 0, self.group_id
         candidates = {name: None for name, count in self.supported_protocols.items() if count == size}
@@ -207,7 +207,7 @@ class ClassicGroup:
         for member in self.members.values():
             name = member.vote(candidates)
             votes[name] = votes.get(name, 0) + 1
-        return max(votes, key=votes.__getitem__)
+        return elected(votes)
 
     def next_generation(self, wall_ms: int, state: ClassicGroupState) -> bool:
         """Begin a generation with the present members, in `state`. False when their subscriptions cannot
