@@ -7,6 +7,7 @@ are data: what is refused, what an error and the documentation say, and what the
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import IntEnum
 from typing import Final, Protocol
 
@@ -84,6 +85,17 @@ def parse(kind: ConfigType, text: str) -> ConfigValue:
         return float(text)
     assert kind is ConfigType.LIST, kind
     return [part.strip(_BLANKS) for part in text.split(",")] if text else []
+
+
+def _java_double(value: float) -> str:
+    """As Java's Double.toString: small and large numbers in its scientific form."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return str(value)
+    _, digits, exponent = Decimal(str(value)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    first, *rest = map(str, digits)
+    sign = "-" if value < 0 else ""
+    return f"{sign}{first}.{''.join(rest) or '0'}E{exponent + len(rest)}"
 
 
 def _shown(text: str) -> str:
@@ -233,6 +245,18 @@ class ConfigKey:
     def allowed(self) -> str:
         """What a value must be, in words."""
         return self.bounds.in_words(self.kind)
+
+    def canonical(self, text: str) -> str:
+        """The value as Kafka shows it, whatever was around it when it was set. Raises InvalidConfig.
+
+        Source: Kafka's `ConfigDef.convertToString`.
+        """
+        value = self.parse(text)
+        if isinstance(value, bool):
+            return str(value).lower()
+        if isinstance(value, list):
+            return ",".join(value)
+        return _java_double(value) if isinstance(value, float) else str(value)
 
     def parse(self, text: str) -> ConfigValue:
         """What `text` means. Raises InvalidConfig naming the property, the value and what is allowed."""

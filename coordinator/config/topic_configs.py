@@ -65,7 +65,7 @@ class TopicDefaults:
         if key.synonyms and key.synonyms[0].has_default:
             synonyms.append((key.synonyms[0].name, key.default, ConfigSource.DEFAULT_CONFIG))
         if key.name in overrides:
-            value = overrides[key.name]
+            value = key.canonical(overrides[key.name])
             synonyms.insert(0, (key.name, value, ConfigSource.TOPIC_CONFIG))
         source = synonyms[0][2] if synonyms else ConfigSource.DEFAULT_CONFIG
         return EffectiveConfig(key, value, source, tuple(synonyms))

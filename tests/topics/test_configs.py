@@ -169,6 +169,28 @@ def test_every_version_alters(broker: Broker, version: int) -> None:
     assert value(broker, "retention.ms")[1] == 5
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "shown"),
+    [
+        ("retention.ms", " +07000\t", "7000"),
+        ("retention.ms", "\u0661", "1"),
+        ("preallocate", " TRUE ", "true"),
+        ("cleanup.policy", " compact , delete ", "compact,delete"),
+        ("min.cleanable.dirty.ratio", " .25 ", "0.25"),
+        ("min.cleanable.dirty.ratio", "1", "1.0"),
+        ("min.cleanable.dirty.ratio", "1e-4", "1.0E-4"),
+        ("min.cleanable.dirty.ratio", "0.000125", "1.25E-4"),
+    ],
+)
+def test_a_value_is_described_without_what_was_around_it(
+    broker: Broker, name: str, given: str, shown: str
+) -> None:
+    made = broker.create_result("orders", **{name.replace(".", "_"): given})
+    assert {config.name: config.value for config in made.configs}[name] == given
+    (entry,) = describe(broker, keys=[name]).configs
+    assert (entry.value, entry.synonyms[0].value) == (shown, shown)
+
+
 def test_lists_grow_and_shrink(broker: Broker) -> None:
     broker.create("orders")
     alter(broker, ("cleanup.policy", APPEND, "compact"))
