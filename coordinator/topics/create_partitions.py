@@ -11,6 +11,7 @@ from coordinator.topics.catalogue import Catalogue, Topic
 from coordinator.topics.config import MAX_PARTITIONS
 from coordinator.topics.create_topics import check_assignment
 from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.deadline import out_of_time
 from coordinator.topics.refusal import Refusal
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import (
@@ -27,6 +28,11 @@ def answer_create_partitions(
     plane: DataPlane, request: CreatePartitionsRequest, context: Context, now: Now
 ) -> Answer:
     """Each topic grows or is refused on its own; with `validate_only` nothing changes."""
+    late = out_of_time(request.timeout_ms)
+    if late is not None:
+        return Answer(
+            CreatePartitionsResponse(results=[_result(entry.name, late) for entry in request.topics])
+        )
     catalogue = plane.catalogue
     counts = Counter(entry.name for entry in request.topics)
     results = [

@@ -1,4 +1,4 @@
-"""Who obeys properties has them by their names; where a class says otherwise than the declaration, it is found here."""
+"""Who obeys properties has them by their names; a class that says otherwise than the declaration is found here."""
 
 from dataclasses import fields
 from typing import Any, get_type_hints
