@@ -69,9 +69,9 @@ _MAX_SHOWN: Final = 200
 
 def parse(kind: ConfigType, text: str) -> ConfigValue:
     """The meaning of `text` as a value of that type. Raises ValueError."""
+    text = text.strip(_BLANKS)
     if kind is ConfigType.STRING:
         return text
-    text = text.strip(_BLANKS)
     if kind is ConfigType.BOOLEAN:
         return ("false", "true").index(text.lower()) == 1
     if kind in LIMITS:

@@ -176,6 +176,8 @@ def test_every_version_alters(broker: Broker, version: int) -> None:
         ("retention.ms", "\u0661", "1"),
         ("preallocate", " TRUE ", "true"),
         ("cleanup.policy", " compact , delete ", "compact,delete"),
+        ("compression.type", " gzip ", "gzip"),
+        ("message.timestamp.type", "CreateTime ", "CreateTime"),
         ("min.cleanable.dirty.ratio", " .25 ", "0.25"),
         ("min.cleanable.dirty.ratio", "1", "1.0"),
         ("min.cleanable.dirty.ratio", "1e-4", "1.0E-4"),
