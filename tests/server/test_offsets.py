@@ -99,7 +99,7 @@ async def test_unknown_partitions_are_refused_and_the_others_committed(client: C
 async def test_a_refused_topic_that_is_named_twice_is_answered_once(
     client: Client, known: dict[str | bytes, list[int]]
 ) -> None:
-    request = commit({"orders": [7], "nowhere": [0]} | known)
+    request = commit({"orders": [7], "nowhere": [0], **known})
     request.topics += commit({"nowhere": [1], "orders": [8]}).topics
     answer = await client.call(request, 9)
     assert sorted(topic.name for topic in answer.topics) == ["nowhere", "orders"]

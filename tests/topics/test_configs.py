@@ -187,7 +187,7 @@ def test_every_version_alters(broker: Broker, version: int) -> None:
 def test_a_value_is_described_without_what_was_around_it(
     broker: Broker, name: str, given: str, shown: str
 ) -> None:
-    made = broker.create_result("orders", **{name.replace(".", "_"): given})
+    made = broker.create_result("orders", 1, **{name.replace(".", "_"): given})
     assert {config.name: config.value for config in made.configs}[name] == given
     (entry,) = describe(broker, keys=[name]).configs
     assert (entry.value, entry.synonyms[0].value) == (shown, shown)

@@ -9,14 +9,13 @@ from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicStat
 from storage.batch import encode_batch
 from storage.record import Record
 from tests.oracle.batches import TIME_MS, batch, fetch_request, patched, produce_request
-from tests.oracle.member import Member, commit_request
+from tests.oracle.member import Member, commit_request, stable
 from tests.oracle.offsets import fetch_request as offsets_request
 from tests.oracle.play import Play, Topic
 from tests.oracle.session import session
 from tests.oracle.sessions.configs import SET, TOPIC, alter, describe
 from tests.oracle.sessions.fetching import fill
 from tests.oracle.sessions.frames import FLEXIBLE, HEARTBEAT, NO_TAGS, framed, header, heartbeat, shoot
-from tests.oracle.sessions.rebalances import stable
 from tests.oracle.sessions.topics import topic
 
 NOWHERE = Topic("nowhere", b"\x01" * 16)
