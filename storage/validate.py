@@ -4,17 +4,18 @@ Source: Kafka's `ProduceRequest.validateRecords` (one batch, magic 2), `UnifiedL
 (base offset 0, checksum) and `LogValidator` (counts, sequences, control bit, contents).
 """
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from storage.batch import NO_PRODUCER, BatchHeader, check_crc, decode_records, read_header
+from storage.batch import NO_PRODUCER, NO_TIMESTAMP, BatchHeader, check_crc, decode_records, read_header
 from storage.compression import CODEC_NAMES, DEFAULT_LIMIT_BYTES
 from storage.errors import CorruptBatch, DecompressedTooLarge, InvalidRecord, UnsupportedMagic
 
-_NO_TIMESTAMP: Final = -1
-
 
 class ValidBatch(NamedTuple):
-    """What the data plane decides with, after one look at the contents (all times are the producer's)."""
+    """What the data plane decides with, after one look at the contents.
+
+    All times are the producer's; where the batch claims LogAppendTime, that of each record is its header's.
+    """
 
     header: BatchHeader
     min_timestamp_ms: int
@@ -62,10 +63,8 @@ def _check_header(header: BatchHeader) -> None:
 
 
 def _check_records(data: bytes, header: BatchHeader, limit_bytes: int) -> ValidBatch:
-    # The times that matter are the producer's own, even where it claimed LogAppendTime.
-    own_times = header._replace(attributes=header.attributes & ~0x08)
     try:
-        records = decode_records(data, own_times, limit_bytes)
+        records = decode_records(data, header, limit_bytes)
     except (UnsupportedMagic, DecompressedTooLarge):
         raise
     except CorruptBatch as error:
@@ -78,4 +77,4 @@ def _check_records(data: bytes, header: BatchHeader, limit_bytes: int) -> ValidB
         if record.key is None and first_null_key is None:
             first_null_key = index
     timestamps = [record.timestamp_ms for record in records]
-    return ValidBatch(header, min(timestamps), max(_NO_TIMESTAMP, *timestamps), first_null_key)
+    return ValidBatch(header, min(timestamps), max(NO_TIMESTAMP, *timestamps), first_null_key)

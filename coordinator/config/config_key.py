@@ -7,6 +7,7 @@ are data: what is refused, what an error and the documentation say, and what the
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import IntEnum
 from typing import Final, Protocol
 
@@ -68,9 +69,9 @@ _MAX_SHOWN: Final = 200
 
 def parse(kind: ConfigType, text: str) -> ConfigValue:
     """The meaning of `text` as a value of that type. Raises ValueError."""
+    text = text.strip(_BLANKS)
     if kind is ConfigType.STRING:
         return text
-    text = text.strip(_BLANKS)
     if kind is ConfigType.BOOLEAN:
         return ("false", "true").index(text.lower()) == 1
     if kind in LIMITS:
@@ -84,6 +85,17 @@ def parse(kind: ConfigType, text: str) -> ConfigValue:
         return float(text)
     assert kind is ConfigType.LIST, kind
     return [part.strip(_BLANKS) for part in text.split(",")] if text else []
+
+
+def _java_double(value: float) -> str:
+    """As Java's Double.toString: small and large numbers in its scientific form."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return str(value)
+    _, digits, exponent = Decimal(str(value)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    first, *rest = map(str, digits)
+    sign = "-" if value < 0 else ""
+    return f"{sign}{first}.{''.join(rest) or '0'}E{exponent + len(rest)}"
 
 
 def _shown(text: str) -> str:
@@ -196,12 +208,14 @@ def one_of(*words: str) -> OneOf:
 class BrokerSynonym:
     """The broker property that a topic property takes its default from, and what its value counts in.
 
-    `bounds` None: those of the topic property.
+    `bounds` None: those of the topic property. Without a default (`has_default`) it is unset in Kafka: where a time
+    can be given in several units, only the coarsest has one.
     """
 
     name: str
     factor: int = 1
     bounds: Bounds | None = None
+    has_default: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,16 +228,15 @@ class ConfigKey:
     documentation: str
     bounds: Bounds = anything
     synonyms: tuple[BrokerSynonym, ...] = ()
-    shows_default: bool = True
-    """Whether Kafka lists the built-in default among the synonyms (not where the broker's own has none)."""
 
     def broker_key(self, synonym: BrokerSynonym) -> "ConfigKey":
-        """The broker property of that name, which gives topics their default; see `shows_default` for its own."""
+        """The broker property of that name, which gives topics their default."""
         is_same = synonym.factor == 1
+        default = self.default if is_same else str(int(self.default) // synonym.factor)
         return ConfigKey(
             synonym.name,
             self.kind if is_same else ConfigType.INT,
-            self.default if is_same and self.shows_default else "",
+            default if synonym.has_default else "",
             self.documentation,
             synonym.bounds or self.bounds,
         )
@@ -232,6 +245,18 @@ class ConfigKey:
     def allowed(self) -> str:
         """What a value must be, in words."""
         return self.bounds.in_words(self.kind)
+
+    def canonical(self, text: str) -> str:
+        """The value as Kafka shows it, whatever was around it when it was set. Raises InvalidConfig.
+
+        Source: Kafka's `ConfigDef.convertToString`.
+        """
+        value = self.parse(text)
+        if isinstance(value, bool):
+            return str(value).lower()
+        if isinstance(value, list):
+            return ",".join(value)
+        return _java_double(value) if isinstance(value, float) else str(value)
 
     def parse(self, text: str) -> ConfigValue:
         """What `text` means. Raises InvalidConfig naming the property, the value and what is allowed."""

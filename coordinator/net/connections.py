@@ -125,9 +125,9 @@ class Connections:
 
     def close_idle(self) -> None:
         """Closes what has been silent for too long, save where an answer is being waited for."""
-        if self.limits.max_idle_ms < 0:
+        if self.limits.connections_max_idle_ms < 0:
             return
-        oldest_ns = clock.monotonic_ns() - self.limits.max_idle_ms * 1_000_000
+        oldest_ns = clock.monotonic_ns() - self.limits.connections_max_idle_ms * 1_000_000
         idle = [connection for connection in self.open if connection.is_idle_since(oldest_ns)]
         for connection in idle:
             connection.abort()
@@ -136,6 +136,6 @@ class Connections:
             _LOG.info(
                 "Closed %d connections that were silent for %d ms (connections.max.idle.ms), %s among them",
                 len(idle),
-                self.limits.max_idle_ms,
+                self.limits.connections_max_idle_ms,
                 idle[0].peer,
             )

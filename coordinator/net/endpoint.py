@@ -42,7 +42,7 @@ class Endpoint:
         self.routes = routes
         self.memory = connections.memory
         self.unread = connections.unread
-        self.max_request_bytes = connections.limits.max_request_bytes
+        self.max_request_bytes = connections.limits.socket_request_max_bytes
         self.port = listener.address.port
         """Where the listener is bound; known once it is open."""
         self.fallback_node = Node(node_id, "", -1)

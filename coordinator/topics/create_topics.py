@@ -9,8 +9,9 @@ from coordinator.machine.outcome import Context, Now
 from coordinator.names import CONSUMER_OFFSETS
 from coordinator.topics.answer import Answer, TopicChange, TopicCreated
 from coordinator.topics.catalogue import Catalogue, NewTopic
-from coordinator.topics.config import TopicsConfig
+from coordinator.topics.config import MAX_PARTITIONS, TopicsConfig
 from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.deadline import out_of_time
 from coordinator.topics.refusal import Refusal
 from coordinator.topics.topic_name import CLUSTER_METADATA, why_illegal
 from protocol.errors import ErrorCode
@@ -29,6 +30,9 @@ def answer_create_topics(
     plane: DataPlane, request: CreateTopicsRequest, context: Context, now: Now
 ) -> Answer:
     """Each topic is created or refused on its own; with `validate_only` nothing changes."""
+    late = out_of_time(request.timeout_ms)
+    if late is not None:
+        return Answer(CreateTopicsResponse(topics=[_refused(topic.name, late) for topic in request.topics]))
     catalogue, config = plane.catalogue, plane.config
     counts = Counter(topic.name for topic in request.topics)
     allowed = [
@@ -37,7 +41,7 @@ def answer_create_topics(
     # Names are compared with what exists before the request: Kafka lets one request create both a.b and a_b.
     refusals = {topic.name: _why_not_named(catalogue, topic.name) for topic in allowed}
     outcomes: dict[str, Refusal | NewTopic] = {}
-    left = config.max_partitions
+    left = MAX_PARTITIONS
     for topic in allowed:
         outcome: Refusal | NewTopic
         try:
@@ -100,9 +104,7 @@ def _validate(
         raise Refusal(ErrorCode.INVALID_CONFIG, str(error)) from error
     partitions = _partitions(config, topic, node_id)
     if partitions > left:
-        raise Refusal(
-            ErrorCode.POLICY_VIOLATION, f"one request creates at most {config.max_partitions} partitions"
-        )
+        raise Refusal(ErrorCode.POLICY_VIOLATION, f"one request creates at most {MAX_PARTITIONS} partitions")
     return NewTopic(topic.name, partitions, overrides)
 
 
@@ -176,7 +178,8 @@ def _created(catalogue: Catalogue, new: NewTopic, topic_id: bytes) -> CreatableT
         configs=[
             CreatableTopicConfigs(
                 name=entry.key.name,
-                value=entry.value,
+                # As it came: only what is described later has the form of a parsed value, as in Kafka.
+                value=new.overrides.get(entry.key.name, entry.value),
                 read_only=False,
                 config_source=entry.source,
                 is_sensitive=False,

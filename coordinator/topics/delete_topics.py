@@ -9,6 +9,7 @@ from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, TopicDeleted
 from coordinator.topics.catalogue import ZERO_ID, Catalogue, Topic
 from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.deadline import out_of_time
 from coordinator.topics.refusal import Refusal
 from protocol.errors import ErrorCode
 from protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
@@ -24,6 +25,9 @@ def answer_delete_topics(
     catalogue, config = plane.catalogue, plane.config
     asked: list[tuple[str | None, bytes]] = [(name, ZERO_ID) for name in request.topic_names]
     asked += [(state.name, state.topic_id) for state in request.topics]
+    late = out_of_time(request.timeout_ms)
+    if late is not None:
+        return Answer(DeleteTopicsResponse(responses=[_result(*named, late) for named in asked]))
     counts = Counter(asked)
     clashing = _given_both_ways(catalogue, counts)
     outcomes: list[tuple[str | None, bytes, Topic | Refusal]] = []

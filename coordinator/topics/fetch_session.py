@@ -165,8 +165,11 @@ class FetchSessions:
             for partition in topic.partitions:
                 session.targets.pop((topic_key, partition), None)
         if not session.targets:
+            # What the request itself names is fetched all the same, without a session.
             del self._sessions[session.session_id]
-            return FetchContext({})
+            named: dict[TargetKey, FetchTarget] = {}
+            _update(named, request, version, name_of)
+            return FetchContext(named)
         self._touch(session, now_ms)
         session.epoch = next_epoch(session.epoch)
         return FetchContext(session.targets, session=session, epoch=epoch)

@@ -11,7 +11,6 @@ exist here: batches of one are refused with the error that such a producer gets 
 takes as final.
 """
 
-import struct
 from typing import Final, NamedTuple
 
 from coordinator.answers import GOODBYE, NO_ANSWER
@@ -22,6 +21,7 @@ from coordinator.topics.catalogue import Topic
 from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.partition import HostedPartition
 from coordinator.topics.producer_state import InvalidProducerEpoch, OutOfOrderSequence
+from coordinator.topics.refusal import Refusal
 from protocol.errors import ErrorCode
 from protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -30,15 +30,8 @@ from protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from storage.batch import (
-    HEADER_BYTES,
-    LENGTH_END,
-    LOG_APPEND_TIME,
-    MAGIC,
-    TRANSACTIONAL,
-    BatchHeader,
-    decode_records,
-)
+from storage.batch import HEADER_BYTES, MAGIC, NO_TIMESTAMP, decode_records
+from storage.batch_peek import peek_codec, peek_count, peek_is_transactional, peek_magic, peek_size
 from storage.compression import DEFAULT_LIMIT_BYTES, ZSTD
 from storage.errors import CorruptBatch, DecompressedTooLarge, InvalidRecord, StorageError, UnsupportedMagic
 from storage.log import PartitionLog
@@ -51,17 +44,12 @@ VALID_ACKS: Final = (-1, 0, 1)
 MAX_RECORD_ERRORS: Final = 1000
 MAX_RECORDS: Final = 1_000_000
 """Of one batch. Compressed, a batch of the size that is allowed could else unpack to many gigabytes of records."""
-MAGIC_END: Final = 17
-COUNT_AT: Final = 57
-SMALLEST_LENGTH: Final = 14
 NO_OFFSET: Final = -1
-NO_TIMESTAMP: Final = -1
-
-_LENGTH: Final = struct.Struct(">i")
-_ATTRIBUTES: Final = struct.Struct(">h")
+WITHOUT_KEY: Final = "a compacted topic accepts no record without a key"
+CLAIMED_APPEND_TIME: Final = "a producer cannot set the timestamp type LogAppendTime"
 
 
-class ProduceRefused(Exception):
+class ProduceRefused(Refusal):
     """Why a batch is not written; `log_start_offset` and records where Kafka tells them."""
 
     def __init__(
@@ -71,9 +59,7 @@ class ProduceRefused(Exception):
         log_start_offset: int = NO_OFFSET,
         records: list[BatchIndexAndErrorMessage] | None = None,
     ) -> None:
-        super().__init__(message or code.name)
-        self.code = code
-        self.message = message
+        super().__init__(code, message)
         self.log_start_offset = log_start_offset
         self.records = records or []
 
@@ -93,7 +79,9 @@ def answer_produce(plane: DataPlane, request: ProduceRequest, context: Context, 
     """Each partition's batch is written or refused on its own. With acks 0 there is no answer, or the connection is
     closed."""
     is_transactional = any(
-        _is_transactional(data.records) for topic in request.topic_data for data in topic.partition_data
+        data.records is not None and peek_is_transactional(data.records)
+        for topic in request.topic_data
+        for data in topic.partition_data
     )
     responses = []
     changes: list[TopicChange] = []
@@ -156,46 +144,35 @@ def _admit(
     return topic.hosted[index], batch
 
 
-def _is_transactional(records: bytes | None) -> bool:
-    if records is None or len(records) < HEADER_BYTES or records[MAGIC_END - 1] != MAGIC:
-        return False
-    (attributes,) = _ATTRIBUTES.unpack_from(records, 21)
-    return bool(attributes & TRANSACTIONAL)
-
-
 def _one_batch(records: bytes | None, version: int) -> bytes:
     """The batch that a partition's records must be; a torn end after it is ignored, as Kafka does."""
-    size = _batch_size(records or b"", 0)
+    size = _size_at(records or b"", 0)
     if records is None or size is None:
         raise ProduceRefused(
             ErrorCode.INVALID_RECORD, "a partition must come with exactly one record batch, not none"
         )
-    magic = records[MAGIC_END - 1]
+    magic = peek_magic(records)
     if magic > MAGIC:
         raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, f"there is no record format {magic}")
     if magic != MAGIC:
         raise ProduceRefused(ErrorCode.INVALID_RECORD, f"records must be in format 2, not {magic}")
     if size < HEADER_BYTES:
         raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, f"{size} bytes are less than a batch header")
-    if version < ZSTD_SINCE and records[22] & 0x07 == ZSTD:
+    if version < ZSTD_SINCE and peek_codec(records) == ZSTD:
         raise ProduceRefused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
-    if _batch_size(records, size) is not None:
+    if size == len(records):
+        return records
+    if _size_at(records, size) is not None:
         raise ProduceRefused(ErrorCode.INVALID_RECORD, "a partition must come with exactly one record batch")
-    return records if size == len(records) else records[:size]
+    return records[:size]
 
 
-def _batch_size(records: bytes, position: int) -> int | None:
-    """The size of the batch that begins at `position`, None where no whole one does. Raises
-    ProduceRefused.
-    """
-    available = len(records) - position
-    if available < MAGIC_END:
-        return None
-    (length,) = _LENGTH.unpack_from(records, position + 8)
-    if length < SMALLEST_LENGTH:
-        raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, f"a batch cannot be of length {length}")
-    size: int = length + LENGTH_END
-    return size if size <= available else None
+def _size_at(records: bytes, position: int) -> int | None:
+    """The size of the batch that begins there, None where no whole one does. Raises ProduceRefused."""
+    try:
+        return peek_size(records, position)
+    except CorruptBatch as error:
+        raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, error.reason) from error
 
 
 def _write(
@@ -212,9 +189,7 @@ def _write(
         raise ProduceRefused(ErrorCode.KAFKA_STORAGE_ERROR)
     start = log.log_start_offset
     valid = _validate(batch, values, start)
-    if valid.first_null_key is not None and values.is_compacted:
-        raise _without_keys(batch, valid, start)
-    _check_times(batch, valid, values, now_ms, start)
+    _check_records(batch, valid, values, now_ms, start)
     if len(batch) > log.config.segment_bytes:
         raise ProduceRefused(
             ErrorCode.RECORD_LIST_TOO_LARGE,
@@ -256,7 +231,7 @@ def _validate(batch: bytes, values: TopicValues, start: int) -> ValidBatch:
             ErrorCode.MESSAGE_TOO_LARGE,
             f"a batch of {len(batch)} bytes exceeds max.message.bytes={values.max_message_bytes}",
         )
-    (count,) = _LENGTH.unpack_from(batch, COUNT_AT)
+    count = peek_count(batch)
     if count > MAX_RECORDS:
         raise ProduceRefused(
             ErrorCode.RECORD_LIST_TOO_LARGE, f"a batch of {count} records exceeds {MAX_RECORDS}", start
@@ -278,39 +253,44 @@ def _validate(batch: bytes, values: TopicValues, start: int) -> ValidBatch:
         raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
 
 
-def _check_times(batch: bytes, valid: ValidBatch, values: TopicValues, now_ms: int, start: int) -> None:
-    """Whether the producer's own times are near enough to now; -1 stands for no time and passes."""
-    if values.is_log_append_time:
+def _check_records(batch: bytes, valid: ValidBatch, values: TopicValues, now_ms: int, start: int) -> None:
+    """Whether each record has a key, where the topic needs one, and a time that the topic takes.
+
+    A topic of CreateTime takes times near enough to now; -1 stands for no time and passes. LogAppendTime is not a
+    producer's to claim; but where such records have a time, a topic of CreateTime takes that, as Kafka does.
+    """
+    earliest = now_ms - values.message_timestamp_before_max_ms
+    latest = now_ms + values.message_timestamp_after_max_ms
+    claims_append_time = valid.header.is_log_append_time
+    needs_keys = values.log.compacts
+    is_timely = (
+        values.is_log_append_time or earliest <= valid.min_timestamp_ms <= valid.max_timestamp_ms <= latest
+    )
+    if is_timely and not claims_append_time and not (needs_keys and valid.first_null_key is not None):
         return
-    earliest, latest = now_ms - values.timestamp_before_max_ms, now_ms + values.timestamp_after_max_ms
-    if valid.max_timestamp_ms <= latest and valid.min_timestamp_ms >= earliest:
-        return
-    times = [record.timestamp_ms for record in decode_records(batch, _with_own_times(valid))]
-    records = [
-        BatchIndexAndErrorMessage(
-            batch_index=index,
-            batch_index_error_message=f"Timestamp {time_ms} is not within {earliest} and {latest}",
-        )
-        for index, time_ms in enumerate(times)
-        if time_ms != NO_TIMESTAMP and not earliest <= time_ms <= latest
-    ]
-    if records:
-        message = "One or more records have been rejected due to invalid timestamp"
-        raise ProduceRefused(ErrorCode.INVALID_TIMESTAMP, message, start, records[:MAX_RECORD_ERRORS])
 
+    def time_error(time_ms: int) -> str | None:
+        if not values.is_log_append_time and time_ms != NO_TIMESTAMP:
+            is_near = earliest <= time_ms <= latest
+            return None if is_near else f"Timestamp {time_ms} is not within {earliest} and {latest}"
+        return CLAIMED_APPEND_TIME if claims_append_time else None
 
-def _with_own_times(valid: ValidBatch) -> BatchHeader:
-    return valid.header._replace(attributes=valid.header.attributes & ~LOG_APPEND_TIME)
-
-
-def _without_keys(batch: bytes, valid: ValidBatch, start: int) -> ProduceRefused:
-    message = "a compacted topic accepts no record without a key"
-    records = [
-        BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
-        for index, record in enumerate(decode_records(batch, valid.header))
-        if record.key is None
-    ]
-    return ProduceRefused(ErrorCode.INVALID_RECORD, message, start, records[:MAX_RECORD_ERRORS])
+    code = ErrorCode.INVALID_RECORD
+    refused = []
+    for index, record in enumerate(decode_records(batch, valid.header)):
+        message: str | None = None
+        if needs_keys and record.key is None:
+            message = WITHOUT_KEY
+        else:
+            message = time_error(record.timestamp_ms)
+            code = code if message is None else ErrorCode.INVALID_TIMESTAMP
+        if message is not None:
+            refused.append(BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message))
+    if refused:
+        message = WITHOUT_KEY
+        if code == ErrorCode.INVALID_TIMESTAMP:
+            message = "One or more records have been rejected due to invalid timestamp"
+        raise ProduceRefused(code, message, start, refused[:MAX_RECORD_ERRORS])
 
 
 def _refused(index: int, error: ProduceRefused) -> PartitionProduceResponse:

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from protocol.schema import VersionRange, message_info
+from protocol.schema import message_info
+from protocol.versions import VersionRange
 
 
 @dataclass(frozen=True, slots=True)

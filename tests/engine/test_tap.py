@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from coordinator.group.config import GroupConfig
 from coordinator.group.shard import Shard
 from coordinator.group.timer_key import TimerKey
 from coordinator.machine.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome
@@ -20,6 +19,7 @@ from tests.engine.bench import Bench
 from tests.engine.counter import Add, AwaitValue, Break, Counters, Ring
 from tests.engine.held_clock import HeldClock
 from tests.engine.test_second_machine import TIMEOUT_S, one_turn, owned_again
+from tests.group.config import group_config
 from tests.server.harness import heartbeat_request, join_request, sync_request
 from tests.storage.faulty_files import FaultyFiles
 
@@ -192,7 +192,7 @@ async def join(bench: Bench, group_id: str) -> JoinGroupResponse:
     _, asker = bench.put(bench.groups, group_id, join_request(group_id))
     assert asker.place is not None
     while await state(bench, group_id) == "PreparingRebalance":
-        bench.groups.receive(group_id, Advance(group_id, GroupConfig().group_initial_rebalance_delay_ms))
+        bench.groups.receive(group_id, Advance(group_id, group_config().group_initial_rebalance_delay_ms))
         await one_turn()
     joined = await asker.place.answer()
     assert isinstance(joined, JoinGroupResponse)

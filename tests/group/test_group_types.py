@@ -2,7 +2,6 @@
 
 import pytest
 
-from coordinator.group.config import GroupConfig
 from coordinator.group.events import CommitRefused, GroupDeleted
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsResponse
@@ -16,11 +15,12 @@ from protocol.messages.offset_commit import (
     OffsetCommitResponse,
 )
 from protocol.messages.offset_delete import OffsetDeleteResponse
+from tests.group.config import group_config
 from tests.group.coordinator import GROUP, Coordinator
 from tests.group.stub_group import StubGroup
 
 MINUTE_MS = 60_000
-CONFIG = GroupConfig(
+CONFIG = group_config(
     offsets_retention_minutes=1, offsets_retention_check_interval_ms=1_000, offset_metadata_max_bytes=8
 )
 

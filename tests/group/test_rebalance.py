@@ -1,4 +1,5 @@
-from coordinator.group.config import GroupConfig
+import pytest
+
 from coordinator.group.events import (
     GroupEmptied,
     GroupStabilized,
@@ -12,6 +13,7 @@ from coordinator.group.timer_key import TimerKey, TimerKind
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import MemberIdentity
 from protocol.records import GroupMetadataValue
+from tests.group.config import group_config
 from tests.group.coordinator import GROUP, Coordinator, named
 from tests.group.stories import CHANGED, joined_member, new_generation, stable_group, sync_all
 from tests.group.subscriptions import subscription
@@ -54,7 +56,7 @@ def test_the_initial_delay_ends_with_the_rebalance_timeout_however_many_come() -
 
 
 def test_without_an_initial_delay_the_join_phase_still_ends_by_its_timer() -> None:
-    coordinator = Coordinator(GroupConfig(group_initial_rebalance_delay_ms=0))
+    coordinator = Coordinator(group_config(group_initial_rebalance_delay_ms=0))
     ask = coordinator.join(version=3)
     assert ask.is_parked
     coordinator.advance(0)
@@ -249,12 +251,24 @@ def test_the_protocol_that_most_members_prefer_wins_among_those_that_all_support
     assert {ask.joined.protocol_name for ask in asks} == {"sticky"}
 
 
-def test_a_tie_of_votes_goes_to_the_oldest_members_choice() -> None:
+@pytest.mark.parametrize(
+    ("ballots", "winner"),
+    [
+        (["range", "sticky"], "sticky"),
+        (["sticky", "range"], "sticky"),
+        (["roundrobin", "range"], "range"),
+        (["cooperative-sticky", "range", "sticky"], "sticky"),
+        (["\u00fcber", "\U0001f600", "range"], "\u00fcber"),
+        (["p@", *(f"p{number}" for number in range(9, 1, -1)), "p1", "pA", "pB"], "p@"),
+        (["p@", *(f"p{number}" for number in range(9, 1, -1)), "p1", "pA", "pB", "pC"], "p1"),
+    ],
+)
+def test_a_tie_of_votes_goes_to_the_first_in_the_order_of_kafkas_map(ballots: list[str], winner: str) -> None:
     coordinator = Coordinator()
-    lists = (["range", "sticky"], ["sticky", "range"])
+    lists = [[name, *(other for other in ballots if other != name)] for name in ballots]
     asks = [coordinator.join(version=3, protocols=[(name, b"") for name in names]) for names in lists]
-    coordinator.advance(6_000)
-    assert {ask.joined.protocol_name for ask in asks} == {"range"}
+    coordinator.advance(12_000)
+    assert {ask.joined.protocol_name for ask in asks} == {winner}
 
 
 def test_the_leader_gets_the_metadata_of_the_selected_protocol_only() -> None:

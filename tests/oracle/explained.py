@@ -76,6 +76,20 @@ EXPLAINED: Final = (
         kafka=("",),
         groupd=("(a text)",),
     ),
+    Explained(
+        "A length below that of null",
+        session="lengths_below_null*",
+        label="*",
+        path="",
+        groupd=("closed",),
+    ),
+    Explained(
+        "Tags that repeat or go down",
+        session="tags_that_come_again",
+        label="*",
+        path="",
+        groupd=("closed",),
+    ),
 )
 
 

@@ -95,6 +95,17 @@ async def test_unknown_partitions_are_refused_and_the_others_committed(client: C
     assert offsets == {"orders": {0: 10, 2: 12}, "payments": {0: 10}}
 
 
+@pytest.mark.parametrize("known", [{}, {"orders": [0]}])
+async def test_a_refused_topic_that_is_named_twice_is_answered_once(
+    client: Client, known: dict[str | bytes, list[int]]
+) -> None:
+    request = commit({"orders": [7], "nowhere": [0], **known})
+    request.topics += commit({"nowhere": [1], "orders": [8]}).topics
+    answer = await client.call(request, 9)
+    assert sorted(topic.name for topic in answer.topics) == ["nowhere", "orders"]
+    assert errors(answer)["nowhere"].keys() == {0, 1}
+
+
 async def test_topics_by_id(server: Server, client: Client) -> None:
     orders = topic_id(server, "orders")
     answer = await client.call(commit({orders: [0, 7], UNKNOWN: [0]}), 10)

@@ -98,10 +98,10 @@ def test_offsets_inside_a_batch_must_be_consecutive() -> None:
     assert caught.value.record_index == 1
 
 
-def test_the_producers_times_are_reported_even_when_it_claims_append_time() -> None:
+def test_where_a_producer_claims_append_time_its_header_says_the_time_of_all() -> None:
     batch = patched(encode_batch([record(1, 50), record(2, 40)]), ">h", 21, 0x08)
     valid = validate_batch(batch)
-    assert (valid.min_timestamp_ms, valid.max_timestamp_ms) == (40, 50)
+    assert (valid.min_timestamp_ms, valid.max_timestamp_ms) == (50, 50)
 
 
 def test_a_bomb_is_refused() -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coordinator.topics.config import TopicsConfig
+from coordinator.config.properties import Config
 from coordinator.topics.fetch_session import EVICTION_MS
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchResponse, PartitionData
@@ -98,6 +98,16 @@ def test_a_session_that_forgets_everything_ends(filled: Broker) -> None:
     assert len(filled.plane.sessions) == 0
 
 
+def test_what_a_session_forgets_at_its_end_is_fetched_where_the_request_names_it(filled: Broker) -> None:
+    session = ask(filled, {A: 0}, (0, 0)).session_id
+    last = ask(filled, {A: 1}, (session, 1), forget=(A,))
+    assert (last.session_id, offsets(by_partition(last)[A])) == (
+        0,
+        offsets(by_partition(ask(filled, {A: 1}, (0, -1)))[A]),
+    )
+    assert len(filled.plane.sessions) == 0
+
+
 def test_a_new_full_fetch_replaces_the_session(filled: Broker) -> None:
     first = ask(filled, {A: 0}, (0, 0)).session_id
     second = ask(filled, {A: 0}, (first, 0)).session_id
@@ -120,7 +130,7 @@ def test_a_topic_that_comes_back_under_its_name_is_another_one(filled: Broker) -
 
 
 def test_the_places_for_sessions_are_limited(tmp_path: object) -> None:
-    broker = Broker(f"{tmp_path}/data", TopicsConfig(max_incremental_fetch_session_cache_slots=2))
+    broker = Broker(f"{tmp_path}/data", Config(max_incremental_fetch_session_cache_slots=2))
     broker.create("orders", 3)
     small = ask(broker, {A: 0}, (0, 0)).session_id
     broker.advance(10)

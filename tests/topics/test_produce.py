@@ -4,8 +4,8 @@ import pytest
 from crc32c import crc32c
 
 from coordinator.answers import GOODBYE, NO_ANSWER
+from coordinator.config.properties import Config
 from coordinator.names import LogFlush
-from coordinator.topics.config import TopicsConfig
 from protocol.errors import ErrorCode
 from protocol.messages.produce import ProduceResponse
 from storage.batch import decode_records, encode_batch
@@ -170,6 +170,36 @@ def test_refused_times_are_named_record_by_record(broker: Broker) -> None:
     assert broker.produce("orders", batch(time_ms=-1)).error_code == ErrorCode.NONE
 
 
+def claiming_append_time(data: bytes) -> bytes:
+    return changed(data, ">h", 21, 0x08)
+
+
+def test_the_time_of_arrival_is_not_a_producers_to_claim(broker: Broker) -> None:
+    broker.create("stamped", message_timestamp_type="LogAppendTime")
+    response = broker.produce("stamped", claiming_append_time(batch(2)))
+    assert response.error_code == ErrorCode.INVALID_TIMESTAMP
+    assert [record.batch_index for record in response.record_errors] == [0, 1]
+    assert stored(broker, "stamped") == []
+
+
+def test_where_it_is_claimed_a_time_counts_if_there_is_one(broker: Broker) -> None:
+    broker.create("orders")
+    refused = broker.produce("orders", claiming_append_time(batch(2, time_ms=-1)))
+    assert (refused.error_code, len(refused.record_errors)) == (ErrorCode.INVALID_TIMESTAMP, 2)
+    far = changed(claiming_append_time(batch(2)), ">q", 35, NOW_MS * 2)
+    assert broker.produce("orders", far).error_code == ErrorCode.INVALID_TIMESTAMP
+    assert broker.produce("orders", claiming_append_time(batch(2))).error_code == ErrorCode.NONE
+    assert [record.timestamp_ms for record in stored(broker)] == [NOW_MS, NOW_MS]
+
+
+def test_of_a_missing_key_and_a_claimed_time_the_time_is_the_error(broker: Broker) -> None:
+    broker.create("orders", cleanup_policy="compact", message_timestamp_type="LogAppendTime")
+    records = [Record(0, NOW_MS, key, b"v", ()) for key in (None, b"k")]
+    response = broker.produce("orders", claiming_append_time(encode_batch(records)))
+    assert response.error_code == ErrorCode.INVALID_TIMESTAMP
+    assert [record.batch_index for record in response.record_errors] == [0, 1]
+
+
 def test_a_compacted_topic_wants_keys(broker: Broker) -> None:
     broker.create("orders", cleanup_policy="compact,delete")
     records = [Record(0, NOW_MS, key, b"v", ()) for key in (b"a", None, b"", None)]
@@ -263,7 +293,7 @@ def test_transactional_batches_get_the_error_that_ends_a_producer(
 
 
 def test_with_log_flush_always_an_answer_waits_for_the_disk(tmp_path: object) -> None:
-    broker = Broker(f"{tmp_path}/data", TopicsConfig(log_flush=LogFlush.ALWAYS))
+    broker = Broker(f"{tmp_path}/data", Config(log_flush=LogFlush.ALWAYS))
     broker.create("orders")
     answer = broker.send(produce_request("orders", batch(3)), 12)
     ((log, offset),) = answer.durable

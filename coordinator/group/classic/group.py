@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from coordinator.group.classic.member import Member, Protocols, union_of_topics
 from coordinator.group.classic.open_rebalance import OpenRebalance
+from coordinator.group.classic.vote import elected
 from coordinator.group.member_name import MemberName
 from coordinator.group.rebalance_facts import Departure
 from coordinator.group.state import DEAD, EMPTY, PREPARING_REBALANCE, TRANSITIONS, ClassicGroupState
@@ -237,8 +238,7 @@ class ClassicGroup:
         return waiter
 
     def select_protocol(self) -> str:
-        """The protocol that most members vote for, of those that all support. A tie goes to the one that
-        was voted for first."""
+        """The protocol that most members vote for, of those that all support."""
         size = len(self.members)
         assert size > 0, self.group_id
         candidates = {name: None for name, count in self.supported_protocols.items() if count == size}
@@ -246,7 +246,7 @@ class ClassicGroup:
         for member in self.members.values():
             name = member.vote(candidates)
             votes[name] = votes.get(name, 0) + 1
-        return max(votes, key=votes.__getitem__)
+        return elected(votes)
 
     def next_generation(self, wall_ms: int, state: ClassicGroupState) -> bool:
         """Begin a generation with the present members, in `state`. False when their subscriptions cannot

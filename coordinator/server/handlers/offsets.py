@@ -44,7 +44,7 @@ class OffsetCommitHandler:
         by_id = caller.api_version >= TOPIC_IDS_SINCE
         known, refused = self._sift(request.topics, by_id)
         if not known:
-            return OffsetCommitResponse(topics=refused)
+            return OffsetCommitResponse(topics=_merged(refused, by_id))
         commit = OffsetCommitRequest(
             group_id=request.group_id,
             generation_id_or_member_epoch=request.generation_id_or_member_epoch,
@@ -108,14 +108,19 @@ def _finish_commit(
             topic.topic_id = ids[topic.name]
     if not refused:
         return response
-    topics: dict[object, OffsetCommitResponseTopic] = {}
-    for topic in [*refused, *response.topics]:
+    return OffsetCommitResponse(topics=_merged([*refused, *response.topics], by_id))
+
+
+def _merged(topics: list[OffsetCommitResponseTopic], by_id: bool) -> list[OffsetCommitResponseTopic]:
+    """One entry for each topic, where it was first named. Source: Kafka's `OffsetCommitResponse.Builder`."""
+    merged: dict[object, OffsetCommitResponseTopic] = {}
+    for topic in topics:
         key: object = topic.topic_id if by_id else topic.name
-        if key in topics:
-            topics[key].partitions += topic.partitions
+        if key in merged:
+            merged[key].partitions += topic.partitions
         else:
-            topics[key] = topic
-    return OffsetCommitResponse(topics=list(topics.values()))
+            merged[key] = topic
+    return list(merged.values())
 
 
 class OffsetDeleteHandler:
