@@ -28,6 +28,7 @@ from storage.log_config import LogConfig
 from storage.log_segments import LogSegments
 from storage.lookup import TimestampOffset, first_at_or_after, latest
 from storage.os_error import reason_of
+from storage.read_limits import ReadLimits
 from storage.record import Record
 from storage.recovery.recovery import recover
 from storage.recovery.report import RecoveryReport
@@ -253,16 +254,15 @@ class PartitionLog:
     def read(
         self, offset: int, max_bytes: int, *, up_to: int, min_one_batch: bool = True, is_cut: bool = False
     ) -> bytes:
-        """Batches of one segment, from the one that holds `offset`; none that begins at `up_to` or later.
+        """Batches of one segment, from the one that holds `offset`, within what `ReadLimits` says.
 
-        In: whether a first batch larger than `max_bytes` comes whole; whether the last may be cut there.
         Out: b"" if there is nothing below `up_to`. Raises OffsetOutOfRange, LogDamaged."""
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(self.directory, offset, self.log_start_offset, self.log_end_offset)
         if offset >= up_to or offset == self.log_end_offset:
             return b""
-        interval_bytes = self.config.index_interval_bytes
-        return self._segments.read(offset, max_bytes, up_to, min_one_batch, is_cut, interval_bytes)
+        limits = ReadLimits(max_bytes, up_to, min_one_batch, is_cut)
+        return self._segments.read(offset, limits, self.config.index_interval_bytes)
 
     def aborted_transactions(self, still_open: Mapping[int, int]) -> AbortedTransactions:
         """Those of its indexes, and `still_open` (first offset by producer id). Raises DamagedFile, OSError."""
