@@ -83,7 +83,8 @@ class Partition(Generic[M]):
         """What every partition was told while this one was being read."""
         self.outbound: deque[tuple[int, Sequence[Message]]] = deque()
         """Messages to other machines, with the position that has to be readable before they leave."""
-        self._pending: list[list[Record]] = []
+        self._pending: list[tuple[int, list[Record]]] = []
+        """The records of each outcome, with the bytes of their keys and values."""
         self._encode = topic.codec.encoder()
         self._flush = topic.flush
         self._compression = topic.compression
@@ -99,7 +100,7 @@ class Partition(Generic[M]):
         log = self.log
         if log is None:
             return 0
-        return log.durable_offset if self._flush is LogFlush.ALWAYS else log.log_end_offset
+        return log.durability.offset if self._flush is LogFlush.ALWAYS else log.log_end_offset
 
     @property
     def position(self) -> int:
@@ -110,10 +111,12 @@ class Partition(Generic[M]):
     def keep(self, facts: Sequence[Fact], wall_ms: int) -> None:
         """Takes the records of one outcome for the end of the turn."""
         unit: list[Record] = []
+        size = 0
         for fact in facts:
             key, value = self._encode(fact)
             unit.append(Record(UNASSIGNED_OFFSET, wall_ms, key, value))
-        self._pending.append(unit)
+            size += len(key) + (len(value) if value else 0)
+        self._pending.append((size, unit))
         self.pending_records += len(facts)
 
     def write(self) -> bool:
@@ -127,8 +130,7 @@ class Partition(Generic[M]):
         batch: list[Record] = []
         size = 0
         is_rolled = False
-        for unit in units:
-            unit_size = sum(len(record.key or b"") + len(record.value or b"") for record in unit)
+        for unit_size, unit in units:
             if batch and size + unit_size > MAX_BATCH_BYTES:
                 is_rolled |= self._append(log, batch)
                 batch, size = [], 0
