@@ -137,6 +137,8 @@ class StateKeeper:
         for partition in due:
             # The turn's records are appended at its end.
             await asyncio.sleep(0)
+            if self._is_stopping:
+                return
             taken = self._take(partition)
             if taken is None or not await self._write(taken, partial(self._pause, taken)):
                 continue
