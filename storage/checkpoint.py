@@ -8,8 +8,8 @@
 Source: Kafka's `OffsetCheckpointFile`.
 """
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
 
 from storage.errors import DamagedFile
 from storage.files import Files
@@ -22,14 +22,52 @@ LOG_START_OFFSETS: Final = "log-start-offset-checkpoint"
 _VERSION: Final = "0"
 
 
+class Draft(NamedTuple):
+    """What a checkpoint file is to hold, for somebody to write while its owner does other work."""
+
+    path: str
+    data: bytes
+    is_newest: Callable[[], bool]
+    """Whether nobody began to write a later one, which this one must not replace. The owner's thread only."""
+
+
+class Checkpoint:
+    """One checkpoint file of an open data directory. All methods belong to the thread that owns it."""
+
+    __slots__ = ("_drafts", "_files", "_path", "offsets")
+
+    def __init__(self, files: Files, path: str) -> None:
+        """Reads the file. Raises DamagedFile, OSError."""
+        self._files = files
+        self._path = path
+        self._drafts = 0
+        self.offsets = read_offsets(files, path)
+        """What it is to hold from the next time on that it is written."""
+
+    def draft(self) -> Draft:
+        """What is to be written now."""
+        self._drafts += 1
+        number = self._drafts
+        return Draft(self._path, _text(self._path, self.offsets), lambda: self._drafts == number)
+
+    def write(self) -> None:
+        """Replaces the file, atomically and durably. Blocks; raises OSError."""
+        draft = self.draft()
+        self._files.write_atomically(draft.path, draft.data)
+
+
 def write_offsets(files: Files, path: str, offsets: Mapping[TopicPartition, int]) -> None:
     """Replaces a checkpoint file, atomically and durably. Raises OSError."""
+    files.write_atomically(path, _text(path, offsets))
+
+
+def _text(path: str, offsets: Mapping[TopicPartition, int]) -> bytes:
     for partition, offset in offsets.items():
         assert offset >= 0, (path, partition, offset)
         assert not set(" \n").intersection(partition.topic), (path, partition)
     lines = [_VERSION, str(len(offsets))]
     lines += [f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(offsets.items())]
-    files.write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def read_offsets(files: Files, path: str) -> dict[TopicPartition, int]:

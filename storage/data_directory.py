@@ -23,8 +23,8 @@ from storage.checkpoint import (
     CLEANED_OFFSETS,
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
-    read_offsets,
-    write_offsets,
+    Checkpoint,
+    Draft,
 )
 from storage.errors import DamagedFile, DataDirectoryLocked, DataDirectoryUnusable
 from storage.files import DELETED_DIRECTORY_SUFFIX, Files, Lock, delete_directory, remove_directory
@@ -66,9 +66,9 @@ class DataDirectory:
         self._opened: set[TopicPartition] = set()
         """Whether the last process stopped cleanly (False for a new directory)."""
         self._lock = lock
-        self._recovery_points = read_offsets(files, self._file(RECOVERY_POINTS))
-        self._log_start_offsets = read_offsets(files, self._file(LOG_START_OFFSETS))
-        self._cleaned_offsets = read_offsets(files, self._file(CLEANED_OFFSETS))
+        self._recovery_points = Checkpoint(files, self._file(RECOVERY_POINTS))
+        self._log_start_offsets = Checkpoint(files, self._file(LOG_START_OFFSETS))
+        self._cleaned_offsets = Checkpoint(files, self._file(CLEANED_OFFSETS))
 
     @classmethod
     def open(cls, files: Files, path: str, new: MetaProperties) -> "DataDirectory":
@@ -134,13 +134,13 @@ class DataDirectory:
             self.files,
             self._file(str(partition)),
             config,
-            recovery_point=self._recovery_points.get(partition, 0),
-            log_start_offset=self._log_start_offsets.get(partition, 0),
+            recovery_point=self._recovery_points.offsets.get(partition, 0),
+            log_start_offset=self._log_start_offsets.offsets.get(partition, 0),
             was_clean=is_as_left,
         )
         if self.cleaned_to(partition) > log.log_end_offset:
             # The log was cut. What it grows to from here is not clean.
-            self._cleaned_offsets[partition] = log.log_end_offset
+            self._cleaned_offsets.offsets[partition] = log.log_end_offset
         log.cleaned_to = self.cleaned_to(partition)
         if topic_id is not None and self.topic_id(partition) is None:
             text = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}\n"
@@ -172,12 +172,12 @@ class DataDirectory:
 
         In: None for a log that is not open; it need not be whole, nor be there at all.
         """
-        for partition in logs:
-            self._recovery_points.pop(partition, None)
-            self._log_start_offsets.pop(partition, None)
-            self._cleaned_offsets.pop(partition, None)
-        self._write_offsets()
-        self._write_cleaned_offsets()
+        checkpoints = (self._recovery_points, self._log_start_offsets, self._cleaned_offsets)
+        for checkpoint in checkpoints:
+            for partition in logs:
+                checkpoint.offsets.pop(partition, None)
+        for checkpoint in checkpoints:
+            checkpoint.write()
         for partition, log in logs.items():
             directory = self._file(str(partition))
             if log is not None:
@@ -190,34 +190,36 @@ class DataDirectory:
     def write_checkpoints(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
         """Records how far these logs are durable and where they begin; what is on record of others stays.
 
-        Call it from time to time (Kafka: each minute), after DeleteRecords, and before anything that moves a
-        log's end back. Raises OSError.
+        Call it after DeleteRecords, and before anything that moves a log's end back. Blocks; raises OSError.
         """
+        self._note(logs)
+        self._recovery_points.write()
+        self._log_start_offsets.write()
+
+    def draft_checkpoints(self, logs: Mapping[TopicPartition, PartitionLog]) -> list[Draft]:
+        """The same, for somebody else to write; from time to time (Kafka: each minute)."""
+        self._note(logs)
+        return [self._recovery_points.draft(), self._log_start_offsets.draft()]
+
+    def _note(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
+        recovery_points, log_start_offsets = self._recovery_points.offsets, self._log_start_offsets.offsets
         for partition, log in logs.items():
             assert log.durable_offset <= log.log_end_offset, (partition, log.durable_offset)
             # A start that falls would bring back what was deleted.
-            recorded = self._log_start_offsets.get(partition, 0)
+            recorded = log_start_offsets.get(partition, 0)
             assert recorded <= log.log_start_offset <= log.log_end_offset, (partition, log.log_start_offset)
-            self._recovery_points[partition] = log.durable_offset
-            self._log_start_offsets[partition] = log.log_start_offset
-        self._write_offsets()
+            recovery_points[partition] = log.durable_offset
+            if log.log_start_offset > 0:
+                log_start_offsets[partition] = log.log_start_offset
 
     def cleaned_to(self, partition: TopicPartition) -> int:
         """Up to where a log was compacted, as recorded; 0 where it never was."""
-        return self._cleaned_offsets.get(partition, 0)
+        return self._cleaned_offsets.offsets.get(partition, 0)
 
-    def write_cleaned_to(self, partition: TopicPartition, offset: int) -> None:
-        """Records up to where a log is compacted. Raises OSError."""
-        self._cleaned_offsets[partition] = offset
-        self._write_cleaned_offsets()
-
-    def _write_cleaned_offsets(self) -> None:
-        write_offsets(self.files, self._file(CLEANED_OFFSETS), self._cleaned_offsets)
-
-    def _write_offsets(self) -> None:
-        write_offsets(self.files, self._file(RECOVERY_POINTS), self._recovery_points)
-        starts = {partition: offset for partition, offset in self._log_start_offsets.items() if offset > 0}
-        write_offsets(self.files, self._file(LOG_START_OFFSETS), starts)
+    def draft_cleaned_to(self, partition: TopicPartition, offset: int) -> Draft:
+        """Records up to where a log is compacted, for somebody else to write."""
+        self._cleaned_offsets.offsets[partition] = offset
+        return self._cleaned_offsets.draft()
 
     # The catalogue
 

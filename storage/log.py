@@ -28,6 +28,7 @@ from storage.log_config import LogConfig
 from storage.log_segments import LogSegments
 from storage.lookup import TimestampOffset, first_at_or_after, latest
 from storage.os_error import reason_of
+from storage.read_limits import ReadLimits
 from storage.record import Record
 from storage.recovery.recovery import recover
 from storage.recovery.report import RecoveryReport
@@ -55,7 +56,7 @@ class PartitionLog:
     ) -> None:
         self.files = files
         self._segments = segments
-        self._durability = Durability(files, directory, segments, report.durable_offset)
+        self.durability = Durability(files, directory, segments, report.durable_offset)
         self.directory = directory
         self.config = config
         """May be replaced at any time; the next append, read or retention obeys it."""
@@ -97,7 +98,7 @@ class PartitionLog:
         log = cls(files, directory, config, LogSegments(segments), report, epochs)
         if not report.was_clean or log.log_end_offset == report.log_start_offset:
             # Nobody has synced the names of a log without records, not even a clean stop.
-            log._durability.names_changed(directory, os.path.dirname(directory))
+            log.durability.names_changed(directory, os.path.dirname(directory))
         return log
 
     def reopen(self) -> "PartitionLog":
@@ -154,7 +155,7 @@ class PartitionLog:
         except OSError as error:
             raise self._take_back(error) from error
         except AssertionError as problem:
-            raise self._durability.contradicted(problem) from problem
+            raise self.durability.contradicted(problem) from problem
         self.log_end_offset = last_offset + 1
         return AppendResult(base_offset, last_offset, len(data), is_rolled)
 
@@ -190,24 +191,24 @@ class PartitionLog:
         except (OSError, SyncFailed) as error:
             raise AppendFailed(self.directory, f"cannot begin a segment: {reason_of(error)}") from error
         self._segments.add(active)
-        self._durability.names_changed()
+        self.durability.names_changed()
 
     # Syncing
 
     @property
     def durable_offset(self) -> int:
         """Everything before it is on the disk."""
-        return self._durability.offset
+        return self.durability.offset
 
     @property
     def failure(self) -> StorageError | None:
         """Why the log is poisoned, None while it is not."""
-        return self._durability.failure
+        return self.durability.failure
 
     @property
     def is_dirty(self) -> bool:
         """Whether `begin_sync` would have anything to do."""
-        return self.log_end_offset > 0 and self._durability.is_dirty
+        return self.log_end_offset > 0 and self.durability.is_dirty
 
     def begin_sync(self) -> SyncPlan | None:
         """What has to be synced for everything appended so far to be durable; None when nothing does.
@@ -218,21 +219,21 @@ class PartitionLog:
         self.require_open()
         if self.log_end_offset == 0:
             return None  # nothing was ever written: a crash may as well forget the files
-        return self._durability.begin(self.log_end_offset)
+        return self.durability.begin(self.log_end_offset)
 
     def complete_sync(self, plan: SyncPlan, error: StorageError | None) -> StorageError | None:
         """Takes the outcome of a plan; safe in the thread that ran it. Out: what has poisoned the log, or None."""
-        return self._durability.complete(plan, error, self.log_end_offset)
+        return self.durability.complete(plan, error, self.log_end_offset)
 
     def poison(self, error: StorageError) -> StorageError:
         """Refuses appends from now on, because of `error`; the first cause stays. Safe in any thread."""
-        return self._durability.poison(error)
+        return self.durability.poison(error)
 
     def sync(self) -> None:
         """All three steps at once, blocking. Raises SyncFailed, LogPoisoned, LogClosed, LogContradicted."""
         plan = self.begin_sync()
         if plan is not None:
-            self._durability.run(plan, self.log_end_offset)
+            self.durability.run(plan, self.log_end_offset)
 
     # Reading
 
@@ -253,16 +254,15 @@ class PartitionLog:
     def read(
         self, offset: int, max_bytes: int, *, up_to: int, min_one_batch: bool = True, is_cut: bool = False
     ) -> bytes:
-        """Batches of one segment, from the one that holds `offset`; none that begins at `up_to` or later.
+        """Batches of one segment, from the one that holds `offset`, within what `ReadLimits` says.
 
-        In: whether a first batch larger than `max_bytes` comes whole; whether the last may be cut there.
         Out: b"" if there is nothing below `up_to`. Raises OffsetOutOfRange, LogDamaged."""
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(self.directory, offset, self.log_start_offset, self.log_end_offset)
         if offset >= up_to or offset == self.log_end_offset:
             return b""
-        interval_bytes = self.config.index_interval_bytes
-        return self._segments.read(offset, max_bytes, up_to, min_one_batch, is_cut, interval_bytes)
+        limits = ReadLimits(max_bytes, up_to, min_one_batch, is_cut)
+        return self._segments.read(offset, limits, self.config.index_interval_bytes)
 
     def aborted_transactions(self, still_open: Mapping[int, int]) -> AbortedTransactions:
         """Those of its indexes, and `still_open` (first offset by producer id). Raises DamagedFile, OSError."""
@@ -328,7 +328,7 @@ class PartitionLog:
             return
         first_kept = self._segments.all[count]
         assert first_kept.base_offset <= self.log_start_offset <= self.log_end_offset, first_kept.path
-        self._durability.names_changed()
+        self.durability.names_changed()
         self._segments.remove_first(count)
 
     # Compaction
@@ -347,7 +347,7 @@ class PartitionLog:
         """Raises LogPoisoned, LogClosed when the log cannot be written."""
         if self.is_closed:
             raise LogClosed(self.directory, "the log is closed")
-        failure = self._durability.failure
+        failure = self.durability.failure
         if failure is not None:
             raise LogPoisoned(self.directory, f"refuses appends until it is reopened, because {failure}")
 
@@ -367,9 +367,9 @@ class PartitionLog:
         if offset == self.log_end_offset:
             return
         self._was_cut = True
-        self._durability.cut_at(offset)
+        self.durability.cut_at(offset)
         self.log_end_offset = self._segments.cut_at(offset, self.config.index_interval_bytes)
-        self._durability.cut_at(self.log_end_offset)
+        self.durability.cut_at(self.log_end_offset)
         self.sync_directory()
 
     # Ending

@@ -13,6 +13,7 @@ from itertools import pairwise
 from operator import attrgetter
 
 from storage.errors import CorruptBatch, LogDamaged
+from storage.read_limits import ReadLimits
 from storage.segment import Segment
 from storage.stored_batch import StoredBatch
 from storage.walk import walk_segments
@@ -62,19 +63,11 @@ class LogSegments:
             return [self.active]
         return self._segments[max(0, bisect_right(self._segments, offset, key=_base_offset) - 1) :]
 
-    def read(
-        self,
-        offset: int,
-        max_bytes: int,
-        up_to: int,
-        min_one_batch: bool,
-        is_cut: bool,
-        index_interval_bytes: int,
-    ) -> bytes:
+    def read(self, offset: int, limits: ReadLimits, index_interval_bytes: int) -> bytes:
         """Batches of one segment, as `Segment.read` gives them; b"" where there are none up to the end."""
         for segment in self._from(offset):
             try:
-                data = segment.read(offset, max_bytes, up_to, min_one_batch, is_cut, index_interval_bytes)
+                data = segment.read(offset, limits, index_interval_bytes)
             except CorruptBatch as error:
                 raise LogDamaged(segment.path, error.reason, error.position) from error
             # Compaction may have left nothing from this offset to the end of its segment.

@@ -16,6 +16,7 @@ from storage.errors import CorruptBatch
 from storage.files import File, Files
 from storage.index import MAX_RELATIVE_OFFSET
 from storage.log_config import LogConfig
+from storage.read_limits import ReadLimits
 from storage.segment_indexes import SegmentIndexes
 from storage.stored_batch import StoredBatch, walk_file
 
@@ -243,21 +244,12 @@ class Segment:
             position += length + LENGTH_END
         return self.size
 
-    def read(
-        self,
-        offset: int,
-        max_bytes: int,
-        up_to: int,
-        min_one_batch: bool,
-        is_cut: bool,
-        index_interval_bytes: int,
-    ) -> bytes:
-        """Batches from the one that holds `offset`, at most `max_bytes`, none that begins at `up_to` or later.
+    def read(self, offset: int, limits: ReadLimits, index_interval_bytes: int) -> bytes:
+        """Batches from the one that holds `offset`, within limits; b"" where there are none.
 
-        They are whole, or with `is_cut` end at that many bytes, amid a batch or not. With `min_one_batch` a
-        first batch larger than `max_bytes` comes whole. Raises CorruptBatch when the segment's structure is
-        broken there; checksums are the reader's to verify.
+        Raises CorruptBatch when the segment's structure is broken there; checksums are the reader's to verify.
         """
+        max_bytes, up_to, min_one_batch, is_cut = limits
         start = self.position_of(offset, index_interval_bytes)
         available = self.size - start
         if available <= 0:

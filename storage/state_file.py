@@ -15,8 +15,8 @@ A state is believed only while the log still has that very batch in that very pl
 grew again, restored from elsewhere, repaired, or that begins somewhere else, has none, whatever its offsets; one
 whose batch was rewritten by a compaction has none either, and is read from the start. Neither has one that was
 compacted past the state: a tombstone may be gone for a key that the state holds. Compaction removes such states
-itself, before anything goes; one by a broker is known by its checkpoint. The file is written whole, synced, and
-then renamed into place; what it replaces goes after that.
+itself, also one that is being written, before anything goes; one by a broker is known by its checkpoint. The file
+is written whole, synced, and then renamed into place; what it replaces goes after that.
 
 The name ends in none of the ways that Kafka reads meaning into (`.log`, `.index`, `.snapshot`, …): a broker that
 is given the directory lets the file lie.
@@ -24,7 +24,7 @@ is given the directory lets the file lie.
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from storage.batch import check_crc, decode_records, encode_batch, read_header
@@ -80,34 +80,29 @@ class State(NamedTuple):
             raise DamagedFile(self.path, f"has {found} of {self.records_count} records")
 
 
-def write_state(
-    files: Files,
-    log: PartitionLog,
-    point: StatePoint,
-    contents: str,
-    records_count: int,
-    batches: Sequence[bytes],
-) -> str:
-    """Writes what `log` comes to at `point`, and removes the states that it replaces; the path. Blocks.
+def state_head(point: StatePoint, contents: str, records_count: int) -> bytes:
+    """What a state file begins with; the batches that hold the records come after it.
 
-    In: what the records mean, how many there are, and the batches that hold them. Touches no more of the log than
-    the name of its directory: may run in any thread. Raises OSError; the log then has the state it had, or both.
+    In: the place in the log, what the records mean, and how many there are.
     """
     assert point.log_start_offset < point.end_offset, point
-    assert sum(read_header(batch).records_count for batch in batches) == records_count, records_count
     header = {
         "format": _FORMAT,
         "contents": contents,
         **point._asdict(),
         "records": records_count,
     }
-    first = Record(UNASSIGNED_OFFSET, _NO_TIMESTAMP, _HEADER_KEY, json.dumps(header).encode())
-    path = _path(log, point.end_offset)
-    files.write_atomically(path, b"".join([encode_batch([first]), *batches]))
-    for other in _paths(files, log.directory):
-        if other != path:
-            files.unlink(other)
-    return path
+    return encode_batch([Record(UNASSIGNED_OFFSET, _NO_TIMESTAMP, _HEADER_KEY, json.dumps(header).encode())])
+
+
+def state_path(log: PartitionLog, end_offset: int) -> str:
+    """What the state of a log is called that ends there."""
+    return f"{log.directory}/{segment_name(end_offset)}{STATE_SUFFIX}"
+
+
+def is_state(name: str) -> bool:
+    """Whether a file is called as a state is, or one that is being written."""
+    return name.endswith((STATE_SUFFIX, STATE_SUFFIX + TEMPORARY_SUFFIX))
 
 
 def find_state(files: Files, log: PartitionLog, contents: str) -> tuple[State | None, list[str]]:
@@ -143,16 +138,11 @@ def remove_states(files: Files, directory: str, end_offset: int) -> bool:
 
 def has_state(files: Files, log: PartitionLog, end_offset: int) -> bool:
     """Whether the state of a log that ends there is still beside it."""
-    return files.exists(_path(log, end_offset))
-
-
-def _path(log: PartitionLog, end_offset: int) -> str:
-    return f"{log.directory}/{segment_name(end_offset)}{STATE_SUFFIX}"
+    return files.exists(state_path(log, end_offset))
 
 
 def _paths(files: Files, directory: str) -> list[str]:
-    endings = (STATE_SUFFIX, STATE_SUFFIX + TEMPORARY_SUFFIX)
-    return [f"{directory}/{name}" for name in files.listdir(directory) if name.endswith(endings)]
+    return [f"{directory}/{name}" for name in files.listdir(directory) if is_state(name)]
 
 
 def _read(files: Files, log: PartitionLog, path: str, contents: str) -> State:

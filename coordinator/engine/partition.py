@@ -86,7 +86,8 @@ class Partition(Generic[M]):
         """What every partition was told while this one was being read."""
         self.outbound: deque[tuple[int, Sequence[Message]]] = deque()
         """Messages to other machines, with the position that has to be readable before they leave."""
-        self._pending: list[list[EncodedFact]] = []
+        self._pending: list[tuple[int, list[EncodedFact]]] = []
+        """The records of each outcome, with the bytes of their keys and values."""
         self._encode = topic.codec.encoder()
         self._flush = topic.flush
         self._compression = topic.compression
@@ -102,7 +103,7 @@ class Partition(Generic[M]):
         log = self.log
         if log is None:
             return 0
-        return log.durable_offset if self._flush is LogFlush.ALWAYS else log.log_end_offset
+        return log.durability.offset if self._flush is LogFlush.ALWAYS else log.log_end_offset
 
     @property
     def position(self) -> int:
@@ -112,8 +113,14 @@ class Partition(Generic[M]):
 
     def keep(self, facts: Sequence[Fact]) -> None:
         """Takes the records of one outcome for the end of the iteration."""
-        encode = self._encode
-        self._pending.append([encode(fact) for fact in facts])
+        unit: list[EncodedFact] = []
+        size = 0
+        for fact in facts:
+            encoded = self._encode(fact)
+            key, value = encoded
+            size += len(key) + (len(value) if value else 0)
+            unit.append(encoded)
+        self._pending.append((size, unit))
         self.pending_records += len(facts)
 
     def write(self, wall_ms: int) -> bool:
@@ -127,8 +134,7 @@ class Partition(Generic[M]):
         batch: list[Record] = []
         size = 0
         is_rolled = False
-        for unit in units:
-            unit_size = sum(len(fact.key) + len(fact.value or b"") for fact in unit)
+        for unit_size, unit in units:
             if batch and size + unit_size > MAX_BATCH_BYTES:
                 is_rolled |= self._append(log, batch)
                 batch, size = [], 0

@@ -314,6 +314,7 @@ class Runtime(Generic[M]):
         self.is_shut_down = self.ownership.is_shut_down = True
         self._timers.close()
         self._works.close()
+        self.ownership.states.abandon()
 
     def stop_listening(self) -> None:
         """The flusher goes on without it."""

@@ -2,26 +2,28 @@
 
 At a stop every partition gets one whose log has gone on by more records than are read in no time. While the
 daemon runs, a partition gets one when what a start would have to read has grown to several times what writing
-the state costs: that bounds a start after a crash too, and costs a small part of what the commits did. The
-encoding is done in small pieces between which the loop does other work; the file is written in a thread.
+the state costs: that bounds a start after a crash too, and costs a small part of what the commits did. Both are
+written in small pieces between which the loop does other work.
 
 A partition whose log has transactions without an end gets none: what they would come to is no state yet.
 """
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from coordinator.engine.machine import Codec, Durable
+from coordinator.async_files import AsyncFiles
+from coordinator.engine.machine import Codec, Durable, Machine
 from coordinator.engine.partition import Partition, PartitionState
 from coordinator.engine.state_records import batches_of
+from coordinator.engine.state_writer import write_state
 from storage.errors import StorageError
 from storage.files import Files
 from storage.log import PartitionLog
 from storage.os_error import reason_of
-from storage.state_file import StatePoint, has_state, write_state
+from storage.state_file import StatePoint, has_state
 
 RECORDS_AT_A_STOP: Final = 500
 """Fewer than this are read faster than a file is synced."""
@@ -36,6 +38,7 @@ class _Taken(NamedTuple):
 
     partition: Partition[Any]
     log: PartitionLog
+    machine: Machine
     point: StatePoint
     state: Durable
 
@@ -45,6 +48,7 @@ class StateKeeper:
 
     def __init__(self, files: Files, codec: Codec, partitions: Sequence[Partition[Any]], logger: str) -> None:
         self._files = files
+        self._async_files = AsyncFiles(files)
         self._codec = codec
         self._log = logging.getLogger(logger)
         self._partitions = partitions
@@ -84,14 +88,16 @@ class StateKeeper:
         ]
         return [one for one in taken if one is not None and one.log.durable_offset >= one.point.end_offset]
 
-    def write_last(self, taken: list[_Taken]) -> None:
-        """Writes what `take_last` gave. Blocks. What cannot be written is told, and costs the next start time."""
+    async def write_last(self, taken: list[_Taken]) -> None:
+        """Writes what `take_last` gave. What cannot be written is told, and costs the next start time."""
         for one in taken:
-            batches = list(batches_of(one.state, self._codec))
-            try:
-                write_state(self._files, one.log, one.point, self._codec.contents, len(one.state), batches)
-            except OSError as error:
-                self._log.warning("No state of %s could be written: %s", one.partition.name, reason_of(error))
+            await self._write(one, _to_its_end)
+
+    def abandon(self) -> None:
+        """Ends at once, as in a crash."""
+        self._is_stopping = True
+        if self._task is not None:
+            self._task.cancel()
 
     def _records_since(self, partition: Partition[Any]) -> int:
         """What a start would have to read besides the newest state; 0 where there is to be none."""
@@ -124,31 +130,38 @@ class StateKeeper:
         except (StorageError, OSError) as error:
             self._log.warning("No state of %s is taken: %s", partition.name, reason_of(error))
             return None
-        return None if point is None else _Taken(partition, log, point, machine.copy_durable())
+        return None if point is None else _Taken(partition, log, machine, point, machine.copy_durable())
 
     async def _write_due(self, due: list[Partition[Any]]) -> None:
-        loop = asyncio.get_running_loop()
         for partition in due:
             # The turn's records are appended at its end.
             await asyncio.sleep(0)
+            if self._is_stopping:
+                return
             taken = self._take(partition)
-            if taken is None:
-                continue
-            batches: list[bytes] = []
-            for batch in batches_of(taken.state, self._codec):
-                batches.append(batch)
-                await asyncio.sleep(PAUSE_S)
-                if self._is_stopping:
-                    return
-            count = len(taken.state)
-            work = partial(
-                write_state, self._files, taken.log, taken.point, self._codec.contents, count, batches
-            )
-            try:
-                await loop.run_in_executor(None, work)
-            except OSError as error:
-                self._log.warning("No state of %s could be written: %s", partition.name, reason_of(error))
+            if taken is None or not await self._write(taken, partial(self._pause, taken)):
                 continue
             if partition.log is taken.log and partition.number in self._end_offsets:
                 self._end_offsets[partition.number] = taken.point.end_offset
                 self.written += 1
+
+    async def _pause(self, taken: _Taken) -> bool:
+        """Leaves the loop to others; whether the state is still that of a partition in service."""
+        await asyncio.sleep(PAUSE_S)
+        return not self._is_stopping and taken.partition.machine is taken.machine
+
+    async def _write(self, taken: _Taken, goes_on: Callable[[], Awaitable[bool]]) -> bool:
+        """Whether a state is written; why it cannot be, is told."""
+        batches = batches_of(taken.state, self._codec)
+        contents, count = self._codec.contents, len(taken.state)
+        try:
+            return await write_state(
+                self._async_files, taken.log, taken.point, contents, count, batches, goes_on
+            )
+        except OSError as error:
+            self._log.warning("No state of %s could be written: %s", taken.partition.name, reason_of(error))
+            return False
+
+
+async def _to_its_end() -> bool:
+    return True

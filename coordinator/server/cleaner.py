@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from coordinator import clock
+from coordinator.server.checkpoints import Checkpoints
 from storage.compaction.cleanable import Cleanable, cleanable
 from storage.compaction.compaction import Compacted, Compaction, Steps
 from storage.compaction.survivors import IsLastOfProducer, Terms
@@ -45,13 +46,18 @@ class Cleaner:
     """All methods belong to the event loop's thread."""
 
     def __init__(
-        self, directory: DataDirectory, logs: Callable[[], Iterable[Compactable]], backoff_ms: int
+        self,
+        directory: DataDirectory,
+        checkpoints: Checkpoints,
+        logs: Callable[[], Iterable[Compactable]],
+        backoff_ms: int,
     ) -> None:
-        """In: where the progress is recorded; the logs that are to be compacted, asked for anew each time; how
-        long to rest when there is nothing to do."""
+        """In: where the progress is recorded, and who writes it down; the logs that are to be compacted, asked for
+        anew each time; how long to rest when there is nothing to do."""
         self.passes = 0
         self.bytes_removed = 0
         self._directory = directory
+        self._checkpoints = checkpoints
         self._logs = logs
         self._backoff_s = backoff_ms / 1000
         self._uncleanable: set[PartitionLog] = set()
@@ -157,9 +163,9 @@ class Cleaner:
         if result.end_offset <= todo.first_dirty_offset:
             self._stuck[target.log] = todo.end_offset
             return False
-        return self._record(target, result, clock.monotonic_ns() - started_ns)
+        return await self._record(target, result, clock.monotonic_ns() - started_ns)
 
-    def _record(self, target: Compactable, result: Compacted, duration_ns: int) -> bool:
+    async def _record(self, target: Compactable, result: Compacted, duration_ns: int) -> bool:
         self.passes += 1
         self.bytes_removed += result.bytes_before - result.bytes_after
         _LOG.info("Cleaned log %s in %dms (%s)", target.partition, duration_ns // 1_000_000, result)
@@ -169,7 +175,8 @@ class Cleaner:
             return False  # deleted meanwhile: a topic of that name would be another one
         target.log.cleaned_to = result.end_offset
         try:
-            self._directory.write_cleaned_to(target.partition, result.end_offset)
+            draft = self._directory.draft_cleaned_to(target.partition, result.end_offset)
+            await self._checkpoints.write(draft)
         except OSError as error:
             _LOG.error(
                 "How far %s is compacted could not be recorded: %s", target.partition, reason_of(error)

@@ -33,6 +33,7 @@ from coordinator.net.outbox import Outbox
 from coordinator.net.route import Handler
 from coordinator.net.routes import Routes
 from coordinator.server.bind import LISTEN, bind
+from coordinator.server.checkpoints import Checkpoints
 from coordinator.server.cleaner import Cleaner, Compactable
 from coordinator.server.config_views import broker_configs, topics_config
 from coordinator.server.handlers.api_versions import ApiVersionsHandler, refuse_api_versions
@@ -139,7 +140,9 @@ class Server:
         self.flusher = self._shared_flusher or Flusher(self.loop, Syncer())
         self.group_config = config.view(GroupConfig)
         self._open_groups()
-        self.cleaner = Cleaner(self.directory, self._compactable, max(1, config.log_cleaner_backoff_ms))
+        self.checkpoints = Checkpoints(self.directory)
+        backoff_ms = max(1, config.log_cleaner_backoff_ms)
+        self.cleaner = Cleaner(self.directory, self.checkpoints, self._compactable, backoff_ms)
         self.routes = self._make_routes()
 
     def _declare_topics(self) -> None:
@@ -277,7 +280,7 @@ class Server:
         return {**self.data_plane.logs(), **self.engine.logs()}
 
     def _write_checkpoints(self) -> None:
-        self.directory.write_checkpoints(self.logs())
+        self.checkpoints.write_due(self.logs())
         self._states.write_due()
 
     def _compactable(self) -> Iterator[Compactable]:
@@ -309,11 +312,12 @@ class Server:
         self.topics.complete_all()
         self._sync_all()
         await self.flusher.drain(self._awaited_logs())
+        await self.checkpoints.stop()
         await self._states.stop()
         states = self._states.take_last()
         self.engine.give_up_waiters()
         await self._close_connections()
-        self._states.write_last(states)
+        await self._states.write_last(states)
         await self.flusher.drain(self._awaited_logs())
         self._close_flusher()
         failed = [*self.data_plane.failed(), *self.runtime.failed(), *self.engine.not_open()]
@@ -349,6 +353,7 @@ class Server:
             acceptor.close()
         if hasattr(self, "cleaner"):
             self.cleaner.abandon()
+            self.checkpoints.abandon()
         if hasattr(self, "engine"):
             self.engine.abandon()
         if hasattr(self, "flusher"):

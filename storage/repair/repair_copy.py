@@ -2,6 +2,9 @@
 
 The copy is a data directory of its own: partitions in directories of their names, with their small files, and the
 checkpoints for them. Nothing of the original is changed; it may even be in use.
+
+A file in it says that it is not finished. A repair that was interrupted has left that file; the next one removes
+what it finds beside it and begins anew.
 """
 
 import os
@@ -11,25 +14,41 @@ from typing import Final
 
 from storage.checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets, write_offsets
 from storage.errors import DamagedFile
-from storage.files import Files
+from storage.files import TEMPORARY_SUFFIX, Files, remove_directory
 from storage.inspection.directory_reader import LogFiles, data_directory_of
 from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
 from storage.repair.repair import Repair, RepairedLog, epochs_text
 from storage.topic_partition import TopicPartition
 
-_NOT_COPIED: Final = re.compile(r"\.lock|\.kafka_cleanshutdown|.*-checkpoint")
+UNFINISHED: Final = ".unfinished-repair"
+
+_NOT_COPIED: Final = re.compile(r"\.lock|\.kafka_cleanshutdown|.*-checkpoint|" + re.escape(UNFINISHED))
 _CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 _OF_SEGMENTS: Final = re.compile(
     r".*\.(log|index|timeindex|state|copy|tmp)|.*\.(cleaned|swap|deleted|damaged)(\..*)?|" + LEADER_EPOCHS
 )
 
 
+def takes_copy(files: Files, directory: str) -> bool:
+    """Whether a directory is empty, or holds what an interrupted repair has left. Raises OSError."""
+    names = files.listdir(directory)
+    return UNFINISHED in names or set(names) <= {UNFINISHED + TEMPORARY_SUFFIX}
+
+
 class RepairCopy:
     """A directory that takes repaired logs. `finish` writes its checkpoints."""
 
     def __init__(self, files: Files, target: str) -> None:
-        """In: an absolute path of a directory that is empty, or of nothing yet. Raises OSError."""
+        """In: an absolute path of a directory that `takes_copy`, or of nothing yet. Raises OSError."""
         files.mkdir(target)
+        files.fsync_directory(os.path.dirname(target))
+        for name in files.listdir(target):
+            path = f"{target}/{name}"
+            if files.is_directory(path):
+                remove_directory(files, path)
+            elif name != UNFINISHED:
+                files.unlink(path)
+        files.write_atomically(f"{target}/{UNFINISHED}", b"")
         self._files = files
         self._target = target
         self._ends: dict[TopicPartition, int] = {}
@@ -41,6 +60,7 @@ class RepairCopy:
         if log.is_whole and log.name is not None:
             directory = f"{self._target}/{log.name}"
             files.mkdir(directory)
+            files.fsync_directory(self._target)
         result = repair.write(directory)
         if log.is_whole:
             self._copy_small_files(log, directory, result)
@@ -86,6 +106,8 @@ class RepairCopy:
                 write_offsets(files, f"{self._target}/{name}", known)
         for path in self._other_files(source) if is_directory and source is not None else ():
             files.write_atomically(f"{self._target}/{os.path.basename(path)}", files.read(path))
+        files.fsync_directory(self._target)
+        files.unlink(f"{self._target}/{UNFINISHED}")
         files.fsync_directory(self._target)
         return left_out
 

@@ -104,6 +104,37 @@ def test_an_interrupt_in_a_pipe_ends_it_quietly(tmp_path: Path, command: list[st
     assert "Traceback" not in rest
 
 
+@pytest.mark.parametrize("command", [["dump"], ["stats"], ["verify"], ["repair", "--out", "copy"]])
+def test_without_standard_output_nothing_is_done_and_one_line_says_why(
+    tmp_path: Path, command: list[str]
+) -> None:
+    write_data_directory(tmp_path / "data", {OFFSETS: [[commit("readers", "orders")]]})
+    shell = f"exec {sys.executable} -m coordinator log {' '.join(command)} data >&-"
+    process = subprocess.run(
+        ["sh", "-c", shell],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=TIMEOUT_S,
+        env=environment(),
+        check=False,
+    )
+    assert process.returncode == 2
+    (line,) = process.stderr.splitlines()
+    assert "standard output" in line
+    assert not (tmp_path / "copy").exists()
+
+
+def test_without_standard_error_the_output_is_the_same(tmp_path: Path) -> None:
+    write_data_directory(tmp_path, {OFFSETS: [[commit("readers", "orders")]]})
+    command = f"{sys.executable} -m coordinator log dump {tmp_path}"
+    outputs = [
+        subprocess.check_output(["sh", "-c", f"exec {command} {end}"], timeout=TIMEOUT_S, env=environment())
+        for end in ("", "2>&-")
+    ]
+    assert outputs[0] == outputs[1] != b""
+
+
 @pytest.mark.parametrize("command", [["verify"], ["stats"], ["dump"], ["verify", "--json"]])
 def test_a_closed_pipe_ends_it_quietly(tmp_path: Path, command: list[str]) -> None:
     write_data_directory(tmp_path, {OFFSETS: [[commit("readers", "orders")], [commit("readers", "orders")]]})

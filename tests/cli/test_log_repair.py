@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from coordinator.cli.log import INTERRUPTED
 from coordinator.engine.partition import PartitionState
 from coordinator.server.server import Server
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
@@ -15,6 +16,7 @@ from protocol.partitioner import partition_for
 from protocol.records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from storage.batch import read_header, walk_batches
 from storage.record import Record
+from storage.repair.repair_copy import RepairCopy
 from storage.topic_partition import TopicPartition
 from tests.cli.log_directory import (
     OFFSETS,
@@ -266,6 +268,28 @@ def test_one_segment_can_be_copied_but_not_repaired_where_it_is(tmp_path: Path) 
     assert segment.read_bytes() == before
     lines = json_lines(log("dump", "--json", "--offsets-decoder", tmp_path / "copy" / segment.name))
     assert [line["offset"] for line in lines] == [0, 2]
+
+
+@pytest.mark.parametrize("path", ["data", f"data/{OFFSETS}"])
+def test_a_copy_that_is_interrupted_is_simply_made_again(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_data_directory(tmp_path / "data", {OFFSETS: commits(60), ORDERS: commits(2)}, SMALL_SEGMENTS)
+    copy = tmp_path / "copy"
+    with monkeypatch.context() as patch:
+        patch.setattr(RepairCopy, "finish", interrupt)
+        assert log("repair", "--out", copy, tmp_path / path).exit_code == INTERRUPTED
+    assert list(copy.iterdir())
+    # What is not part of the second copy must not be left of the first.
+    (copy / str(OFFSETS) / f"{7:020d}.log").write_bytes(b"half of a batch")
+    assert log("repair", "--out", copy, tmp_path / path).exit_code == 0
+    assert findings(copy, 0) == []
+    assert len(json_lines(log("dump", "--json", copy / str(OFFSETS)))) == 60
+    assert log("repair", "--out", copy, tmp_path / path).exit_code == 2
+
+
+def interrupt(*_: object, **__: object) -> list[str]:
+    raise KeyboardInterrupt
 
 
 def test_a_target_that_holds_something_or_lies_inside_is_refused(tmp_path: Path) -> None:

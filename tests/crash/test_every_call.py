@@ -7,12 +7,15 @@ damage, find every record that was durable, find nothing but a prefix of what wa
 on.
 """
 
+import asyncio
 import errno
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from random import Random
 
 import pytest
 
+from coordinator.server.checkpoints import Checkpoints
 from storage.data_directory import DataDirectory, MetaProperties
 from storage.errors import StorageError, SyncFailed
 from storage.log import PartitionLog
@@ -25,13 +28,33 @@ from tests.storage.numbered_log import contents, expected
 META = MetaProperties("cluster", 1, "directory")
 ORDERS = TopicPartition("orders", 0)
 
+WriteCheckpoints = Callable[[DataDirectory, PartitionLog], None]
+
+
+def at_once(directory: DataDirectory, log: PartitionLog) -> None:
+    directory.write_checkpoints({ORDERS: log})
+
+
+@pytest.fixture
+def from_a_loop() -> Iterator[WriteCheckpoints]:
+    with asyncio.Runner() as runner:
+
+        async def write(directory: DataDirectory, log: PartitionLog) -> None:
+            for draft in directory.draft_checkpoints({ORDERS: log}):
+                await Checkpoints(directory).write(draft)
+
+        yield lambda directory, log: runner.run(write(directory, log))
+
 
 class Life:
     """What one process did, as far as it got."""
 
-    def __init__(self, files: FaultyFiles, config: LogConfig) -> None:
+    def __init__(
+        self, files: FaultyFiles, config: LogConfig, write_checkpoints: WriteCheckpoints = at_once
+    ) -> None:
         self.files = files
         self.config = config
+        self._write_checkpoints = write_checkpoints
         self.durable = 0
         self.appended = 0
         self.start = 0
@@ -46,11 +69,11 @@ class Life:
             if turn % 3 == 1:
                 self._sync(log)
             if turn in (4, 9):
-                directory.write_checkpoints({ORDERS: log})
+                self._write_checkpoints(directory, log)
             if turn == 8:
                 self.start = 5
                 log.delete_records_before(5)
-                directory.write_checkpoints({ORDERS: log})
+                self._write_checkpoints(directory, log)
         directory.close({ORDERS: log})
         self.durable = log.durable_offset
 
@@ -83,15 +106,23 @@ def check_opening(life: Life, files: FaultyFiles) -> tuple[DataDirectory, Partit
 @pytest.mark.parametrize("sync_on_roll", [False, True])
 @pytest.mark.parametrize("torn_bytes", [0, 1, 30, 75])
 def test_a_crash_at_every_call(torn_bytes: int, sync_on_roll: bool) -> None:
+    crash_at_every_call(torn_bytes, sync_on_roll, at_once)
+
+
+def test_a_crash_at_every_call_where_a_loop_writes_the_checkpoints(from_a_loop: WriteCheckpoints) -> None:
+    crash_at_every_call(1, True, from_a_loop)
+
+
+def crash_at_every_call(torn_bytes: int, sync_on_roll: bool, write_checkpoints: WriteCheckpoints) -> None:
     config = LogConfig(segment_bytes=500, index_interval_bytes=100, sync_on_roll=sync_on_roll)
     whole = FaultyFiles()
-    Life(whole, config).run()
+    Life(whole, config, write_checkpoints).run()
     calls = whole.calls.total()
     assert calls > 50
     for nth in range(1, calls + 1):
         files = FaultyFiles()
         files.crash_at("any", nth, torn_bytes)
-        life = Life(files, config)
+        life = Life(files, config, write_checkpoints)
         with suppress(CrashError):
             life.run()
         check(life, files.crash())
@@ -102,13 +133,23 @@ def test_a_crash_at_every_call(torn_bytes: int, sync_on_roll: bool) -> None:
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EROFS])
 def test_a_process_that_stops_at_any_failing_call(error: int) -> None:
+    fail_at_any_call(error, at_once)
+
+
+def test_a_process_that_stops_at_any_failing_call_where_a_loop_writes_the_checkpoints(
+    from_a_loop: WriteCheckpoints,
+) -> None:
+    fail_at_any_call(errno.ENOSPC, from_a_loop)
+
+
+def fail_at_any_call(error: int, write_checkpoints: WriteCheckpoints) -> None:
     config = LogConfig(segment_bytes=500, index_interval_bytes=100, sync_on_roll=True)
     whole = FaultyFiles()
-    Life(whole, config).run()
+    Life(whole, config, write_checkpoints).run()
     for nth in range(1, whole.calls.total() + 1):
         files = FaultyFiles()
         files.fail("any", nth, error, torn_bytes=nth % 40)
-        life = Life(files, config)
+        life = Life(files, config, write_checkpoints)
         with suppress(StorageError, OSError):
             life.run()
         check(life, files.crash())

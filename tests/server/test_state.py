@@ -1,5 +1,7 @@
 """The law of states: the newest one with the log after it makes the same groups as the whole log."""
 
+import errno
+import os
 import struct
 from functools import partial
 from pathlib import Path
@@ -27,12 +29,15 @@ from protocol.records import (
     encode_value,
 )
 from storage.batch import encode_batch
+from storage.files import OsFile, OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record
-from storage.state_file import STATE_SUFFIX, StatePoint, write_state
+from storage.state_file import STATE_SUFFIX, StatePoint
+from tests.engine.states import written_state
 from tests.group.config import group_config
 from tests.server.harness import Client, heartbeat_request, join_alone, serving
+from tests.server.test_cleaner import one_turn
 from tests.server.test_runtime import ONE_PARTITION, code, commit, committed
 from tests.storage.compacting import compact
 from tests.storage.faulty_files import FaultyFiles
@@ -145,7 +150,7 @@ def take_state(log: PartitionLog, files: FaultyFiles) -> None:
     point = StatePoint.of(log, log.log_end_offset)
     if point is not None:
         state = shard.copy_durable()
-        write_state(
+        written_state(
             files,
             log,
             point,
@@ -318,3 +323,45 @@ async def test_states_are_written_while_the_daemon_runs(
             number += 20
         (path,) = state_files(tmp_path)
         assert int(path.stem) <= server.runtime.partitions[0].position
+
+
+async def test_a_stop_leaves_nothing_of_a_state_that_is_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_keeper, "RECORDS_MEANWHILE", 100)
+    monkeypatch.setattr(state_keeper, "PAUSE_S", 0.2)
+    properties = {**ONE_PARTITION, "log.flush.offset.checkpoint.interval.ms": "10"}
+    async with serving(tmp_path, properties) as server, Client(server) as client:
+        await commit_many(client, 600)
+        while not unfinished(tmp_path):
+            await one_turn()
+        assert not server.runtime.ownership.states.written
+    assert unfinished(tmp_path) == []
+    (path,) = state_files(tmp_path)
+    assert int(path.stem) >= 600
+
+
+def unfinished(data_dir: Path) -> list[Path]:
+    return list(data_dir.glob(f"*/*{STATE_SUFFIX}.tmp"))
+
+
+class FullFiles(OsFiles):
+    """A disk without room for states."""
+
+    def open_append(self, path: str) -> OsFile:
+        if STATE_SUFFIX in path:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        return super().open_append(path)
+
+
+async def test_a_full_disk_costs_the_state_and_is_told_with_the_name_of_the_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(tmp_path, ONE_PARTITION, files=FullFiles()) as server, Client(server) as client:
+        await commit_many(client, 600)
+    (line,) = [message for message in caplog.messages if "state" in message.lower()]
+    assert f"{tmp_path}/__consumer_offsets-0/" in line
+    assert "no space left on device" in line
+    assert state_files(tmp_path) == []
+    async with serving(tmp_path, ONE_PARTITION) as server, Client(server) as client:
+        assert await committed(client, "g0") == 595

@@ -32,11 +32,12 @@ from storage.repair.repair import Repair, RepairedSegment, epochs_text
 from storage.repair.repair_in_place import repair_in_place
 from storage.retention import count_below, count_deletable
 from storage.segment import Segment
-from storage.state_file import StatePoint, write_state
+from storage.state_file import StatePoint
 from storage.stored_batch import StoredBatch
 from storage.sync_plan import SyncPlan
 from storage.topic_partition import TopicPartition
 from storage.walk import walk_segments
+from tests.engine.states import written_state
 from tests.storage.compacting import compact
 from tests.storage.faulty_files import FaultyFile, FaultyFiles
 
@@ -300,7 +301,7 @@ FAULTS: list[tuple[Fault, str]] = [
     (names_a_segment_otherwise, "cleaned_segment.py, add"),
     (writes_half_of_a_segment, "cleaned_segment.py, take_the_place_of"),
     (ends_the_log_too_early, "recovery.py, _recover"),
-    (forgets_where_the_log_begins, "data_directory.py, write_checkpoints"),
+    (forgets_where_the_log_begins, "data_directory.py, _note"),
     (closes_without_a_sync, "data_directory.py, close"),
     (passes_over_what_it_should_save, "repair.py, _segment"),
     (never_gets_on, "segment_scan.py, pieces"),
@@ -346,10 +347,10 @@ def test_an_engine_without_a_fault_is_not_accused(monkeypatch: pytest.MonkeyPatc
         lambda files, log: write_offsets(files, "/points", {TopicPartition("two words", 0): 1}),
         lambda files, log: LeaderEpochs([EpochStart(2, 0), EpochStart(1, 5)]),
         lambda files, log: epochs_text([EpochStart(2, 0), EpochStart(2, 5)]),
-        lambda files, log: write_state(
+        lambda files, log: written_state(
             files, log, StatePoint(4, 0, 7), "numbers", 2, [encode_batch([RECORD])]
         ),
-        lambda files, log: write_state(
+        lambda files, log: written_state(
             files, log, StatePoint(4, 4, 7), "numbers", 1, [encode_batch([RECORD])]
         ),
     ],

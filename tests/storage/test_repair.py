@@ -12,7 +12,7 @@ from storage.inspection.findings import Kind
 from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
 from storage.record import Record
 from storage.repair.repair import Repair
-from storage.repair.repair_copy import RepairCopy
+from storage.repair.repair_copy import RepairCopy, takes_copy
 from storage.repair.repair_in_place import repair_in_place
 from tests.storage.damaged_logs import (
     DATA,
@@ -211,6 +211,44 @@ def test_a_crash_at_any_call_leaves_the_log_refused_or_repaired(seed: int | None
         else:
             break
     assert nth > 50
+
+
+@pytest.mark.parametrize("is_power_lost", [True, False])
+def test_a_copy_that_is_interrupted_at_any_call_is_made_anew(is_power_lost: bool) -> None:
+    def repair(files: FaultyFiles) -> None:
+        copy = RepairCopy(files, COPY)
+        copy.add(the_log(files), Repair(files, the_log(files)))
+        copy.finish(the_log(files), is_directory=True)
+
+    whole, _ = stored([3, 2])
+    repair(whole)
+    expected = everything(whole)
+    interrupted = 0
+    for nth in range(1, 200):
+        files, _ = stored([3, 2])
+        sync_all(files)
+        files.crash_at("any", nth)
+        try:
+            repair(files)
+        except CrashError:
+            interrupted += files.exists(COPY)
+        else:
+            assert interrupted > 10
+            return
+        after = files.crash() if is_power_lost else files.kill()
+        if after.exists(COPY):
+            assert takes_copy(after, COPY) or everything(after) == expected
+            if not takes_copy(after, COPY):
+                continue
+        repair(after)
+        assert everything(after) == everything(after.crash()) == expected
+        assert not takes_copy(after, COPY)
+    raise AssertionError("it never ends")
+
+
+def everything(files: FaultyFiles) -> dict[str, bytes]:
+    """What a copy consists of."""
+    return {path: bytes(inode.data) for path, inode in files.names.items() if path.startswith(COPY)}
 
 
 def test_a_copy_can_be_opened_and_leaves_the_original() -> None:

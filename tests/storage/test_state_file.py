@@ -11,9 +11,10 @@ from storage.errors import DamagedFile
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record
-from storage.state_file import State, StatePoint, find_state, write_state
+from storage.state_file import State, StatePoint, find_state
+from tests.engine.states import written_state
 from tests.storage.batches import record
-from tests.storage.faulty_files import CrashError, FaultyFiles
+from tests.storage.faulty_files import FaultyFiles
 
 DIRECTORY = "/data/orders-0"
 CONTENTS = "numbers"
@@ -42,7 +43,7 @@ def write(files: FaultyFiles, log: PartitionLog, end_offset: int, contents: str 
         encode_batch([Record(-1, -1, b"end", str(end_offset).encode())]),
         encode_batch([record(1)] * 3),
     ]
-    return write_state(files, log, point, contents, 4, batches)
+    return written_state(files, log, point, contents, 4, batches)
 
 
 def read(state: State) -> list[Record]:
@@ -140,41 +141,11 @@ def test_every_byte_of_it_counts(files: FaultyFiles) -> None:
     assert refused > len(whole)
 
 
-def test_a_disk_that_refuses_costs_the_new_state_only(files: FaultyFiles) -> None:
+def test_a_file_that_cannot_be_removed_is_told(files: FaultyFiles) -> None:
     log = opened(files, 20)
     write(files, log, 12)
-    for operation in ("write_atomically", "write", "fdatasync", "replace"):
-        files.fail(operation, error=errno.ENOSPC)
-        with pytest.raises(OSError, match="space"):
-            write(files, log, 20)
-        state, _ = find_state(files, log, CONTENTS)
-        assert state is not None
-        assert state.end_offset == 12
     files.fail("unlink", error=errno.EROFS)
     files.write(f"{DIRECTORY}/{17:020d}.state", b"")
     state, ignored = find_state(files, log, CONTENTS)
     assert state is not None
     assert len(ignored) == 2
-
-
-def test_a_crash_at_every_call_leaves_the_old_state_or_the_new(files: FaultyFiles) -> None:
-    opened(files, 20).close()
-    write(files, opened(files), 12)
-    for nth in range(1, 30):
-        after = files.crash()
-        log = opened(after)
-        after.crash_at("any", nth)
-        try:
-            write(after, log, 20)
-            done = True
-        except CrashError:
-            done = False
-        for left in (after.crash(), after.kill()):
-            state, _ = find_state(left, opened(left), CONTENTS)
-            assert state is not None
-            assert state.end_offset in ((20,) if done else (12, 20))
-            assert read(state)[0].value == str(state.end_offset).encode()
-            assert len(states(left)) == 1 or state.end_offset == 20
-        if done:
-            return
-    raise AssertionError("it never ends")

@@ -3,7 +3,7 @@
 import signal
 import sys
 from io import StringIO
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TextIO
 
 import click
 
@@ -23,10 +23,21 @@ INTERRUPTED: Final = 130
 
 class _LogCommands(Subcommands):
     def invoke(self, ctx: click.Context) -> Any:
+        if _is_closed(sys.stderr):
+            sys.stderr = StringIO()
+        if _is_closed(sys.stdout):
+            from coordinator.cli.log.paths import fail
+
+            fail("standard output: is closed")
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             _end_interrupted()
+
+
+def _is_closed(stream: TextIO | None) -> bool:
+    """Python has none where the descriptor was closed before it started (`>&-`)."""
+    return stream is None
 
 
 def _end_interrupted() -> NoReturn:

@@ -16,7 +16,7 @@ from storage.errors import DamagedFile, LogDamaged
 from storage.files import Files, OsFiles
 from storage.inspection.directory_reader import LogFiles, data_directory_of
 from storage.repair.repair import Repair
-from storage.repair.repair_copy import RepairCopy
+from storage.repair.repair_copy import RepairCopy, takes_copy
 from storage.repair.repair_in_place import repair_in_place
 
 EPILOG = """Every sound batch is kept as it is, with its offsets; damaged ranges are left out, and the report says
@@ -96,7 +96,7 @@ def _copies(
     repair: Callable[[LogFiles], Repair],
 ) -> Iterator[Repaired]:
     files = progress.files
-    if files.exists(target) and (not files.is_directory(target) or files.listdir(target)):
+    if files.exists(target) and not (files.is_directory(target) and takes_copy(files, target)):
         fail(f"{target}: is not an empty directory")
     for log in logs:
         source = os.path.dirname(log.directory) if is_directory else log.directory

@@ -40,10 +40,11 @@ from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record, decode_keys_and_values, decode_record_section, encode_records
-from storage.state_file import StatePoint, find_state, write_state
+from storage.state_file import StatePoint, find_state
 from storage.topic_partition import TopicPartition
 from storage.transaction_index import read_aborted
 from storage.validate import validate_batch
+from tests.engine.states import written_state
 from tests.group.config import group_config
 from tests.hostile.fuzz.target import Target
 from tests.protocol.declared import full
@@ -303,7 +304,7 @@ def _log_with_state() -> tuple[FaultyFiles, PartitionLog, str]:
     point = StatePoint.of(log, log.log_end_offset)
     assert point is not None
     batches = [encode_batch(_group_records())]
-    return files, log, write_state(files, log, point, "groups", 4, batches)
+    return files, log, written_state(files, log, point, "groups", 4, batches)
 
 
 @cache

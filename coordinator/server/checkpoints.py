@@ -1,0 +1,69 @@
+"""Writes the checkpoints of a data directory while the loop does other work.
+
+What must be on the disk before a client is answered (DeleteRecords, the deletion of a topic), and what a stop
+leaves behind, the data directory writes itself, at once; what was being written here then stays out of place.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from coordinator.async_files import AsyncFiles
+from storage.checkpoint import Draft
+from storage.data_directory import DataDirectory
+from storage.log import PartitionLog
+from storage.os_error import reason_of
+from storage.topic_partition import TopicPartition
+
+_LOG: Final = logging.getLogger("Checkpoints")
+
+TEMPORARY_SUFFIX: Final = ".next.tmp"
+"""Not the one that the data directory uses, perhaps at the same time."""
+
+
+class Checkpoints:
+    """All methods belong to the event loop's thread. No file is written twice at a time, if the callers of `write`
+    wait for it."""
+
+    def __init__(self, directory: DataDirectory) -> None:
+        self._directory = directory
+        self._files = AsyncFiles(directory.files)
+        self._task: asyncio.Task[None] | None = None
+
+    def write_due(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
+        """Begins to record how far logs are durable and where they begin, unless that goes on already."""
+        if self._task is None:
+            drafts = self._directory.draft_checkpoints(logs)
+            self._task = asyncio.get_running_loop().create_task(self._write_all(drafts))
+            self._task.add_done_callback(self._ended)
+
+    async def _write_all(self, drafts: Sequence[Draft]) -> None:
+        for draft in drafts:
+            try:
+                await self.write(draft)
+            except OSError as error:
+                _LOG.error("A checkpoint could not be written, and is tried again: %s", reason_of(error))
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._task = None
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            _LOG.error("Writing checkpoints", exc_info=problem)
+
+    async def write(self, draft: Draft) -> None:
+        """Writes a checkpoint, unless a later one was begun meanwhile. Raises OSError."""
+        async with self._files.new_file(draft.path, TEMPORARY_SUFFIX) as file:
+            await file.write(draft.data)
+            await file.sync()
+            if draft.is_newest():
+                await file.put_in_place()
+
+    async def stop(self) -> None:
+        """Waits for what is being written."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    def abandon(self) -> None:
+        """Ends at once, as in a crash."""
+        if self._task is not None:
+            self._task.cancel()
