@@ -18,6 +18,7 @@ from coordinator.net.peer import printable
 from coordinator.net.reception import Guest
 from coordinator.net.request_memory import RequestMemory
 from coordinator.net.routes import Routes
+from coordinator.net.run_queue import RunQueue
 from coordinator.net.unread_answers import UnreadAnswers
 
 _LOG = logging.getLogger("SocketServer")
@@ -125,6 +126,7 @@ class Acceptor:
         listener: Listener,
         connections: Connections,
         outbox: Outbox,
+        run_queue: RunQueue,
         turn: clock.Turn,
         node_id: int,
         routes: Routes,
@@ -133,6 +135,7 @@ class Acceptor:
         self.loop = loop
         self.listener = listener
         self.outbox = outbox
+        self.run_queue = run_queue
         self.turn = turn
         self.routes = routes
         self.memory = connections.memory

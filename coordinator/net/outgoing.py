@@ -31,6 +31,7 @@ class Outgoing(asyncio.Protocol):
         "_is_closing",
         "_is_flush_due",
         "_is_held",
+        "_is_in_line",
         "_is_write_paused",
         "_parked",
         "_reception",
@@ -56,6 +57,7 @@ class Outgoing(asyncio.Protocol):
         self._is_closing = False
         self._is_flush_due = False
         self._is_held = False
+        self._is_in_line = False
         self._is_write_paused = False
         self._route: Route
         self._correlation_id = 0
@@ -99,6 +101,7 @@ class Outgoing(asyncio.Protocol):
         """Decides whether processing is held; called whenever something that matters for it has changed."""
         self._is_held = (
             self._is_write_paused
+            or self._is_in_line
             or self._parked > 0
             or self._is_closing
             or len(self._slots) >= MAX_OPEN_SLOTS

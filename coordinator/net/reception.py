@@ -8,6 +8,7 @@ from coordinator.names import Node
 from coordinator.net.outbox import Outbox
 from coordinator.net.request_memory import Receiver, RequestMemory
 from coordinator.net.routes import Routes
+from coordinator.net.run_queue import RunQueue
 from coordinator.net.unread_answers import UnreadAnswers
 
 
@@ -49,6 +50,7 @@ class Reception(Protocol):
 
     loop: asyncio.AbstractEventLoop
     outbox: Outbox
+    run_queue: RunQueue
     turn: Turn
     routes: Routes
     memory: RequestMemory

@@ -34,6 +34,7 @@ from coordinator.net.door import Door
 from coordinator.net.outbox import Outbox
 from coordinator.net.route import Handler
 from coordinator.net.routes import Routes
+from coordinator.net.run_queue import RunQueue
 from coordinator.server.bind import LISTEN, bind
 from coordinator.server.cleaner import Cleaner, Compactable
 from coordinator.server.config_views import broker_configs, group_config, topics_config
@@ -101,6 +102,7 @@ class Server:
         self.turn = clock.Turn()
         self.connections = Connections(connection_limits(settings.config))
         self.outbox = Outbox(self.loop)
+        self.run_queue = RunQueue(self.loop)
         self.acceptors: list[Acceptor] = []
         self.ready = asyncio.Event()
         """Set when every partition of the groups is loaded, or has failed."""
@@ -225,6 +227,7 @@ class Server:
                 listener,
                 self.connections,
                 self.outbox,
+                self.run_queue,
                 self.turn,
                 self.settings.config.node_id,
                 self.routes,

@@ -13,6 +13,7 @@ STANDSTILL_S = 1.0
 
 async def test_a_client_like_any_other_is_bearable(tmp_path: Path) -> None:
     async with besieged(tmp_path) as siege:
+        await siege.begin()
         client = await siege.attacker.connect()
         answer = await client.call(ListGroupsRequest(), 4)
         assert [group.group_id for group in answer.groups] == ["neighbours"]
@@ -22,6 +23,7 @@ async def test_a_client_like_any_other_is_bearable(tmp_path: Path) -> None:
 
 async def test_a_daemon_that_stands_still_is_seen(tmp_path: Path) -> None:
     async with besieged(tmp_path) as siege:
+        await siege.begin()
         os.kill(siege.daemon.process_id, signal.SIGSTOP)
         await asyncio.sleep(STANDSTILL_S)
         os.kill(siege.daemon.process_id, signal.SIGCONT)

@@ -1,7 +1,7 @@
 """Connections that send what nobody should send."""
 
 import asyncio
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from protocol.apis import APIS
 from protocol.codec import decode
@@ -11,11 +11,20 @@ from protocol.schema import message_info
 ANSWER_TIMEOUT_S: Final = 120
 CLIENT_ID: Final = "attacker"
 
+T = TypeVar("T")
+
 
 def frame(request: Any, version: int, correlation_id: int = 1) -> bytes:
     """A request as it is sent. To be made before the attack: making it can take longer than answering it."""
     key = message_info(type(request)).api_key
     return bytes(encode_request(key, version, correlation_id, CLIENT_ID, request))
+
+
+def read(response: type[T], version: int, answered: bytes | None) -> T:
+    """An answer, decoded; there has to be one."""
+    assert answered is not None, "the daemon has hung up"
+    key = message_info(response).api_key
+    return decode(response, version, answered, response_body_position(key, version, answered))
 
 
 class Hostile:
@@ -49,8 +58,7 @@ class Hostile:
         answered = await self.answer()
         if answered is None:
             return None
-        key = message_info(type(request)).api_key
-        return decode(APIS[key].response, version, answered, response_body_position(key, version, answered))
+        return read(APIS[message_info(type(request)).api_key].response, version, answered)
 
     async def close(self) -> None:
         """Hangs up, with whatever was not read."""

@@ -23,11 +23,10 @@ GROWTH_BYTES: Final = 200 * 1024 * 1024
 """What an attack may take of the daemon's memory while it lasts."""
 KEPT_BYTES: Final = 64 * 1024 * 1024
 """What may be left of it afterwards: an allocator gives back what it likes."""
-QUIET_OPTIONS: Final = ("--profile", "test", "-o", "offsets.topic.num.partitions=5", "-o", "log.flush=os")
+OPTIONS: Final = ("--profile", "test", "-o", "offsets.topic.num.partitions=5", "-o", "log.flush=os")
 TIMEOUT_S: Final = 60
 GIVES_BACK_S: Final = 15
 _LOOK_S: Final = 0.1
-_RESET_PEAK: Final = "5"
 
 
 @dataclass(frozen=True)
@@ -88,23 +87,36 @@ class Neighbour:
 
 
 class Siege:
-    """A daemon under attack. `attacker` sends; `toll` says what that has cost, once."""
+    """A daemon to attack: what is to be there before is made, `begin` starts the measure, `attacker` sends, and
+    `toll` says what that has cost, once."""
 
-    def __init__(self, daemon: Process, neighbour: Neighbour, quiet: Neighbour) -> None:
+    def __init__(self, daemon: Process, quiet: Process) -> None:
         self.daemon = daemon
         self.attacker = Attacker(daemon.port)
-        self._neighbour = neighbour
         self._quiet = quiet
-        self._before_bytes = _memory(daemon.process_id, "VmRSS")
-        Path(f"/proc/{daemon.process_id}/clear_refs").write_text(_RESET_PEAK)
+        self._neighbours: list[Neighbour] = []
+        self._before_bytes = 0
+
+    async def begin(self) -> None:
+        """Lets the neighbours in, and looks at the daemon's memory."""
+        for daemon in (self.daemon, self._quiet):
+            self._neighbours.append(await Neighbour.beside(daemon.port))
+        self._before_bytes = _memory(self.daemon.process_id, "VmRSS")
+        _reset_peak(self.daemon.process_id)
 
     async def toll(self) -> Toll:
         """Ends the neighbours and all connections of the attacker, and waits for memory to be given back."""
-        worst_ms, quiet_ms = await self._neighbour.worst_ms(), await self._quiet.worst_ms()
+        worst_ms, quiet_ms = [await neighbour.worst_ms() for neighbour in self._neighbours]
         peak_bytes = _memory(self.daemon.process_id, "VmHWM")
         await self.attacker.close()
         kept_bytes = await self._kept()
         return Toll(worst_ms, quiet_ms, peak_bytes - self._before_bytes, kept_bytes)
+
+    async def end(self) -> None:
+        """Lets nobody go on who is still there."""
+        await self.attacker.close()
+        for neighbour in self._neighbours:
+            await neighbour.end()
 
     async def _kept(self) -> int:
         kept_bytes = 0
@@ -118,27 +130,24 @@ class Siege:
 
 @asynccontextmanager
 async def besieged(
-    directory: Path, options: Sequence[str] = QUIET_OPTIONS, *, module: str = "coordinator"
+    directory: Path, options: Sequence[str] = (), *, module: str = "coordinator"
 ) -> AsyncIterator[Siege]:
-    """A daemon to attack, with its neighbour. It has to be there afterwards, and to stop cleanly."""
+    """A daemon to attack. It has to be there afterwards, and to stop cleanly."""
     daemons: list[Process] = []
-    neighbours: list[Neighbour] = []
     try:
         for name, run in (("attacked", module), ("quiet", "coordinator")):
             log = directory / f"{name}.log"
-            daemons.append(await Process.start(directory / name, log, options, module=run))
+            chosen = (*OPTIONS, *(options if name == "attacked" else ()))
+            daemons.append(await Process.start(directory / name, log, chosen, module=run))
             await daemons[-1].ready()
-        neighbours += [await Neighbour.beside(daemon.port) for daemon in daemons]
-        siege = Siege(daemons[0], *neighbours)
+        siege = Siege(*daemons)
         try:
             yield siege
         finally:
-            await siege.attacker.close()
+            await siege.end()
         daemons[0].terminate()
         assert await daemons[0].ended() == 0
     finally:
-        for neighbour in neighbours:
-            await neighbour.end()
         for daemon in daemons:
             await daemon.kill()
 
@@ -149,3 +158,8 @@ def _memory(process_id: int, field: str) -> int:
     found = re.search(rf"^{field}:\s+(\d+) kB$", text, re.MULTILINE)
     assert found is not None, text
     return int(found[1]) * 1024
+
+
+def _reset_peak(process_id: int) -> None:
+    """From now on VmHWM is the most that the process has had since now."""
+    Path(f"/proc/{process_id}/clear_refs").write_text("5")
