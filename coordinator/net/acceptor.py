@@ -13,6 +13,7 @@ from coordinator.config.listeners import Address, Listener
 from coordinator.names import Node
 from coordinator.net.complaints import Complaints
 from coordinator.net.connection_limits import ConnectionLimits
+from coordinator.net.large_answers import LargeAnswers
 from coordinator.net.outbox import Outbox
 from coordinator.net.peer import printable
 from coordinator.net.reception import Guest
@@ -30,7 +31,7 @@ _WILDCARD_FALLBACK = "127.0.0.1"
 class Connections:
     """All connections of all listeners."""
 
-    def __init__(self, limits: ConnectionLimits) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, limits: ConnectionLimits) -> None:
         self.limits = limits
         self.open: dict[Guest, str] = {}
         """With the address of the peer."""
@@ -44,6 +45,7 @@ class Connections:
         self.complaints = Complaints()
         self.memory = RequestMemory(limits.queued_max_request_bytes)
         self.unread = UnreadAnswers()
+        self.large_answers = LargeAnswers(loop, self.unread, lambda: self.open)
         self._per_address: Counter[str] = Counter()
         self._awaiting_place: list[Callable[[], None]] = []
         self._full_since_ns = 0
@@ -138,6 +140,7 @@ class Acceptor:
         self.run_queue = run_queue
         self.turn = turn
         self.routes = routes
+        self.large_answers = connections.large_answers
         self.memory = connections.memory
         self.unread = connections.unread
         self.max_request_bytes = connections.limits.max_request_bytes

@@ -27,7 +27,7 @@ from coordinator.net.repeat import Repeated
 from coordinator.net.route import Route
 from coordinator.net.run_queue import SLICE_NS
 from protocol.apis import ApiKey
-from protocol.malformed import Malformed
+from protocol.malformed import Malformed, TooLong
 from protocol.primitives import read_uvarint, skip_tagged_fields
 
 HELD_INPUT_BYTES: Final = 64 * 1024
@@ -237,7 +237,12 @@ class Connection(Outgoing):
                     self._is_closing = True
                     break
                 elif response is not NO_ANSWER:
-                    route.write(response, correlation_id, out)
+                    try:
+                        route.write(response, correlation_id, out)
+                    except TooLong:
+                        count -= 1
+                        self._write_in_time(self.answer_later(parks=True), response)
+                        break
                     if len(out) > WRITE_BYTES:
                         self._write(out)
                         out = bytearray()

@@ -11,13 +11,17 @@ from typing import Final
 
 from coordinator import clock
 from coordinator.answers import NO_ANSWER
+from coordinator.net.large_answers import AnswerTooLong
 from coordinator.net.reception import Reception
 from coordinator.net.route import Route
 from coordinator.net.slot import Slot
+from protocol.malformed import TooLong
 
 MAX_OPEN_SLOTS: Final = 512
 HELD_OUTPUT_BYTES: Final = 1024 * 1024
 """Answers that may wait behind an open slot before processing stops."""
+COPIED_BYTES: Final = 256 * 1024
+"""Answers up to this size leave together."""
 LINGER_S: Final = 5.0
 """How long a connection that is being closed may take to read its last answers."""
 
@@ -125,11 +129,23 @@ class Outgoing(asyncio.Protocol):
     def _queue(self, response: object) -> None:
         """An answer that is there, behind others that are not."""
         slot = self.answer_later(parks=False)
-        slot.data = data = bytearray()
+        data = bytearray()
         if response is not NO_ANSWER:
-            slot.form.write(response, slot.correlation_id, data)
+            try:
+                slot.form.write(response, slot.correlation_id, data)
+            except TooLong:
+                self._write_in_time(slot, response)
+                return
+        slot.data = data
         self._hold(len(data))
         self._weigh()
+
+    def _write_in_time(self, slot: Slot, response: object) -> None:
+        """An answer that is too long to be written now: nothing else is processed until it is."""
+        if not slot.parks:
+            slot.parks = self._is_held = True
+            self._parked += 1
+        self._reception.large_answers.add(slot, response)
 
     def _answer_bytes(self, frame: bytes | bytearray, out: bytearray) -> None:
         if self._slots:
@@ -149,16 +165,33 @@ class Outgoing(asyncio.Protocol):
                 if slot.finish is not None:
                     response = slot.finish(response)
                 slot.form.write(response, slot.correlation_id, data)
+            except TooLong:
+                self._write_in_time(slot, response)
+                return
             except Exception as problem:  # noqa: BLE001 - whoever answers many must get on to the others
                 self._reception.handler_failed(self, problem)
                 self.abort()
-        slot.data = data
-        self._hold(len(data))
+        self.fill_written(slot, data)
+
+    def fill_written(self, slot: Slot, frame: bytearray) -> None:
+        """The same, with what is to be sent."""
+        if self._is_closing:
+            frame = bytearray()
+        slot.data = frame
+        self._hold(len(frame))
         if slot.parks:
             self._parked -= 1
         if not self._is_flush_due:
             self._is_flush_due = True
             self._reception.outbox.add(self._flush)
+
+    def has_failed(self, problem: Exception) -> None:
+        """A slot cannot be filled."""
+        if isinstance(problem, AnswerTooLong):
+            self._reception.refused(self, str(problem))
+        else:
+            self._reception.handler_failed(self, problem)
+        self.abort()
 
     def _flush(self) -> None:
         """Sends the answers that nothing stands in front of, and goes on with what was held back."""
@@ -173,7 +206,12 @@ class Outgoing(asyncio.Protocol):
             data = slot.data
             assert data is not None
             self._hold(-len(data))
-            out += data
+            if len(data) > COPIED_BYTES:
+                self._write(out)
+                self._write(data)
+                out = bytearray()
+            else:
+                out += data
             slot.form.counts.add(now_ns - slot.opened_ns)
         if out:
             self._write(out)

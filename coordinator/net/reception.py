@@ -5,6 +5,7 @@ from typing import Protocol
 
 from coordinator.clock import Turn
 from coordinator.names import Node
+from coordinator.net.large_answers import LargeAnswers
 from coordinator.net.outbox import Outbox
 from coordinator.net.request_memory import Receiver, RequestMemory
 from coordinator.net.routes import Routes
@@ -53,6 +54,7 @@ class Reception(Protocol):
     run_queue: RunQueue
     turn: Turn
     routes: Routes
+    large_answers: LargeAnswers
     memory: RequestMemory
     unread: UnreadAnswers
     max_request_bytes: int

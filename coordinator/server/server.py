@@ -100,7 +100,7 @@ class Server:
         self.metrics = Metrics()
         self.line_limit = LineLimit()
         self.turn = clock.Turn()
-        self.connections = Connections(connection_limits(settings.config))
+        self.connections = Connections(self.loop, connection_limits(settings.config))
         self.outbox = Outbox(self.loop)
         self.run_queue = RunQueue(self.loop)
         self.acceptors: list[Acceptor] = []
