@@ -194,6 +194,7 @@ class Server:
             self.loop,
             self.data_plane,
             self.flusher,
+            self.run_queue,
             self.turn,
             self.engine.next_waiter,
             self._changed,

@@ -12,7 +12,7 @@ from coordinator.topics.answer import Answer
 from coordinator.topics.broker_configs import BrokerConfig
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.config import TopicsConfig
-from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.refusal import Refusal
 from coordinator.topics.topic_name import why_illegal
 from protocol.errors import ErrorCode
@@ -26,6 +26,8 @@ from protocol.messages.describe_configs import (
 )
 
 Synonyms = Sequence[tuple[str, str | None, ConfigSource]]
+Described = dict[object, list[DescribeConfigsResourceResult]]
+"""What topics of the same overrides, asked for the same keys, have in common: all there is to say of them."""
 
 
 class ResourceType(IntEnum):
@@ -40,9 +42,10 @@ class ResourceType(IntEnum):
 
 def answer_describe_configs(
     plane: DataPlane, request: DescribeConfigsRequest, context: Context, now: Now
-) -> Answer:
-    """Each resource is described or refused on its own."""
+) -> Steps:
+    """Each resource is described or refused on its own, in a step of its own."""
     catalogue, config = plane.catalogue, plane.config
+    described: Described = {}
     results = []
     for resource in request.resources:
         result = DescribeConfigsResult(
@@ -54,7 +57,7 @@ def answer_describe_configs(
         )
         try:
             if resource.resource_type == ResourceType.TOPIC:
-                result.configs = _topic(catalogue, resource, request)
+                result.configs = _topic(catalogue, resource, request, described)
             elif resource.resource_type == ResourceType.BROKER:
                 result.configs = _broker(
                     config, plane.broker_configs, resource, request, context.node.node_id
@@ -64,6 +67,7 @@ def answer_describe_configs(
         except Refusal as error:
             result.error_code, result.error_message = error.code, error.message or ""
         results.append(result)
+        yield
     return Answer(DescribeConfigsResponse(results=results))
 
 
@@ -72,7 +76,10 @@ def _is_asked(resource: DescribeConfigsResource, name: str) -> bool:
 
 
 def _topic(
-    catalogue: Catalogue, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+    catalogue: Catalogue,
+    resource: DescribeConfigsResource,
+    request: DescribeConfigsRequest,
+    described: Described,
 ) -> list[DescribeConfigsResourceResult]:
     illegal = why_illegal(resource.resource_name)
     if illegal is not None:
@@ -80,7 +87,11 @@ def _topic(
     topic = catalogue.get(resource.resource_name)
     if topic is None:
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    entries = []
+    alike = (tuple(topic.overrides.items()), tuple(resource.configuration_keys or ()))
+    known = described.get(alike)
+    if known is not None:
+        return known
+    entries = described[alike] = []
     for key in TOPIC_CONFIG_KEYS.values():
         if not _is_asked(resource, key.name):
             continue

@@ -12,9 +12,11 @@ from coordinator.engine.flusher import Flusher
 from coordinator.machine.outcome import Context
 from coordinator.names import CONSUMER_OFFSETS
 from coordinator.net.caller import Caller
+from coordinator.net.run_queue import RunQueue
 from coordinator.net.slot import Slot
+from coordinator.server.handlers.in_steps import InSteps
 from coordinator.topics.answer import Answer, PartitionFailed, SegmentRolled, TopicChange, TopicDeleted
-from coordinator.topics.data_plane import Completions, DataPlane
+from coordinator.topics.data_plane import Completions, DataPlane, Steps
 from coordinator.topics.missing import TopicMissing
 from protocol.errors import ErrorCode
 from protocol.messages.produce import ProduceResponse
@@ -48,6 +50,7 @@ class TopicsHandler:
         loop: asyncio.AbstractEventLoop,
         data_plane: DataPlane,
         flusher: Flusher,
+        run_queue: RunQueue,
         turn: clock.Turn,
         next_waiter: Callable[[], int],
         on_changes: ChangesCallback,
@@ -57,6 +60,7 @@ class TopicsHandler:
         self._loop = loop
         self._data_plane = data_plane
         self._flusher = flusher
+        self._run_queue = run_queue
         self._turn = turn
         self._next_waiter = next_waiter
         self._on_changes = on_changes
@@ -72,13 +76,10 @@ class TopicsHandler:
         """Puts a request to the data plane."""
         waiter = self._next_waiter()
         context = Context(waiter, caller.api_version, caller.client_id, caller.client_host, node=caller.node)
-        answer = self._data_plane.handle(request, context, self._turn.now)
-        if answer.changes:
-            self._changed(answer.changes)
-        if answer.completions:
-            self._complete(answer.completions)
-        if answer.missing:
-            self._on_missing(answer.missing, caller)
+        answer = self._data_plane.begin(request, context, self._turn.now)
+        if not isinstance(answer, Answer):
+            return self._in_steps(answer, caller)
+        self._consequences(answer, caller)
         if answer.response is PARKED:
             slot = caller.answer_later(parks=True)
             slot.dropped = partial(self._drop, waiter)
@@ -88,6 +89,24 @@ class TopicsHandler:
         if answer.response is GOODBYE:
             return GOODBYE
         return self._when_durable(answer, caller)
+
+    def _consequences(self, answer: Answer, caller: Caller) -> None:
+        """What an answer is for others than who asked."""
+        if answer.changes:
+            self._changed(answer.changes)
+        if answer.completions:
+            self._complete(answer.completions)
+        if answer.missing:
+            self._on_missing(answer.missing, caller)
+
+    def _in_steps(self, steps: Steps, caller: Caller) -> object:
+        """Takes the steps of an answer, now or, when they take long, with others in between."""
+        work = InSteps(self._run_queue, steps, partial(self._consequences, caller=caller))
+        answer = work.advance()
+        if answer is not None:
+            return answer.response
+        work.wait_in(caller.answer_later(parks=True))
+        return PARKED
 
     def _when_durable(self, answer: Answer, caller: Caller) -> object:
         logs = {log: offset for log, offset in answer.durable if log.durable_offset < offset}
