@@ -12,6 +12,7 @@ from typing import Final
 from benchmarks.history import KEYS, OFFSETS_PARTITIONS, open_logs, write_history
 from benchmarks.process import environment, groupd_command
 from benchmarks.report import Report, spread
+from coordinator.config.properties import Config
 from coordinator.engine.loader import Load
 from coordinator.group.config import GroupConfig
 from coordinator.group.record_codec import GroupRecordCodec
@@ -32,7 +33,7 @@ def _load_all(data_dir: str) -> float:
     shards = []
     gc.disable()  # as in a daemon that starts
     for log in open_logs(data_dir):
-        shard = Shard(GroupConfig())
+        shard = Shard(Config().view(GroupConfig))
         began = process_time()
         for _ in Load(log, shard, files, GroupRecordCodec()).steps():
             pass

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from protocol.apis import APIS
-from protocol.schema import VersionRange
+from protocol.versions import VersionRange
 from tests.golden import recording
 from tests.kafka_log.artifacts import NEWEST
 from tests.oracle import golden

@@ -12,7 +12,7 @@ from enum import IntEnum
 from importlib import import_module
 from typing import Any, Final
 
-from protocol.schema import VersionRange
+from protocol.versions import VersionRange
 
 
 class ApiKey(IntEnum):

@@ -1,15 +1,15 @@
 """Declaring a message once: versions, nullability, tags and defaults stand on the field's own line.
 
-    @request(api_key=12, versions="0-4", flexible="4+")
+    @request(ApiKey.HEARTBEAT)
     class HeartbeatRequest:
         group_id: String
         generation_id: Int32
         member_id: String
         group_instance_id: NullableString = since("3+", default=None)
 
-The decorators turn the class into a keyword-only, slotted dataclass, so that it is what the rest of the
-program uses; `layout(cls, version)` lists the fields of one version in wire order, and is all that the
-codecs know of a message.
+The versions of an API stand in its table, `protocol/apis.py`. The decorators turn the class into a keyword-only,
+slotted dataclass, so that it is what the rest of the program uses; `layout(cls, version)` lists the fields of one
+version in wire order, and is all that the codecs know of a message.
 """
 
 from collections.abc import Callable
@@ -28,36 +28,14 @@ from typing import (
     get_type_hints,
 )
 
+from protocol.apis import APIS, ApiKey
 from protocol.kinds import Kind
 from protocol.slotted import define
+from protocol.versions import ALL_VERSIONS, VersionRange
 
 T = TypeVar("T")
 
 _METADATA_KEY: Final = "protocol"
-
-
-@dataclass(frozen=True, slots=True)
-class VersionRange:
-    """Versions `first` to `last`, both included; empty when last < first."""
-
-    first: int
-    last: int
-
-    def __contains__(self, version: int) -> bool:
-        return self.first <= version <= self.last
-
-    @staticmethod
-    def parse(text: str) -> "VersionRange":
-        """Read Kafka's notation: "3" one version, "0-9" a span, "6+" from there on, "none" nothing."""
-        if text == "none":
-            return VersionRange(0, -1)
-        if text.endswith("+"):
-            return VersionRange(int(text[:-1]), 32767)
-        first, _, last = text.partition("-")
-        return VersionRange(int(first), int(last or first))
-
-
-ALL_VERSIONS: Final = VersionRange(0, 32767)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +88,7 @@ def struct(cls: type[T]) -> type[T]:
 _INFO: dict[type[Any], MessageInfo] = {}
 
 
-def _message(role: str, api_key: int, versions: str, flexible: str) -> Callable[[type[T]], type[T]]:
-    info = MessageInfo(api_key, VersionRange.parse(versions), VersionRange.parse(flexible), role)
-
+def _message(info: MessageInfo) -> Callable[[type[T]], type[T]]:
     def decorate(cls: type[T]) -> type[T]:
         message = define(cls, kw_only=True)
         _INFO[message] = info
@@ -122,21 +98,21 @@ def _message(role: str, api_key: int, versions: str, flexible: str) -> Callable[
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(since, tagged))
-def request(api_key: int, versions: str, flexible: str = "none") -> Callable[[type[T]], type[T]]:
-    """A request of the API `api_key`."""
-    return _message("request", api_key, versions, flexible)
+def request(key: ApiKey) -> Callable[[type[T]], type[T]]:
+    """The request of an API, in the versions that the table `APIS` says."""
+    return _message(MessageInfo(key, APIS[key].versions, APIS[key].flexible, "request"))
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(since, tagged))
-def response(api_key: int, versions: str, flexible: str = "none") -> Callable[[type[T]], type[T]]:
-    """The response of the API `api_key`."""
-    return _message("response", api_key, versions, flexible)
+def response(key: ApiKey) -> Callable[[type[T]], type[T]]:
+    """The response of an API, in the versions that the table `APIS` says."""
+    return _message(MessageInfo(key, APIS[key].versions, APIS[key].flexible, "response"))
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(since, tagged))
 def data(versions: str, flexible: str = "none") -> Callable[[type[T]], type[T]]:
     """Data in Kafka's encoding that is no message of its own: log records, the consumer protocol."""
-    return _message("data", -1, versions, flexible)
+    return _message(MessageInfo(-1, VersionRange.parse(versions), VersionRange.parse(flexible), "data"))
 
 
 def message_info(cls: type[Any]) -> MessageInfo:

@@ -30,6 +30,12 @@ def encode_varint(value: int) -> bytes:
     return SMALL[value] if 0 <= value < SMALL_LIMIT else _encode(value)
 
 
+def varint_size(value: int) -> int:
+    """How many bytes `encode_varint` makes of it."""
+    zigzag = value * 2 if value >= 0 else -value * 2 - 1
+    return max(1, -(-zigzag.bit_length() // 7))
+
+
 def decode_varint(
     buffer: bytes | memoryview, position: int, max_bytes: int = MAX_VARINT_BYTES
 ) -> tuple[int, int]:

@@ -7,7 +7,7 @@ import sys
 import click
 
 from coordinator.config.errors import ConfigError
-from coordinator.config.properties import Config
+from coordinator.config.properties import PROPERTIES, Config
 from coordinator.config.sources import PROFILES, Settings, read_settings
 
 EPILOG = """Properties have Kafka's names and defaults (group.initial.rebalance.delay.ms, ...). Later sources win:
@@ -16,6 +16,11 @@ defaults, --profile, --config, the environment (KAFKA_GROUP_INITIAL_REBALANCE_DE
 When every group is loaded, one line goes to standard output:
 groupd ready kafka=HOST:PORT http=HOST:PORT data=DIR (http=off where there is none). The log goes to standard error.
 SIGTERM and SIGINT stop the daemon cleanly. Exit codes: 0 stopped, 1 a failure while running, 2 it cannot start."""
+
+
+def _default(name: str) -> str:
+    """A property's default, for a help text; a listener's without its name."""
+    return f"[default: {PROPERTIES[name].default.removeprefix('PLAINTEXT://')}]"
 
 
 def _topic(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> list[tuple[str, int]]:
@@ -31,7 +36,10 @@ def _topic(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> li
 
 @click.command(epilog=EPILOG)
 @click.option(
-    "--listen", multiple=True, metavar="HOST:PORT", help="Where clients connect. [default: 127.0.0.1:9092]"
+    "--listen",
+    multiple=True,
+    metavar="HOST:PORT",
+    help=f"Where clients connect. {_default('listeners')}",
 )
 @click.option(
     "--advertise",
@@ -42,9 +50,9 @@ def _topic(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> li
 @click.option(
     "--http",
     metavar="HOST:PORT",
-    help="Where /health, /ready, /metrics are; `off` for nowhere. [default: 127.0.0.1:9080]",
+    help=f"Where /health, /ready, /metrics are; `off` for nowhere. {_default('http.listener')}",
 )
-@click.option("--data-dir", metavar="DIR", help="Where topics and offsets are kept. [default: ./data]")
+@click.option("--data-dir", metavar="DIR", help=f"Where topics and offsets are kept. {_default('log.dirs')}")
 @click.option(
     "--topic",
     "topics",

@@ -196,12 +196,14 @@ def one_of(*words: str) -> OneOf:
 class BrokerSynonym:
     """The broker property that a topic property takes its default from, and what its value counts in.
 
-    `bounds` None: those of the topic property.
+    `bounds` None: those of the topic property. Without a default (`has_default`) it is unset in Kafka: where a time
+    can be given in several units, only the coarsest has one.
     """
 
     name: str
     factor: int = 1
     bounds: Bounds | None = None
+    has_default: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,16 +216,15 @@ class ConfigKey:
     documentation: str
     bounds: Bounds = anything
     synonyms: tuple[BrokerSynonym, ...] = ()
-    shows_default: bool = True
-    """Whether Kafka lists the built-in default among the synonyms (not where the broker's own has none)."""
 
     def broker_key(self, synonym: BrokerSynonym) -> "ConfigKey":
-        """The broker property of that name, which gives topics their default; see `shows_default` for its own."""
+        """The broker property of that name, which gives topics their default."""
         is_same = synonym.factor == 1
+        default = self.default if is_same else str(int(self.default) // synonym.factor)
         return ConfigKey(
             synonym.name,
             self.kind if is_same else ConfigType.INT,
-            self.default if is_same and self.shows_default else "",
+            default if synonym.has_default else "",
             self.documentation,
             synonym.bounds or self.bounds,
         )

@@ -1,15 +1,16 @@
 """Every property that acts here, under Kafka's names, with Kafka's defaults and bounds.
 
-A field of `Config` is a property: `group_max_size` is `group.max.size`. Names that are groupd's own say so in
-their documentation. The properties that only give topics their defaults (`log.retention.hours`, …) are declared
-where topics are; they stay text here.
+A field of `Config` is a property: `group_max_size` is `group.max.size`. It is declared here and nowhere else. Who
+obeys it has a class with a field of that name and without a default, which `Config.view` fills. Names that are
+groupd's own say so in their documentation. The properties that only give topics their defaults
+(`log.retention.hours`, …) are declared where topics are; they stay text here.
 
 Source: Kafka's `AbstractKafkaConfig`, `GroupCoordinatorConfig`, `SocketServerConfigs`, `ServerLogConfigs`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, TypeVar, cast
 
 from coordinator.config.config_key import (
     Bounds,
@@ -28,10 +29,12 @@ from coordinator.config.connection_counts import parse_counts
 from coordinator.config.errors import ConfigError
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.config.topic_configs import TopicDefaults
+from coordinator.names import LogFlush
 
 _INT, _LONG, _STRING = ConfigType.INT, ConfigType.LONG, ConfigType.STRING
 _BOOLEAN, _LIST = ConfigType.BOOLEAN, ConfigType.LIST
 _MAX_INT: Final = 2**31 - 1
+V = TypeVar("V")
 
 
 def _are_some(value: ConfigValue) -> bool:
@@ -63,6 +66,20 @@ def _property(kind: ConfigType, default: Any, documentation: str, bounds: Bounds
     else:
         text = str(default)
     return field(default=default, metadata={"declared": (kind, text, documentation, bounds)})
+
+
+_TOPIC_DEFAULTS: Final = {
+    synonym.name: key.broker_key(synonym) for key in TOPIC_CONFIG_KEYS.values() for synonym in key.synonyms
+}
+
+
+def _topic_default(name: str) -> Any:
+    """A field that is one of the broker's properties which give topics their default, and acts by itself, too."""
+    key = _TOPIC_DEFAULTS[name]
+    return field(
+        default=key.parse(key.default),
+        metadata={"declared": (key.kind, key.default, key.documentation, key.bounds)},
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +195,7 @@ class Config:
         "keeps the whole history. groupd's own.",
         one_of("compact", "keep"),
     )
+    message_max_bytes: int = _topic_default("message.max.bytes")
     # Topics
     num_partitions: int = _property(
         _INT, 1, "Partitions of a topic that is created automatically.", at_least(1)
@@ -202,7 +220,7 @@ class Config:
         "",
         "When records reach the disk: `always` before the answer, `interval` every log.flush.interval.ms, `os` as "
         "the operating system likes. Unset: always for __consumer_offsets, os for other topics. groupd's own.",
-        one_of("", "always", "interval", "os"),
+        one_of("", *LogFlush),
     )
     log_flush_interval_ms: int = _property(_LONG, 1000, "The interval of log.flush=interval.", at_least(0))
     log_flush_offset_checkpoint_interval_ms: int = _property(
@@ -236,6 +254,12 @@ class Config:
             name = "max.connections.per.ip"
             raise ConfigError(f"{name} (0) lets nobody in unless {name}.overrides does", name)
 
+    def view(self, of: type[V], **others: Any) -> V:
+        """What one part obeys: an instance of its class, whose fields are properties, or among the `others`."""
+        names = {entry.name for entry in fields(self)} - others.keys()
+        shared = {entry.name for entry in fields(cast("Any", of))} & names
+        return of(**{name: getattr(self, name) for name in shared}, **others)
+
 
 def _contradiction(name: str, value: int, how: str, other_name: str, other: int) -> ConfigError:
     return ConfigError(f"{name} ({value}) {how} {other_name} ({other})", name, other_name)
@@ -251,15 +275,6 @@ PROPERTIES: Final[Mapping[str, ConfigKey]] = {
 
 SYNONYMS: Final[Mapping[str, str]] = {"broker.id": "node.id", "log.dir": "log.dirs"}
 """Kafka's older names, which lose against the newer ones."""
-
-# Kafka lists these defaults although a finer unit of the same property may overrule them.
-_HOURS: Final = {"log.retention.hours": "168", "log.roll.hours": "168", "log.roll.jitter.hours": "0"}
-_BROKER_KEYS: Final = [
-    key.broker_key(synonym) for key in TOPIC_CONFIG_KEYS.values() for synonym in key.synonyms
-]
-_TOPIC_DEFAULTS: Final = {
-    key.name: replace(key, default=_HOURS.get(key.name, key.default)) for key in _BROKER_KEYS
-}
 
 TOPIC_PROPERTIES: Final[Mapping[str, ConfigKey]] = {
     name: key for name, key in _TOPIC_DEFAULTS.items() if name not in PROPERTIES

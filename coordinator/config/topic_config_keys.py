@@ -1,5 +1,5 @@
 """Every property that a topic can have. Source: Kafka's `LogConfig` and `TopicConfig` of 4.4, defaults
-included.
+included; those that the log engine obeys are its own.
 
 All are kept and reported; the documentation of each says whether it does anything here.
 """
@@ -20,18 +20,20 @@ from coordinator.config.config_key import (
     between,
     one_of,
 )
+from storage.log_config import COMPACT, DELETE, LogConfig
 
 BOOLEAN, STRING, INT, LONG = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.LONG
 DOUBLE, LIST = ConfigType.DOUBLE, ConfigType.LIST
 
 SEGMENT_BYTES_MIN: Final = 1024 * 1024
+LOG_APPEND_TIME: Final = "LogAppendTime"
 
 MAX_ARRAY: Final = 2**31 - 9  # the longest array of a JVM
 MAX_LONG: Final = 2**63 - 1
 HOUR_MS: Final = 60 * 60 * 1000
-DAY_MS: Final = 24 * HOUR_MS
 NO_EFFECT: Final = " Kept for clients that set it; it has no effect here."
 
+_LOG: Final = LogConfig()
 _REPLICA: Final = re.compile(r"(\d+:\d+)?", re.ASCII)
 
 
@@ -51,39 +53,37 @@ def _key(
     documentation: str,
     bounds: Bounds = anything,
     *synonyms: str | BrokerSynonym,
-    shows_default: bool = True,
 ) -> ConfigKey:
     as_synonyms = tuple(
         BrokerSynonym(synonym) if isinstance(synonym, str) else synonym for synonym in synonyms
     )
-    return ConfigKey(name, kind, str(default), documentation, bounds, as_synonyms, shows_default)
+    return ConfigKey(name, kind, str(default), documentation, bounds, as_synonyms)
 
 
 _RETENTION: Final = (
     _key(
         "cleanup.policy",
         LIST,
-        "delete",
+        _LOG.cleanup_policy,
         "What becomes of old segments: delete removes them by age and size, compact keeps the last value "
         "of each key. Both may be given, separated by a comma.",
-        one_of("compact", "delete"),
+        one_of(COMPACT, DELETE),
         "log.cleanup.policy",
     ),
     _key(
         "retention.ms",
         LONG,
-        7 * DAY_MS,
+        _LOG.retention_ms,
         "How long records are kept at least, in milliseconds; -1 keeps them for ever.",
         at_least(-1),
-        BrokerSynonym("log.retention.ms", bounds=_SOME_TIME),
-        BrokerSynonym("log.retention.minutes", 60_000, _SOME_TIME),
+        BrokerSynonym("log.retention.ms", bounds=_SOME_TIME, has_default=False),
+        BrokerSynonym("log.retention.minutes", 60_000, _SOME_TIME, has_default=False),
         BrokerSynonym("log.retention.hours", HOUR_MS, _SOME_TIME),
-        shows_default=False,
     ),
     _key(
         "retention.bytes",
         LONG,
-        -1,
+        _LOG.retention_bytes,
         "How many bytes of a partition are kept at least; -1 sets no limit.",
         anything,
         "log.retention.bytes",
@@ -91,7 +91,7 @@ _RETENTION: Final = (
     _key(
         "delete.retention.ms",
         LONG,
-        DAY_MS,
+        _LOG.delete_retention_ms,
         "How long compaction keeps a tombstone, in milliseconds.",
         at_least(0),
         "log.cleaner.delete.retention.ms",
@@ -99,7 +99,7 @@ _RETENTION: Final = (
     _key(
         "min.compaction.lag.ms",
         LONG,
-        0,
+        _LOG.min_compaction_lag_ms,
         "How long a record stays out of compaction, in milliseconds.",
         at_least(0),
         "log.cleaner.min.compaction.lag.ms",
@@ -107,7 +107,7 @@ _RETENTION: Final = (
     _key(
         "max.compaction.lag.ms",
         LONG,
-        MAX_LONG,
+        _LOG.max_compaction_lag_ms,
         "After how long a record has to be compacted, in milliseconds.",
         at_least(1),
         "log.cleaner.max.compaction.lag.ms",
@@ -115,7 +115,7 @@ _RETENTION: Final = (
     _key(
         "min.cleanable.dirty.ratio",
         DOUBLE,
-        "0.5",
+        _LOG.min_cleanable_dirty_ratio,
         "Which share of a log may be uncompacted before compaction starts.",
         between(0, 1),
         "log.cleaner.min.cleanable.ratio",
@@ -134,7 +134,7 @@ _SEGMENTS: Final = (
     _key(
         "segment.bytes",
         INT,
-        1024 * 1024 * 1024,
+        _LOG.segment_bytes,
         "Size at which a segment is closed and the next one begun.",
         at_least(SEGMENT_BYTES_MIN),
         "log.segment.bytes",
@@ -142,12 +142,11 @@ _SEGMENTS: Final = (
     _key(
         "segment.ms",
         LONG,
-        7 * DAY_MS,
+        _LOG.segment_ms,
         "Age at which a segment is closed even when it is small, in milliseconds.",
         at_least(1),
-        "log.roll.ms",
+        BrokerSynonym("log.roll.ms", has_default=False),
         BrokerSynonym("log.roll.hours", HOUR_MS),
-        shows_default=False,
     ),
     _key(
         "segment.jitter.ms",
@@ -155,14 +154,13 @@ _SEGMENTS: Final = (
         0,
         "Random amount taken off segment.ms." + NO_EFFECT,
         at_least(0),
-        "log.roll.jitter.ms",
+        BrokerSynonym("log.roll.jitter.ms", has_default=False),
         BrokerSynonym("log.roll.jitter.hours", HOUR_MS),
-        shows_default=False,
     ),
     _key(
         "segment.index.bytes",
         INT,
-        10 * 1024 * 1024,
+        _LOG.segment_index_bytes,
         "Size of the index at which a segment is closed.",
         at_least(4),
         "log.index.size.max.bytes",
@@ -170,7 +168,7 @@ _SEGMENTS: Final = (
     _key(
         "index.interval.bytes",
         INT,
-        4096,
+        _LOG.index_interval_bytes,
         "How many bytes of records lie between two entries of the index.",
         at_least(0),
         "log.index.interval.bytes",
@@ -197,8 +195,7 @@ _SEGMENTS: Final = (
         MAX_LONG,
         "After how many milliseconds the log is synced; log.flush of the broker decides here." + NO_EFFECT,
         at_least(0),
-        "log.flush.interval.ms",
-        shows_default=False,
+        BrokerSynonym("log.flush.interval.ms", has_default=False),
     ),
 )
 
@@ -224,7 +221,7 @@ _RECORDS: Final = (
         STRING,
         "CreateTime",
         "Whether a record carries its producer's time (CreateTime) or that of its arrival (LogAppendTime).",
-        one_of("CreateTime", "LogAppendTime"),
+        one_of("CreateTime", LOG_APPEND_TIME),
         "log.message.timestamp.type",
     ),
     _key(

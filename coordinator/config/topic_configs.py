@@ -4,11 +4,11 @@ Source: Kafka's `LogConfig`, `ServerTopicConfigSynonyms`, `ConfigHelper`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 from coordinator.config.config_key import ConfigKey, ConfigSource, ConfigValue, InvalidConfig
-from coordinator.config.topic_config_keys import INTERNAL_SEGMENT_BYTES, TOPIC_CONFIG_KEYS
+from coordinator.config.topic_config_keys import INTERNAL_SEGMENT_BYTES, LOG_APPEND_TIME, TOPIC_CONFIG_KEYS
 from storage.log_config import LogConfig
 
 
@@ -23,16 +23,15 @@ class EffectiveConfig(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicValues:
-    """What the data plane and the log obey of a topic's properties, parsed."""
+    """What the data plane and the log obey of a topic's properties, parsed. A field is the property of its name,
+    but for `log` and `is_log_append_time`."""
 
     log: LogConfig
     max_message_bytes: int
     max_decompressed_message_bytes: int
     is_log_append_time: bool
-    timestamp_before_max_ms: int
-    timestamp_after_max_ms: int
-    is_compacted: bool
-    is_deleted_by_age: bool
+    message_timestamp_before_max_ms: int
+    message_timestamp_after_max_ms: int
 
 
 class TopicDefaults:
@@ -63,7 +62,7 @@ class TopicDefaults:
         if key.name in self._broker:
             name, text, value = self._broker[key.name]
             synonyms.append((name, text, ConfigSource.STATIC_BROKER_CONFIG))
-        if key.synonyms and key.shows_default:
+        if key.synonyms and key.synonyms[0].has_default:
             synonyms.append((key.synonyms[0].name, key.default, ConfigSource.DEFAULT_CONFIG))
         if key.name in overrides:
             value = overrides[key.name]
@@ -100,31 +99,22 @@ class TopicDefaults:
         """Everything that acts, parsed once. Raises InvalidConfig."""
         policies = self.value("cleanup.policy", overrides)
         assert isinstance(policies, list)
-        dirty_ratio = self.value("min.cleanable.dirty.ratio", overrides)
-        assert isinstance(dirty_ratio, float)
-        log = LogConfig(
-            segment_bytes=self._segment_bytes(overrides),
-            segment_ms=self._int("segment.ms", overrides),
-            segment_index_bytes=self._int("segment.index.bytes", overrides),
-            index_interval_bytes=self._int("index.interval.bytes", overrides),
-            retention_ms=self._int("retention.ms", overrides),
-            retention_bytes=self._int("retention.bytes", overrides),
-            cleanup_policy=",".join(policies),
-            min_cleanable_dirty_ratio=dirty_ratio,
-            min_compaction_lag_ms=self._int("min.compaction.lag.ms", overrides),
-            max_compaction_lag_ms=self._int("max.compaction.lag.ms", overrides),
-            delete_retention_ms=self._int("delete.retention.ms", overrides),
-        )
+        log = self._named(LogConfig, overrides) | {
+            "cleanup_policy": ",".join(policies),
+            "segment_bytes": self._segment_bytes(overrides),
+        }
         return TopicValues(
-            log=log,
-            max_message_bytes=self._int("max.message.bytes", overrides),
-            max_decompressed_message_bytes=self._int("max.decompressed.message.bytes", overrides),
-            is_log_append_time=self.value("message.timestamp.type", overrides) == "LogAppendTime",
-            timestamp_before_max_ms=self._int("message.timestamp.before.max.ms", overrides),
-            timestamp_after_max_ms=self._int("message.timestamp.after.max.ms", overrides),
-            is_compacted="compact" in policies,
-            is_deleted_by_age="delete" in policies,
+            **self._named(TopicValues, overrides),
+            log=LogConfig(**log),
+            is_log_append_time=self.value("message.timestamp.type", overrides) == LOG_APPEND_TIME,
         )
+
+    def _named(self, view: type[Any], overrides: Mapping[str, str]) -> dict[str, Any]:
+        """The values of the properties that a class has fields of the same name for."""
+        names = {entry.name: entry.name.replace("_", ".") for entry in fields(view)}
+        return {
+            field: self.value(name, overrides) for field, name in names.items() if name in TOPIC_CONFIG_KEYS
+        }
 
     def _segment_bytes(self, overrides: Mapping[str, str]) -> int:
         text = overrides.get(INTERNAL_SEGMENT_BYTES.name)

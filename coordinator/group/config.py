@@ -1,4 +1,4 @@
-"""What the group coordinator may be told: Kafka's names and defaults."""
+"""What the group coordinator may be told, under Kafka's names."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,32 +9,21 @@ NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 """How long a member that never held an assignment may wait for its first join to complete. Fixed, as in
 Kafka's GroupCoordinatorConfig."""
 
-MESSAGE_MAX_BYTES: Final = 1_048_588
-"""Kafka's default of message.max.bytes, which bounds the records of one request."""
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
     """Properties of Kafka's GroupCoordinatorConfig that concern classic groups and offsets; dots in a
-    property's name are underscores here."""
+    property's name are underscores here. Defaults and bounds are declared in `coordinator/config`."""
 
-    group_min_session_timeout_ms: int = 6_000
-    group_max_session_timeout_ms: int = 1_800_000
-    group_initial_rebalance_delay_ms: int = 3_000
-    group_max_size: int = 2_147_483_647
-    offset_metadata_max_bytes: int = 4_096
-    offsets_retention_minutes: int = 10_080
-    offsets_retention_check_interval_ms: int = 600_000
-    message_max_bytes: int = MESSAGE_MAX_BYTES
-
-    def __post_init__(self) -> None:
-        assert 0 <= self.group_min_session_timeout_ms <= self.group_max_session_timeout_ms, self
-        assert self.group_initial_rebalance_delay_ms >= 0, self
-        assert self.group_max_size >= 1, self
-        assert self.offset_metadata_max_bytes >= 0, self
-        assert self.offsets_retention_minutes >= 1, self
-        assert self.offsets_retention_check_interval_ms >= 1, self
-        assert self.message_max_bytes >= 0, self
+    group_min_session_timeout_ms: int
+    group_max_session_timeout_ms: int
+    group_initial_rebalance_delay_ms: int
+    group_max_size: int
+    offset_metadata_max_bytes: int
+    offsets_retention_minutes: int
+    offsets_retention_check_interval_ms: int
+    message_max_bytes: int
+    """Bounds the records of one request."""
 
     @property
     def offsets_retention_ms(self) -> int:

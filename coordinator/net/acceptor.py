@@ -103,9 +103,9 @@ class Connections:
 
     def close_idle(self) -> None:
         """Closes what has been silent for too long, save where an answer is being waited for."""
-        if self.limits.max_idle_ms < 0:
+        if self.limits.connections_max_idle_ms < 0:
             return
-        oldest_ns = clock.monotonic_ns() - self.limits.max_idle_ms * 1_000_000
+        oldest_ns = clock.monotonic_ns() - self.limits.connections_max_idle_ms * 1_000_000
         idle = [connection for connection in self.open if connection.is_idle_since(oldest_ns)]
         for connection in idle:
             connection.abort()
@@ -114,7 +114,7 @@ class Connections:
             _LOG.info(
                 "Closed %d connections that were silent for %d ms (connections.max.idle.ms), %s among them",
                 len(idle),
-                self.limits.max_idle_ms,
+                self.limits.connections_max_idle_ms,
                 idle[0].peer,
             )
 
@@ -143,7 +143,7 @@ class Acceptor:
         self.large_answers = connections.large_answers
         self.memory = connections.memory
         self.unread = connections.unread
-        self.max_request_bytes = connections.limits.max_request_bytes
+        self.max_request_bytes = connections.limits.socket_request_max_bytes
         self.port = listener.address.port
         """Where the listener is bound; known once it is open."""
         self.fallback_node = Node(node_id, "", -1)

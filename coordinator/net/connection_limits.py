@@ -13,16 +13,15 @@ from coordinator.config.properties import Config
 from storage.os_error import reason_of
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """Times in milliseconds, sizes in bytes; a negative idle time is for ever."""
+    """Properties by their names. Times in milliseconds, sizes in bytes; a negative idle time is for ever."""
 
-    max_request_bytes: int
-    max_idle_ms: int
+    socket_request_max_bytes: int
+    connections_max_idle_ms: int
     max_connections: int
     max_connections_per_ip: int
     queued_max_request_bytes: int
-    """What all requests that are being received may take together; not above 0: anything."""
     per_ip_overrides: Mapping[str, int]
     """By numeric address."""
 
@@ -30,14 +29,8 @@ class ConnectionLimits:
 def connection_limits(config: Config) -> ConnectionLimits:
     """The limits of a config. Raises ConfigError."""
     counts = parse_counts(config.max_connections_per_ip_overrides)
-    return ConnectionLimits(
-        config.socket_request_max_bytes,
-        config.connections_max_idle_ms,
-        config.max_connections,
-        config.max_connections_per_ip,
-        config.queued_max_request_bytes,
-        {_numeric(host): count for host, count in counts.items()},
-    )
+    per_ip = {_numeric(host): count for host, count in counts.items()}
+    return config.view(ConnectionLimits, per_ip_overrides=per_ip)
 
 
 def _numeric(host: str) -> str:

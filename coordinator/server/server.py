@@ -22,6 +22,7 @@ from coordinator.engine.flusher import Flusher
 from coordinator.engine.group_clock import GroupClock
 from coordinator.engine.partition import Partition
 from coordinator.engine.state_keeper import StateKeeper
+from coordinator.group.config import GroupConfig
 from coordinator.group.events import Event
 from coordinator.group.requests import TopicsDeleted
 from coordinator.machine.outcome import Now
@@ -37,7 +38,7 @@ from coordinator.net.routes import Routes
 from coordinator.net.run_queue import RunQueue
 from coordinator.server.bind import LISTEN, bind
 from coordinator.server.cleaner import Cleaner, Compactable
-from coordinator.server.config_views import broker_configs, group_config, topics_config
+from coordinator.server.config_views import broker_configs, topics_config
 from coordinator.server.handlers.api_versions import ApiVersionsHandler, refuse_api_versions
 from coordinator.server.handlers.describe_cluster import DescribeClusterHandler
 from coordinator.server.handlers.find_coordinator import find_coordinator
@@ -152,7 +153,7 @@ class Server:
         for name, reason in self.data_plane.failed().items():
             _LOG.error("Partition %s is offline: %s", name, reason_of(reason))
         self.flusher = self._shared_flusher or Flusher(self.loop, Syncer())
-        self.group_config = group_config(config, settings.properties)
+        self.group_config = config.view(GroupConfig)
         self._open_groups()
         self.cleaner = Cleaner(self.directory, self._compactable, max(1, config.log_cleaner_backoff_ms))
         self.routes = self._make_routes()

@@ -18,11 +18,14 @@ from coordinator.topics.describe_configs import ResourceType, check_broker_name
 from coordinator.topics.refusal import Refusal
 from coordinator.topics.topic_name import why_illegal
 from protocol.errors import ErrorCode
-from protocol.messages import alter_configs as replacing
+from protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
-    AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
@@ -47,20 +50,12 @@ def answer_incremental_alter_configs(
     """Each resource is changed as a whole or refused; with `validate_only` nothing changes."""
     catalogue = plane.catalogue
     outcomes, changes = _alter(catalogue, request.resources, context, request.validate_only)
-    responses = [
-        AlterConfigsResourceResponse(
-            error_code=code,
-            error_message=message,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-        )
-        for resource, (code, message) in zip(request.resources, outcomes, strict=True)
-    ]
+    responses = _responses(request.resources, outcomes)
     return Answer(IncrementalAlterConfigsResponse(responses=responses), changes=changes)
 
 
 def answer_alter_configs(
-    plane: DataPlane, request: replacing.AlterConfigsRequest, context: Context, now: Now
+    plane: DataPlane, request: AlterConfigsRequest, context: Context, now: Now
 ) -> Answer:
     """The older call: a resource has afterwards the configs that it was sent, and no other."""
     catalogue = plane.catalogue
@@ -76,8 +71,14 @@ def answer_alter_configs(
         for resource in request.resources
     ]
     outcomes, changes = _alter(catalogue, resources, context, request.validate_only, replace=True)
-    responses = [
-        replacing.AlterConfigsResourceResponse(
+    return Answer(AlterConfigsResponse(responses=_responses(resources, outcomes)), changes=changes)
+
+
+def _responses(
+    resources: Sequence[AlterConfigsResource], outcomes: Sequence[Outcome]
+) -> list[AlterConfigsResourceResponse]:
+    return [
+        AlterConfigsResourceResponse(
             error_code=code,
             error_message=message,
             resource_type=resource.resource_type,
@@ -85,7 +86,6 @@ def answer_alter_configs(
         )
         for resource, (code, message) in zip(resources, outcomes, strict=True)
     ]
-    return Answer(replacing.AlterConfigsResponse(responses=responses), changes=changes)
 
 
 def _alter(

@@ -1,28 +1,31 @@
-"""The broker properties that the data plane obeys, under Kafka's names, with Kafka's defaults."""
+"""The broker properties that the data plane obeys, under Kafka's names."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass
+from typing import Final
 
 from coordinator.names import LogFlush
 
+MAX_PARTITIONS: Final = 10_000
+"""Most partitions that one request may create. Kafka has the same bound on records of one operation."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsConfig:
-    """Sizes in bytes, times in milliseconds. Built once, at the start."""
+    """Sizes in bytes, times in milliseconds. Built once, at the start; defaults and bounds are declared in
+    `coordinator/config`.
+    """
 
-    node_id: int = 1
-    num_partitions: int = 1
-    auto_create_topics_enable: bool = True
-    delete_topic_enable: bool = True
-    fetch_max_bytes: int = 55 * 1024 * 1024
-    max_incremental_fetch_session_cache_slots: int = 1000
-    max_request_partition_size_limit: int = 2000
-    producer_id_expiration_ms: int = 24 * 60 * 60 * 1000
-    log_flush: LogFlush = LogFlush.OS
-    max_partitions: int = 10_000
-    """Most partitions that one request may create. Kafka has the same bound on records of one operation."""
-    broker_properties: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    node_id: int
+    num_partitions: int
+    auto_create_topics_enable: bool
+    delete_topic_enable: bool
+    fetch_max_bytes: int
+    max_incremental_fetch_session_cache_slots: int
+    max_request_partition_size_limit: int
+    producer_id_expiration_ms: int
+    log_flush: LogFlush
+    broker_properties: Mapping[str, str]
     """Kafka's broker properties that were set explicitly (`log.retention.hours`, …): the defaults of
     topics.
     """

@@ -8,7 +8,7 @@ from collections import Counter
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, PartitionsAdded, TopicChange
 from coordinator.topics.catalogue import Catalogue, Topic
-from coordinator.topics.config import TopicsConfig
+from coordinator.topics.config import MAX_PARTITIONS
 from coordinator.topics.create_topics import check_assignment
 from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.refusal import Refusal
@@ -27,7 +27,7 @@ def answer_create_partitions(
     plane: DataPlane, request: CreatePartitionsRequest, context: Context, now: Now
 ) -> Answer:
     """Each topic grows or is refused on its own; with `validate_only` nothing changes."""
-    catalogue, config = plane.catalogue, plane.config
+    catalogue = plane.catalogue
     counts = Counter(entry.name for entry in request.topics)
     results = [
         _result(name, Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
@@ -39,7 +39,7 @@ def answer_create_partitions(
         if counts[entry.name] > 1:
             continue
         try:
-            topic = _validate(catalogue, config, entry, context.node.node_id)
+            topic = _validate(catalogue, entry, context.node.node_id)
             if not request.validate_only:
                 catalogue.grow(topic, entry.count)
                 changes.append(PartitionsAdded(topic.name, topic.topic_id, entry.count))
@@ -58,9 +58,7 @@ def _result(name: str, error: Refusal | None) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=error.message)
 
 
-def _validate(
-    catalogue: Catalogue, config: TopicsConfig, entry: CreatePartitionsTopic, node_id: int
-) -> Topic:
+def _validate(catalogue: Catalogue, entry: CreatePartitionsTopic, node_id: int) -> Topic:
     topic = catalogue.get(entry.name)
     if topic is None:
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -76,10 +74,8 @@ def _validate(
             f"{entry.count} would not be an increase.",
         )
     added = entry.count - current
-    if added > config.max_partitions:
-        raise Refusal(
-            ErrorCode.POLICY_VIOLATION, f"one request adds at most {config.max_partitions} partitions"
-        )
+    if added > MAX_PARTITIONS:
+        raise Refusal(ErrorCode.POLICY_VIOLATION, f"one request adds at most {MAX_PARTITIONS} partitions")
     if entry.assignments is not None:
         if len(entry.assignments) != added:
             raise Refusal(

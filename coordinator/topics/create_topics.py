@@ -9,7 +9,7 @@ from coordinator.machine.outcome import Context, Now
 from coordinator.names import CONSUMER_OFFSETS
 from coordinator.topics.answer import Answer, TopicChange, TopicCreated
 from coordinator.topics.catalogue import Catalogue, NewTopic
-from coordinator.topics.config import TopicsConfig
+from coordinator.topics.config import MAX_PARTITIONS, TopicsConfig
 from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.refusal import Refusal
 from coordinator.topics.topic_name import CLUSTER_METADATA, why_illegal
@@ -37,7 +37,7 @@ def answer_create_topics(
     # Names are compared with what exists before the request: Kafka lets one request create both a.b and a_b.
     refusals = {topic.name: _why_not_named(catalogue, topic.name) for topic in allowed}
     outcomes: dict[str, Refusal | NewTopic] = {}
-    left = config.max_partitions
+    left = MAX_PARTITIONS
     for topic in allowed:
         outcome: Refusal | NewTopic
         try:
@@ -100,9 +100,7 @@ def _validate(
         raise Refusal(ErrorCode.INVALID_CONFIG, str(error)) from error
     partitions = _partitions(config, topic, node_id)
     if partitions > left:
-        raise Refusal(
-            ErrorCode.POLICY_VIOLATION, f"one request creates at most {config.max_partitions} partitions"
-        )
+        raise Refusal(ErrorCode.POLICY_VIOLATION, f"one request creates at most {MAX_PARTITIONS} partitions")
     return NewTopic(topic.name, partitions, overrides)
 
 

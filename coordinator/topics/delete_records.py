@@ -64,7 +64,7 @@ def _find(catalogue: Catalogue, name: str, number: int) -> HostedPartition:
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if topic.is_internal:
         raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    if not topic.values.is_deleted_by_age:
+    if not topic.values.log.deletes:
         raise Refusal(ErrorCode.POLICY_VIOLATION)
     return topic.hosted[number]
 

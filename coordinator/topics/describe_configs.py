@@ -5,13 +5,12 @@
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 
-from coordinator.config.config_key import ConfigSource, ConfigType
+from coordinator.config.config_key import ConfigKey, ConfigSource
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer
 from coordinator.topics.broker_configs import BrokerConfig
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.config import TopicsConfig
 from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.refusal import Refusal
 from coordinator.topics.topic_name import why_illegal
@@ -27,7 +26,7 @@ from protocol.messages.describe_configs import (
 
 Synonyms = Sequence[tuple[str, str | None, ConfigSource]]
 Described = dict[object, list[DescribeConfigsResourceResult]]
-"""What topics of the same overrides, asked for the same keys, have in common: all there is to say of them."""
+"""What is alike of all that one request names, by what tells it apart: a topic's overrides, the keys asked for."""
 
 
 class ResourceType(IntEnum):
@@ -44,7 +43,7 @@ def answer_describe_configs(
     plane: DataPlane, request: DescribeConfigsRequest, context: Context, now: Now
 ) -> Steps:
     """Each resource is described or refused on its own, in a step of its own."""
-    catalogue, config = plane.catalogue, plane.config
+    catalogue = plane.catalogue
     described: Described = {}
     results = []
     for resource in request.resources:
@@ -60,7 +59,7 @@ def answer_describe_configs(
                 result.configs = _topic(catalogue, resource, request, described)
             elif resource.resource_type == ResourceType.BROKER:
                 result.configs = _broker(
-                    config, plane.broker_configs, resource, request, context.node.node_id
+                    plane.broker_configs, resource, request, context.node.node_id, described
                 )
             else:
                 _check_without_configs(resource, context.node.node_id)
@@ -96,33 +95,34 @@ def _topic(
         if not _is_asked(resource, key.name):
             continue
         found = catalogue.defaults.effective(key, topic.overrides)
-        entry = _entry(key.name, found.value, found.source, found.synonyms, key.kind, request)
-        entry.documentation = key.documentation if request.include_documentation else None
-        entries.append(entry)
+        entries.append(_entry(key, found.value, found.source, found.synonyms, request))
     return entries
 
 
 def _broker(
-    config: TopicsConfig,
     broker_configs: Iterable[BrokerConfig],
     resource: DescribeConfigsResource,
     request: DescribeConfigsRequest,
     node_id: int,
+    described: Described,
 ) -> list[DescribeConfigsResourceResult]:
     check_broker_name(resource.resource_name, node_id)
     if not resource.resource_name:
         return []  # the defaults that were set for all brokers while they ran: none can be
-    entries = []
+    alike = (ResourceType.BROKER, tuple(resource.configuration_keys or ()))
+    known = described.get(alike)
+    if known is not None:
+        return known
+    entries = described[alike] = []
     for broker_config in broker_configs:
-        if not _is_asked(resource, broker_config.name):
+        key = broker_config.key
+        if not _is_asked(resource, key.name):
             continue
-        synonyms = broker_config.synonyms(is_set=broker_config.name in config.broker_properties)
+        synonyms = broker_config.synonyms()
         source = synonyms[0][2] if synonyms else ConfigSource.DEFAULT_CONFIG
-        value = None if broker_config.is_sensitive else broker_config.value
-        entry = _entry(broker_config.name, value, source, synonyms, broker_config.kind, request)
+        entry = _entry(key, broker_config.value, source, synonyms, request)
         entry.read_only = True
         entry.is_sensitive = broker_config.is_sensitive
-        entry.documentation = broker_config.documentation if request.include_documentation else None
         entries.append(entry)
     return entries
 
@@ -150,15 +150,14 @@ def check_broker_name(name: str, node_id: int) -> None:
 
 
 def _entry(
-    name: str,
+    key: ConfigKey,
     value: str | None,
     source: ConfigSource,
     synonyms: Synonyms,
-    kind: ConfigType,
     request: DescribeConfigsRequest,
 ) -> DescribeConfigsResourceResult:
     return DescribeConfigsResourceResult(
-        name=name,
+        name=key.name,
         value=value,
         read_only=False,
         config_source=source,
@@ -170,5 +169,6 @@ def _entry(
         ]
         if request.include_synonyms
         else [],
-        config_type=kind,
+        config_type=key.kind,
+        documentation=key.documentation if request.include_documentation else None,
     )

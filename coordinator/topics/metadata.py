@@ -12,7 +12,7 @@ from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, PartitionFailed, TopicChange, TopicCreated
 from coordinator.topics.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
 from coordinator.topics.catalogue import ZERO_ID, Catalogue, Topic
-from coordinator.topics.config import TopicsConfig
+from coordinator.topics.config import MAX_PARTITIONS, TopicsConfig
 from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.leader_epoch import current_epoch
 from coordinator.topics.missing import TopicMissing, WhyMissing
@@ -183,7 +183,7 @@ def _create(
     if why_illegal(name) is not None or is_internal(name) or catalogue.collides(name):
         return None, _missing(name)
     # Where CreateTopics refuses so many, a client of Kafka's asks in vain as well.
-    if config.num_partitions > config.max_partitions:
+    if config.num_partitions > MAX_PARTITIONS:
         return None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
         topic = catalogue.create(name, config.num_partitions, {})

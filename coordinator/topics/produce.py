@@ -11,7 +11,6 @@ exist here: batches of one are refused with the error that such a producer gets 
 takes as final.
 """
 
-import struct
 from typing import Final, NamedTuple
 
 from coordinator.answers import GOODBYE, NO_ANSWER
@@ -30,15 +29,8 @@ from protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from storage.batch import (
-    HEADER_BYTES,
-    LENGTH_END,
-    LOG_APPEND_TIME,
-    MAGIC,
-    TRANSACTIONAL,
-    BatchHeader,
-    decode_records,
-)
+from storage.batch import HEADER_BYTES, LOG_APPEND_TIME, MAGIC, BatchHeader, decode_records
+from storage.batch_peek import peek_codec, peek_count, peek_is_transactional, peek_magic, peek_size
 from storage.compression import DEFAULT_LIMIT_BYTES, ZSTD
 from storage.errors import CorruptBatch, DecompressedTooLarge, InvalidRecord, StorageError, UnsupportedMagic
 from storage.log import PartitionLog
@@ -51,14 +43,8 @@ VALID_ACKS: Final = (-1, 0, 1)
 MAX_RECORD_ERRORS: Final = 1000
 MAX_RECORDS: Final = 1_000_000
 """Of one batch. Compressed, a batch of the size that is allowed could else unpack to many gigabytes of records."""
-MAGIC_END: Final = 17
-COUNT_AT: Final = 57
-SMALLEST_LENGTH: Final = 14
 NO_OFFSET: Final = -1
 NO_TIMESTAMP: Final = -1
-
-_LENGTH: Final = struct.Struct(">i")
-_ATTRIBUTES: Final = struct.Struct(">h")
 
 
 class ProduceRefused(Exception):
@@ -93,7 +79,9 @@ def answer_produce(plane: DataPlane, request: ProduceRequest, context: Context, 
     """Each partition's batch is written or refused on its own. With acks 0 there is no answer, or the connection is
     closed."""
     is_transactional = any(
-        _is_transactional(data.records) for topic in request.topic_data for data in topic.partition_data
+        data.records is not None and peek_is_transactional(data.records)
+        for topic in request.topic_data
+        for data in topic.partition_data
     )
     responses = []
     changes: list[TopicChange] = []
@@ -156,46 +144,35 @@ def _admit(
     return topic.hosted[index], batch
 
 
-def _is_transactional(records: bytes | None) -> bool:
-    if records is None or len(records) < HEADER_BYTES or records[MAGIC_END - 1] != MAGIC:
-        return False
-    (attributes,) = _ATTRIBUTES.unpack_from(records, 21)
-    return bool(attributes & TRANSACTIONAL)
-
-
 def _one_batch(records: bytes | None, version: int) -> bytes:
     """The batch that a partition's records must be; a torn end after it is ignored, as Kafka does."""
-    size = _batch_size(records or b"", 0)
+    size = _size_at(records or b"", 0)
     if records is None or size is None:
         raise ProduceRefused(
             ErrorCode.INVALID_RECORD, "a partition must come with exactly one record batch, not none"
         )
-    magic = records[MAGIC_END - 1]
+    magic = peek_magic(records)
     if magic > MAGIC:
         raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, f"there is no record format {magic}")
     if magic != MAGIC:
         raise ProduceRefused(ErrorCode.INVALID_RECORD, f"records must be in format 2, not {magic}")
     if size < HEADER_BYTES:
         raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, f"{size} bytes are less than a batch header")
-    if version < ZSTD_SINCE and records[22] & 0x07 == ZSTD:
+    if version < ZSTD_SINCE and peek_codec(records) == ZSTD:
         raise ProduceRefused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
-    if _batch_size(records, size) is not None:
+    if size == len(records):
+        return records
+    if _size_at(records, size) is not None:
         raise ProduceRefused(ErrorCode.INVALID_RECORD, "a partition must come with exactly one record batch")
-    return records if size == len(records) else records[:size]
+    return records[:size]
 
 
-def _batch_size(records: bytes, position: int) -> int | None:
-    """The size of the batch that begins at `position`, None where no whole one does. Raises
-    ProduceRefused.
-    """
-    available = len(records) - position
-    if available < MAGIC_END:
-        return None
-    (length,) = _LENGTH.unpack_from(records, position + 8)
-    if length < SMALLEST_LENGTH:
-        raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, f"a batch cannot be of length {length}")
-    size: int = length + LENGTH_END
-    return size if size <= available else None
+def _size_at(records: bytes, position: int) -> int | None:
+    """The size of the batch that begins there, None where no whole one does. Raises ProduceRefused."""
+    try:
+        return peek_size(records, position)
+    except CorruptBatch as error:
+        raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, error.reason) from error
 
 
 def _write(
@@ -212,7 +189,7 @@ def _write(
         raise ProduceRefused(ErrorCode.KAFKA_STORAGE_ERROR)
     start = log.log_start_offset
     valid = _validate(batch, values, start)
-    if valid.first_null_key is not None and values.is_compacted:
+    if valid.first_null_key is not None and values.log.compacts:
         raise _without_keys(batch, valid, start)
     _check_times(batch, valid, values, now_ms, start)
     if len(batch) > log.config.segment_bytes:
@@ -256,7 +233,7 @@ def _validate(batch: bytes, values: TopicValues, start: int) -> ValidBatch:
             ErrorCode.MESSAGE_TOO_LARGE,
             f"a batch of {len(batch)} bytes exceeds max.message.bytes={values.max_message_bytes}",
         )
-    (count,) = _LENGTH.unpack_from(batch, COUNT_AT)
+    count = peek_count(batch)
     if count > MAX_RECORDS:
         raise ProduceRefused(
             ErrorCode.RECORD_LIST_TOO_LARGE, f"a batch of {count} records exceeds {MAX_RECORDS}", start
@@ -282,7 +259,10 @@ def _check_times(batch: bytes, valid: ValidBatch, values: TopicValues, now_ms: i
     """Whether the producer's own times are near enough to now; -1 stands for no time and passes."""
     if values.is_log_append_time:
         return
-    earliest, latest = now_ms - values.timestamp_before_max_ms, now_ms + values.timestamp_after_max_ms
+    earliest, latest = (
+        now_ms - values.message_timestamp_before_max_ms,
+        now_ms + values.message_timestamp_after_max_ms,
+    )
     if valid.max_timestamp_ms <= latest and valid.min_timestamp_ms >= earliest:
         return
     times = [record.timestamp_ms for record in decode_records(batch, _with_own_times(valid))]

@@ -1,5 +1,6 @@
 """AlterConfigs (33): replace all the configs of a resource (KIP-133); the older of two such calls."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import Array, Bool, Int8, Int16, Int32, NullableString, String
 from protocol.schema import request, response, since, struct
 
@@ -21,7 +22,7 @@ class AlterConfigsResource:
     configs: Array[AlterableConfig]
 
 
-@request(api_key=33, versions="0-2", flexible="2+")
+@request(ApiKey.ALTER_CONFIGS)
 class AlterConfigsRequest:
     """v2 flexible"""
 
@@ -39,7 +40,7 @@ class AlterConfigsResourceResponse:
     resource_name: String
 
 
-@response(api_key=33, versions="0-2", flexible="2+")
+@response(ApiKey.ALTER_CONFIGS)
 class AlterConfigsResponse:
     """v1 as v0; v2 flexible"""
 

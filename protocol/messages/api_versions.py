@@ -1,10 +1,11 @@
 """ApiVersions (18): what this broker serves; the first request of nearly every client."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import Array, Bool, Int16, Int32, Int64, NullableString, String
 from protocol.schema import request, response, since, struct, tagged
 
 
-@request(api_key=18, versions="0-5", flexible="3+")
+@request(ApiKey.API_VERSIONS)
 class ApiVersionsRequest:
     """v3 client software (KIP-511) · v5 the broker that the client means to talk to (KIP-1242)"""
 
@@ -41,7 +42,7 @@ class FinalizedFeatureKey:
     min_version_level: Int16
 
 
-@response(api_key=18, versions="0-5", flexible="3+")
+@response(ApiKey.API_VERSIONS)
 class ApiVersionsResponse:
     """v1 throttle time · v3 features in tags (KIP-584) · v4 features whose minimum is 0 are shown"""
 

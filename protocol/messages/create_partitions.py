@@ -1,5 +1,6 @@
 """CreatePartitions (37): give topics more partitions."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import Array, Bool, Int16, Int32, NullableArray, NullableString, String
 from protocol.schema import request, response, since, struct
 
@@ -20,7 +21,7 @@ class CreatePartitionsTopic:
     assignments: NullableArray[CreatePartitionsAssignment] = since(default=None)
 
 
-@request(api_key=37, versions="0-3", flexible="2+")
+@request(ApiKey.CREATE_PARTITIONS)
 class CreatePartitionsRequest:
     """`count` is the new total."""
 
@@ -38,7 +39,7 @@ class CreatePartitionsTopicResult:
     error_message: NullableString = since(default=None)
 
 
-@response(api_key=37, versions="0-3", flexible="2+")
+@response(ApiKey.CREATE_PARTITIONS)
 class CreatePartitionsResponse:
     """v2 flexible"""
 

@@ -1,5 +1,6 @@
 """CreateTopics (19): new topics, with partition counts, replicas and configs."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import (
     ZERO_UUID,
     Array,
@@ -42,7 +43,7 @@ class CreatableTopic:
     configs: Array[CreatableTopicConfig]
 
 
-@request(api_key=19, versions="0-7", flexible="5+")
+@request(ApiKey.CREATE_TOPICS)
 class CreateTopicsRequest:
     """v1 validate_only · v4 partitions and replication factor may be -1 (KIP-464) · v5 flexible"""
 
@@ -76,7 +77,7 @@ class CreatableTopicResult:
     configs: NullableArray[CreatableTopicConfigs] = since("5+", default=None)
 
 
-@response(api_key=19, versions="0-7", flexible="5+")
+@response(ApiKey.CREATE_TOPICS)
 class CreateTopicsResponse:
     """v1 error message · v2 throttle time · v5 what was created (KIP-525) · v7 topic id"""
 

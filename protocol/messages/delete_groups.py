@@ -1,10 +1,11 @@
 """DeleteGroups (42): remove empty groups with all their offsets."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import Array, Int16, Int32, NullableString, String
 from protocol.schema import request, response, since, struct
 
 
-@request(api_key=42, versions="0-3", flexible="2+")
+@request(ApiKey.DELETE_GROUPS)
 class DeleteGroupsRequest:
     """v2 flexible"""
 
@@ -20,7 +21,7 @@ class DeletableGroupResult:
     error_message: NullableString = since("3+", default=None)
 
 
-@response(api_key=42, versions="0-3", flexible="2+")
+@response(ApiKey.DELETE_GROUPS)
 class DeleteGroupsResponse:
     """v3 error message for each group"""
 

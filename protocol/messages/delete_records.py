@@ -1,5 +1,6 @@
 """DeleteRecords (21): move the start of a partition forward (KIP-107)."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import Array, Int16, Int32, Int64, String
 from protocol.schema import request, response, since, struct
 
@@ -20,7 +21,7 @@ class DeleteRecordsTopic:
     partitions: Array[DeleteRecordsPartition]
 
 
-@request(api_key=21, versions="0-2", flexible="2+")
+@request(ApiKey.DELETE_RECORDS)
 class DeleteRecordsRequest:
     """An offset of -1 means the high watermark."""
 
@@ -45,7 +46,7 @@ class DeleteRecordsTopicResult:
     partitions: Array[DeleteRecordsPartitionResult]
 
 
-@response(api_key=21, versions="0-2", flexible="2+")
+@response(ApiKey.DELETE_RECORDS)
 class DeleteRecordsResponse:
     """`low_watermark` is the new start."""
 

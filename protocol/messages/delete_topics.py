@@ -1,5 +1,6 @@
 """DeleteTopics (20): remove topics, by name or by id."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import ZERO_UUID, Array, Int16, Int32, NullableString, String, Uuid
 from protocol.schema import request, response, since, struct
 
@@ -12,7 +13,7 @@ class DeleteTopicState:
     topic_id: Uuid
 
 
-@request(api_key=20, versions="0-6", flexible="4+")
+@request(ApiKey.DELETE_TOPICS)
 class DeleteTopicsRequest:
     """v6 topics by id (KIP-516)"""
 
@@ -31,7 +32,7 @@ class DeletableTopicResult:
     error_message: NullableString = since("5+", default=None)
 
 
-@response(api_key=20, versions="0-6", flexible="4+")
+@response(ApiKey.DELETE_TOPICS)
 class DeleteTopicsResponse:
     """v1 throttle time · v5 error message · v6 topic id"""
 

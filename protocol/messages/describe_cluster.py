@@ -1,10 +1,11 @@
 """DescribeCluster (60): cluster id, controller and brokers."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import Array, Bool, Int8, Int16, Int32, NullableString, String
 from protocol.schema import request, response, since, struct
 
 
-@request(api_key=60, versions="0-2", flexible="0+")
+@request(ApiKey.DESCRIBE_CLUSTER)
 class DescribeClusterRequest:
     """v1 endpoint type (KIP-919) · v2 fenced brokers (KIP-1073)"""
 
@@ -24,7 +25,7 @@ class DescribeClusterBroker:
     is_fenced: Bool = since("2+", default=False)
 
 
-@response(api_key=60, versions="0-2", flexible="0+")
+@response(ApiKey.DESCRIBE_CLUSTER)
 class DescribeClusterResponse:
     """v1 endpoint type · v2 whether a broker is fenced"""
 

@@ -1,5 +1,6 @@
 """DescribeConfigs (32): the configuration of topics and brokers."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import Array, Bool, Int8, Int16, Int32, NullableArray, NullableString, String
 from protocol.schema import request, response, since, struct
 
@@ -13,7 +14,7 @@ class DescribeConfigsResource:
     configuration_keys: NullableArray[String] = since(default=None)
 
 
-@request(api_key=32, versions="0-4", flexible="4+")
+@request(ApiKey.DESCRIBE_CONFIGS)
 class DescribeConfigsRequest:
     """v1 synonyms (KIP-226) · v3 documentation (KIP-569)"""
 
@@ -57,7 +58,7 @@ class DescribeConfigsResult:
     configs: Array[DescribeConfigsResourceResult]
 
 
-@response(api_key=32, versions="0-4", flexible="4+")
+@response(ApiKey.DESCRIBE_CONFIGS)
 class DescribeConfigsResponse:
     """v1 source in place of is_default, synonyms · v3 type and documentation"""
 

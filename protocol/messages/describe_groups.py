@@ -1,12 +1,13 @@
 """DescribeGroups (15): state, protocol and members of groups."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import Array, Bool, Bytes, Int16, Int32, NullableString, String
 from protocol.schema import request, response, since, struct
 
 AUTHORIZED_OPERATIONS_NOT_REQUESTED = -(2**31)
 
 
-@request(api_key=15, versions="0-6", flexible="5+")
+@request(ApiKey.DESCRIBE_GROUPS)
 class DescribeGroupsRequest:
     """v3 authorized operations (KIP-430)"""
 
@@ -40,7 +41,7 @@ class DescribedGroup:
     authorized_operations: Int32 = since("3+", default=AUTHORIZED_OPERATIONS_NOT_REQUESTED)
 
 
-@response(api_key=15, versions="0-6", flexible="5+")
+@response(ApiKey.DESCRIBE_GROUPS)
 class DescribeGroupsResponse:
     """v1 throttle time · v4 instance ids (KIP-345) · v6 error message, GROUP_ID_NOT_FOUND (KIP-1043)"""
 

@@ -1,5 +1,6 @@
 """DescribeLogDirs (35): how much lies where on a broker's disks (KIP-113, KIP-827)."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import Array, Bool, Int16, Int32, Int64, NullableArray, String
 from protocol.schema import request, response, since, struct
 
@@ -12,7 +13,7 @@ class DescribableLogDirTopic:
     partitions: Array[Int32]
 
 
-@request(api_key=35, versions="0-5", flexible="2+")
+@request(ApiKey.DESCRIBE_LOG_DIRS)
 class DescribeLogDirsRequest:
     """v1 as v0, v2 flexible, v3-v5 as v2. Null topics: all."""
 
@@ -49,7 +50,7 @@ class DescribeLogDirsResult:
     is_cordoned: Bool = since("5+", default=False)
 
 
-@response(api_key=35, versions="0-5", flexible="2+")
+@response(ApiKey.DESCRIBE_LOG_DIRS)
 class DescribeLogDirsResponse:
     """v1 as v0; v2 flexible; v3 error_code; v4 the sizes of volumes; v5 is_cordoned"""
 

@@ -1,5 +1,6 @@
 """DescribeTopicPartitions (75): topics page by page (KIP-966)."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import Array, Bool, Int16, Int32, NullableArray, NullableString, String, Uuid
 from protocol.schema import request, response, since, struct
 
@@ -19,7 +20,7 @@ class Cursor:
     partition_index: Int32
 
 
-@request(api_key=75, versions="0", flexible="0+")
+@request(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
 class DescribeTopicPartitionsRequest:
     """A cursor continues where the last page ended."""
 
@@ -55,7 +56,7 @@ class DescribeTopicPartitionsResponseTopic:
     topic_authorized_operations: Int32 = since(default=-2147483648)
 
 
-@response(api_key=75, versions="0", flexible="0+")
+@response(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
 class DescribeTopicPartitionsResponse:
     """`next_cursor` is null on the last page."""
 

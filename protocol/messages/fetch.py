@@ -1,5 +1,7 @@
 """Fetch (1): read record batches; waits for `min_bytes` at most `max_wait_ms`."""
 
+from protocol.apis import ApiKey
+from protocol.current_leader import LeaderIdAndEpoch, NodeEndpoint
 from protocol.kinds import (
     ZERO_UUID,
     Array,
@@ -56,7 +58,7 @@ class ForgottenTopic:
     partitions: Array[Int32]
 
 
-@request(api_key=1, versions="4-18", flexible="12+")
+@request(ApiKey.FETCH)
 class FetchRequest:
     """v4 isolation level · v5 log start offset · v7 fetch sessions (KIP-227) · v9 leader epoch
     (KIP-320) · v11 rack (KIP-392) · v12 flexible, tags · v13 topic ids (KIP-516) · v15 replica state ·
@@ -82,14 +84,6 @@ class EpochEndOffset:
 
     epoch: Int32 = since(default=-1)
     end_offset: Int64 = since(default=-1)
-
-
-@struct
-class LeaderIdAndEpoch:
-    """Who leads the partition now."""
-
-    leader_id: Int32 = since(default=-1)
-    leader_epoch: Int32 = since(default=-1)
 
 
 @struct
@@ -134,17 +128,7 @@ class FetchableTopicResponse:
     partitions: Array[PartitionData]
 
 
-@struct
-class NodeEndpoint:
-    """The address of a broker that is named as a leader."""
-
-    node_id: Int32
-    host: String
-    port: Int32
-    rack: NullableString = since(default=None)
-
-
-@response(api_key=1, versions="4-18", flexible="12+")
+@response(ApiKey.FETCH)
 class FetchResponse:
     """v4 aborted transactions · v5 log start offset · v7 session · v11 preferred read replica · v12
     diverging epoch · v13 topic ids · v16 node endpoints (KIP-951)"""

@@ -1,10 +1,11 @@
 """FindCoordinator (10): which broker coordinates a group or a transaction."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import Array, Int8, Int16, Int32, NullableString, String
 from protocol.schema import request, response, since, struct
 
 
-@request(api_key=10, versions="0-6", flexible="3+")
+@request(ApiKey.FIND_COORDINATOR)
 class FindCoordinatorRequest:
     """v1 key type · v4 several keys (KIP-699) · v6 share groups (KIP-932)"""
 
@@ -25,7 +26,7 @@ class Coordinator:
     error_message: NullableString = since(default=None)
 
 
-@response(api_key=10, versions="0-6", flexible="3+")
+@response(ApiKey.FIND_COORDINATOR)
 class FindCoordinatorResponse:
     """v1 throttle time, error message · v4 an answer for each key"""
 

@@ -1,10 +1,11 @@
 """Heartbeat (12): the member lives; the answer tells it when to rejoin."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import Int16, Int32, NullableString, String
 from protocol.schema import request, response, since
 
 
-@request(api_key=12, versions="0-4", flexible="4+")
+@request(ApiKey.HEARTBEAT)
 class HeartbeatRequest:
     """v3 static members (KIP-345)"""
 
@@ -14,7 +15,7 @@ class HeartbeatRequest:
     group_instance_id: NullableString = since("3+", default=None)
 
 
-@response(api_key=12, versions="0-4", flexible="4+")
+@response(ApiKey.HEARTBEAT)
 class HeartbeatResponse:
     """v1 throttle time"""
 

@@ -1,6 +1,8 @@
 """IncrementalAlterConfigs (44): set, delete, append to or subtract from configs (KIP-339)."""
 
-from protocol.kinds import Array, Bool, Int8, Int16, Int32, NullableString, String
+from protocol.apis import ApiKey
+from protocol.kinds import Array, Bool, Int8, Int32, NullableString, String
+from protocol.messages.alter_configs import AlterConfigsResourceResponse
 from protocol.schema import request, response, since, struct
 
 
@@ -22,7 +24,7 @@ class AlterConfigsResource:
     configs: Array[AlterableConfig]
 
 
-@request(api_key=44, versions="0-1", flexible="1+")
+@request(ApiKey.INCREMENTAL_ALTER_CONFIGS)
 class IncrementalAlterConfigsRequest:
     """v1 flexible"""
 
@@ -30,17 +32,7 @@ class IncrementalAlterConfigsRequest:
     validate_only: Bool
 
 
-@struct
-class AlterConfigsResourceResponse:
-    """What became of one resource."""
-
-    error_code: Int16
-    error_message: NullableString = since(default=None)
-    resource_type: Int8
-    resource_name: String
-
-
-@response(api_key=44, versions="0-1", flexible="1+")
+@response(ApiKey.INCREMENTAL_ALTER_CONFIGS)
 class IncrementalAlterConfigsResponse:
     """v1 flexible"""
 

@@ -1,10 +1,11 @@
 """InitProducerId (22): an id for an idempotent or transactional producer."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import Int16, Int32, Int64, NullableString
 from protocol.schema import request, response, since
 
 
-@request(api_key=22, versions="0-5", flexible="2+")
+@request(ApiKey.INIT_PRODUCER_ID)
 class InitProducerIdRequest:
     """v3 current id and epoch (KIP-360) · v4 PRODUCER_FENCED · v5 TRANSACTION_ABORTABLE (KIP-890)"""
 
@@ -14,7 +15,7 @@ class InitProducerIdRequest:
     producer_epoch: Int16 = since("3+", default=-1)
 
 
-@response(api_key=22, versions="0-5", flexible="2+")
+@response(ApiKey.INIT_PRODUCER_ID)
 class InitProducerIdResponse:
     """v1 throttling by the client · v2 flexible"""
 

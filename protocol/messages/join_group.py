@@ -1,5 +1,6 @@
 """JoinGroup (11): enter a group or re-enter it; answered when the join phase of a rebalance ends."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import Array, Bool, Bytes, Int16, Int32, NullableString, String
 from protocol.schema import request, response, since, struct
 
@@ -12,7 +13,7 @@ class JoinGroupRequestProtocol:
     metadata: Bytes
 
 
-@request(api_key=11, versions="0-9", flexible="6+")
+@request(ApiKey.JOIN_GROUP)
 class JoinGroupRequest:
     """v1 rebalance timeout · v4 MEMBER_ID_REQUIRED (KIP-394) · v5 static members (KIP-345) · v8 reason
     (KIP-800)"""
@@ -36,7 +37,7 @@ class JoinGroupResponseMember:
     metadata: Bytes
 
 
-@response(api_key=11, versions="0-9", flexible="6+")
+@response(ApiKey.JOIN_GROUP)
 class JoinGroupResponse:
     """v2 throttle time · v7 protocol type, protocol name nullable (KIP-559) · v9 skip_assignment (KIP-814)"""
 

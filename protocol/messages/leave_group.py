@@ -1,5 +1,6 @@
 """LeaveGroup (13): members go, by member id or by group instance id."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import Array, Int16, Int32, NullableString, String
 from protocol.schema import request, response, since, struct
 
@@ -13,7 +14,7 @@ class MemberIdentity:
     reason: NullableString = since("5+", default=None)
 
 
-@request(api_key=13, versions="0-5", flexible="4+")
+@request(ApiKey.LEAVE_GROUP)
 class LeaveGroupRequest:
     """v3 a batch of members (KIP-345) · v5 reasons (KIP-800)"""
 
@@ -31,7 +32,7 @@ class MemberResponse:
     error_code: Int16
 
 
-@response(api_key=13, versions="0-5", flexible="4+")
+@response(ApiKey.LEAVE_GROUP)
 class LeaveGroupResponse:
     """v1 throttle time · v3 an answer for each member"""
 

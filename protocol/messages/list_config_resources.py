@@ -1,10 +1,11 @@
 """ListConfigResources (74): what can be configured (KIP-714, KIP-1142)."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import Array, Int8, Int16, Int32, String
 from protocol.schema import request, response, since, struct
 
 
-@request(api_key=74, versions="0-1", flexible="0+")
+@request(ApiKey.LIST_CONFIG_RESOURCES)
 class ListConfigResourcesRequest:
     """v0 lists resources of client metrics alone; v1 resource_types, none of them meaning all"""
 
@@ -19,7 +20,7 @@ class ConfigResource:
     resource_type: Int8 = since("1+", default=16)
 
 
-@response(api_key=74, versions="0-1", flexible="0+")
+@response(ApiKey.LIST_CONFIG_RESOURCES)
 class ListConfigResourcesResponse:
     """v1 resource_type"""
 

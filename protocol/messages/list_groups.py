@@ -1,10 +1,11 @@
 """ListGroups (16): the groups that this broker coordinates."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import Array, Int16, Int32, String
 from protocol.schema import request, response, since, struct
 
 
-@request(api_key=16, versions="0-5", flexible="3+")
+@request(ApiKey.LIST_GROUPS)
 class ListGroupsRequest:
     """v4 states filter (KIP-518) · v5 types filter (KIP-848)"""
 
@@ -22,7 +23,7 @@ class ListedGroup:
     group_type: String = since("5+", default="")
 
 
-@response(api_key=16, versions="0-5", flexible="3+")
+@response(ApiKey.LIST_GROUPS)
 class ListGroupsResponse:
     """v1 throttle time · v4 group state · v5 group type"""
 

@@ -1,5 +1,6 @@
 """ListOffsets (2): the offset at a timestamp, or an end of the log."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import Array, Int8, Int16, Int32, Int64, String
 from protocol.schema import request, response, since, struct
 
@@ -22,7 +23,7 @@ class ListOffsetsTopic:
     partitions: Array[ListOffsetsPartition]
 
 
-@request(api_key=2, versions="0-11", flexible="6+")
+@request(ApiKey.LIST_OFFSETS)
 class ListOffsetsRequest:
     """v1 one offset only · v2 isolation level · v4 leader epoch · v7 max timestamp (KIP-734) · v8
     earliest local · v9 latest tiered · v10 timeout · v11 earliest pending upload"""
@@ -53,7 +54,7 @@ class ListOffsetsTopicResponse:
     partitions: Array[ListOffsetsPartitionResponse]
 
 
-@response(api_key=2, versions="0-11", flexible="6+")
+@response(ApiKey.LIST_OFFSETS)
 class ListOffsetsResponse:
     """v0 a list of offsets · v1 timestamp and offset · v2 throttle time · v4 leader epoch"""
 

@@ -1,5 +1,6 @@
 """Metadata (3): brokers, topics and their partitions; creates topics where that is allowed."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import ZERO_UUID, Array, Bool, Int16, Int32, NullableArray, NullableString, String, Uuid
 from protocol.schema import request, response, since, struct
 
@@ -12,7 +13,7 @@ class MetadataRequestTopic:
     name: NullableString = since(nullable="10+", default=None)
 
 
-@request(api_key=3, versions="0-13", flexible="9+")
+@request(ApiKey.METADATA)
 class MetadataRequest:
     """v1 null asks for all topics, empty for none · v4 auto-creation can be declined · v8 authorized
     operations (KIP-430) · v10 topic ids (KIP-516) · v12 topics asked for by id"""
@@ -58,7 +59,7 @@ class MetadataResponseTopic:
     topic_authorized_operations: Int32 = since("8+", default=-2147483648)
 
 
-@response(api_key=3, versions="0-13", flexible="9+")
+@response(ApiKey.METADATA)
 class MetadataResponse:
     """v1 controller, racks, internal topics · v2 cluster id · v3 throttle time · v5 offline replicas ·
     v7 leader epoch (KIP-320) · v10 topic ids · v13 top-level error (KIP-1102)"""

@@ -1,5 +1,6 @@
 """OffsetCommit (8): store how far a group has come."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import ZERO_UUID, Array, Int16, Int32, Int64, NullableString, String, Uuid
 from protocol.schema import request, response, since, struct
 
@@ -24,7 +25,7 @@ class OffsetCommitRequestTopic:
     partitions: Array[OffsetCommitRequestPartition]
 
 
-@request(api_key=8, versions="0-10", flexible="8+")
+@request(ApiKey.OFFSET_COMMIT)
 class OffsetCommitRequest:
     """v1 member and commit timestamp · v2 retention time (till v4) · v6 leader epoch (KIP-320) · v7 static
     members (KIP-345) · v9 usable by KIP-848 members · v10 topic ids"""
@@ -54,7 +55,7 @@ class OffsetCommitResponseTopic:
     partitions: Array[OffsetCommitResponsePartition]
 
 
-@response(api_key=8, versions="0-10", flexible="8+")
+@response(ApiKey.OFFSET_COMMIT)
 class OffsetCommitResponse:
     """v3 throttle time · v10 topic ids. A group's error is repeated on every partition."""
 

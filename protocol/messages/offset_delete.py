@@ -1,5 +1,6 @@
 """OffsetDelete (47): forget a group's offsets of topics that it does not read."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import Array, Int16, Int32, String
 from protocol.schema import request, response, since, struct
 
@@ -19,7 +20,7 @@ class OffsetDeleteRequestTopic:
     partitions: Array[OffsetDeleteRequestPartition]
 
 
-@request(api_key=47, versions="0")
+@request(ApiKey.OFFSET_DELETE)
 class OffsetDeleteRequest:
     """KIP-496"""
 
@@ -43,7 +44,7 @@ class OffsetDeleteResponseTopic:
     partitions: Array[OffsetDeleteResponsePartition]
 
 
-@response(api_key=47, versions="0")
+@response(ApiKey.OFFSET_DELETE)
 class OffsetDeleteResponse:
     """The error comes before the throttle time here, as Kafka has it."""
 

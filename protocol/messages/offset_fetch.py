@@ -1,5 +1,6 @@
 """OffsetFetch (9): read committed offsets, of one group up to v7, of several from v8 on."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import (
     ZERO_UUID,
     Array,
@@ -42,7 +43,7 @@ class OffsetFetchRequestGroup:
     topics: NullableArray[OffsetFetchRequestTopics] = since(default=None)
 
 
-@request(api_key=9, versions="0-10", flexible="6+")
+@request(ApiKey.OFFSET_FETCH)
 class OffsetFetchRequest:
     """v2 all topics (null) · v7 require_stable (KIP-447) · v8 several groups (KIP-709) · v9 member and
     epoch (KIP-848) · v10 topic ids"""
@@ -101,7 +102,7 @@ class OffsetFetchResponseGroup:
     error_code: Int16 = since(default=0)
 
 
-@response(api_key=9, versions="0-10", flexible="6+")
+@response(ApiKey.OFFSET_FETCH)
 class OffsetFetchResponse:
     """v2 top-level error · v3 throttle time · v5 leader epoch · v8 several groups · v10 topic ids"""
 

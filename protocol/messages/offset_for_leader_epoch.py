@@ -1,5 +1,6 @@
 """OffsetForLeaderEpoch (23): where a leader epoch ends (KIP-279, KIP-320)."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import Array, Int16, Int32, Int64, String
 from protocol.schema import request, response, since, struct
 
@@ -21,7 +22,7 @@ class OffsetForLeaderTopic:
     partitions: Array[OffsetForLeaderPartition]
 
 
-@request(api_key=23, versions="0-4", flexible="4+")
+@request(ApiKey.OFFSET_FOR_LEADER_EPOCH)
 class OffsetForLeaderEpochRequest:
     """v2 current leader epoch · v3 replica id"""
 
@@ -47,7 +48,7 @@ class OffsetForLeaderTopicResult:
     partitions: Array[EpochEndOffset]
 
 
-@response(api_key=23, versions="0-4", flexible="4+")
+@response(ApiKey.OFFSET_FOR_LEADER_EPOCH)
 class OffsetForLeaderEpochResponse:
     """v1 leader epoch · v2 throttle time"""
 

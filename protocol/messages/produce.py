@@ -1,5 +1,7 @@
 """Produce (0): append record batches."""
 
+from protocol.apis import ApiKey
+from protocol.current_leader import LeaderIdAndEpoch, NodeEndpoint
 from protocol.kinds import ZERO_UUID, Array, Int16, Int32, Int64, NullableString, Records, String, Uuid
 from protocol.schema import request, response, since, struct, tagged
 
@@ -21,7 +23,7 @@ class TopicProduceData:
     partition_data: Array[PartitionProduceData]
 
 
-@request(api_key=0, versions="0-13", flexible="9+")
+@request(ApiKey.PRODUCE)
 class ProduceRequest:
     """v3 record batches v2, transactional id · v9 flexible · v13 topic ids (KIP-516)"""
 
@@ -37,14 +39,6 @@ class BatchIndexAndErrorMessage:
 
     batch_index: Int32
     batch_index_error_message: NullableString = since(default=None)
-
-
-@struct
-class LeaderIdAndEpoch:
-    """Who leads the partition now."""
-
-    leader_id: Int32 = since(default=-1)
-    leader_epoch: Int32 = since(default=-1)
 
 
 @struct
@@ -70,17 +64,7 @@ class TopicProduceResponse:
     partition_responses: Array[PartitionProduceResponse]
 
 
-@struct
-class NodeEndpoint:
-    """The address of a broker that is named as a leader."""
-
-    node_id: Int32
-    host: String
-    port: Int32
-    rack: NullableString = since(default=None)
-
-
-@response(api_key=0, versions="0-13", flexible="9+")
+@response(ApiKey.PRODUCE)
 class ProduceResponse:
     """v1 throttle time · v2 log append time · v5 log start offset · v8 record errors (KIP-467) · v10
     current leader (KIP-951) · v13 topic ids"""

@@ -1,5 +1,6 @@
 """SyncGroup (14): the leader hands in the assignment, every member fetches its part."""
 
+from protocol.apis import ApiKey
 from protocol.kinds import Array, Bytes, Int16, Int32, NullableString, String
 from protocol.schema import request, response, since, struct
 
@@ -12,7 +13,7 @@ class SyncGroupRequestAssignment:
     assignment: Bytes
 
 
-@request(api_key=14, versions="0-5", flexible="4+")
+@request(ApiKey.SYNC_GROUP)
 class SyncGroupRequest:
     """v3 static members (KIP-345) · v5 protocol type and name (KIP-559), mandatory"""
 
@@ -25,7 +26,7 @@ class SyncGroupRequest:
     assignments: Array[SyncGroupRequestAssignment]
 
 
-@response(api_key=14, versions="0-5", flexible="4+")
+@response(ApiKey.SYNC_GROUP)
 class SyncGroupResponse:
     """v1 throttle time · v5 protocol type and name"""
 

@@ -13,7 +13,6 @@ from coordinator.config.config_key import ConfigKey, InvalidConfig
 from coordinator.config.properties import parse_config
 from coordinator.config.topic_configs import TopicDefaults
 from coordinator.server.server import Server
-from coordinator.topics.config import TopicsConfig
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -187,7 +186,7 @@ async def test_without_an_interval_checkpoints_are_written_at_the_stop_alone(
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A data plane for all of these topics, each of which has to be there after a restart."""
-    running = Broker(str(tmp_path_factory.mktemp("data")), TopicsConfig())
+    running = Broker(str(tmp_path_factory.mktemp("data")))
     yield running
     topics = {topic.name for topic in running.plane.catalogue}
     running.restart()

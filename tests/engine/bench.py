@@ -11,7 +11,6 @@ from coordinator.engine.flusher import Flusher
 from coordinator.engine.group_clock import GroupClock
 from coordinator.engine.machine import InternalTopic
 from coordinator.engine.runtime import Runtime
-from coordinator.group.config import GroupConfig
 from coordinator.group.record_codec import GroupRecordCodec
 from coordinator.group.refusal import error_response
 from coordinator.group.shard import Shard
@@ -21,6 +20,7 @@ from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.syncer import Syncer
 from tests.engine.counter import CounterCodec, Counters, refuse
+from tests.group.config import group_config
 from tests.storage.faulty_files import FaultyFiles
 
 COUNTERS = "__counters"
@@ -78,7 +78,7 @@ class Bench:
         turn = GroupClock(clock.Turn())
         self.engine = Engine(asyncio.get_running_loop(), self.flusher, files, turn, self.loaded.set)
         self.groups: Runtime[Shard] = self.engine.add(
-            self._topic(CONSUMER_OFFSETS, GroupRecordCodec(), lambda _: Shard(GroupConfig()), error_response)
+            self._topic(CONSUMER_OFFSETS, GroupRecordCodec(), lambda _: Shard(group_config()), error_response)
         )
         self.counters: Runtime[Counters] = self.engine.add(
             self._topic(COUNTERS, CounterCodec(), Counters, refuse)

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.engine.loader import Load
-from coordinator.group.config import GroupConfig
 from coordinator.group.record_codec import GroupRecordCodec
 from coordinator.group.shard import Shard
 from protocol.records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
@@ -15,6 +14,7 @@ from storage.batch import encode_batch
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record
+from tests.group.config import group_config
 from tests.storage.faulty_files import FaultyFiles
 
 ABORT, COMMIT = 0, 1
@@ -63,7 +63,7 @@ def loaded(steps: list[Write | End]) -> dict[int, int]:
     log = PartitionLog.open(files, "/data/__consumer_offsets-0", LogConfig(cleanup_policy="compact"))
     for step in steps:
         log.append(batch_of(step))
-    shard = Shard(GroupConfig())
+    shard = Shard(group_config())
     for _ in Load(log, shard, files, GroupRecordCodec()).steps():
         pass
     log.close()

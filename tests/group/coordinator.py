@@ -42,6 +42,7 @@ from protocol.messages.offset_fetch import (
 )
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from protocol.records import UnknownKey, decode_key, decode_value, encode_key, encode_value
+from tests.group.config import group_config
 from tests.group.subscriptions import subscription
 
 E = TypeVar("E", bound=Event)
@@ -88,7 +89,7 @@ class Coordinator:
     """Sends requests, keeps time, fires timers, remembers everything that came out."""
 
     def __init__(self, config: GroupConfig | None = None) -> None:
-        self.config = GroupConfig() if config is None else config
+        self.config = group_config() if config is None else config
         self.now = START
         self.records: list[Fact] = []
         self.events: list[Event] = []

@@ -1,8 +1,8 @@
 """Whom a group waits for, and until when."""
 
 from coordinator.group.classic.awaited import awaited
-from coordinator.group.config import GroupConfig
 from coordinator.group.rebalance_facts import Awaited, AwaitedRequest
+from tests.group.config import group_config
 from tests.group.coordinator import GROUP, Coordinator, named
 from tests.group.stories import CHANGED, new_generation, stable_group, sync_all
 
@@ -60,7 +60,7 @@ def test_a_pending_member_is_awaited_until_its_id_is_forgotten() -> None:
 
 
 def test_an_initial_rebalance_waits_for_time_and_not_for_anybody() -> None:
-    coordinator = Coordinator(GroupConfig(group_initial_rebalance_delay_ms=20_000))
+    coordinator = Coordinator(group_config(group_initial_rebalance_delay_ms=20_000))
     coordinator.join(version=3)
     coordinator.join()
     assert coordinator.state() == "PreparingRebalance"

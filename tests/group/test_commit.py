@@ -1,6 +1,5 @@
 import pytest
 
-from coordinator.group.config import GroupConfig
 from coordinator.group.events import CommitRefused, OffsetsCommitted, SimpleGroupCreated
 from coordinator.group.record_size import batch_size
 from protocol.errors import ErrorCode
@@ -13,6 +12,7 @@ from protocol.messages.offset_commit import (
 from protocol.records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
 from storage import record as storage_record
 from storage.batch import encode_batch
+from tests.group.config import group_config
 from tests.group.coordinator import GROUP, START, Coordinator, named
 from tests.group.stories import new_generation, stable_group
 
@@ -117,7 +117,7 @@ def test_an_error_of_the_group_stands_on_every_partition() -> None:
 
 
 def test_too_long_a_text_is_refused_by_itself_and_counted_in_utf_16_units() -> None:
-    coordinator = Coordinator(GroupConfig(offset_metadata_max_bytes=4))
+    coordinator = Coordinator(group_config(offset_metadata_max_bytes=4))
     for metadata, error in (
         ("abcd", ErrorCode.NONE),
         ("abcde", ErrorCode.OFFSET_METADATA_TOO_LARGE),
@@ -180,7 +180,7 @@ def test_without_partitions_there_is_nothing_to_answer() -> None:
 
 
 def test_offsets_too_large_for_a_batch_of_the_log_are_all_refused() -> None:
-    coordinator = Coordinator(GroupConfig(message_max_bytes=500))
+    coordinator = Coordinator(group_config(message_max_bytes=500))
     assert coordinator.commit(metadata="x" * 500) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert coordinator.records == []
     assert coordinator.fetch() == {}
@@ -198,5 +198,5 @@ def test_the_bound_is_the_size_of_the_batch_in_the_log() -> None:
     size = len(encode_batch([stored]))
     assert batch_size([record]) == size
     for limit, error in ((size, ErrorCode.NONE), (size - 1, ErrorCode.UNKNOWN_SERVER_ERROR)):
-        bounded = Coordinator(GroupConfig(message_max_bytes=limit))
+        bounded = Coordinator(group_config(message_max_bytes=limit))
         assert bounded.commit(metadata="é" * 40, topic_id=TOPIC_ID) is error

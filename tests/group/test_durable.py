@@ -4,13 +4,13 @@ from random import Random
 
 import pytest
 
-from coordinator.group.config import GroupConfig
 from coordinator.group.durable import DurableGroup, DurableState
 from coordinator.group.events import GroupStabilized
 from coordinator.group.shard import Shard
 from coordinator.machine.outcome import Fact
 from protocol.messages.leave_group import MemberIdentity
 from protocol.records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
+from tests.group.config import group_config
 from tests.group.coordinator import GROUP, Coordinator, through_bytes
 
 
@@ -68,7 +68,7 @@ def wander(coordinator: Coordinator, random: Random) -> None:
 @pytest.mark.parametrize("seed", range(30))
 def test_every_prefix_of_the_log_gives_the_state_that_was_live_there(seed: int) -> None:
     random = Random(seed)
-    coordinator = Coordinator(GroupConfig(offsets_retention_minutes=3))
+    coordinator = Coordinator(group_config(offsets_retention_minutes=3))
     states = {0: coordinator.shard.durable_state()}
     for _ in range(200):
         wander(coordinator, random)

@@ -1,11 +1,11 @@
-from coordinator.group.config import GroupConfig
 from coordinator.group.events import GroupDeleted, OffsetsExpired
 from protocol.records import GroupMetadataKey
+from tests.group.config import group_config
 from tests.group.coordinator import GROUP, Coordinator
 from tests.group.stories import CHANGED, joined_member, new_generation, stable_group, sync_all
 
 MINUTE = 60_000
-CONFIG = GroupConfig(offsets_retention_minutes=10, offsets_retention_check_interval_ms=MINUTE)
+CONFIG = group_config(offsets_retention_minutes=10, offsets_retention_check_interval_ms=MINUTE)
 
 
 def keep_alive(coordinator: Coordinator, members: list[str], generation: int, minutes: int) -> None:

@@ -1,8 +1,8 @@
-from coordinator.group.config import GroupConfig
 from coordinator.group.events import JoinRefused, MemberIdRequired, MemberJoined
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.records import GroupMetadataKey, GroupMetadataValue
+from tests.group.config import group_config
 from tests.group.coordinator import GROUP, START, Coordinator
 from tests.group.stories import CHANGED, joined_member, new_generation, stable_group
 
@@ -150,7 +150,7 @@ def test_a_pending_member_that_turns_out_static_is_a_server_error() -> None:
 
 
 def test_a_full_group_refuses_new_members_and_keeps_its_own() -> None:
-    coordinator = Coordinator(GroupConfig(group_max_size=2))
+    coordinator = Coordinator(group_config(group_max_size=2))
     leader, follower = stable_group(coordinator)
     response = coordinator.join().joined
     assert (response.error_code, response.member_id) == (ErrorCode.GROUP_MAX_SIZE_REACHED, "")
@@ -160,7 +160,7 @@ def test_a_full_group_refuses_new_members_and_keeps_its_own() -> None:
 
 
 def test_a_pending_member_that_finds_the_group_full_is_forgotten() -> None:
-    coordinator = Coordinator(GroupConfig(group_max_size=1))
+    coordinator = Coordinator(group_config(group_max_size=1))
     ids = [coordinator.join().joined.member_id for _ in range(2)]
     first = coordinator.join(ids[0])
     assert coordinator.join(ids[1]).error is ErrorCode.GROUP_MAX_SIZE_REACHED
@@ -172,7 +172,7 @@ def test_a_pending_member_that_finds_the_group_full_is_forgotten() -> None:
 def test_after_the_limit_was_lowered_the_last_to_rejoin_are_sent_away() -> None:
     coordinator = Coordinator()
     leader, second, third = stable_group(coordinator, 3)
-    coordinator.restart(GroupConfig(group_max_size=2))
+    coordinator.restart(group_config(group_max_size=2))
     assert coordinator.state() == "PreparingRebalance"
     asks = [coordinator.join(third), coordinator.join(leader)]
     assert coordinator.join(second).error is ErrorCode.GROUP_MAX_SIZE_REACHED
@@ -182,7 +182,7 @@ def test_after_the_limit_was_lowered_the_last_to_rejoin_are_sent_away() -> None:
 
 
 def test_a_member_of_a_full_group_may_come_back_while_it_rebalances() -> None:
-    coordinator = Coordinator(GroupConfig(group_max_size=2))
+    coordinator = Coordinator(group_config(group_max_size=2))
     leader, follower = stable_group(coordinator)
     coordinator.join(leader)
     assert coordinator.join(leader).is_parked

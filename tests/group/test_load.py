@@ -1,12 +1,12 @@
 import pytest
 
-from coordinator.group.config import GroupConfig
 from coordinator.group.events import GroupLoaded, RebalanceStarted
 from coordinator.group.rebalance_facts import RebalanceCause
 from coordinator.group.shard import Shard
 from coordinator.machine.outcome import Fact
 from protocol.errors import ErrorCode
 from protocol.records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from tests.group.config import group_config
 from tests.group.coordinator import GROUP, START, Coordinator
 from tests.group.stories import new_generation, stable_group
 
@@ -86,7 +86,7 @@ def test_a_static_member_keeps_its_place_over_a_restart_of_everything() -> None:
 def test_a_group_over_capacity_has_to_rebalance() -> None:
     coordinator = Coordinator()
     stable_group(coordinator, 3)
-    coordinator.restart(GroupConfig(group_max_size=2))
+    coordinator.restart(group_config(group_max_size=2))
     assert coordinator.told(RebalanceStarted)[-1].trigger.cause is RebalanceCause.OVER_CAPACITY
 
 
@@ -121,7 +121,7 @@ def test_a_recorded_leader_that_is_no_member_is_replaced_by_the_first() -> None:
     ],
 )
 def test_a_record_that_cannot_be_of_a_group_fails_the_load(record: Fact) -> None:
-    shard = Shard(GroupConfig())
+    shard = Shard(group_config())
     shard.replay(record)
     with pytest.raises(ValueError, match="member"):
         shard.loaded(START)

@@ -1,4 +1,3 @@
-from coordinator.group.config import GroupConfig
 from coordinator.group.events import (
     GroupEmptied,
     GroupStabilized,
@@ -12,6 +11,7 @@ from coordinator.group.timer_key import TimerKey, TimerKind
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import MemberIdentity
 from protocol.records import GroupMetadataValue
+from tests.group.config import group_config
 from tests.group.coordinator import GROUP, Coordinator, named
 from tests.group.stories import CHANGED, joined_member, new_generation, stable_group, sync_all
 from tests.group.subscriptions import subscription
@@ -54,7 +54,7 @@ def test_the_initial_delay_ends_with_the_rebalance_timeout_however_many_come() -
 
 
 def test_without_an_initial_delay_the_join_phase_still_ends_by_its_timer() -> None:
-    coordinator = Coordinator(GroupConfig(group_initial_rebalance_delay_ms=0))
+    coordinator = Coordinator(group_config(group_initial_rebalance_delay_ms=0))
     ask = coordinator.join(version=3)
     assert ask.is_parked
     coordinator.advance(0)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from coordinator.group.config import GroupConfig
 from coordinator.group.events import (
     CommitRefused,
     HeartbeatRefused,
@@ -21,6 +20,7 @@ from coordinator.group.refusal_facts import (
     SessionTimeoutOutOfRange,
 )
 from protocol.errors import ErrorCode
+from tests.group.config import group_config
 from tests.group.coordinator import GROUP, RANGE, WHO, Coordinator, named
 from tests.group.stories import new_generation, stable_group
 
@@ -30,7 +30,7 @@ def last(coordinator: Coordinator) -> Refused:
 
 
 def test_a_session_timeout_out_of_range_is_told_with_the_range() -> None:
-    coordinator = Coordinator(GroupConfig(group_max_session_timeout_ms=60_000))
+    coordinator = Coordinator(group_config(group_max_session_timeout_ms=60_000))
     coordinator.join(session=5_999)
     refused = last(coordinator)
     assert isinstance(refused, JoinRefused)
@@ -39,7 +39,7 @@ def test_a_session_timeout_out_of_range_is_told_with_the_range() -> None:
 
 
 def test_a_full_group_is_told_with_its_size() -> None:
-    coordinator = Coordinator(GroupConfig(group_max_size=2))
+    coordinator = Coordinator(group_config(group_max_size=2))
     stable_group(coordinator)
     coordinator.join()
     assert last(coordinator).detail == GroupFull(2, 2)
@@ -99,13 +99,13 @@ def test_a_commit_while_the_assignment_is_awaited_is_refused() -> None:
 
 
 def test_metadata_that_is_too_long_is_told_with_its_length() -> None:
-    coordinator = Coordinator(GroupConfig(offset_metadata_max_bytes=10))
+    coordinator = Coordinator(group_config(offset_metadata_max_bytes=10))
     coordinator.commit(metadata="x" * 9 + "🦀")
     assert last(coordinator).detail == MetadataTooLong(11, 10)
 
 
 def test_records_that_are_too_large_are_told_with_the_bound() -> None:
-    coordinator = Coordinator(GroupConfig(message_max_bytes=100))
+    coordinator = Coordinator(group_config(message_max_bytes=100))
     coordinator.commit(metadata="x" * 1_000)
     assert last(coordinator).detail == RecordsTooLarge(100)
 

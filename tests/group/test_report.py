@@ -1,11 +1,11 @@
 """What a rebalance tells of itself: while it lasts, and at its end."""
 
 from coordinator.group.classic.open_rebalance import REPORT_INTERVAL_MS
-from coordinator.group.config import GroupConfig
 from coordinator.group.events import RebalanceCompleted, RebalanceWaits
 from coordinator.group.rebalance_facts import Assigned, Departure, DepartureCause, RebalanceCause
 from coordinator.group.timer_key import TimerKey, TimerKind
 from protocol.messages.leave_group import MemberIdentity
+from tests.group.config import group_config
 from tests.group.coordinator import GROUP, Coordinator, named
 from tests.group.stories import new_generation, stable_group, sync_all
 
@@ -43,7 +43,7 @@ def test_a_rebalance_that_lasts_tells_every_ten_seconds_whom_it_waits_for() -> N
 
 
 def test_an_initial_rebalance_tells_that_it_waits_for_others_to_come() -> None:
-    coordinator = Coordinator(GroupConfig(group_initial_rebalance_delay_ms=15_000))
+    coordinator = Coordinator(group_config(group_initial_rebalance_delay_ms=15_000))
     coordinator.join(version=3)
     coordinator.advance(14_000)
     (event,) = coordinator.told(RebalanceWaits)
@@ -57,7 +57,7 @@ def test_a_short_initial_rebalance_is_no_news() -> None:
 
 
 def test_a_leader_that_does_not_assign_is_told_of() -> None:
-    coordinator = Coordinator(GroupConfig(group_initial_rebalance_delay_ms=0))
+    coordinator = Coordinator(group_config(group_initial_rebalance_delay_ms=0))
     leader, follower = new_generation(coordinator)
     coordinator.sync(follower, 1)
     stay(coordinator, 10_000, leader)

@@ -1,8 +1,8 @@
-from coordinator.group.config import GroupConfig
 from coordinator.group.events import MemberExpired, RebalanceStarted
 from coordinator.group.rebalance_facts import RebalanceCause
 from coordinator.group.timer_key import TimerKey, TimerKind
 from protocol.errors import ErrorCode
+from tests.group.config import group_config
 from tests.group.coordinator import GROUP, Coordinator, named
 from tests.group.stories import new_generation, stable_group
 
@@ -131,7 +131,7 @@ def test_a_new_member_waits_at_most_five_minutes_for_its_first_generation() -> N
 
 
 def test_an_expiry_ends_an_initial_rebalance_when_all_others_are_there() -> None:
-    coordinator = Coordinator(GroupConfig(group_initial_rebalance_delay_ms=20_000))
+    coordinator = Coordinator(group_config(group_initial_rebalance_delay_ms=20_000))
     ask = coordinator.join(version=3)
     coordinator.advance(1_000)
     coordinator.join(session=6_000)

@@ -1,9 +1,9 @@
-from coordinator.group.config import GroupConfig
 from coordinator.group.events import AssignmentApplied, AssignmentReceived, RebalanceStarted
 from coordinator.group.rebalance_facts import RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.messages.sync_group import SyncGroupResponse
 from protocol.records import GroupMetadataKey, GroupMetadataValue
+from tests.group.config import group_config
 from tests.group.coordinator import GROUP, RANGE, Coordinator
 from tests.group.stories import new_generation, stable_group
 
@@ -116,7 +116,7 @@ def test_being_answered_starts_the_session_anew() -> None:
 
 
 def test_a_group_too_large_for_a_record_of_the_log_starts_over() -> None:
-    coordinator = Coordinator(GroupConfig(message_max_bytes=2_000))
+    coordinator = Coordinator(group_config(message_max_bytes=2_000))
     leader, follower = new_generation(coordinator)
     waiting = coordinator.sync(follower, 1)
     records = list(coordinator.records)

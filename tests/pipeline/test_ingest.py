@@ -12,7 +12,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator.engine.loader import Load
-from coordinator.group.config import GroupConfig
 from coordinator.group.record_codec import GroupRecordCodec
 from coordinator.group.shard import Shard
 from pipeline.directory import LocalDirectory
@@ -24,6 +23,7 @@ from pipeline.warehouse import MARKER, Warehouse
 from storage.files import OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from tests.group.config import group_config
 from tests.pipeline.log_directory import LogDirectory
 from tests.pipeline.long_logs import add_transactions, counted, example_log, moved
 from tests.pipeline.random_logs import Log, compacted
@@ -242,7 +242,7 @@ def test_the_newest_of_every_key_is_what_the_daemon_loads(
     add_transactions(log)
     made.write_log(7, log)
     ingest(spark, made.path, warehouse)
-    shard = Shard(GroupConfig())
+    shard = Shard(group_config())
     opened = PartitionLog.open(OsFiles(), str(made.partition(7)), LogConfig())
     assert list(Load(opened, shard, OsFiles(), GroupRecordCodec()).steps())
     opened.close()

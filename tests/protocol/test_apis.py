@@ -29,11 +29,10 @@ def test_every_api_is_served_from_its_lowest_version_but_fetch() -> None:
 
 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
-def test_request_and_response_are_declared_as_the_table_says(api: Api) -> None:
+def test_request_and_response_are_declared_as_those_of_their_api(api: Api) -> None:
     for cls, role in ((api.request, "request"), (api.response, "response")):
         info = message_info(cls)
         assert (info.api_key, info.role) == (api.key, role)
-        assert (info.versions, info.flexible) == (api.versions, api.flexible)
 
 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)

@@ -8,7 +8,6 @@ import pytest
 from protocol.kinds import Array, Int16, Int32, NullableString, String
 from protocol.schema import (
     FieldType,
-    VersionRange,
     data,
     field_defaults,
     layout,
@@ -17,6 +16,7 @@ from protocol.schema import (
     struct,
     tagged,
 )
+from protocol.versions import VersionRange
 from tests.protocol.declared import ALL, name
 
 KAFKA_SCHEMAS = Path(__file__).parents[1] / "golden" / "kafka_schemas.txt"

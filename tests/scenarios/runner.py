@@ -17,13 +17,13 @@ import shlex
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from coordinator.group.config import GroupConfig
 from coordinator.group.requests import Request, TopicsDeleted
 from coordinator.group.shard import Shard
 from coordinator.group.timer_key import TimerKey, TimerKind
 from coordinator.machine.outcome import Context, Fact, Now, Outcome
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from tests.group.config import group_config
 from tests.scenarios import render
 from tests.scenarios.client import ONCE, Client, member_uuid, milliseconds, options_of, shorten
 from tests.scenarios.requests import NEWEST, build
@@ -41,7 +41,7 @@ class Story:
     """One core, its clock, its log and the clients that talk to it."""
 
     def __init__(self) -> None:
-        self.config = GroupConfig()
+        self.config = group_config()
         self.now_ms = 0
         self.log: list[Fact] = []
         self.timers: dict[TimerKey, int] = {}
@@ -106,7 +106,7 @@ class Story:
             name, _, text = word.partition("=")
             value = milliseconds(text) if text[-1] in "smhd" else int(text)
             values[_CONFIG[name]] = value // 60_000 if name == "retention" else value
-        self.config = GroupConfig(**values)
+        self.config = group_config(**values)
         return self.begin()
 
     def advance(self, words: list[str]) -> list[str]:

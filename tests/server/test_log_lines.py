@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from coordinator.group import events, refusal_facts
-from coordinator.group.config import GroupConfig
 from coordinator.group.events import Event, Refused
 from coordinator.group.rebalance_facts import RebalanceCause, Trigger
 from coordinator.server.line_limit import LineLimit
@@ -19,6 +18,7 @@ from protocol.consumer_protocol import ConsumerProtocolAssignment, TopicPartitio
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import MemberIdentity
 from storage.topic_partition import TopicPartition as PartitionName
+from tests.group.config import group_config
 from tests.group.coordinator import GROUP, Coordinator, named
 from tests.group.stories import new_generation, stable_group, sync_all
 
@@ -152,16 +152,16 @@ def test_a_group_without_an_assignment_says_that_its_leader_has_to_bring_it() ->
 
 
 def test_a_group_that_waits_for_members_to_come_names_the_property() -> None:
-    coordinator = Coordinator(GroupConfig(group_initial_rebalance_delay_ms=20_000))
+    coordinator = Coordinator(group_config(group_initial_rebalance_delay_ms=20_000))
     coordinator.join(version=3)
     coordinator.advance(10_000)
     assert "group.initial.rebalance.delay.ms" in last(coordinator, events.RebalanceWaits)
 
 
 def test_a_group_that_waits_for_nobody_says_when_it_goes_on() -> None:
-    coordinator = Coordinator(GroupConfig(group_max_size=3))
+    coordinator = Coordinator(group_config(group_max_size=3))
     members = stable_group(coordinator, 3)
-    coordinator.restart(GroupConfig(group_max_size=2))
+    coordinator.restart(group_config(group_max_size=2))
     for member in members:
         coordinator.join(member)
     coordinator.advance(10_000)
@@ -267,7 +267,7 @@ def refusal(coordinator: Coordinator) -> str:
 
 
 def test_refusals_name_the_client_and_the_bound_with_its_property() -> None:
-    coordinator = Coordinator(GroupConfig(group_max_size=1, offset_metadata_max_bytes=10))
+    coordinator = Coordinator(group_config(group_max_size=1, offset_metadata_max_bytes=10))
     coordinator.join(session=1_000, client_id="eve")
     for part in ("eve at 10.0.0.1 (new)", "=1000", "group.min.session.timeout.ms=6000", "=1800000"):
         assert part in refusal(coordinator)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from coordinator.engine import state_keeper
 from coordinator.engine.loader import Load
 from coordinator.engine.state_records import batches_of
-from coordinator.group.config import GroupConfig
 from coordinator.group.durable import DurableGroup, DurableState
 from coordinator.group.record_codec import GroupRecordCodec
 from coordinator.group.shard import Shard
@@ -29,6 +28,7 @@ from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record
 from storage.state_file import STATE_SUFFIX, StatePoint, write_state
+from tests.group.config import group_config
 from tests.server.harness import Client, heartbeat_request, join_alone, serving
 from tests.server.test_runtime import ONE_PARTITION, code, commit, committed
 from tests.storage.compacting import compact
@@ -126,14 +126,14 @@ class FilesWithoutStates(FaultyFiles):
 
 
 def loaded(log: PartitionLog, files: FaultyFiles) -> tuple[dict[str, DurableGroup], Load]:
-    shard = Shard(GroupConfig())
+    shard = Shard(group_config())
     reading = Load(log, shard, files, GroupRecordCodec())
     list(reading.steps())
     return shard.durable_state(), reading
 
 
 def take_state(log: PartitionLog, files: FaultyFiles) -> None:
-    shard = Shard(GroupConfig())
+    shard = Shard(group_config())
     list(Load(log, shard, files, GroupRecordCodec()).steps())
     point = StatePoint.of(log, log.log_end_offset)
     if point is not None:

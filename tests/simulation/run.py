@@ -7,6 +7,7 @@ from coordinator.group.config import GroupConfig
 from coordinator.group.shard import Shard
 from protocol.consumer_protocol import decode_assignment
 from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
+from tests.group.config import group_config
 from tests.simulation.checks import Checks, Violation, demand
 from tests.simulation.client import PARTITIONS, REQUEST_TIMEOUT_MS, Client
 from tests.simulation.faults import GROUPS, Faults
@@ -37,7 +38,7 @@ class Simulation:
         self.seed = seed
         self.world = World(seed, show)
         random = self.world.random
-        self.config = GroupConfig(
+        self.config = group_config(
             group_min_session_timeout_ms=1_000,
             group_initial_rebalance_delay_ms=random.choice([0, 500, 3_000]),
             group_max_size=random.choice([3, 100, 100]),

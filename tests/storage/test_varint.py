@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.errors import CorruptBatch
-from storage.varint import MAX_VARLONG_BYTES, SMALL, decode_varint, encode_varint
+from storage.varint import MAX_VARLONG_BYTES, SMALL, decode_varint, encode_varint, varint_size
 
 VARLONGS = st.integers(-(2**63), 2**63 - 1)
 
@@ -27,6 +27,11 @@ VARLONGS = st.integers(-(2**63), 2**63 - 1)
 )
 def test_known_encodings(value: int, encoded: str) -> None:
     assert encode_varint(value).hex() == encoded
+
+
+@given(VARLONGS)
+def test_the_size_is_that_of_the_encoding(value: int) -> None:
+    assert varint_size(value) == len(encode_varint(value))
 
 
 @given(VARLONGS, st.binary(max_size=4), st.binary(max_size=4))

@@ -1,13 +1,14 @@
 """A data plane in a directory, asked as over the wire: requests and responses pass through the codecs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from coordinator.answers import PARKED, Later, Silence
+from coordinator.config.properties import Config
 from coordinator.machine.outcome import Context, Now
 from coordinator.names import Node
+from coordinator.server.config_views import topics_config
 from coordinator.topics.answer import Answer
-from coordinator.topics.config import TopicsConfig
 from coordinator.topics.data_plane import DataPlane
 from protocol.codec import codec
 from protocol.messages.create_topics import (
@@ -37,9 +38,16 @@ R = TypeVar("R")
 class Broker:
     """One data plane and a clock that stands still until it is moved."""
 
-    def __init__(self, path: str, config: TopicsConfig | None = None, files: Files | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        config: Config | None = None,
+        files: Files | None = None,
+        explicit: Mapping[str, str] | None = None,
+    ) -> None:
+        """In: also what was set explicitly, by Kafka's names: the defaults of topics."""
         self.path = path
-        self.config = config or TopicsConfig()
+        self.config = topics_config(config or Config(), explicit or {})
         self.files = files or OsFiles()
         self.now_ms = NOW_MS
         self.monotonic_ms = 0

@@ -4,8 +4,8 @@ from itertools import count
 
 import pytest
 
+from coordinator.config.properties import Config
 from coordinator.names import LogFlush
-from coordinator.topics.config import TopicsConfig
 from protocol.errors import ErrorCode
 from protocol.kinds import ZERO_UUID
 from protocol.messages.create_partitions import (
@@ -23,7 +23,7 @@ from storage.uuid_text import uuid_to_text
 from tests.storage.faulty_files import CrashError, FaultyFiles
 from tests.topics.broker import Broker, batch
 
-ALWAYS = TopicsConfig(log_flush=LogFlush.ALWAYS)
+ALWAYS = Config(log_flush=LogFlush.ALWAYS)
 
 
 def topics(broker: Broker) -> dict[str | None, tuple[bytes, int]]:

@@ -2,10 +2,9 @@
 
 import pytest
 
-from coordinator.config.config_key import ConfigType
+from coordinator.config.config_key import ConfigKey, ConfigType
 from coordinator.topics.answer import ConfigChanged
 from coordinator.topics.broker_configs import BrokerConfig
-from coordinator.topics.config import TopicsConfig
 from protocol.errors import ErrorCode
 from protocol.messages import alter_configs as replacing
 from protocol.messages.describe_configs import (
@@ -133,10 +132,10 @@ def test_groups_loggers_and_client_metrics_have_no_configs(
 
 
 def test_the_brokers_own_properties(tmp_path: object) -> None:
-    broker = Broker(f"{tmp_path}/data", TopicsConfig(broker_properties={"num.partitions": "3"}))
+    broker = Broker(f"{tmp_path}/data", explicit={"num.partitions": "3"})
     broker.plane.broker_configs = [
-        BrokerConfig("num.partitions", "3", "1", ConfigType.INT, "How many."),
-        BrokerConfig("ssl.key.password", "secret", None, ConfigType.PASSWORD, is_sensitive=True),
+        BrokerConfig(ConfigKey("num.partitions", ConfigType.INT, "1", "How many."), "3"),
+        BrokerConfig(ConfigKey("ssl.key.password", ConfigType.PASSWORD, "", "Hidden."), "secret"),
     ]
     entries = {entry.name: entry for entry in describe(broker, "1", kind=BROKER).configs}
     partitions = entries["num.partitions"]
@@ -149,7 +148,7 @@ def test_the_brokers_own_properties(tmp_path: object) -> None:
 
 
 def test_a_topics_default_comes_from_the_broker(tmp_path: object) -> None:
-    broker = Broker(f"{tmp_path}/data", TopicsConfig(broker_properties={"log.retention.hours": "2"}))
+    broker = Broker(f"{tmp_path}/data", explicit={"log.retention.hours": "2"})
     broker.create("orders")
     assert value(broker, "retention.ms") == ("7200000", 4)
     broker.stop()

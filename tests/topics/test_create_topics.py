@@ -2,8 +2,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from coordinator.config.properties import Config
 from coordinator.topics.answer import TopicCreated
-from coordinator.topics.config import TopicsConfig
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -108,7 +108,7 @@ def test_one_refusal_leaves_the_others(broker: Broker) -> None:
 
 
 def test_defaults_and_assignments(tmp_path: object) -> None:
-    broker = Broker(f"{tmp_path}/data", TopicsConfig(num_partitions=7))
+    broker = Broker(f"{tmp_path}/data", Config(num_partitions=7))
     topics = [topic("defaults", -1, -1), topic("assigned", -1, -1, [(1, [1]), (0, [1])])]
     assert set(errors(broker, *topics).values()) == {ErrorCode.NONE}
     assert {t.name: len(t.partitions) for t in broker.plane.catalogue} == {"defaults": 7, "assigned": 2}

@@ -1,7 +1,7 @@
 import pytest
 
+from coordinator.config.properties import Config
 from coordinator.topics.answer import TopicDeleted
-from coordinator.topics.config import TopicsConfig
 from protocol.errors import ErrorCode
 from protocol.kinds import ZERO_UUID
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
@@ -71,7 +71,7 @@ def test_requests_that_contradict_themselves(broker: Broker) -> None:
     ("version", "code"), [(2, ErrorCode.INVALID_REQUEST), (3, ErrorCode.TOPIC_DELETION_DISABLED)]
 )
 def test_deletion_can_be_turned_off(tmp_path: object, version: int, code: ErrorCode) -> None:
-    broker = Broker(f"{tmp_path}/data", TopicsConfig(delete_topic_enable=False))
+    broker = Broker(f"{tmp_path}/data", Config(delete_topic_enable=False))
     broker.create("orders")
     request = DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1000)
     response = broker.ask(request, DeleteTopicsResponse, version)

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from coordinator.answers import PARKED
+from coordinator.config.properties import Config
 from coordinator.names import LogFlush
-from coordinator.topics.config import TopicsConfig
 from protocol.errors import ErrorCode
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -237,7 +237,7 @@ def test_records_in_the_next_segment_count(broker: Broker) -> None:
 
 
 def test_more_min_bytes_than_any_answer_holds(tmp_path: object) -> None:
-    broker = Broker(f"{tmp_path}/data", TopicsConfig(fetch_max_bytes=1024))
+    broker = Broker(f"{tmp_path}/data", Config(fetch_max_bytes=1024))
     broker.create("orders")
     broker.fill("orders", 1, size=2000)
     request = fetch_request({ORDERS: 0}, max_wait_ms=500, min_bytes=2**31 - 1)
@@ -273,7 +273,7 @@ def test_many_waiters_wake_in_the_order_in_which_they_came(filled: Broker) -> No
 
 
 def test_with_log_flush_always_consumers_see_what_the_disk_has(tmp_path: object) -> None:
-    broker = Broker(f"{tmp_path}/data", TopicsConfig(log_flush=LogFlush.ALWAYS))
+    broker = Broker(f"{tmp_path}/data", Config(log_flush=LogFlush.ALWAYS))
     broker.create("orders")
     broker.send(fetch_request({ORDERS: 0}, max_wait_ms=500), V)
     waiter = broker.waiter

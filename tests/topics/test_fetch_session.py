@@ -2,7 +2,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coordinator.topics.config import TopicsConfig
+from coordinator.config.properties import Config
 from coordinator.topics.fetch_session import EVICTION_MS
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchResponse, PartitionData
@@ -120,7 +120,7 @@ def test_a_topic_that_comes_back_under_its_name_is_another_one(filled: Broker) -
 
 
 def test_the_places_for_sessions_are_limited(tmp_path: object) -> None:
-    broker = Broker(f"{tmp_path}/data", TopicsConfig(max_incremental_fetch_session_cache_slots=2))
+    broker = Broker(f"{tmp_path}/data", Config(max_incremental_fetch_session_cache_slots=2))
     broker.create("orders", 3)
     small = ask(broker, {A: 0}, (0, 0)).session_id
     broker.advance(10)

@@ -1,7 +1,7 @@
 import pytest
 
+from coordinator.config.properties import Config
 from coordinator.topics.answer import TopicCreated
-from coordinator.topics.config import TopicsConfig
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.storage.faulty_files import FaultyFiles
@@ -81,7 +81,7 @@ def test_names_that_asking_does_not_create(broker: Broker, name: str) -> None:
 
 
 def test_asking_creates_no_topic_that_creating_it_would_not(tmp_path: object) -> None:
-    broker = Broker(f"{tmp_path}/data", TopicsConfig(num_partitions=2**31 - 1))
+    broker = Broker(f"{tmp_path}/data", Config(num_partitions=2**31 - 1))
     (topic,) = broker.ask(by_name("new", create=True), MetadataResponse).topics
     assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert broker.plane.catalogue.get("new") is None
@@ -89,7 +89,7 @@ def test_asking_creates_no_topic_that_creating_it_would_not(tmp_path: object) ->
 
 
 def test_automatic_creation_can_be_turned_off(tmp_path: object) -> None:
-    broker = Broker(f"{tmp_path}/data", TopicsConfig(auto_create_topics_enable=False))
+    broker = Broker(f"{tmp_path}/data", Config(auto_create_topics_enable=False))
     (topic,) = broker.ask(by_name("new", create=True), MetadataResponse).topics
     assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     broker.stop()

@@ -1,7 +1,8 @@
 """What is not there and was asked for: handed up beside the answer, with what keeps it from being created."""
 
 from coordinator.answers import PARKED
-from coordinator.topics.config import TopicsConfig
+from coordinator.config.properties import Config
+from coordinator.server.config_views import topics_config
 from coordinator.topics.missing import TopicMissing, WhyMissing
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -26,7 +27,7 @@ def test_metadata_says_what_keeps_a_topic_from_being_created(broker: Broker) -> 
         TopicMissing("a_b", WhyMissing.COLLIDES),
         TopicMissing("__transaction_state", WhyMissing.INTERNAL),
     ]
-    broker.plane.config = TopicsConfig(auto_create_topics_enable=False)
+    broker.plane.config = topics_config(Config(auto_create_topics_enable=False), {})
     assert ask_for(broker, "x") == [TopicMissing("x", WhyMissing.AUTO_CREATION_OFF)]
 
 

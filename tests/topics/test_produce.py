@@ -4,8 +4,8 @@ import pytest
 from crc32c import crc32c
 
 from coordinator.answers import GOODBYE, NO_ANSWER
+from coordinator.config.properties import Config
 from coordinator.names import LogFlush
-from coordinator.topics.config import TopicsConfig
 from protocol.errors import ErrorCode
 from protocol.messages.produce import ProduceResponse
 from storage.batch import decode_records, encode_batch
@@ -263,7 +263,7 @@ def test_transactional_batches_get_the_error_that_ends_a_producer(
 
 
 def test_with_log_flush_always_an_answer_waits_for_the_disk(tmp_path: object) -> None:
-    broker = Broker(f"{tmp_path}/data", TopicsConfig(log_flush=LogFlush.ALWAYS))
+    broker = Broker(f"{tmp_path}/data", Config(log_flush=LogFlush.ALWAYS))
     broker.create("orders")
     answer = broker.send(produce_request("orders", batch(3)), 12)
     ((log, offset),) = answer.durable

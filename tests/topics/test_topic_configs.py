@@ -94,9 +94,9 @@ def test_what_acts_is_parsed() -> None:
         }
     )
     assert (values.log.retention_ms, values.log.retention_bytes, values.log.segment_bytes) == (5, 6, 1048576)
-    assert (values.max_message_bytes, values.timestamp_before_max_ms) == (7, 8)
-    assert values.is_compacted
-    assert values.is_deleted_by_age
+    assert (values.max_message_bytes, values.message_timestamp_before_max_ms) == (7, 8)
+    assert values.log.compacts
+    assert values.log.deletes
     assert values.is_log_append_time
     assert values.log.deletes
 

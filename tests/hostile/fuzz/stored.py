@@ -10,7 +10,6 @@ from typing import Final
 
 from coordinator.config.properties_file import parse_properties
 from coordinator.engine.loader import Load, LoadFailed
-from coordinator.group.config import GroupConfig
 from coordinator.group.record_codec import GroupRecordCodec
 from coordinator.group.shard import Shard
 from coordinator.machine.outcome import Now
@@ -45,6 +44,7 @@ from storage.state_file import StatePoint, find_state, write_state
 from storage.topic_partition import TopicPartition
 from storage.transaction_index import read_aborted
 from storage.validate import validate_batch
+from tests.group.config import group_config
 from tests.hostile.fuzz.target import Target
 from tests.protocol.declared import full
 from tests.storage.faulty_files import FaultyFiles
@@ -196,13 +196,13 @@ def verify(data: bytes) -> None:
 def load(data: bytes) -> None:
     files = with_file(_SEGMENT, data)
     log = PartitionLog.open(files, _DIRECTORY, LogConfig())
-    shard = Shard(GroupConfig())
+    shard = Shard(group_config())
     for _ in Load(log, shard, files, GroupRecordCodec()).steps():
         pass
     shard.loaded(Now(0, 1_000))
     shard.check_invariants()
     facts = list(shard.durable_state().items())
-    copy = Shard(GroupConfig())
+    copy = Shard(group_config())
     for _ in Load(log, copy, files, GroupRecordCodec()).steps():
         pass
     assert list(copy.durable_state().items()) == facts

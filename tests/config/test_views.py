@@ -1,0 +1,38 @@
+"""Who obeys properties has them by their names; where a class says otherwise than the declaration, it is found here."""
+
+from dataclasses import fields
+from typing import Any, get_type_hints
+
+import pytest
+
+from coordinator.config.properties import PROPERTIES, Config
+from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
+from coordinator.config.topic_configs import TopicDefaults, TopicValues
+from coordinator.group.config import GroupConfig
+from coordinator.net.connection_limits import ConnectionLimits
+from coordinator.topics.config import TopicsConfig
+from storage.log_config import LogConfig
+
+ELSEWHERE = {"broker_properties", "log_flush", "per_ip_overrides"}
+"""Fields that hold more than the text of one property."""
+
+
+@pytest.mark.parametrize("view", [GroupConfig, TopicsConfig, ConnectionLimits])
+def test_a_field_is_a_property_of_the_broker_and_has_its_type_and_no_default(view: type[Any]) -> None:
+    types = get_type_hints(Config)
+    found = {name: kind for name, kind in get_type_hints(view).items() if name not in ELSEWHERE}
+    assert found == {name: types[name] for name in found}
+    assert {name.replace("_", ".") for name in found} <= PROPERTIES.keys()
+    with pytest.raises(TypeError):
+        view()
+
+
+def test_a_log_without_properties_is_that_of_a_topic_without_any() -> None:
+    assert TopicDefaults({}).parse({}).log == LogConfig()
+
+
+@pytest.mark.parametrize("view", [LogConfig, TopicValues])
+def test_a_field_is_a_property_of_a_topic(view: type[Any]) -> None:
+    own = {"sync_on_roll", "log", "is_log_append_time"}
+    names = {entry.name.replace("_", ".") for entry in fields(view) if entry.name not in own}
+    assert names <= TOPIC_CONFIG_KEYS.keys()

@@ -1,0 +1,9 @@
+"""The config of the core as it is by default, but for some properties."""
+
+from coordinator.config.properties import Config
+from coordinator.group.config import GroupConfig
+
+
+def group_config(**changed: int) -> GroupConfig:
+    """The defaults, and these instead: `group_max_size=2`."""
+    return Config(**changed).view(GroupConfig)  # type: ignore[arg-type]
