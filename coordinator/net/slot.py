@@ -41,6 +41,9 @@ class SlotOwner(Protocol):
     def fill_written(self, slot: "Slot", frame: bytearray) -> None:
         """Takes the same, as it is sent."""
 
+    def close(self) -> None:
+        """Closes the connection when what it has to send is sent."""
+
     def has_failed(self, problem: Exception) -> None:
         """There is no answer: the connection is closed."""
 

@@ -33,9 +33,12 @@ from storage.topic_partition import TopicPartition
 
 Completions = Iterable[tuple[int, object]]
 """Parked fetches with their answers, each read when it is asked for: they need not be in memory all at once."""
-Steps = Generator[None, None, Answer]
-"""An answer that takes long: it is there when the steps have been taken, between which others may be answered. What
-a step found, the next one looks up anew: it may be gone by then."""
+Elsewhere = Callable[[], Any]
+"""Something that may be done in any thread."""
+Steps = Generator[Elsewhere | None, Any, Answer]
+"""An answer that takes long: it is there when the steps have been taken, between which others may be answered. A
+step that gives something to be done elsewhere is given the result. What a step found, the next one looks up anew:
+it may be gone by then."""
 Handler = Callable[["DataPlane", Any, Context, Now], Answer | Steps]
 
 ANSWERED_BY: Final[Mapping[ApiKey, str]] = {
@@ -127,9 +130,11 @@ class DataPlane:
     def handle(self, request: object, context: Context, now: Now) -> Answer:
         """The answer to one request. Raises KeyError for a request that is not the data plane's."""
         answer = self.begin(request, context, now)
+        result = None
         while not isinstance(answer, Answer):
             try:
-                next(answer)
+                elsewhere = answer.send(result)
+                result = None if elsewhere is None else elsewhere()
             except StopIteration as end:
                 answer = end.value
         return answer

@@ -66,7 +66,7 @@ def answer_describe_configs(
         except Refusal as error:
             result.error_code, result.error_message = error.code, error.message or ""
         results.append(result)
-        yield
+        yield None
     return Answer(DescribeConfigsResponse(results=results))
 
 

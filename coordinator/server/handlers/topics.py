@@ -3,11 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
 
 from coordinator import clock
-from coordinator.answers import GOODBYE, HELD, PARKED
+from coordinator.answers import GOODBYE, HELD, NO_ANSWER, PARKED
 from coordinator.engine.flusher import Flusher
 from coordinator.machine.outcome import Context
 from coordinator.names import CONSUMER_OFFSETS
@@ -16,7 +17,7 @@ from coordinator.net.run_queue import RunQueue
 from coordinator.net.slot import Slot
 from coordinator.server.handlers.in_steps import InSteps
 from coordinator.topics.answer import Answer, PartitionFailed, SegmentRolled, TopicChange, TopicDeleted
-from coordinator.topics.data_plane import Completions, DataPlane, Steps
+from coordinator.topics.data_plane import Completions, DataPlane
 from coordinator.topics.missing import TopicMissing
 from protocol.errors import ErrorCode
 from protocol.messages.produce import ProduceResponse
@@ -70,6 +71,7 @@ class TopicsHandler:
         self._durable: dict[PartitionLog, list[_Durable]] = {}
         self._expiry: asyncio.TimerHandle | None = None
         self._expiry_ms = 0
+        self._executor: Executor | None = None
         flusher.on_synced.append(self._synced)
 
     def handle(self, request: Any, caller: Caller) -> object:
@@ -78,7 +80,12 @@ class TopicsHandler:
         context = Context(waiter, caller.api_version, caller.client_id, caller.client_host, node=caller.node)
         answer = self._data_plane.begin(request, context, self._turn.now)
         if not isinstance(answer, Answer):
-            return self._in_steps(answer, caller)
+            steps = InSteps(answer, self._run_queue, self._elsewhere, partial(self._fill, caller=caller))
+            at_once = steps.advance()
+            if at_once is None:
+                steps.wait_in(caller.answer_later(parks=True))
+                return PARKED
+            answer = at_once
         self._consequences(answer, caller)
         if answer.response is PARKED:
             slot = caller.answer_later(parks=True)
@@ -99,26 +106,38 @@ class TopicsHandler:
         if answer.missing:
             self._on_missing(answer.missing, caller)
 
-    def _in_steps(self, steps: Steps, caller: Caller) -> object:
-        """Takes the steps of an answer, now or, when they take long, with others in between."""
-        work = InSteps(self._run_queue, steps, partial(self._consequences, caller=caller))
-        answer = work.advance()
-        if answer is not None:
-            return answer.response
-        work.wait_in(caller.answer_later(parks=True))
-        return PARKED
+    def _fill(self, answer: Answer, slot: Slot, caller: Caller) -> None:
+        """An answer is there that has taken long."""
+        self._consequences(answer, caller)
+        logs = _not_durable(answer)
+        if logs:
+            self._wait_for(logs, answer, slot)
+        elif answer.response is GOODBYE:
+            slot.fill(NO_ANSWER)
+            slot.owner.close()
+        else:
+            slot.fill(answer.response)
+
+    def _elsewhere(self) -> Executor:
+        """One thread: who asks for much gets no more of the machine by asking on many connections."""
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(1, "groupd-batches")
+        return self._executor
 
     def _when_durable(self, answer: Answer, caller: Caller) -> object:
-        logs = {log: offset for log, offset in answer.durable if log.durable_offset < offset}
+        logs = _not_durable(answer)
         if not logs:
             return answer.response
+        self._wait_for(logs, answer, caller.answer_later(parks=False))
+        return HELD
+
+    def _wait_for(self, logs: dict[PartitionLog, int], answer: Answer, slot: Slot) -> None:
         for log in logs:
             self._flusher.need(log)
         self._loop.call_soon(self._flusher.kick)
-        entry = _Durable(caller.answer_later(parks=False), answer.response, logs)
+        entry = _Durable(slot, answer.response, logs)
         for log in logs:
             self._durable.setdefault(log, []).append(entry)
-        return HELD
 
     def _changed(self, changes: Iterable[TopicChange]) -> None:
         self._on_changes(changes)
@@ -242,12 +261,19 @@ class TopicsHandler:
     def stop_listening(self) -> None:
         """The flusher, which others share, goes on without it."""
         self._flusher.on_synced.remove(self._synced)
+        if self._executor is not None:
+            self._executor.shutdown(wait=False, cancel_futures=True)
 
     def sweep(self) -> None:
         """Retention of topics."""
         failures = self._data_plane.sweep(clock.wall_ms())
         if failures:
             self._on_changes(failures)
+
+
+def _not_durable(answer: Answer) -> dict[PartitionLog, int]:
+    """The logs that an answer has to wait for, and how far they have to come."""
+    return {log: offset for log, offset in answer.durable if log.durable_offset < offset}
 
 
 def _partition_of(log: PartitionLog) -> tuple[str, int]:
