@@ -115,7 +115,9 @@ def _examine(sent: Sent, now_ms: int, budget: UnpackBudget, *, may_refuse: bool)
             raise
         return ProduceRefused(ErrorCode.RECORD_LIST_TOO_LARGE, str(error), tells_log_start=True)
     except ProduceRefused as error:
-        return error
+        # Its traceback would keep what was unpacked.
+        error.__cause__ = error.__context__ = None
+        return error.with_traceback(None)
     return sent, valid
 
 
