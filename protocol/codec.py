@@ -59,6 +59,14 @@ def writer(cls: type[Any], version: int) -> Callable[[Any, bytearray], None]:
     return made
 
 
+def bounded_writer(cls: type[Any], version: int) -> Callable[[Any, bytearray, int], None]:
+    """The function `write(message: cls, out: bytearray, most: int) -> None` of one version. It raises TooLong once
+    `out` is longer than `most` after an element of an array. Made anew at each call; the caller keeps it."""
+    _require(cls, version)
+    source = encoder_source(cls, version, bounded=True)
+    return function(source, "write", f"encode bounded {cls.__name__} v{version}")
+
+
 def codec(cls: type[Any], version: int) -> Codec:
     """Both directions of one version; ValueError for a version that the message does not have."""
     return Codec(decoder(cls, version), writer(cls, version))

@@ -26,10 +26,11 @@ def decoder_source(
     return source
 
 
-def encoder_source(cls: type[Any], version: int) -> Source:
-    """The source of `write(message, out: bytearray)`, and the names that it needs."""
+def encoder_source(cls: type[Any], version: int, bounded: bool = False) -> Source:
+    """The source of `write(message, out: bytearray)`, and the names that it needs; `bounded`: of
+    `write(message, out, most: int)`, which raises TooLong when `out` gets longer than `most`."""
     source = Source()
-    EncoderSource(source, cls, version, version in message_info(cls).flexible)
+    EncoderSource(source, cls, version, version in message_info(cls).flexible, bounded)
     return source
 
 

@@ -3,11 +3,15 @@
 Neighbouring fixed-width values go through one `struct` call, together with the length of what follows them
 in inflexible versions. A value that does not fit its field (a string too long, None where null is not
 allowed) is a mistake of the program and raises whatever Python raises.
+
+A bounded encoder looks at the length of what it has written after each struct of an array, and stops there when
+that is too long: what an answer repeats need not have been in the request, so that nothing else bounds it.
 """
 
 from struct import pack
 from typing import Any
 
+from protocol.malformed import TooLong
 from protocol.primitives import write_uvarint
 from protocol.schema import FieldLayout, FieldType, layout
 from protocol.source import FixedRun, Source
@@ -18,15 +22,20 @@ _LENGTH_LETTER = {"string": "h", "bytes": "i", "records": "i", "array": "i"}
 class EncoderSource:
     """Writes the encoder of `cls` at `version` to `source` as a function named `write`."""
 
-    def __init__(self, source: Source, cls: type[Any], version: int, flexible: bool) -> None:
+    def __init__(
+        self, source: Source, cls: type[Any], version: int, flexible: bool, bounded: bool = False
+    ) -> None:
+        """In: whether the function takes the length, `most`, beyond which `out` must not grow much."""
         self._source = source
         self._version = version
         self._flexible = flexible
+        self._bounded = bounded
         self._run = FixedRun()
         self._out = "out"
         source.constant("write_uvarint", write_uvarint)
         source.constant("pack_many", _pack_many)
-        with source.block("def write(message, out):"):
+        source.constant("TooLong", TooLong)
+        with source.block(f"def write(message, out{', most' if bounded else ''}):"):
             self._struct("message", cls)
             self._flush()
             source.line("return")
@@ -122,6 +131,9 @@ class EncoderSource:
             else:
                 self._value(one, "element", element)
             self._flush()
+            if self._bounded and element.struct_class is not None:
+                with self._source.block(f"if len({self._out}) > most:"):
+                    self._source.line("raise TooLong")
 
     def _tagged_section(self, value: str, in_tags: list[FieldLayout]) -> None:
         """The section at the end of every struct of a flexible version: fields that differ from default."""

@@ -4,3 +4,7 @@
 class Malformed(Exception):
     """The bytes are no message of the expected type and version. The text says where and why; the
     connection that sent them is closed."""
+
+
+class TooLong(Exception):
+    """A message that is being written is longer than it may be."""

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from storage.checksum import crc32c
-from storage.compression import DEFAULT_LIMIT_BYTES, NONE, compress, decompress
+from storage.compression import DEFAULT_LIMIT_BYTES, NONE, compress, unpack
 from storage.errors import CorruptBatch, UnsupportedMagic
 from storage.record import (
     Record,
@@ -285,20 +285,23 @@ def decode_records(
     """
     if header is None:
         header = read_header(batch)
-    section = _records_section(batch, header, limit_bytes)
+    section = bytes(unpack_records(batch, header, limit_bytes))
     append_time_ms = header.max_timestamp_ms if header.attributes & LOG_APPEND_TIME else None
     return decode_record_section(
         section, header.records_count, header.base_offset, header.base_timestamp_ms, append_time_ms
     )
 
 
-def _records_section(batch: bytes | memoryview, header: BatchHeader, limit_bytes: int) -> bytes:
+def unpack_records(
+    batch: bytes | memoryview, header: BatchHeader, limit_bytes: int = DEFAULT_LIMIT_BYTES
+) -> bytes | bytearray:
+    """The records section of one whole batch, unpacked. Raises CorruptBatch, DecompressedTooLarge."""
     end = header.batch_length + LENGTH_END
     if len(batch) < end:
         raise CorruptBatch(f"a batch of {end} bytes ends after {len(batch)} bytes")
     section = bytes(batch[HEADER_BYTES:end])
     codec = header.attributes & CODEC_MASK
-    return decompress(codec, section, limit_bytes) if codec != NONE and section else section
+    return unpack(codec, section, limit_bytes) if codec != NONE and section else section
 
 
 def assign_offsets(

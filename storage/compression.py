@@ -43,10 +43,15 @@ def decompress(codec: int, data: bytes | memoryview, limit_bytes: int = DEFAULT_
     Raises CorruptBatch for an unknown codec or bytes that the codec rejects, DecompressedTooLarge past the
     limit.
     """
-    unpack = _UNPACKERS.get(codec)
-    if unpack is None:
+    return bytes(unpack(codec, data, limit_bytes))
+
+
+def unpack(codec: int, data: bytes | memoryview, limit_bytes: int) -> bytes | bytearray:
+    """The same, not copied once more for whoever does not keep it."""
+    unpacker = _UNPACKERS.get(codec)
+    if unpacker is None:
         raise CorruptBatch(f"unknown compression codec {codec}")
-    return unpack(bytes(data), limit_bytes)
+    return unpacker(bytes(data), limit_bytes)
 
 
 def compress(codec: int, data: bytes) -> bytes:
@@ -135,7 +140,7 @@ def _unsnap_block(block: bytes, room: int, limit_bytes: int) -> bytes:
         raise CorruptBatch(f"snappy data is damaged: {error}") from error
 
 
-def _into_growing_buffer(name: str, data: bytes, limit_bytes: int) -> bytes:
+def _into_growing_buffer(name: str, data: bytes, limit_bytes: int) -> bytearray:
     import cramjam
 
     decompress_into = getattr(cramjam, name).decompress_into
@@ -143,7 +148,8 @@ def _into_growing_buffer(name: str, data: bytes, limit_bytes: int) -> bytes:
     while True:
         buffer = bytearray(size)
         try:
-            return bytes(memoryview(buffer)[: decompress_into(data, buffer)])
+            del buffer[decompress_into(data, buffer) :]
+            return buffer
         except cramjam.DecompressionError as error:
             # The library reports "no room" and "damaged" by the same class and this text.
             if "write whole buffer" not in str(error):
@@ -153,15 +159,15 @@ def _into_growing_buffer(name: str, data: bytes, limit_bytes: int) -> bytes:
             size = min(limit_bytes, size * 4)
 
 
-def _unlz4(data: bytes, limit_bytes: int) -> bytes:
+def _unlz4(data: bytes, limit_bytes: int) -> bytearray:
     return _into_growing_buffer("lz4", data, limit_bytes)
 
 
-def _unzstd(data: bytes, limit_bytes: int) -> bytes:
+def _unzstd(data: bytes, limit_bytes: int) -> bytearray:
     return _into_growing_buffer("zstd", data, limit_bytes)
 
 
-_UNPACKERS: Final[dict[int, Callable[[bytes, int], bytes]]] = {
+_UNPACKERS: Final[dict[int, Callable[[bytes, int], bytes | bytearray]]] = {
     GZIP: _gunzip,
     SNAPPY: _unsnap,
     LZ4: _unlz4,

@@ -4,11 +4,14 @@ Source: Kafka's `ProduceRequest.validateRecords` (one batch, magic 2), `UnifiedL
 (base offset 0, checksum) and `LogValidator` (counts, sequences, control bit, contents).
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from storage.batch import NO_PRODUCER, NO_TIMESTAMP, BatchHeader, check_crc, decode_records, read_header
-from storage.compression import CODEC_NAMES, DEFAULT_LIMIT_BYTES
+from storage.batch import NO_PRODUCER, NO_TIMESTAMP, BatchHeader, check_crc, read_header, unpack_records
+from storage.compression import CODEC_NAMES
 from storage.errors import CorruptBatch, DecompressedTooLarge, InvalidRecord, UnsupportedMagic
+from storage.record_scan import Scanned, scan_records
+from storage.unpack_budget import MAX_UNPACKED_BYTES, OverBudget, UnpackBudget
 
 
 class ValidBatch(NamedTuple):
@@ -25,13 +28,16 @@ class ValidBatch(NamedTuple):
     """Index of the first record without a key (a compacted topic refuses it), None when all have one."""
 
 
-def validate_batch(data: bytes, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> ValidBatch:
+def validate_batch(
+    data: bytes, limit_bytes: int = MAX_UNPACKED_BYTES, budget: UnpackBudget | None = None
+) -> ValidBatch:
     """Checks `data`, the records field of one partition of a Produce request, as exactly one acceptable
     batch.
 
-    `limit_bytes` bounds what compressed records may unpack to. Raises, and the data plane answers:
-    UnsupportedMagic, InvalidRecord and DecompressedTooLarge: INVALID_RECORD; any other CorruptBatch:
-    CORRUPT_MESSAGE. How large a batch may be (max.message.bytes) is the caller's check.
+    `limit_bytes` bounds what compressed records may unpack to, `budget` what all batches of a request may cost.
+    Raises, and the data plane answers: UnsupportedMagic, InvalidRecord and DecompressedTooLarge: INVALID_RECORD;
+    any other CorruptBatch: CORRUPT_MESSAGE; OverBudget. How large a batch may be (max.message.bytes) is the
+    caller's check.
     """
     if not data:
         raise InvalidRecord("a partition of a produce request must hold exactly one record batch, not none")
@@ -44,7 +50,25 @@ def validate_batch(data: bytes, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Valid
         raise InvalidRecord(f"the base offset of a produced batch must be 0, not {header.base_offset}")
     check_crc(data, 0, header)
     _check_header(header)
-    return _check_records(data, header, limit_bytes)
+    if budget is None:
+        budget = UnpackBudget.of_request(len(data))
+    try:
+        return _check_records(data, header, limit_bytes, budget)
+    except (UnsupportedMagic, DecompressedTooLarge, InvalidRecord):
+        raise
+    except CorruptBatch as error:
+        # The checksum held: the producer itself wrote this.
+        raise InvalidRecord(error.reason) from error
+
+
+def timestamps_and_keys(
+    data: bytes, header: BatchHeader, limit_bytes: int, budget: UnpackBudget
+) -> Iterator[tuple[int, bool]]:
+    """Of each record of a valid batch its time, as in `ValidBatch`, and whether it has a key. Raises OverBudget."""
+    append_time_ms = header.max_timestamp_ms if header.is_log_append_time else None
+    base_ms = header.base_timestamp_ms
+    for _, timestamp_delta, has_key in _scan(data, header, limit_bytes, budget):
+        yield base_ms + timestamp_delta if append_time_ms is None else append_time_ms, has_key
 
 
 def _check_header(header: BatchHeader) -> None:
@@ -62,19 +86,38 @@ def _check_header(header: BatchHeader) -> None:
         raise InvalidRecord(f"unknown compression codec {header.codec}")
 
 
-def _check_records(data: bytes, header: BatchHeader, limit_bytes: int) -> ValidBatch:
-    try:
-        records = decode_records(data, header, limit_bytes)
-    except (UnsupportedMagic, DecompressedTooLarge):
-        raise
-    except CorruptBatch as error:
-        # The checksum held: the producer itself wrote this.
-        raise InvalidRecord(error.reason) from error
+def _check_records(data: bytes, header: BatchHeader, limit_bytes: int, budget: UnpackBudget) -> ValidBatch:
     first_null_key = None
-    for index, record in enumerate(records):
-        if record.offset != index:
-            raise InvalidRecord(f"offset delta {record.offset} where {index} is due", index)
-        if record.key is None and first_null_key is None:
+    earliest = latest = None
+    for index, (offset_delta, timestamp_delta, has_key) in enumerate(
+        _scan(data, header, limit_bytes, budget)
+    ):
+        if offset_delta != index:
+            raise InvalidRecord(f"offset delta {offset_delta} where {index} is due", index)
+        if earliest is None or latest is None:
+            earliest = latest = timestamp_delta
+        elif timestamp_delta < earliest:
+            earliest = timestamp_delta
+        elif timestamp_delta > latest:
+            latest = timestamp_delta
+        if not has_key and first_null_key is None:
             first_null_key = index
-    timestamps = [record.timestamp_ms for record in records]
-    return ValidBatch(header, min(timestamps), max(NO_TIMESTAMP, *timestamps), first_null_key)
+    assert earliest is not None, "a batch without records was refused before"
+    assert latest is not None
+    if header.is_log_append_time:
+        earliest_ms = latest_ms = header.max_timestamp_ms
+    else:
+        earliest_ms, latest_ms = header.base_timestamp_ms + earliest, header.base_timestamp_ms + latest
+    return ValidBatch(header, earliest_ms, max(NO_TIMESTAMP, latest_ms), first_null_key)
+
+
+def _scan(data: bytes, header: BatchHeader, limit_bytes: int, budget: UnpackBudget) -> Iterator[Scanned]:
+    most_bytes = min(limit_bytes, budget.bytes_left)
+    try:
+        section = unpack_records(data, header, most_bytes)
+    except DecompressedTooLarge as error:
+        if most_bytes < limit_bytes:
+            raise OverBudget(error.reason) from error
+        raise
+    budget.spend_bytes(len(section))
+    return scan_records(section, header.records_count, budget)

@@ -37,7 +37,7 @@ def varint_size(value: int) -> int:
 
 
 def decode_varint(
-    buffer: bytes | memoryview, position: int, max_bytes: int = MAX_VARINT_BYTES
+    buffer: bytes | bytearray | memoryview, position: int, max_bytes: int = MAX_VARINT_BYTES
 ) -> tuple[int, int]:
     """One zigzag varint at `position`: (value, position after it).
 

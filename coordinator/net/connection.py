@@ -4,7 +4,8 @@ The fast path is straight: a request that is answered at once, on a connection w
 anything but the bytes and its handler, and all answers of one read leave in one write.
 
 Processing is *held* while a slot parks (as Kafka mutes a connection while it works on a request), while too many
-slots are open, or while the peer does not read its answers. What arrives meanwhile is kept up to a bound; beyond
+slots are open, while the peer does not read its answers, or while it waits in line because its requests take long
+(`run_queue.py`). What arrives meanwhile is kept up to a bound; beyond
 it nothing more is read from the socket. So a connection holds a bounded number of bytes in every direction, save
 for the one request that is being received and the one answer that is being sent. The requests being received
 share `queued.max.request.bytes`: a connection that is to receive one and finds nothing free is not read from.
@@ -24,8 +25,9 @@ from coordinator.net.outgoing import Outgoing
 from coordinator.net.peer import peer_address, peer_name
 from coordinator.net.repeat import Repeated
 from coordinator.net.route import Route
+from coordinator.net.run_queue import SLICE_NS
 from protocol.apis import ApiKey
-from protocol.malformed import Malformed
+from protocol.malformed import Malformed, TooLong
 from protocol.primitives import read_uvarint, skip_tagged_fields
 
 HELD_INPUT_BYTES: Final = 64 * 1024
@@ -100,6 +102,8 @@ class Connection(Outgoing):
         self._transport = None
         self._pending = bytearray()
         self._endpoint.memory.forget(self)
+        if self._is_in_line:
+            self._endpoint.run_queue.remove(self)
         self._forget_answers()
         self._give_back(self._reserved_bytes)
         self._endpoint.closed(self)
@@ -118,7 +122,7 @@ class Connection(Outgoing):
                 if len(pending) > HELD_INPUT_BYTES:
                     self._stop_reading()
             elif len(pending) >= self._wanted:
-                self._work()
+                self._work_or_wait()
             return
         if self._is_held:
             self._pending += data
@@ -136,9 +140,30 @@ class Connection(Outgoing):
                 # A few microseconds: not worth a look at the clock.
                 repeated.counts.add(0, len(data) // repeated.frame_bytes)
                 return
-        self._process(bytes(data), started_ns)
+        if self._endpoint.run_queue.is_turn_over:
+            self._pending += data
+            self._work_or_wait()
+        else:
+            self._process(bytes(data), started_ns)
 
     # Processing
+
+    def _work_or_wait(self) -> None:
+        if self._endpoint.run_queue.is_turn_over:
+            self._wait_in_line()
+        else:
+            self._work()
+
+    def _wait_in_line(self) -> None:
+        """Lets others go on first."""
+        self._is_in_line = self._is_held = True
+        self._endpoint.run_queue.add(self)
+
+    def go_on(self) -> None:
+        """It is this connection's turn."""
+        self._is_in_line = False
+        self._weigh()
+        self._work()
 
     def _work(self) -> None:
         """Processes what was kept, as far as that goes now."""
@@ -176,6 +201,9 @@ class Connection(Outgoing):
         position, end = 0, len(data)
         try:
             while end - position >= 14:
+                if position and clock.monotonic_ns() - started_ns > SLICE_NS:
+                    self._wait_in_line()
+                    break
                 size, key_version, correlation_id, length = _HEADER.unpack_from(data, position)
                 frame_end = position + 4 + size
                 if frame_end > end or not _MIN_REQUEST_BYTES <= size <= endpoint.max_request_bytes:
@@ -198,7 +226,7 @@ class Connection(Outgoing):
                         break
                     continue
                 if route is not counted:
-                    _count(counted, count, started_ns)
+                    _count(counted, count, clock.monotonic_ns() - started_ns)
                     counted, count = route, 0
                 count += 1
                 if self._slots and response is not GOODBYE:
@@ -209,7 +237,12 @@ class Connection(Outgoing):
                     self._is_closing = True
                     break
                 elif response is not NO_ANSWER:
-                    route.write(response, correlation_id, out)
+                    try:
+                        route.write(response, correlation_id, out)
+                    except TooLong:
+                        count -= 1
+                        self._write_in_time(self.answer_later(parks=True), response)
+                        break
                     if len(out) > WRITE_BYTES:
                         self._write(out)
                         out = bytearray()
@@ -222,7 +255,10 @@ class Connection(Outgoing):
             self._is_working = False
         if out:
             self._write(out)
-        _count(counted, count, started_ns)
+        took_ns = clock.monotonic_ns() - started_ns
+        _count(counted, count, took_ns)
+        if took_ns > SLICE_NS:
+            endpoint.run_queue.spent(took_ns)
         self._keep(data, position)
 
     def _keep(self, data: bytes, position: int) -> None:
@@ -314,7 +350,7 @@ def _skip_tags(frame: bytes, position: int) -> int:
     return skip_tagged_fields(frame, position, count)
 
 
-def _count(route: Route | None, count: int, started_ns: int) -> None:
+def _count(route: Route | None, count: int, duration_ns: int) -> None:
     """Adds answers to the counts of their API."""
     if route is not None:
-        route.counts.add(clock.monotonic_ns() - started_ns, count)
+        route.counts.add(duration_ns, count)

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from coordinator import clock
 from coordinator.net.connection_limits import ConnectionLimits
+from coordinator.net.large_answers import LargeAnswers
 from coordinator.net.lines_per_address import LinesPerAddress
 from coordinator.net.request_memory import Receiver, RequestMemory
 from coordinator.net.unread_answers import UnreadAnswers
@@ -54,7 +55,7 @@ class OpenConnection(Receiver, Protocol):
 class Connections:
     """All connections of all listeners."""
 
-    def __init__(self, limits: ConnectionLimits) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, limits: ConnectionLimits) -> None:
         self.limits = limits
         self.open: dict[OpenConnection, str] = {}
         """With the address of the peer."""
@@ -68,6 +69,7 @@ class Connections:
         self.lines = LinesPerAddress()
         self.memory = RequestMemory(limits.queued_max_request_bytes)
         self.unread = UnreadAnswers()
+        self.large_answers = LargeAnswers(loop, self.unread, lambda: self.open)
         self._per_address: Counter[str] = Counter()
         self._awaiting_place: list[Callable[[], None]] = []
         self._full_since_ns = 0

@@ -14,6 +14,7 @@ from coordinator.net.connections import Connections, OpenConnection
 from coordinator.net.outbox import Outbox
 from coordinator.net.peer import printable
 from coordinator.net.routes import Routes
+from coordinator.net.run_queue import RunQueue
 
 _LOG = logging.getLogger("SocketServer")
 
@@ -30,6 +31,7 @@ class Endpoint:
         listener: Listener,
         connections: Connections,
         outbox: Outbox,
+        run_queue: RunQueue,
         arrival: clock.Arrival,
         node_id: int,
         routes: Routes,
@@ -38,8 +40,10 @@ class Endpoint:
         self.loop = loop
         self.listener = listener
         self.outbox = outbox
+        self.run_queue = run_queue
         self.arrival = arrival
         self.routes = routes
+        self.large_answers = connections.large_answers
         self.memory = connections.memory
         self.unread = connections.unread
         self.max_request_bytes = connections.limits.socket_request_max_bytes

@@ -12,12 +12,16 @@ from typing import Final
 from coordinator import clock
 from coordinator.answers import NO_ANSWER
 from coordinator.net.endpoint import Endpoint
+from coordinator.net.large_answers import AnswerTooLong
 from coordinator.net.route import Route
 from coordinator.net.slot import Slot
+from protocol.malformed import TooLong
 
 MAX_OPEN_SLOTS: Final = 512
 HELD_OUTPUT_BYTES: Final = 1024 * 1024
 """Answers that may wait behind an open slot before processing stops."""
+COPIED_BYTES: Final = 256 * 1024
+"""Answers up to this size leave together."""
 LINGER_S: Final = 5.0
 """How long a connection that is being closed may take to read its last answers."""
 
@@ -32,6 +36,7 @@ class Outgoing(asyncio.Protocol):
         "_is_closing",
         "_is_flush_due",
         "_is_held",
+        "_is_in_line",
         "_is_write_paused",
         "_parked",
         "_route",
@@ -56,6 +61,7 @@ class Outgoing(asyncio.Protocol):
         self._is_closing = False
         self._is_flush_due = False
         self._is_held = False
+        self._is_in_line = False
         self._is_write_paused = False
         self._route: Route
         self._correlation_id = 0
@@ -99,6 +105,7 @@ class Outgoing(asyncio.Protocol):
         """Decides whether processing is held; called whenever something that matters for it has changed."""
         self._is_held = (
             self._is_write_paused
+            or self._is_in_line
             or self._parked > 0
             or self._is_closing
             or len(self._slots) >= MAX_OPEN_SLOTS
@@ -122,11 +129,23 @@ class Outgoing(asyncio.Protocol):
     def _queue(self, response: object) -> None:
         """An answer that is there, behind others that are not."""
         slot = self.answer_later(parks=False)
-        slot.data = data = bytearray()
+        data = bytearray()
         if response is not NO_ANSWER:
-            slot.form.write(response, slot.correlation_id, data)
+            try:
+                slot.form.write(response, slot.correlation_id, data)
+            except TooLong:
+                self._write_in_time(slot, response)
+                return
+        slot.data = data
         self._hold(len(data))
         self._weigh()
+
+    def _write_in_time(self, slot: Slot, response: object) -> None:
+        """An answer that is too long to be written now: nothing else is processed until it is."""
+        if not slot.parks:
+            slot.parks = self._is_held = True
+            self._parked += 1
+        self._endpoint.large_answers.add(slot, response)
 
     def _answer_bytes(self, frame: bytes | bytearray, out: bytearray) -> None:
         if self._slots:
@@ -146,16 +165,33 @@ class Outgoing(asyncio.Protocol):
                 if slot.finish is not None:
                     response = slot.finish(response)
                 slot.form.write(response, slot.correlation_id, data)
+            except TooLong:
+                self._write_in_time(slot, response)
+                return
             except Exception as problem:  # noqa: BLE001 - whoever answers many must get on to the others
                 self._endpoint.handler_failed(self, problem)
                 self.abort()
-        slot.data = data
-        self._hold(len(data))
+        self.fill_written(slot, data)
+
+    def fill_written(self, slot: Slot, frame: bytearray) -> None:
+        """The same, with what is to be sent."""
+        if self._is_closing:
+            frame = bytearray()
+        slot.data = frame
+        self._hold(len(frame))
         if slot.parks:
             self._parked -= 1
         if not self._is_flush_due:
             self._is_flush_due = True
             self._endpoint.outbox.add(self._flush)
+
+    def has_failed(self, problem: Exception) -> None:
+        """A slot cannot be filled."""
+        if isinstance(problem, AnswerTooLong):
+            self._endpoint.refused(self, str(problem))
+        else:
+            self._endpoint.handler_failed(self, problem)
+        self.abort()
 
     def _flush(self) -> None:
         """Sends the answers that nothing stands in front of, and goes on with what was held back."""
@@ -170,7 +206,12 @@ class Outgoing(asyncio.Protocol):
             data = slot.data
             assert data is not None
             self._hold(-len(data))
-            out += data
+            if len(data) > COPIED_BYTES:
+                self._write(out)
+                self._write(data)
+                out = bytearray()
+            else:
+                out += data
             slot.form.counts.add(now_ns - slot.opened_ns)
         if out:
             self._write(out)

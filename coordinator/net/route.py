@@ -6,9 +6,10 @@ from typing import Any, Final
 
 from coordinator.net.api_counts import ApiCounts
 from coordinator.net.caller import Caller
-from protocol.apis import Api
-from protocol.codec import request_decoder, writer
+from protocol.apis import Api, ApiKey
+from protocol.codec import bounded_writer, request_decoder
 from protocol.framing import has_flexible_response_header
+from protocol.malformed import TooLong
 
 Handler = Callable[[Any, Caller], object]
 """Takes a request and who sent it; gives the response, or one of `coordinator.answers`."""
@@ -18,6 +19,11 @@ Repeat = Callable[[Any], tuple[Any, Callable[[int], bool]]]
 what tells, at a monotonic time of the process in milliseconds, whether it is."""
 
 SIZE_AND_CORRELATION: Final = Struct(">ii")
+AT_ONCE_BYTES: Final = 256 * 1024
+"""An answer of more is not written on the loop: see `large_answers.py`. Nearly all are shorter."""
+ANY_BYTES: Final = 2**31
+MOST_AT_ONCE: Final = {ApiKey.FETCH: ANY_BYTES}
+"""What is in a Fetch beside records is little, and those are copied as they are and have a bound of their own."""
 
 
 class Route:
@@ -25,6 +31,7 @@ class Route:
 
     __slots__ = (
         "_header",
+        "_most_at_once",
         "_write_body",
         "api",
         "counts",
@@ -47,14 +54,24 @@ class Route:
         """Whether a tagged section ends the request header."""
         self.decode = request_decoder(api.request, version)
         self._header = bytes(9 if has_flexible_response_header(api, version) else 8)
-        self._write_body: Callable[[Any, bytearray], None] | None = None
+        self._most_at_once = MOST_AT_ONCE.get(ApiKey(api.key), AT_ONCE_BYTES)
+        self._write_body: Callable[[Any, bytearray, int], None] | None = None
 
-    def write(self, response: Any, correlation_id: int, out: bytearray) -> None:
-        """Appends the frame of a response, size included."""
+    def write(
+        self, response: Any, correlation_id: int, out: bytearray, most_bytes: int | None = None
+    ) -> None:
+        """Appends the frame of a response, size included.
+
+        Raises TooLong, and `out` is as before, when it has more than `most_bytes`; None: more than may be written
+        while others wait."""
         write = self._write_body
         if write is None:
-            write = self._write_body = writer(self.api.response, self.version)
+            write = self._write_body = bounded_writer(self.api.response, self.version)
         start = len(out)
         out += self._header
-        write(response, out)
+        try:
+            write(response, out, start + (self._most_at_once if most_bytes is None else most_bytes))
+        except TooLong:
+            del out[start:]
+            raise
         SIZE_AND_CORRELATION.pack_into(out, start, len(out) - start - 4, correlation_id)

@@ -21,15 +21,31 @@ class AnswerForm(Protocol):
     def counts(self) -> ApiCounts:
         """Of the API."""
 
-    def write(self, response: Any, correlation_id: int, out: bytearray) -> None:
-        """Appends the frame of a response, size included."""
+    def write(
+        self, response: Any, correlation_id: int, out: bytearray, most_bytes: int | None = None
+    ) -> None:
+        """Appends the frame of a response, size included. Raises TooLong for more than `most_bytes`; None: for more
+        than may be written while others wait."""
 
 
 class SlotOwner(Protocol):
     """Whoever sends what slots are filled with."""
 
+    @property
+    def peer(self) -> str:
+        """Host and port, for a log line."""
+
     def fill(self, slot: "Slot", response: object) -> None:
         """Takes the answer of a slot, once. Never raises."""
+
+    def fill_written(self, slot: "Slot", frame: bytearray) -> None:
+        """Takes the same, as it is sent."""
+
+    def close(self) -> None:
+        """Closes the connection when what it has to send is sent."""
+
+    def has_failed(self, problem: Exception) -> None:
+        """There is no answer: the connection is closed."""
 
 
 class Slot:

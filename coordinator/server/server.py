@@ -32,6 +32,7 @@ from coordinator.net.lines_per_address import PERIOD_MS
 from coordinator.net.outbox import Outbox
 from coordinator.net.route import Handler
 from coordinator.net.routes import Routes
+from coordinator.net.run_queue import RunQueue
 from coordinator.server.bind import LISTEN, bind
 from coordinator.server.checkpoints import Checkpoints
 from coordinator.server.cleaner import Cleaner, Compactable
@@ -87,8 +88,9 @@ class Server:
         self.line_limit = LineLimit()
         self.arrival = clock.Arrival()
         self.group_clock = group_clock or ProcessTime(self.arrival)
-        self.connections = Connections(connection_limits(settings.config))
+        self.connections = Connections(self.loop, connection_limits(settings.config))
         self.outbox = Outbox(self.loop)
+        self.run_queue = RunQueue(self.loop)
         self.endpoints: list[Endpoint] = []
         self.ready = asyncio.Event()
         """Set when every partition of the groups is loaded, or has failed."""
@@ -184,6 +186,7 @@ class Server:
             self.loop,
             self.data_plane,
             self.flusher,
+            self.run_queue,
             self.arrival,
             self.engine.next_waiter,
             self._topics_changed,
@@ -216,6 +219,7 @@ class Server:
                 listener,
                 self.connections,
                 self.outbox,
+                self.run_queue,
                 self.arrival,
                 self.settings.config.node_id,
                 self.routes,

@@ -10,7 +10,7 @@ Topics that another part of the server owns (the groups' `__consumer_offsets`) a
 What answers a request is imported when the first such request comes: a daemon at rest needs none of it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from importlib import import_module
 from secrets import randbelow
 from typing import Any, Final, Protocol
@@ -33,7 +33,13 @@ from storage.topic_partition import TopicPartition
 
 Completions = Iterable[tuple[int, object]]
 """Parked fetches with their answers, each read when it is asked for: they need not be in memory all at once."""
-Handler = Callable[["DataPlane", Any, Context, Now], Answer]
+Elsewhere = Callable[[], Any]
+"""Something that may be done in any thread."""
+Steps = Generator[Elsewhere | None, Any, Answer]
+"""An answer that takes long: it is there when the steps have been taken, between which others may be answered. A
+step that gives something to be done elsewhere is given the result. What a step found, the next one looks up anew:
+it may be gone by then."""
+Handler = Callable[["DataPlane", Any, Context, Now], Answer | Steps]
 
 ANSWERED_BY: Final[Mapping[ApiKey, str]] = {
     ApiKey.PRODUCE: "produce.answer_produce",
@@ -123,6 +129,18 @@ class DataPlane:
 
     def handle(self, request: object, context: Context, now: Now) -> Answer:
         """The answer to one request. Raises KeyError for a request that is not the data plane's."""
+        answer = self.begin(request, context, now)
+        result = None
+        while not isinstance(answer, Answer):
+            try:
+                elsewhere = answer.send(result)
+                result = None if elsewhere is None else elsewhere()
+            except StopIteration as end:
+                answer = end.value
+        return answer
+
+    def begin(self, request: object, context: Context, now: Now) -> Answer | Steps:
+        """The same, for whoever lets others be answered between the steps of what takes long."""
         handler = self._handlers.get(type(request))
         if handler is None:
             handler = self._handlers[type(request)] = _handler(type(request))

@@ -11,7 +11,7 @@ from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer
 from coordinator.topics.broker_configs import BrokerConfig
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.refusal import Refusal
 from coordinator.topics.topic_name import why_illegal
 from protocol.errors import ErrorCode
@@ -25,6 +25,8 @@ from protocol.messages.describe_configs import (
 )
 
 Synonyms = Sequence[tuple[str, str | None, ConfigSource]]
+Described = dict[object, list[DescribeConfigsResourceResult]]
+"""What is alike of all that one request names, by what tells it apart: a topic's overrides, the keys asked for."""
 
 
 class ResourceType(IntEnum):
@@ -39,9 +41,10 @@ class ResourceType(IntEnum):
 
 def answer_describe_configs(
     plane: DataPlane, request: DescribeConfigsRequest, context: Context, now: Now
-) -> Answer:
-    """Each resource is described or refused on its own."""
+) -> Steps:
+    """Each resource is described or refused on its own, in a step of its own."""
     catalogue = plane.catalogue
+    described: Described = {}
     results = []
     for resource in request.resources:
         result = DescribeConfigsResult(
@@ -53,14 +56,17 @@ def answer_describe_configs(
         )
         try:
             if resource.resource_type == ResourceType.TOPIC:
-                result.configs = _topic(catalogue, resource, request)
+                result.configs = _topic(catalogue, resource, request, described)
             elif resource.resource_type == ResourceType.BROKER:
-                result.configs = _broker(plane.broker_configs, resource, request, context.node.node_id)
+                result.configs = _broker(
+                    plane.broker_configs, resource, request, context.node.node_id, described
+                )
             else:
                 _check_without_configs(resource, context.node.node_id)
         except Refusal as error:
             result.error_code, result.error_message = error.code, error.message or ""
         results.append(result)
+        yield None
     return Answer(DescribeConfigsResponse(results=results))
 
 
@@ -69,7 +75,10 @@ def _is_asked(resource: DescribeConfigsResource, name: str) -> bool:
 
 
 def _topic(
-    catalogue: Catalogue, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+    catalogue: Catalogue,
+    resource: DescribeConfigsResource,
+    request: DescribeConfigsRequest,
+    described: Described,
 ) -> list[DescribeConfigsResourceResult]:
     illegal = why_illegal(resource.resource_name)
     if illegal is not None:
@@ -77,7 +86,11 @@ def _topic(
     topic = catalogue.get(resource.resource_name)
     if topic is None:
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    entries = []
+    alike = (tuple(topic.overrides.items()), tuple(resource.configuration_keys or ()))
+    known = described.get(alike)
+    if known is not None:
+        return known
+    entries = described[alike] = []
     for key in TOPIC_CONFIG_KEYS.values():
         if not _is_asked(resource, key.name):
             continue
@@ -91,11 +104,16 @@ def _broker(
     resource: DescribeConfigsResource,
     request: DescribeConfigsRequest,
     node_id: int,
+    described: Described,
 ) -> list[DescribeConfigsResourceResult]:
     check_broker_name(resource.resource_name, node_id)
     if not resource.resource_name:
         return []  # the defaults that were set for all brokers while they ran: none can be
-    entries = []
+    alike = (ResourceType.BROKER, tuple(resource.configuration_keys or ()))
+    known = described.get(alike)
+    if known is not None:
+        return known
+    entries = described[alike] = []
     for broker_config in broker_configs:
         key = broker_config.key
         if not _is_asked(resource, key.name):

@@ -11,57 +11,42 @@ exist here: batches of one are refused with the error that such a producer gets 
 takes as final.
 """
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Final, NamedTuple
 
 from coordinator.answers import GOODBYE, NO_ANSWER
-from coordinator.config.topic_configs import TopicValues
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, PartitionFailed, SegmentRolled, TopicChange
 from coordinator.topics.catalogue import Topic
-from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.partition import HostedPartition
+from coordinator.topics.produced_batch import (
+    NO_OFFSET,
+    Examined,
+    ProduceRefused,
+    Sent,
+    examine_all,
+    one_batch,
+)
 from coordinator.topics.producer_state import InvalidProducerEpoch, OutOfOrderSequence
-from coordinator.topics.refusal import Refusal
 from protocol.errors import ErrorCode
 from protocol.messages.produce import (
-    BatchIndexAndErrorMessage,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
-from storage.batch import HEADER_BYTES, MAGIC, NO_TIMESTAMP, decode_records
-from storage.batch_peek import peek_codec, peek_count, peek_is_transactional, peek_magic, peek_size
-from storage.compression import DEFAULT_LIMIT_BYTES, ZSTD
-from storage.errors import CorruptBatch, DecompressedTooLarge, InvalidRecord, StorageError, UnsupportedMagic
+from storage.batch import NO_TIMESTAMP
+from storage.batch_peek import peek_is_transactional
+from storage.errors import StorageError
 from storage.log import PartitionLog
 from storage.os_error import reason_of
-from storage.validate import ValidBatch, validate_batch
+from storage.unpack_budget import OverBudget, UnpackBudget
 
 TOPIC_IDS_SINCE: Final = 13
-ZSTD_SINCE: Final = 7
 VALID_ACKS: Final = (-1, 0, 1)
-MAX_RECORD_ERRORS: Final = 1000
-MAX_RECORDS: Final = 1_000_000
-"""Of one batch. Compressed, a batch of the size that is allowed could else unpack to many gigabytes of records."""
-NO_OFFSET: Final = -1
-WITHOUT_KEY: Final = "a compacted topic accepts no record without a key"
-CLAIMED_APPEND_TIME: Final = "a producer cannot set the timestamp type LogAppendTime"
-
-
-class ProduceRefused(Refusal):
-    """Why a batch is not written; `log_start_offset` and records where Kafka tells them."""
-
-    def __init__(
-        self,
-        code: ErrorCode,
-        message: str | None = None,
-        log_start_offset: int = NO_OFFSET,
-        records: list[BatchIndexAndErrorMessage] | None = None,
-    ) -> None:
-        super().__init__(code, message)
-        self.log_start_offset = log_start_offset
-        self.records = records or []
 
 
 class Written(NamedTuple):
@@ -75,34 +60,92 @@ class Written(NamedTuple):
     is_duplicate: bool
 
 
-def answer_produce(plane: DataPlane, request: ProduceRequest, context: Context, now: Now) -> Answer:
+def answer_produce(plane: DataPlane, request: ProduceRequest, context: Context, now: Now) -> Answer | Steps:
     """Each partition's batch is written or refused on its own. With acks 0 there is no answer, or the connection is
-    closed."""
+    closed. Batches that take long to look at are looked at in another thread first."""
+    sent = [*_sent(plane, request, context)]
+    try:
+        examined = examine_all(sent, now.wall_ms, UnpackBudget.at_once(), may_refuse=False)
+    except OverBudget:
+        return _examine_elsewhere(plane, request, context, now, sent)
+    return _write_all(plane, request, context, now, zip(sent, examined, strict=True))
+
+
+def _examine_elsewhere(
+    plane: DataPlane, request: ProduceRequest, context: Context, now: Now, sent: list[Sent | ProduceRefused]
+) -> Steps:
+    budget = UnpackBudget.of_request(sum(len(each.batch) for each in sent if isinstance(each, Sent)))
+    examined: list[Examined] = yield partial(examine_all, sent, now.wall_ms, budget, may_refuse=True)
+    return _write_all(plane, request, context, now, zip(sent, examined, strict=True))
+
+
+def _sent(plane: DataPlane, request: ProduceRequest, context: Context) -> Iterator[Sent | ProduceRefused]:
+    """What came for each partition, in the order of the request, or what can be said against it before it is looked
+    at."""
     is_transactional = any(
         data.records is not None and peek_is_transactional(data.records)
         for topic in request.topic_data
         for data in topic.partition_data
     )
+    for topic_data in request.topic_data:
+        topic = _topic(plane, topic_data, context)
+        for data in topic_data.partition_data:
+            try:
+                if is_transactional:
+                    raise ProduceRefused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+                topic = _admit(topic, data.index, context)
+                batch = one_batch(data.records, context.api_version)
+                if request.acks not in VALID_ACKS:
+                    raise ProduceRefused(ErrorCode.INVALID_REQUIRED_ACKS)
+                if topic.is_internal:
+                    raise ProduceRefused(ErrorCode.INVALID_TOPIC_EXCEPTION)
+            except ProduceRefused as error:
+                yield error
+            else:
+                yield Sent(batch, topic.values)
+
+
+def _topic(plane: DataPlane, topic_data: TopicProduceData, context: Context) -> Topic | None:
+    if context.api_version >= TOPIC_IDS_SINCE:
+        return plane.catalogue.get_by_id(topic_data.topic_id)
+    return plane.catalogue.get(topic_data.name)
+
+
+def _admit(topic: Topic | None, index: int, context: Context) -> Topic:
+    """The topic, if it has that partition. Raises ProduceRefused."""
+    if topic is None:
+        by_id = context.api_version >= TOPIC_IDS_SINCE
+        raise ProduceRefused(ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if not 0 <= index < len(topic.partitions):
+        raise ProduceRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return topic
+
+
+def _write_all(
+    plane: DataPlane,
+    request: ProduceRequest,
+    context: Context,
+    now: Now,
+    batches: Iterator[tuple[Sent | ProduceRefused, Examined]],
+) -> Answer:
+    """Each batch that was found sound goes to its log, if its topic is still there."""
     responses = []
     changes: list[TopicChange] = []
     appended: list[HostedPartition] = []
     durable: list[tuple[PartitionLog, int]] = []
     has_error = False
     for topic_data in request.topic_data:
-        by_id = context.api_version >= TOPIC_IDS_SINCE
-        topic = (
-            plane.catalogue.get_by_id(topic_data.topic_id) if by_id else plane.catalogue.get(topic_data.name)
-        )
+        topic = _topic(plane, topic_data, context)
         response = TopicProduceResponse(
             name=topic_data.name, topic_id=topic_data.topic_id, partition_responses=[]
         )
         for data in topic_data.partition_data:
             try:
-                if is_transactional:
-                    raise ProduceRefused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-                partition, batch = _admit(topic, data.index, data.records, request.acks, context.api_version)
-                assert topic is not None
-                written = _write(partition, topic.values, batch, now.wall_ms, now.monotonic_ms, changes)
+                sent, examined = next(batches)
+                if isinstance(sent, ProduceRefused):
+                    raise sent
+                partition = _admit(topic, data.index, context).hosted[data.index]
+                written = _write(partition, examined, now, changes)
             except ProduceRefused as error:
                 has_error = True
                 response.partition_responses.append(_refused(data.index, error))
@@ -125,76 +168,21 @@ def answer_produce(plane: DataPlane, request: ProduceRequest, context: Context, 
     return answer
 
 
-def _admit(
-    topic: Topic | None, index: int, records: bytes | None, acks: int, version: int
-) -> tuple[HostedPartition, bytes]:
-    """What can be said before the log is looked at: the partition and its one batch. Raises
-    ProduceRefused.
-    """
-    if topic is None:
-        by_id = version >= TOPIC_IDS_SINCE
-        raise ProduceRefused(ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if not 0 <= index < len(topic.partitions):
-        raise ProduceRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    batch = _one_batch(records, version)
-    if acks not in VALID_ACKS:
-        raise ProduceRefused(ErrorCode.INVALID_REQUIRED_ACKS)
-    if topic.is_internal:
-        raise ProduceRefused(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    return topic.hosted[index], batch
-
-
-def _one_batch(records: bytes | None, version: int) -> bytes:
-    """The batch that a partition's records must be; a torn end after it is ignored, as Kafka does."""
-    size = _size_at(records or b"", 0)
-    if records is None or size is None:
-        raise ProduceRefused(
-            ErrorCode.INVALID_RECORD, "a partition must come with exactly one record batch, not none"
-        )
-    magic = peek_magic(records)
-    if magic > MAGIC:
-        raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, f"there is no record format {magic}")
-    if magic != MAGIC:
-        raise ProduceRefused(ErrorCode.INVALID_RECORD, f"records must be in format 2, not {magic}")
-    if size < HEADER_BYTES:
-        raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, f"{size} bytes are less than a batch header")
-    if version < ZSTD_SINCE and peek_codec(records) == ZSTD:
-        raise ProduceRefused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
-    if size == len(records):
-        return records
-    if _size_at(records, size) is not None:
-        raise ProduceRefused(ErrorCode.INVALID_RECORD, "a partition must come with exactly one record batch")
-    return records[:size]
-
-
-def _size_at(records: bytes, position: int) -> int | None:
-    """The size of the batch that begins there, None where no whole one does. Raises ProduceRefused."""
-    try:
-        return peek_size(records, position)
-    except CorruptBatch as error:
-        raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, error.reason) from error
-
-
-def _write(
-    partition: HostedPartition,
-    values: TopicValues,
-    batch: bytes,
-    now_ms: int,
-    monotonic_ms: int,
-    changes: list[TopicChange],
-) -> Written:
+def _write(partition: HostedPartition, examined: Examined, now: Now, changes: list[TopicChange]) -> Written:
     """Writes a batch, or finds that it has been written. Raises ProduceRefused."""
-    log = partition.usable_log(monotonic_ms)
+    log = partition.usable_log(now.monotonic_ms)
     if log is None:
         raise ProduceRefused(ErrorCode.KAFKA_STORAGE_ERROR)
     start = log.log_start_offset
-    valid = _validate(batch, values, start)
-    _check_records(batch, valid, values, now_ms, start)
+    if isinstance(examined, ProduceRefused):
+        examined.log_start_offset = start if examined.tells_log_start else NO_OFFSET
+        raise examined
+    (batch, values), valid = examined
     if len(batch) > log.config.segment_bytes:
         raise ProduceRefused(
             ErrorCode.RECORD_LIST_TOO_LARGE,
             f"a batch of {len(batch)} bytes does not fit a segment of {log.config.segment_bytes}",
-            start,
+            log_start_offset=start,
         )
     header = valid.header
     if header.producer_id >= 0:
@@ -206,12 +194,16 @@ def _write(
         try:
             partition.producers.check(header)
         except InvalidProducerEpoch as error:
-            raise ProduceRefused(ErrorCode.INVALID_PRODUCER_EPOCH, str(error), start) from error
+            raise ProduceRefused(
+                ErrorCode.INVALID_PRODUCER_EPOCH, str(error), log_start_offset=start
+            ) from error
         except OutOfOrderSequence as error:
-            raise ProduceRefused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, str(error), start) from error
+            raise ProduceRefused(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, str(error), log_start_offset=start
+            ) from error
     try:
         if values.is_log_append_time:
-            result = log.append(batch, log_append_time_ms=now_ms)
+            result = log.append(batch, log_append_time_ms=now.wall_ms)
         else:
             result = log.append(batch, max_timestamp_ms=valid.max_timestamp_ms)
     except (StorageError, OSError) as error:
@@ -219,78 +211,10 @@ def _write(
         raise ProduceRefused(ErrorCode.KAFKA_STORAGE_ERROR) from error
     if result.is_rolled:
         changes.append(SegmentRolled(*partition.name, log))
-    latest_ms = now_ms if values.is_log_append_time else valid.max_timestamp_ms
+    latest_ms = now.wall_ms if values.is_log_append_time else valid.max_timestamp_ms
     partition.producers.record(header, result.base_offset, latest_ms)
-    append_time_ms = now_ms if values.is_log_append_time else NO_TIMESTAMP
+    append_time_ms = now.wall_ms if values.is_log_append_time else NO_TIMESTAMP
     return Written(partition, log, result.base_offset, result.last_offset + 1, append_time_ms, False)
-
-
-def _validate(batch: bytes, values: TopicValues, start: int) -> ValidBatch:
-    if len(batch) > values.max_message_bytes:
-        raise ProduceRefused(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"a batch of {len(batch)} bytes exceeds max.message.bytes={values.max_message_bytes}",
-        )
-    count = peek_count(batch)
-    if count > MAX_RECORDS:
-        raise ProduceRefused(
-            ErrorCode.RECORD_LIST_TOO_LARGE, f"a batch of {count} records exceeds {MAX_RECORDS}", start
-        )
-    try:
-        return validate_batch(batch, min(values.max_decompressed_message_bytes, DEFAULT_LIMIT_BYTES))
-    except InvalidRecord as error:
-        records = []
-        if error.record_index is not None:
-            records = [
-                BatchIndexAndErrorMessage(
-                    batch_index=error.record_index, batch_index_error_message=error.reason
-                )
-            ]
-        raise ProduceRefused(ErrorCode.INVALID_RECORD, str(error), start, records) from error
-    except (DecompressedTooLarge, UnsupportedMagic) as error:
-        raise ProduceRefused(ErrorCode.INVALID_RECORD, str(error), start) from error
-    except CorruptBatch as error:
-        raise ProduceRefused(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
-
-
-def _check_records(batch: bytes, valid: ValidBatch, values: TopicValues, now_ms: int, start: int) -> None:
-    """Whether each record has a key, where the topic needs one, and a time that the topic takes.
-
-    A topic of CreateTime takes times near enough to now; -1 stands for no time and passes. LogAppendTime is not a
-    producer's to claim; but where such records have a time, a topic of CreateTime takes that, as Kafka does.
-    """
-    earliest = now_ms - values.message_timestamp_before_max_ms
-    latest = now_ms + values.message_timestamp_after_max_ms
-    claims_append_time = valid.header.is_log_append_time
-    needs_keys = values.log.compacts
-    is_timely = (
-        values.is_log_append_time or earliest <= valid.min_timestamp_ms <= valid.max_timestamp_ms <= latest
-    )
-    if is_timely and not claims_append_time and not (needs_keys and valid.first_null_key is not None):
-        return
-
-    def time_error(time_ms: int) -> str | None:
-        if not values.is_log_append_time and time_ms != NO_TIMESTAMP:
-            is_near = earliest <= time_ms <= latest
-            return None if is_near else f"Timestamp {time_ms} is not within {earliest} and {latest}"
-        return CLAIMED_APPEND_TIME if claims_append_time else None
-
-    code = ErrorCode.INVALID_RECORD
-    refused = []
-    for index, record in enumerate(decode_records(batch, valid.header)):
-        message: str | None = None
-        if needs_keys and record.key is None:
-            message = WITHOUT_KEY
-        else:
-            message = time_error(record.timestamp_ms)
-            code = code if message is None else ErrorCode.INVALID_TIMESTAMP
-        if message is not None:
-            refused.append(BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message))
-    if refused:
-        message = WITHOUT_KEY
-        if code == ErrorCode.INVALID_TIMESTAMP:
-            message = "One or more records have been rejected due to invalid timestamp"
-        raise ProduceRefused(code, message, start, refused[:MAX_RECORD_ERRORS])
 
 
 def _refused(index: int, error: ProduceRefused) -> PartitionProduceResponse:

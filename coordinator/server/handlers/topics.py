@@ -3,16 +3,19 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
 
 from coordinator import clock
-from coordinator.answers import GOODBYE, HELD, PARKED
+from coordinator.answers import GOODBYE, HELD, NO_ANSWER, PARKED
 from coordinator.engine.flusher import Flusher
 from coordinator.machine.outcome import Context
 from coordinator.names import CONSUMER_OFFSETS
 from coordinator.net.caller import Caller
+from coordinator.net.run_queue import RunQueue
 from coordinator.net.slot import Slot
+from coordinator.server.handlers.in_steps import InSteps
 from coordinator.topics.answer import Answer, PartitionFailed, SegmentRolled, TopicChange
 from coordinator.topics.data_plane import Completions, DataPlane
 from coordinator.topics.missing import TopicMissing
@@ -47,6 +50,7 @@ class TopicsHandler:
         loop: asyncio.AbstractEventLoop,
         data_plane: DataPlane,
         flusher: Flusher,
+        run_queue: RunQueue,
         arrival: clock.Arrival,
         next_waiter: Callable[[], int],
         on_changes: ChangesCallback,
@@ -55,6 +59,7 @@ class TopicsHandler:
         self._loop = loop
         self._data_plane = data_plane
         self._flusher = flusher
+        self._run_queue = run_queue
         self._arrival = arrival
         self._next_waiter = next_waiter
         self._on_changes = on_changes
@@ -63,18 +68,21 @@ class TopicsHandler:
         self._durable: dict[PartitionLog, list[_Durable]] = {}
         self._expiry: asyncio.TimerHandle | None = None
         self._expiry_ms = 0
+        self._executor: Executor | None = None
 
     def handle(self, request: Any, caller: Caller) -> object:
         """Puts a request to the data plane."""
         waiter = self._next_waiter()
         context = Context(waiter, caller.api_version, caller.client_id, caller.client_host, node=caller.node)
-        answer = self._data_plane.handle(request, context, self._arrival.now)
-        if answer.changes:
-            self._changed(answer.changes)
-        if answer.completions:
-            self._complete(answer.completions)
-        if answer.missing:
-            self._on_missing(answer.missing, caller)
+        answer = self._data_plane.begin(request, context, self._arrival.now)
+        if not isinstance(answer, Answer):
+            steps = InSteps(answer, self._run_queue, self._elsewhere, partial(self._fill, caller=caller))
+            at_once = steps.advance()
+            if at_once is None:
+                steps.wait_in(caller.answer_later(parks=True))
+                return PARKED
+            answer = at_once
+        self._consequences(answer, caller)
         if answer.response is PARKED:
             slot = caller.answer_later(parks=True)
             slot.dropped = partial(self._drop, waiter)
@@ -85,17 +93,47 @@ class TopicsHandler:
             return GOODBYE
         return self._when_durable(answer, caller)
 
+    def _consequences(self, answer: Answer, caller: Caller) -> None:
+        """What an answer is for others than who asked."""
+        if answer.changes:
+            self._changed(answer.changes)
+        if answer.completions:
+            self._complete(answer.completions)
+        if answer.missing:
+            self._on_missing(answer.missing, caller)
+
+    def _fill(self, answer: Answer, slot: Slot, caller: Caller) -> None:
+        """An answer is there that has taken long."""
+        self._consequences(answer, caller)
+        logs = _not_durable(answer)
+        if logs:
+            self._wait_for(logs, answer, slot)
+        elif answer.response is GOODBYE:
+            slot.fill(NO_ANSWER)
+            slot.owner.close()
+        else:
+            slot.fill(answer.response)
+
+    def _elsewhere(self) -> Executor:
+        """One thread: who asks for much gets no more of the machine by asking on many connections."""
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(1, "groupd-batches")
+        return self._executor
+
     def _when_durable(self, answer: Answer, caller: Caller) -> object:
-        logs = {log: offset for log, offset in answer.durable if log.durable_offset < offset}
+        logs = _not_durable(answer)
         if not logs:
             return answer.response
+        self._wait_for(logs, answer, caller.answer_later(parks=False))
+        return HELD
+
+    def _wait_for(self, logs: dict[PartitionLog, int], answer: Answer, slot: Slot) -> None:
         for log in logs:
             self._flusher.need(log, self._synced)
         self._loop.call_soon(self._flusher.kick)
-        entry = _Durable(caller.answer_later(parks=False), answer.response, logs)
+        entry = _Durable(slot, answer.response, logs)
         for log in logs:
             self._durable.setdefault(log, []).append(entry)
-        return HELD
 
     def _changed(self, changes: Iterable[TopicChange]) -> None:
         self._on_changes(changes)
@@ -223,12 +261,19 @@ class TopicsHandler:
     def stop_listening(self) -> None:
         """The flusher, which others share, goes on without it."""
         self._flusher.forget(self._synced)
+        if self._executor is not None:
+            self._executor.shutdown(wait=False, cancel_futures=True)
 
     def sweep(self) -> None:
         """Retention of topics."""
         failures = self._data_plane.sweep(clock.wall_ms())
         if failures:
             self._on_changes(failures)
+
+
+def _not_durable(answer: Answer) -> dict[PartitionLog, int]:
+    """The logs that an answer has to wait for, and how far they have to come."""
+    return {log: offset for log, offset in answer.durable if log.durable_offset < offset}
 
 
 def _partition_of(log: PartitionLog) -> tuple[str, int]:

@@ -1,0 +1,86 @@
+"""Connections that send what nobody should send."""
+
+import asyncio
+from typing import Any, Final, TypeVar
+
+from protocol.apis import APIS
+from protocol.codec import decode
+from protocol.framing import encode_request, response_body_position
+from protocol.schema import message_info
+
+ANSWER_TIMEOUT_S: Final = 120
+CLIENT_ID: Final = "attacker"
+
+T = TypeVar("T")
+
+
+def frame(request: Any, version: int, correlation_id: int = 1) -> bytes:
+    """A request as it is sent. To be made before the attack: making it can take longer than answering it."""
+    key = message_info(type(request)).api_key
+    return bytes(encode_request(key, version, correlation_id, CLIENT_ID, request))
+
+
+def read(response: type[T], version: int, answered: bytes | None) -> T:
+    """An answer, decoded; there has to be one."""
+    assert answered is not None, "the daemon has hung up"
+    key = message_info(response).api_key
+    return decode(response, version, answered, response_body_position(key, version, answered))
+
+
+class Hostile:
+    """One connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    async def send(self, data: bytes) -> None:
+        """Sends bytes, and does not wait for anything but the socket. A daemon that hangs up is no failure."""
+        try:
+            self._writer.write(data)
+            await self._writer.drain()
+        except ConnectionError:
+            pass
+
+    async def answer(self) -> bytes | None:
+        """The next frame, without its size; None when the daemon has hung up."""
+        try:
+            return await asyncio.wait_for(self._read(), ANSWER_TIMEOUT_S)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return None
+
+    async def _read(self) -> bytes:
+        size = int.from_bytes(await self._reader.readexactly(4), "big")
+        return await self._reader.readexactly(size)
+
+    async def call(self, request: Any, version: int) -> Any:
+        """Sends a request and reads its answer; None when the daemon has hung up."""
+        await self.send(frame(request, version))
+        answered = await self.answer()
+        if answered is None:
+            return None
+        return read(APIS[message_info(type(request)).api_key].response, version, answered)
+
+    async def close(self) -> None:
+        """Hangs up, with whatever was not read."""
+        self._writer.transport.abort()
+
+
+class Attacker:
+    """Whoever sends it: as many connections as it takes."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._open: list[Hostile] = []
+
+    async def connect(self, *, receive_bytes: int | None = None) -> Hostile:
+        """A new connection; `receive_bytes` bounds what is read ahead of whoever asks for it."""
+        limit = {} if receive_bytes is None else {"limit": receive_bytes}
+        hostile = Hostile(*await asyncio.open_connection("127.0.0.1", self._port, **limit))
+        self._open.append(hostile)
+        return hostile
+
+    async def close(self) -> None:
+        """Ends all of them."""
+        for hostile in self._open:
+            await hostile.close()
+        self._open.clear()

@@ -1,0 +1,165 @@
+"""A daemon that is attacked, its neighbour, and a daemon that is left in peace.
+
+Times are judged by comparison: the quiet daemon's neighbour suffers from the same machine, and what it waited is
+allowed to the other one on top of `WORST_MS`.
+"""
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.crash.process import Process
+from tests.hostile.siege.attacker import Attacker
+
+WORST_MS: Final = 500
+"""What a neighbour may have to wait for an answer, whatever somebody else sends."""
+GROWTH_BYTES: Final = 200 * 1024 * 1024
+"""What an attack may take of the daemon's memory while it lasts."""
+KEPT_BYTES: Final = 64 * 1024 * 1024
+"""What may be left of it afterwards: an allocator gives back what it likes."""
+OPTIONS: Final = ("--profile", "test", "-o", "offsets.topic.num.partitions=5", "-o", "log.flush=os")
+TIMEOUT_S: Final = 60
+GIVES_BACK_S: Final = 15
+_LOOK_S: Final = 0.1
+
+
+@dataclass(frozen=True)
+class Toll:
+    """What an attack has cost. `quiet_ms` is the worst answer of the daemon that was not attacked."""
+
+    worst_ms: float
+    quiet_ms: float
+    grown_bytes: int
+    kept_bytes: int
+
+    def is_bearable(self) -> bool:
+        """Whether it may cost that much."""
+        return (
+            self.worst_ms < WORST_MS + self.quiet_ms
+            and self.grown_bytes < GROWTH_BYTES
+            and self.kept_bytes < KEPT_BYTES
+        )
+
+
+class Neighbour:
+    """A member in a process of its own."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @classmethod
+    async def beside(cls, port: int) -> "Neighbour":
+        """One whose group is stable."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.hostile.siege.neighbour", str(port)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        neighbour = cls(process)
+        assert await neighbour._line() == "ready"
+        return neighbour
+
+    async def worst_ms(self) -> float:
+        """Ends it; how late its latest answer was."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        told = await self._line()
+        assert told, "the neighbour was not served; its own words are above"
+        assert await self._process.wait() == 0
+        return float(json.loads(told)["worst_ms"])
+
+    async def end(self) -> None:
+        """Ends it however it is."""
+        if self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+
+    async def _line(self) -> str:
+        assert self._process.stdout is not None
+        line = await asyncio.wait_for(self._process.stdout.readline(), TIMEOUT_S)
+        return line.decode().strip()
+
+
+class Siege:
+    """A daemon to attack: what is to be there before is made, `begin` starts the measure, `attacker` sends, and
+    `toll` says what that has cost, once."""
+
+    def __init__(self, daemon: Process, quiet: Process) -> None:
+        self.daemon = daemon
+        self.attacker = Attacker(daemon.port)
+        self._quiet = quiet
+        self._neighbours: list[Neighbour] = []
+        self._before_bytes = 0
+
+    async def begin(self) -> None:
+        """Lets the neighbours in, and looks at the daemon's memory."""
+        for daemon in (self.daemon, self._quiet):
+            self._neighbours.append(await Neighbour.beside(daemon.port))
+        self._before_bytes = _memory(self.daemon.process_id, "VmRSS")
+        _reset_peak(self.daemon.process_id)
+
+    async def toll(self) -> Toll:
+        """Ends the neighbours and all connections of the attacker, and waits for memory to be given back."""
+        worst_ms, quiet_ms = [await neighbour.worst_ms() for neighbour in self._neighbours]
+        peak_bytes = _memory(self.daemon.process_id, "VmHWM")
+        await self.attacker.close()
+        kept_bytes = await self._kept()
+        return Toll(worst_ms, quiet_ms, peak_bytes - self._before_bytes, kept_bytes)
+
+    async def end(self) -> None:
+        """Lets nobody go on who is still there."""
+        await self.attacker.close()
+        for neighbour in self._neighbours:
+            await neighbour.end()
+
+    async def _kept(self) -> int:
+        kept_bytes = 0
+        for _ in range(round(GIVES_BACK_S / _LOOK_S)):
+            kept_bytes = _memory(self.daemon.process_id, "VmRSS") - self._before_bytes
+            if kept_bytes < KEPT_BYTES:
+                break
+            await asyncio.sleep(_LOOK_S)
+        return kept_bytes
+
+
+@asynccontextmanager
+async def besieged(
+    directory: Path, options: Sequence[str] = (), *, module: str = "coordinator"
+) -> AsyncIterator[Siege]:
+    """A daemon to attack. It has to be there afterwards, and to stop cleanly."""
+    daemons: list[Process] = []
+    try:
+        for name, run in (("attacked", module), ("quiet", "coordinator")):
+            log = directory / f"{name}.log"
+            chosen = (*OPTIONS, *(options if name == "attacked" else ()))
+            daemons.append(await Process.start(directory / name, log, chosen, module=run))
+            await daemons[-1].ready()
+        siege = Siege(*daemons)
+        try:
+            yield siege
+        finally:
+            await siege.end()
+        daemons[0].terminate()
+        assert await daemons[0].ended() == 0
+    finally:
+        for daemon in daemons:
+            await daemon.kill()
+
+
+def _memory(process_id: int, field: str) -> int:
+    """A line of the system's account of a process, in bytes."""
+    text = Path(f"/proc/{process_id}/status").read_text()
+    found = re.search(rf"^{field}:\s+(\d+) kB$", text, re.MULTILINE)
+    assert found is not None, text
+    return int(found[1]) * 1024
+
+
+def _reset_peak(process_id: int) -> None:
+    """From now on VmHWM is the most that the process has had since now."""
+    Path(f"/proc/{process_id}/clear_refs").write_text("5")
