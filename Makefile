@@ -53,7 +53,7 @@ tests: $(VENV)/.test ## the tests alone, in JOBS processes (PYTEST_ARGS="-k join
 
 pipeline: $(VENV)/.test ## tables and a report of sample data: real clients against groupd (two minutes; needs Java)
 	@rm -rf $(SAMPLE) && mkdir -p $(SAMPLE)
-	@$(BIN)/python -m pipeline.sample $(SAMPLE)/log
+	@$(BIN)/python -m tests.sample $(SAMPLE)/log
 	@$(BIN)/groupd-pipeline run --log-dir $(SAMPLE)/log --warehouse $(SAMPLE)/warehouse --out $(SAMPLE)/report.html $(ARGS)
 
 sim: $(VENV)/.test ## reproduce a simulator run: make sim SEED=7 STEPS=400
