@@ -62,6 +62,7 @@ sim: $(VENV)/.test ## reproduce a simulator run: make sim SEED=7 STEPS=400
 scenarios-rewrite: $(VENV)/.test ## write what the scenarios print today into their files; review with git diff
 	@$(BIN)/python -m tests.scenarios.rewrite
 	@$(BIN)/python -m docs.generate_sequences
+	@$(BIN)/python -m docs.generate_log_lines
 
 fuzz: $(VENV)/.test ## look for bytes that break a decoder: make fuzz ARGS="--seconds 600 --seed 7"
 	@$(BIN)/python -m tests.hostile.fuzz $(ARGS)

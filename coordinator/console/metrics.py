@@ -56,7 +56,7 @@ class ServerCollector(Collector):
             for _, listed in partition.handle(ListGroupsRequest(), context, now).replies:
                 assert isinstance(listed, ListGroupsResponse)
                 states.update(group.group_state for group in listed.groups)
-        groups = GaugeMetricFamily("groupd_groups", "Classic groups by state", labels=["state"])
+        groups = GaugeMetricFamily("groupd_groups", "Groups by state", labels=["state"])
         for name in _STATES:
             groups.add_metric([name], states[name])
         yield groups
@@ -79,7 +79,7 @@ class ServerCollector(Collector):
             value=metrics.completed_rebalances,
         )
         yield CounterMetricFamily(
-            "groupd_offset_commits", "Offsets committed, by partition", value=metrics.commits
+            "groupd_offset_commits", "Offsets committed, one for each partition", value=metrics.commits
         )
         yield CounterMetricFamily(
             "groupd_offset_expirations",
@@ -87,14 +87,18 @@ class ServerCollector(Collector):
             value=metrics.expired_offsets,
         )
         yield CounterMetricFamily("groupd_offset_deletions", "Offsets deleted", value=metrics.deleted_offsets)
-        events = CounterMetricFamily("groupd_group_events", "What happened in groups", labels=["event"])
+        events = CounterMetricFamily(
+            "groupd_group_events", "What happened in groups, by the name of its event", labels=["event"]
+        )
         for name, count in sorted(metrics.events.items()):
             events.add_metric([name], count)
         yield events
 
     def _requests(self) -> Iterator[Metric]:
         family = HistogramMetricFamily(
-            "groupd_request_seconds", "From request to answer, by API", labels=["api"]
+            "groupd_request_seconds",
+            "From request to answer, by API; a parked JoinGroup counts its wait",
+            labels=["api"],
         )
         bounds = [*(str(bound / 1e9) for bound in LATENCY_BOUNDS_NS), "+Inf"]
         for key, counts in sorted(self._server.routes.counts.items()):
@@ -106,7 +110,7 @@ class ServerCollector(Collector):
 
     def _connections(self) -> Iterator[Metric]:
         connections = self._server.connections
-        yield GaugeMetricFamily("groupd_connections", "Open connections", value=len(connections.open))
+        yield GaugeMetricFamily("groupd_connections", "Connections open now", value=len(connections.open))
         yield CounterMetricFamily(
             "groupd_connections_accepted", "Connections let in", value=connections.accepted
         )
@@ -117,7 +121,7 @@ class ServerCollector(Collector):
         )
         yield CounterMetricFamily(
             "groupd_connections_closed_idle",
-            "Connections closed for their silence",
+            "Connections closed for their silence (connections.max.idle.ms)",
             value=connections.closed_idle,
         )
         yield CounterMetricFamily(
@@ -132,7 +136,7 @@ class ServerCollector(Collector):
         )
         yield GaugeMetricFamily(
             "groupd_answer_bytes",
-            "Answers that wait for those before them, or for their reader",
+            "Answers that have not left yet, behind one that is missing or for a peer that reads slowly",
             value=sum(connection.answer_bytes for connection in connections.open),
         )
         memory = connections.memory
@@ -141,7 +145,7 @@ class ServerCollector(Collector):
         )
         yield GaugeMetricFamily(
             "groupd_connections_awaiting_memory",
-            "Connections that are not read from (queued.max.request.bytes)",
+            "Connections that are not read from meanwhile (queued.max.request.bytes)",
             value=memory.waiting,
         )
 
@@ -149,7 +153,7 @@ class ServerCollector(Collector):
         server = self._server
         yield GaugeMetricFamily(
             "groupd_waiters",
-            "Answers that groups, fetches and logs have still to give",
+            "Answers that groups, fetches and logs have still to give; 0 without a connection",
             value=server.engine.waiters + server.topics.waiters,
         )
         yield GaugeMetricFamily(
@@ -160,7 +164,7 @@ class ServerCollector(Collector):
         )
         yield GaugeMetricFamily(
             "groupd_memory_blocks",
-            "Blocks of memory that the interpreter has given out",
+            "Blocks of memory that Python has given out: what leaks grows here before the process does",
             value=sys.getallocatedblocks(),
         )
 
@@ -175,5 +179,5 @@ class ServerCollector(Collector):
         flusher = self._server.flusher
         yield CounterMetricFamily("groupd_log_flushes", "Syncs of logs to the disk", value=flusher.syncs)
         yield CounterMetricFamily(
-            "groupd_log_flush_seconds", "Time spent in them", value=flusher.sync_ns / 1e9
+            "groupd_log_flush_seconds", "Time spent on syncs of logs", value=flusher.sync_ns / 1e9
         )
