@@ -13,7 +13,7 @@ SAMPLE := .cache/pipeline-sample
 timed = echo "$(1) ..." >&2; TIMEFORMAT="$(1): %1R s"; time
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test check format lint types layers docker-check tests pipeline sim fuzz soak scenarios-rewrite oracle oracle-record golden-record config-record bench clean
+.PHONY: help run install test check format lint types layers docker-check tests pipeline sim fuzz soak scenarios-rewrite oracle oracle-record frames-record config-record bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
@@ -78,12 +78,12 @@ oracle-record: $(VENV)/.test ## the same for both Kafkas, and keep their answers
 	@$(BIN)/python -m tests.oracle --record --kafka 3.9.1 $(ARGS)
 	@$(BIN)/python -m docs.generate_protocol
 
-golden-record: $(VENV)/.test ## capture what stock clients and a real Kafka say to each other into tests/golden
-	@$(BIN)/python -m tests.golden.capture
-	@$(BIN)/python -m tests.golden.capture --kafka 3.9.1
+frames-record: $(VENV)/.test ## capture what stock clients and a real Kafka say to each other into tests/frames
+	@$(BIN)/python -m tests.frames.capture
+	@$(BIN)/python -m tests.frames.capture --kafka 3.9.1
 	@$(BIN)/python -m docs.generate_protocol
 
-config-record: $(VENV)/.test ## ask Kafka's own classes about every property and keep what they say in tests/config/golden
+config-record: $(VENV)/.test ## ask Kafka's own classes about every property and keep what they say in tests/config/definitions
 	@$(BIN)/python -m tests.config.record
 	@$(BIN)/python -m docs.generate_configuration
 

@@ -20,7 +20,7 @@ from protocol.consumer_protocol import (
 )
 from protocol.framing import parse_request_header, response_body_position
 from protocol.malformed import Malformed
-from tests.golden.recording import read as exchanges
+from tests.frames.recording import read as exchanges
 from tests.hostile.fuzz.target import Target
 from tests.protocol.declared import ALL, full, name
 
