@@ -15,7 +15,7 @@ from coordinator.config.listeners import HTTP_OFF, Address, parse_http_listener
 from coordinator.net.peer import printable
 from coordinator.server.bind import HTTP, bind
 from coordinator.server.overview import overview
-from coordinator.server.server import Server, Settings
+from coordinator.server.server import Server, ServerSettings
 from coordinator.server.start_failed import StartFailed
 from storage.errors import StorageError
 from storage.os_error import reason_of
@@ -30,7 +30,7 @@ _MAX_REASON: Final = 2000
 _FILES_WANTED: Final = 65_536
 
 
-def run_daemon(settings: Settings, warnings: Iterable[str]) -> int:
+def run_daemon(settings: ServerSettings, warnings: Iterable[str]) -> int:
     """Runs a server until a signal ends it; the exit code. In: what to warn about at the start."""
     for warning in warnings:
         _LOG.warning("%s", warning)
@@ -58,7 +58,7 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-async def _serve(settings: Settings) -> int:
+async def _serve(settings: ServerSettings) -> int:
     stop = asyncio.Event()
     failures: list[BaseException] = []
     _watch_signals(stop)

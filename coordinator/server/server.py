@@ -72,7 +72,7 @@ CLOSE_TIMEOUT_S: Final = 5.0
 
 
 @dataclass(slots=True)
-class Settings:
+class ServerSettings:
     """What a server is started with."""
 
     config: Config
@@ -91,7 +91,7 @@ class Settings:
 class Server:
     """One daemon. Made in a running event loop; `open`, then `listen`, then `close`."""
 
-    def __init__(self, settings: Settings, flusher: Flusher | None = None) -> None:
+    def __init__(self, settings: ServerSettings, flusher: Flusher | None = None) -> None:
         """In: who syncs the logs, where several servers share that; it is then closed by who made it."""
         self.settings = settings
         self._shared_flusher = flusher

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from coordinator.cli import groupd
 from protocol.annotated import Annotated, annotate, annotate_request, annotate_response
 from protocol.apis import ApiKey
-from protocol.consumer_protocol import ConsumerProtocolSubscription, TopicPartition, encode_subscription
+from protocol.consumer_protocol import ConsumerProtocolSubscription, TopicPartitions, encode_subscription
 from protocol.framing import encode_request
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
@@ -33,7 +33,7 @@ def run(*arguments: str, stdin: bytes | None = None) -> Result:
 
 def join() -> JoinGroupRequest:
     subscription = ConsumerProtocolSubscription(
-        topics=["orders"], owned_partitions=[TopicPartition(topic="orders", partitions=[0, 2])]
+        topics=["orders"], owned_partitions=[TopicPartitions(topic="orders", partitions=[0, 2])]
     )
     return JoinGroupRequest(
         group_id="billing",

@@ -13,7 +13,7 @@ from typing import Any, Self
 from coordinator.config.listeners import parse_listeners
 from coordinator.config.properties import parse_config
 from coordinator.config.sources import PROFILES
-from coordinator.server.server import Server, Settings
+from coordinator.server.server import Server, ServerSettings
 from protocol.apis import APIS
 from protocol.codec import decode
 from protocol.framing import encode_request, response_body_position
@@ -32,7 +32,7 @@ def settings(
     *,
     topics: Sequence[tuple[str, int]] = (),
     files: Files | None = None,
-) -> Settings:
+) -> ServerSettings:
     """What a server is started with: the profile for tests, few partitions, free ports."""
     texts = {
         **PROFILES["test"],
@@ -42,7 +42,7 @@ def settings(
     }
     config = parse_config(texts)
     listeners, _ = parse_listeners(config)
-    return Settings(
+    return ServerSettings(
         config=config,
         listeners=listeners,
         data_dir=str(data_dir),
@@ -52,7 +52,7 @@ def settings(
     )
 
 
-async def start(how: Settings, *, wait: bool = True) -> Server:
+async def start(how: ServerSettings, *, wait: bool = True) -> Server:
     """A server that listens; ready as well, unless `wait` is false."""
     server = Server(how)
     server.open()

@@ -11,7 +11,7 @@ from protocol.codec import decode_prefix
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
-    TopicPartition,
+    TopicPartitions,
     decode_assignment,
     decode_subscription,
     encode_assignment,
@@ -59,7 +59,7 @@ def other_targets() -> Iterator[Target]:
     yield Target("request header", seeds, read_header, (Malformed,))
     responses = tuple(exchange.response[:12] for exchange in exchanges())[::7]
     yield Target("response header", responses, read_response_header, (Malformed,))
-    parts = [TopicPartition(topic="t", partitions=[0, 1, 2])]
+    parts = [TopicPartitions(topic="t", partitions=[0, 1, 2])]
     subscription = ConsumerProtocolSubscription(
         topics=["orders", "é"], user_data=b"user", owned_partitions=parts, generation_id=3, rack_id="r"
     )
