@@ -18,9 +18,11 @@ timed = echo "$(1) ..." >&2; TIMEFORMAT="$(1): %1R s"; time
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
 
-# Comes with a topic to play with, unless ARGS names its own: `groupd serve` by itself makes none.
+# Comes with a topic to play with, unless ARGS names its own: `groupd serve` by itself makes none. One that is in
+# ./data may have grown meanwhile: it stays as it is.
+PLAYGROUND = $(if $(findstring --data-dir,$(ARGS)),--topic orders:6,$(if $(wildcard data/orders-0),,--topic orders:6))
 run: $(VENV)/.run ## groupd on 127.0.0.1:9092, with a topic orders unless ARGS="--topic payments:3" names others
-	@exec $(BIN)/groupd serve $(if $(findstring --topic,$(ARGS)),,--topic orders:6) $(ARGS)
+	@exec $(BIN)/groupd serve $(if $(findstring --topic,$(ARGS)),,$(PLAYGROUND)) $(ARGS)
 
 install: $(VENV)/.test ## everything the checks and tests need, in .venv
 

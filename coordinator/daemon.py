@@ -85,7 +85,7 @@ async def _serve(settings: ServerSettings) -> int:
 
     http = HttpServer(server, http_sockets)
     http.start()
-    http_address = http_listener and http_listener._replace(port=http_sockets[0].getsockname()[1])
+    http_address = http_listener and http_listener.bound(http_sockets[0].getsockname()[1])
     _introduce(server, http_address)
     ready = asyncio.ensure_future(_announce(server, http_address))
     await stop.wait()

@@ -161,7 +161,7 @@ class Acceptor:
     @property
     def bound_address(self) -> Address:
         """What the listener is bound to."""
-        return Address(self.listener.address.host, self.port)
+        return self.listener.address.bound(self.port)
 
     @property
     def advertised_address(self) -> Address | None:
