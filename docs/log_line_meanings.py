@@ -55,7 +55,8 @@ GROUPS: Final = (
     ),
     Entry(
         RebalanceWaits,
-        "Said every ten seconds. The group can do nothing until these members rejoin, leave, or are given up: "
+        "Said after ten seconds, whenever that has doubled, and at least every five minutes. The group can do "
+        "nothing until these members rejoin, leave, or are given up: "
         "when their session ends, at the latest when the longest rebalance timeout (`max.poll.interval.ms` of most "
         "clients) is over. In brackets: what began the rebalance, and when each was last heard. One that was heard "
         "a moment ago lives and does not rejoin: its application is busy, in `poll` or in a callback. One that was "
