@@ -13,14 +13,16 @@ SAMPLE := .cache/pipeline-sample
 timed = echo "$(1) ..." >&2; TIMEFORMAT="$(1): %1R s"; time
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test check format lint types layers docker-check tests pipeline sim fuzz soak scenarios-rewrite oracle oracle-record golden-record config-record bench clean
+.PHONY: help run install test check format lint types layers docker-check tests pipeline sim fuzz soak scenarios-rewrite oracle oracle-record frames-record config-record bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
 
-# Comes with a topic to play with, unless ARGS names its own: `groupd serve` by itself makes none.
+# Comes with a topic to play with, unless ARGS names its own: `groupd serve` by itself makes none. One that is in
+# ./data may have grown meanwhile: it stays as it is.
+PLAYGROUND = $(if $(findstring --data-dir,$(ARGS)),--topic orders:6,$(if $(wildcard data/orders-0),,--topic orders:6))
 run: $(VENV)/.run ## groupd on 127.0.0.1:9092, with a topic orders unless ARGS="--topic payments:3" names others
-	@exec $(BIN)/groupd serve $(if $(findstring --topic,$(ARGS)),,--topic orders:6) $(ARGS)
+	@exec $(BIN)/groupd serve $(if $(findstring --topic,$(ARGS)),,$(PLAYGROUND)) $(ARGS)
 
 install: $(VENV)/.test ## everything the checks and tests need, in .venv
 
@@ -53,7 +55,7 @@ tests: $(VENV)/.test ## the tests alone, in JOBS processes (PYTEST_ARGS="-k join
 
 pipeline: $(VENV)/.test ## tables and a report of sample data: real clients against groupd (two minutes; needs Java)
 	@rm -rf $(SAMPLE) && mkdir -p $(SAMPLE)
-	@$(BIN)/python -m pipeline.sample $(SAMPLE)/log
+	@$(BIN)/python -m tests.sample $(SAMPLE)/log
 	@$(BIN)/groupd-pipeline run --log-dir $(SAMPLE)/log --warehouse $(SAMPLE)/warehouse --out $(SAMPLE)/report.html $(ARGS)
 
 sim: $(VENV)/.test ## reproduce a simulator run: make sim SEED=7 STEPS=400
@@ -62,6 +64,7 @@ sim: $(VENV)/.test ## reproduce a simulator run: make sim SEED=7 STEPS=400
 scenarios-rewrite: $(VENV)/.test ## write what the scenarios print today into their files; review with git diff
 	@$(BIN)/python -m tests.scenarios.rewrite
 	@$(BIN)/python -m docs.generate_sequences
+	@$(BIN)/python -m docs.generate_log_lines
 
 fuzz: $(VENV)/.test ## look for bytes that break a decoder: make fuzz ARGS="--seconds 600 --seed 7"
 	@$(BIN)/python -m tests.hostile.fuzz $(ARGS)
@@ -77,16 +80,16 @@ oracle-record: $(VENV)/.test ## the same for both Kafkas, and keep their answers
 	@$(BIN)/python -m tests.oracle --record --kafka 3.9.1 $(ARGS)
 	@$(BIN)/python -m docs.generate_protocol
 
-golden-record: $(VENV)/.test ## capture what stock clients and a real Kafka say to each other into tests/golden
-	@$(BIN)/python -m tests.golden.capture
-	@$(BIN)/python -m tests.golden.capture --kafka 3.9.1
+frames-record: $(VENV)/.test ## capture what stock clients and a real Kafka say to each other into tests/frames
+	@$(BIN)/python -m tests.frames.capture
+	@$(BIN)/python -m tests.frames.capture --kafka 3.9.1
 	@$(BIN)/python -m docs.generate_protocol
 
-config-record: $(VENV)/.test ## ask Kafka's own classes about every property and keep what they say in tests/config/golden
+config-record: $(VENV)/.test ## ask Kafka's own classes about every property and keep what they say in tests/config/definitions
 	@$(BIN)/python -m tests.config.record
 	@$(BIN)/python -m docs.generate_configuration
 
-bench: $(VENV)/.test ## measure (minutes); results go to benchmarks/RESULTS.md
+bench: $(VENV)/.test ## measure (minutes); results go to benchmarks/RESULTS.md; 1 when a figure is outside its bounds
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 clean: ## remove the virtual environment, caches and built drivers (keeps ./data)

@@ -1,13 +1,18 @@
-"""`python -m benchmarks [NAME …] [--quick]`: measure and write RESULTS.md. Takes minutes."""
+"""`python -m benchmarks [NAME …] [--quick]`: measure and write RESULTS.md. Takes minutes.
+
+Ends with what lies outside of its bounds (bounds.toml), and with 1 if anything does.
+"""
 
 import argparse
+import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import uvloop
 
 from benchmarks import commit, compaction, health, heartbeat, load, memory, pipeline, rebalance, startup
+from benchmarks.bounds import BadBounds, Bound, Judged, judge, read_bounds, table
 from benchmarks.neighbours import Neighbours
 from benchmarks.report import Report, write_result
 
@@ -35,17 +40,32 @@ QUICK: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
 }
 
 
-async def _measure(names: list[str], quick: bool) -> None:
-    neighbours = Neighbours()
+FIGURES: Final[dict[str, Sequence[str]]] = {
+    "startup": startup.FIGURES,
+    "health": health.FIGURES,
+    "heartbeat": heartbeat.FIGURES,
+    "commit": commit.FIGURES,
+    "rebalance": rebalance.FIGURES,
+    "memory": memory.FIGURES,
+    "load": load.FIGURES,
+    "compaction": compaction.FIGURES,
+    "pipeline": pipeline.FIGURES,
+}
+"""What each benchmark measures that may have a bound."""
+
+
+async def _measure(names: list[str], bounds: list[Bound], quick: bool) -> list[Judged]:
+    judged: list[Judged] = []
     for name in names:
-        began = time.monotonic()
+        neighbours, began = Neighbours(), time.monotonic()
         report = await (QUICK if quick else FULL)[name]()
         print(report.markdown(), flush=True)
         print(f"({name}: {time.monotonic() - began:.0f} s)\n", flush=True)
         if not quick:
             write_result(report, neighbours)
-    if quick:
-        print("a quick run shows that all of it works; its figures are not kept")
+            own = [bound for bound in bounds if bound.benchmark == name]
+            judged += judge(own, report.figures, report.absent, neighbours.stolen)
+    return judged
 
 
 def main() -> None:
@@ -54,7 +74,16 @@ def main() -> None:
     parser.add_argument("names", nargs="*", choices=[*FULL, []], metavar="NAME", help=", ".join(FULL))
     parser.add_argument("--quick", action="store_true", help="seconds instead of minutes; writes nothing")
     arguments = parser.parse_args()
-    uvloop.run(_measure(arguments.names or list(FULL), arguments.quick))
+    try:
+        bounds = read_bounds(FIGURES)
+    except BadBounds as error:
+        parser.error(str(error))
+    judged = uvloop.run(_measure(arguments.names or list(FULL), bounds, arguments.quick))
+    if arguments.quick:
+        print("a quick run shows that all of it works; its figures are neither kept nor judged")
+    else:
+        print(*table(judged), sep="\n")
+    sys.exit(any(one.verdict.is_failure for one in judged))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ when the record is in the page cache, as `log.flush=os` does.
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from statistics import median
 from typing import Final
 
 from benchmarks.connection import Connection, encode_frame
@@ -29,16 +30,24 @@ WARM_UP_SECONDS: Final = 5.0
 """Of load before anything counts: a Java program has to compile itself first."""
 COMMIT_VERSION: Final = 8
 OPTIONS: Final = ("-o", "group.initial.rebalance.delay.ms=0", "--topic", f"{TOPIC}:6")
-TARGETS: Final = {Load(50, 1): 0.22, Load(50, 32): 0.06}
-TARGETED: Final = "always, 1 partition"
+ALONE: Final = "always, 1 partition"
+ALWAYS: Final = "always, 50 partitions"
+PAGE_CACHE: Final = "os, 50 partitions"
 # What is measured: flush policy of the offsets log, number of its partitions.
 SETTINGS: Final = {
-    TARGETED: ("always", 1),
-    "always, 50 partitions": ("always", 50),
+    ALONE: ("always", 1),
+    ALWAYS: ("always", 50),
     "interval, 50 partitions": ("interval", 50),
     "os, 1 partition": ("os", 1),
-    "os, 50 partitions": ("os", 50),
+    PAGE_CACHE: ("os", 50),
 }
+_BOUND: Final = (Load(50, 1), Load(50, 32))
+TO_ECHO: Final = {f"{load}, {ALONE}, to echo": (load, ALONE, "echo") for load in _BOUND}
+TO_KAFKA: Final = {
+    f"{load}, {name}, to Kafka": (load, name, "Kafka") for load in _BOUND for name in (ALWAYS, PAGE_CACHE)
+}
+LATENCY: Final = f"{_BOUND[0]}, p50 of always to os"
+FIGURES: Final = (*TO_ECHO, *TO_KAFKA, LATENCY)
 
 
 def _commit(member: Member) -> bytes:
@@ -76,7 +85,7 @@ async def measure(rounds: int = ROUNDS, seconds: float = SECONDS) -> Report:
             log = ("-o", f"log.flush={flush}", "-o", f"offsets.topic.num.partitions={partitions}")
             sides[name] = await committing(stack.enter_context(groupd(*OPTIONS, *log)), count)
         echo = stack.enter_context(peer("echo_server"))
-        frames = [connection.request for connection in sides[TARGETED].connections]
+        frames = [connection.request for connection in sides[ALONE].connections]
         echoed = [await Repeated.prepare(await Connection.open(echo), frame) for frame in frames]
         sides["echo"] = Side(echo, echoed)
         groups = [f"group-{number}" for number in range(count)]
@@ -104,7 +113,6 @@ def _report(
             "commits per CPU-second",
             "busy",
             "ratio to echo",
-            "target",
             "ratio to Kafka",
             "p50 ms",
             "p99 ms",
@@ -113,23 +121,35 @@ def _report(
     for load in LOADS:
         for name in dict.fromkeys(side for side, _ in seen):
             runs = seen[name, load]
-            target = f"{TARGETS[load]:.2f}" if name == TARGETED and load in TARGETS else ""
             busy = f"{max(run.cpu_share for run in runs):.0%}"
             latencies = sorted(latency for run in runs for latency in run.latencies)
             waits = [
                 f"{latencies[int(len(latencies) * q)] * 1000:.2f}" if latencies else "" for q in (0.5, 0.99)
             ]
             rate = spread([run.per_cpu_second for run in runs], "k")
-            to_echo, to_kafka = (_ratio(runs, seen.get((other, load), [])) for other in ("echo", "Kafka"))
+            to_echo, to_kafka = (_ratios(runs, seen.get((other, load), [])) for other in ("echo", "Kafka"))
             if name in ("echo", "Kafka"):
-                to_kafka = ""
-            report.rows.append(
-                [str(load), name, rate, busy, "" if name == "echo" else to_echo, target, to_kafka, *waits]
-            )
+                to_kafka = []
+            if name == "echo":
+                to_echo = []
+            shown = [spread(ratios, ".3f") if ratios else "" for ratios in (to_echo, to_kafka)]
+            report.rows.append([str(load), name, rate, busy, *shown, *waits])
+    report.figures = {
+        figure: median(_ratios(seen[name, load], seen[other, load]))
+        for figure, (load, name, other) in {**TO_ECHO, **TO_KAFKA}.items()
+        if (other, load) in seen
+    }
+    always, page_cache = (_latency(seen[name, _BOUND[0]]) for name in (ALWAYS, PAGE_CACHE))
+    report.figures[LATENCY] = always / page_cache
+    report.absent = [figure for figure in TO_KAFKA if missing]
     return report
 
 
-def _ratio(runs: Sequence[Measured], others: Sequence[Measured]) -> str:
-    """Of commits per CPU-second, round by round; nothing where there is nobody to compare with."""
-    ratios = [mine.per_cpu_second / its.per_cpu_second for mine, its in zip(runs, others, strict=False)]
-    return spread(ratios, ".3f") if ratios else ""
+def _ratios(runs: Sequence[Measured], others: Sequence[Measured]) -> list[float]:
+    """Of commits per CPU-second, round by round; none where there is nobody to compare with."""
+    return [mine.per_cpu_second / its.per_cpu_second for mine, its in zip(runs, others, strict=False)]
+
+
+def _latency(runs: Sequence[Measured]) -> float:
+    """What a commit waits, in the middle, in seconds."""
+    return median(latency for run in runs for latency in run.latencies)

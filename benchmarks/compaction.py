@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from statistics import median
 from time import process_time
 from typing import Final
 
@@ -27,6 +28,9 @@ OPTIONS: Final = (
     *("-o", "group.initial.rebalance.delay.ms=0", "--topic", f"{TOPIC}:6"),
     *("-o", f"offsets.topic.segment.bytes={SEGMENT_BYTES}", "-o", "log.cleaner.backoff.ms=100"),
 )
+RATE: Final = "records a CPU-second"
+SIZE: Final = "bytes a commit after"
+FIGURES: Final = (RATE, SIZE, "p50, compacting to at rest", "p99, compacting to at rest")
 SETTINGS: Final = {"at rest": "log.cleaner.enable=false", "compacting": "log.cleaner.enable=true"}
 
 
@@ -83,12 +87,19 @@ async def measure(commits: int = COMMITS, rounds: int = ROUNDS, seconds: float =
             shutil.rmtree(copy)
             rates.append(sum(each.records_before for each in done) / cpu_seconds)
             sizes.append(written_bytes - sum(each.bytes_before - each.bytes_after for each in done))
+    report.figures = {RATE: median(rates), SIZE: sizes[0] / commits}
     report.rows.append(["records compacted per CPU-second", spread(rates, "k")])
     report.rows.append(["bytes a commit before", f"{written_bytes / commits:.0f}"])
     report.rows.append(["bytes a commit after, active segments included", f"{sizes[0] / commits:.1f}"])
+    waited: dict[tuple[str, str], float] = {}
     for name, runs in floods.items():
         for quantile, label in ((0.5, "p50"), (0.99, "p99")):
             waits = [run.latencies[int(len(run.latencies) * quantile)] * 1000 for run in runs]
+            waited[name, label] = median(waits)
             report.rows.append([f"commit {label}, ms, {name}", spread(waits, ".2f")])
         report.rows.append([f"commits per second, {name}", spread([run.per_second for run in runs], "k")])
+    for label in ("p50", "p99"):
+        report.figures[f"{label}, compacting to at rest"] = (
+            waited["compacting", label] / waited["at rest", label]
+        )
     return report

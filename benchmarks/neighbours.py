@@ -17,12 +17,16 @@ class Neighbours:
         self._load_before = os.getloadavg()[0]
         self._before = _ticks()
 
+    @property
+    def stolen(self) -> float:
+        """Of the processors' time, the share that other machines had."""
+        spent = [after - before for before, after in zip(self._before, _ticks(), strict=True)]
+        return spent[_STOLEN_AT] / max(1, sum(spent))
+
     def __str__(self) -> str:
         """What there was until now, for a reader of the figures."""
-        spent = [after - before for before, after in zip(self._before, _ticks(), strict=True)]
-        stolen = spent[_STOLEN_AT] / max(1, sum(spent))
         load = f"load average {self._load_before:.1f} before the run"
-        return f"{load}; {stolen:.0%} of the processors' time was stolen"
+        return f"{load}; {self.stolen:.0%} of the processors' time was stolen"
 
 
 def _ticks() -> list[int]:

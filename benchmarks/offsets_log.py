@@ -7,7 +7,7 @@ from typing import Final
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
-    TopicPartition,
+    TopicPartitions,
     encode_assignment,
     encode_subscription,
 )
@@ -101,7 +101,7 @@ def _generation(group: str, generation: int, time_ms: int) -> Record:
             subscription=subscription,
             assignment=encode_assignment(
                 ConsumerProtocolAssignment(
-                    assigned_partitions=[TopicPartition(topic=topic, partitions=list(range(number, 12, 3)))],
+                    assigned_partitions=[TopicPartitions(topic=topic, partitions=list(range(number, 12, 3)))],
                     user_data=None,
                 ),
                 1,

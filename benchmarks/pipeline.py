@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from benchmarks.offsets_log import Written, write_log
@@ -29,12 +30,18 @@ SOME_BYTES: Final = 30_000_000
 CHUNK_BYTES: Final = 1 << 20
 _WORKER: Final = "pyspark.daemon"
 
-TARGET_DECODER: Final = "100 MB/s, 1.0 M/s"
-TARGET_NOTHING: Final = "50 MB/s"
-TARGET_PARQUET: Final = "30 MB/s"
-TARGET_STREAMING: Final = "18 MB/s"
-TARGET_LATEST: Final = "1.5 M/s"
-TARGET_WORKER_MB: Final = 200
+NOTHING: Final = "source to nothing, the columns of commits"
+PARQUET: Final = "source to Parquet, the same"
+STREAMING: Final = "streaming to all silver tables, one batch"
+LATEST: Final = "latest offsets of the silver commits"
+TO_PLAIN: Final = "decoder, to the plain one"
+TO_KAFKA: Final = "decoder, to Kafka's tool"
+WORKER: Final = "peak memory of a Python worker"
+FIGURES: Final = (
+    *(TO_PLAIN, TO_KAFKA, WORKER),
+    *(f"{what}, to the decoder" for what in (NOTHING, PARQUET, STREAMING)),
+    *(f"{what}: growth" for what in (NOTHING, PARQUET, STREAMING, LATEST)),
+)
 
 
 class Used(NamedTuple):
@@ -45,11 +52,16 @@ class Used(NamedTuple):
     written: Written
     """What the work was done on."""
 
-    def row(self, target: str) -> list[str]:
+    def row(self) -> list[str]:
         """A line of the report: per CPU second, which is per second of a core."""
         megabytes = [self.written.bytes / 1e6 / cpu_s for cpu_s in self.rounds]
         rate = [self.written.records / 1e6 / cpu_s for cpu_s in self.rounds]
-        return [self.what, spread(megabytes, ".0f"), spread(rate, ".2f"), spread(self.rounds, ".1f"), target]
+        return [self.what, spread(megabytes, ".0f"), spread(rate, ".2f"), spread(self.rounds, ".1f")]
+
+    @property
+    def megabytes_a_second(self) -> float:
+        """Of CPU time, in the middle of the rounds."""
+        return self.written.bytes / 1e6 / median(self.rounds)
 
     @property
     def best(self) -> float:
@@ -69,11 +81,16 @@ def _measure(commits: int, rounds: int) -> Report:
         grown = write_log(large, commits * GROWTH)
         report = _report(written, grown, rounds)
         paths = _some(sorted(str(path) for path in Path(small).rglob("*.log")))
-        report.rows.append(_decoder(paths, rounds, is_plain=False).row(TARGET_DECODER))
-        report.rows.append(_decoder(paths, rounds, is_plain=True).row(""))
-        report.rows.append(_kafkas_tool(paths, rounds))
+        decoder = _decoder(paths, rounds, is_plain=False)
+        plain = _decoder(paths, rounds, is_plain=True)
+        report.rows += [decoder.row(), plain.row()]
+        report.figures[TO_PLAIN] = decoder.megabytes_a_second / plain.megabytes_a_second
+        _beside_kafkas_tool(report, decoder, paths, rounds)
         with _session() as spark:
-            _through_spark(report, spark, place, [(small, written), (large, grown)], rounds)
+            through = _through_spark(report, spark, place, [(small, written), (large, grown)], rounds)
+    for what in (NOTHING, PARQUET, STREAMING):
+        speed = through[what].megabytes_a_second
+        report.figures[f"{what}, to the decoder"] = speed / decoder.megabytes_a_second
     return report
 
 
@@ -86,7 +103,7 @@ def _report(written: Written, grown: Written, rounds: int) -> Report:
         "and second; records are commits and group records. The decoders and Kafka's tool read "
         f"{SOME_BYTES / 1e6:.0f} MB. Checksums are verified everywhere. Growth compares the least disturbed rounds "
         f"with those on a log of {written.bytes / 1e6:.0f} MB, in turn with the others: {GROWTH}.0 is linear.",
-        ["what", "MB per core-second", "million records per core-second", "CPU, s", "target"],
+        ["what", "MB per core-second", "million records per core-second", "CPU, s"],
     )
 
 
@@ -136,13 +153,15 @@ def _decoder(paths: list[str], rounds: int, *, is_plain: bool) -> Used:
     return Used(what, used[1:], read)
 
 
-def _kafkas_tool(paths: list[str], rounds: int) -> list[str]:
+def _beside_kafkas_tool(report: Report, decoder: Used, paths: list[str], rounds: int) -> None:
     """Kafka's `DumpLogSegments` with its offsets decoder, its text thrown away."""
     name = "Kafka's kafka-dump-log --offsets-decoder, as text"
     try:
         command = dump_log()
     except CannotBuild as problem:
-        return [f"{name} (not there: {problem})", "", "", "", ""]
+        report.rows.append([f"{name} (not there: {problem})", "", "", ""])
+        report.absent.append(TO_KAFKA)
+        return
     read = Written()
     read.bytes = sum(map(os.path.getsize, paths))
     used = []
@@ -160,7 +179,9 @@ def _kafkas_tool(paths: list[str], rounds: int) -> list[str]:
         read.records = records
         if number:
             used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return Used(name, used, read).row("")
+    tool = Used(name, used, read)
+    report.rows.append(tool.row())
+    report.figures[TO_KAFKA] = decoder.megabytes_a_second / tool.megabytes_a_second
 
 
 @contextmanager
@@ -182,7 +203,8 @@ def _cpu_s(work: Callable[[], None]) -> float:
 
 def _through_spark(
     report: Report, spark: "SparkSession", place: str, logs: list[tuple[str, Written]], rounds: int
-) -> None:
+) -> dict[str, Used]:
+    """Adds a row for each kind of work. Out: what it used on the large log."""
     import pyarrow as pa
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -221,12 +243,8 @@ def _through_spark(
         silver = warehouse.silver(spark, "commits")
         return lambda: latest_offsets(silver).write.format("noop").mode("overwrite").save()
 
-    for what, target, make in (
-        ("source to nothing, the columns of commits", TARGET_NOTHING, rows),
-        ("source to Parquet, the same", TARGET_PARQUET, parquet),
-        ("streaming to all silver tables, one batch", TARGET_STREAMING, stream),
-        ("latest offsets of the silver commits", TARGET_LATEST, latest),
-    ):
+    through: dict[str, Used] = {}
+    for what, make in ((NOTHING, rows), (PARQUET, parquet), (STREAMING, stream), (LATEST, latest)):
         used: list[Used] = [Used(what, [], written) for _, written in logs]
         for number in range(rounds + 1):
             for (log, _), so_far in zip(logs, used, strict=True):
@@ -236,12 +254,14 @@ def _through_spark(
                 if number:
                     so_far.rounds.append(cpu_s)
         small, large = used
-        report.rows.append(large.row(target))
-        report.rows.append([f"{what}: growth", f"{large.best / small.best:.1f}", "", "", f"{GROWTH}.0"])
+        through[what] = large
+        growth = report.figures[f"{what}: growth"] = large.best / small.best
+        report.rows.append(large.row())
+        report.rows.append([f"{what}: growth", f"{growth:.1f}", "", ""])
     peak = max((peak_resident_bytes(pid) for pid in _workers()), default=0)
-    report.rows.append(
-        ["peak memory of a Python worker, MB", f"{peak / 1e6:.0f}", "", "", f"{TARGET_WORKER_MB} MB"]
-    )
+    report.figures[WORKER] = peak / 1e6
+    report.rows.append([f"{WORKER}, MB", f"{peak / 1e6:.0f}", "", ""])
+    return through
 
 
 def _workers() -> list[int]:

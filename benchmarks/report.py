@@ -21,6 +21,10 @@ class Report:
     method: str
     columns: Sequence[str]
     rows: list[Sequence[str]] = field(default_factory=list)
+    figures: dict[str, float] = field(default_factory=dict)
+    """What is held to bounds, by the names that the benchmark's FIGURES lists: medians, and ratios of them."""
+    absent: list[str] = field(default_factory=list)
+    """Figures that lack their peer."""
 
     def markdown(self) -> str:
         """The report as a section of RESULTS.md."""

@@ -16,7 +16,7 @@ from coordinator.net.peer import printable
 from coordinator.server.bind import HTTP, bind
 from coordinator.server.broker import Broker
 from coordinator.server.server import Server
-from coordinator.server.settings import Settings
+from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
 from storage.errors import StorageError
 from storage.os_error import reason_of
@@ -31,7 +31,7 @@ _MAX_REASON: Final = 2000
 _FILES_WANTED: Final = 65_536
 
 
-def run_daemon(settings: Settings, warnings: Iterable[str]) -> int:
+def run_daemon(settings: ServerSettings, warnings: Iterable[str]) -> int:
     """Runs a server until a signal ends it; the exit code. In: what to warn about at the start."""
     for warning in warnings:
         _LOG.warning("%s", warning)
@@ -59,7 +59,7 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-async def _serve(settings: Settings) -> int:
+async def _serve(settings: ServerSettings) -> int:
     stop = asyncio.Event()
     failures: list[BaseException] = []
     _watch_signals(stop)
@@ -87,7 +87,7 @@ async def _serve(settings: Settings) -> int:
     broker = Broker(server)
     http = HttpServer(broker, http_sockets)
     http.start()
-    http_address = http_listener and http_listener._replace(port=http_sockets[0].getsockname()[1])
+    http_address = http_listener and http_listener.bound(http_sockets[0].getsockname()[1])
     _introduce(broker, http_address)
     ready = asyncio.ensure_future(_announce(server.ready, broker, http_address))
     await stop.wait()

@@ -10,9 +10,9 @@ from typing import Final
 
 from protocol.apis import APIS
 from protocol.versions import VersionRange
-from tests.golden import recording
+from tests.frames import recording
 from tests.kafka_log.artifacts import NEWEST
-from tests.oracle import golden
+from tests.oracle import recordings
 from tests.oracle.play import short_name
 
 PAGE: Final = Path(__file__).with_name("protocol.md")
@@ -34,8 +34,8 @@ _PROOF: Final = """
 
 - Sessions: scripted conversations (`tests/oracle/sessions/`) that ask for this version, each answer of which is
   compared field by field with Apache Kafka's; the number for each Kafka whose answers are kept. `make test`
-  compares with what is kept in `tests/oracle/golden/`, `make oracle` with a live broker.
-- Frames: requests and answers that a client and Apache Kafka exchanged (`tests/golden/`), which decode and encode
+  compares with what is kept in `tests/oracle/recordings/`, `make oracle` with a live broker.
+- Frames: requests and answers that a client and Apache Kafka exchanged (`tests/frames/`), which decode and encode
   to the same bytes.
 - Clients: the stock clients among them that speak this version by themselves; all of them also form groups
   against groupd in `tests/interop/`.
@@ -72,7 +72,7 @@ def page() -> str:
 def sessions_by_version() -> dict[str, Counter[str]]:
     """How many sessions ask for `JoinGroup v9`, by the Kafka whose answers are kept."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for recorded in golden.read().values():
+    for recorded in recordings.read().values():
         for what in {short_name(entry.label) for entry in recorded.entries}:
             counts[what][recorded.version] += 1
     return counts

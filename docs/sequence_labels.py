@@ -33,7 +33,7 @@ from coordinator.group.events import (
     SyncRefused,
 )
 from coordinator.group.requests import FetchOffsets
-from protocol.consumer_protocol import TopicPartition, decode_assignment, decode_subscription
+from protocol.consumer_protocol import TopicPartitions, decode_assignment, decode_subscription
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -184,7 +184,7 @@ def assignment_label(data: bytes) -> str:
     return _partitions(decode_assignment(data).assigned_partitions) if data else "nothing"
 
 
-def _partitions(topics: Iterable[TopicPartition]) -> str:
+def _partitions(topics: Iterable[TopicPartitions]) -> str:
     return " ".join(f"{topic.topic}:{_numbers(topic.partitions)}" for topic in topics) or "nothing"
 
 

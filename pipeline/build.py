@@ -33,11 +33,12 @@ from pipeline.gold.progress import PROGRESS, progress, step_length_s
 from pipeline.gold.rebalance_stats import REBALANCE_STATS, rebalance_stats
 from pipeline.gold.velocity import VELOCITY, velocity
 from pipeline.lock import BUILD, alone
-from pipeline.log_ends import LogEnd, Period, TopicPartition
+from pipeline.log_ends import LogEnd, Period
 from pipeline.log_ends.cluster import SOURCE as LIVE
 from pipeline.log_ends.measure import Measure, measure_nothing
 from pipeline.table import Table
 from pipeline.warehouse import Warehouse
+from storage.topic_partition import TopicPartition
 
 GOLD: Final[dict[str, Table]] = {
     table.name: table
@@ -77,7 +78,7 @@ class Built(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class BuildSettings:
     """How to build.
 
     `measure`: where log ends come from. `retention_minutes`: `offsets.retention.minutes` of the cluster, which
@@ -89,7 +90,7 @@ class Settings:
     on_table: Callable[[Built], None] = lambda _: None
 
 
-def build(spark: SparkSession, warehouse: Warehouse, settings: Settings = Settings()) -> None:
+def build(spark: SparkSession, warehouse: Warehouse, settings: BuildSettings = BuildSettings()) -> None:
     """Replaces all gold tables of a warehouse. Raises BadInput, when another build is at it and from `measure`, in
     both cases before any table is replaced."""
     warehouse.check_version()
@@ -99,7 +100,7 @@ def build(spark: SparkSession, warehouse: Warehouse, settings: Settings = Settin
         _build(spark, warehouse, settings)
 
 
-def _build(spark: SparkSession, warehouse: Warehouse, settings: Settings) -> None:
+def _build(spark: SparkSession, warehouse: Warehouse, settings: BuildSettings) -> None:
     silver = Silver(*(warehouse.silver(spark, name) for name in Silver._fields))
     period = _period(silver)
     with (

@@ -19,8 +19,8 @@ T = TypeVar("T")
 
 
 @struct
-class TopicPartition:
-    """Partitions of one topic."""
+class TopicPartitions:
+    """Partitions of one topic. Kafka's schemas call it TopicPartition."""
 
     topic: String
     partitions: Array[Int32]
@@ -32,7 +32,7 @@ class ConsumerProtocolSubscription:
 
     topics: Array[String]
     user_data: NullableBytes = since(default=None)
-    owned_partitions: Array[TopicPartition] = since("1+", default=[])
+    owned_partitions: Array[TopicPartitions] = since("1+", default=[])
     generation_id: Int32 = since("2+", default=-1)
     rack_id: NullableString = since("3+", default=None)
 
@@ -41,7 +41,7 @@ class ConsumerProtocolSubscription:
 class ConsumerProtocolAssignment:
     """The partitions that a member gets; all versions are alike."""
 
-    assigned_partitions: Array[TopicPartition]
+    assigned_partitions: Array[TopicPartitions]
     user_data: NullableBytes = since(default=None)
 
 

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from coordinator.group.events import Event
 from coordinator.machine.outcome import Outcome
 from coordinator.server.log_lines import event_line
 from tests.scenarios.runner import Story
@@ -27,8 +28,11 @@ _OFFSETS_PARTITION: Final = re.compile(r"\[__consumer_offsets-\d+\] ")
 _UUID: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SHORT_UUID: Final = re.compile(r"-[0-9a-f]{8}(?![-\w])")
 
-_HANDED_IN: Final = ("GroupCoordinator", "SocketServer")
-"""Under which names those tell of trouble that are handed a logger (`self._log`): the engine, and what it uses."""
+_HANDED_IN: Final = {
+    "coordinator/engine": ("GroupCoordinator",),
+    "coordinator": ("GroupCoordinator", "SocketServer"),
+}
+"""Under which names those write that are handed the name of a logger (`self._log`), by the room they are in."""
 _LEVELS: Final = {"debug", "info", "warning", "error", "critical", "exception"}
 _LEAST_WORDING: Final = 10
 """Letters that a format needs to say something: "%s: %s" fits every line, and holds none to anything."""
@@ -37,11 +41,23 @@ _CONVERSIONS: Final = {"s": ".*", "d": r"-?\d+", "f": r"\d+\.\d+", "%": "%"}
 
 
 @dataclass(frozen=True)
+class Told:
+    """A line that a transcript prints, of an event of this class."""
+
+    event: type[Event]
+    level: str
+    text: str
+    transcript: str
+
+
+@dataclass(frozen=True)
 class Format:
-    """A statement that writes a line."""
+    """A statement that writes a line: `text` is what it hands its logger, `pattern` a regular expression of what
+    comes of it."""
 
     level: str
     logger: str
+    text: str
     pattern: str
     place: str
 
@@ -74,25 +90,38 @@ def nearest(quoted: str) -> str:
 def story_lines() -> dict[tuple[str, str], list[str]]:
     """Level and text of the lines of all stories, and the transcripts that print them."""
     found: dict[tuple[str, str], list[str]] = {}
-    for path in TRANSCRIPTS:
-        story = _Listener()
-        for command in path.read_text(encoding="utf-8").splitlines():
-            if command.startswith(">"):
-                story.command(command[1:])
-        for level, text in story.told:
-            found.setdefault((logging.getLevelName(level), _any_member(text)), []).append(path.stem)
+    for told in told_by_stories():
+        found.setdefault((told.level, _any_member(told.text)), []).append(told.transcript)
     return found
+
+
+@cache
+def told_by_stories() -> tuple[Told, ...]:
+    """The lines of all stories, as they come."""
+    return tuple(told for path in TRANSCRIPTS for told in _told(path))
+
+
+def _told(path: Path) -> Iterator[Told]:
+    story = _Listener()
+    for command in path.read_text(encoding="utf-8").splitlines():
+        if command.startswith(">"):
+            story.command(command[1:])
+    for event, (level, text) in story.told:
+        yield Told(event, logging.getLevelName(level), text, path.stem)
 
 
 class _Listener(Story):
     """A story of which the log is kept."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[int, str]] = []
+        self.told: list[tuple[type[Event], tuple[int, str]]] = []
         super().__init__()
 
     def follow(self, outcome: Outcome) -> list[str]:
-        self.told += [line for line in map(event_line, outcome.events) if line is not None]
+        for event in outcome.events:
+            line = event_line(event)
+            if line is not None:
+                self.told.append((type(event), line))
         return super().follow(outcome)
 
 
@@ -121,15 +150,20 @@ def _formats(path: Path) -> Iterator[Format]:
                 func=ast.Attribute(value=ast.Attribute(value=ast.Name(id="self"), attr="_log"), attr=level),
                 args=[ast.Constant(value=str(text)), *_],
             ) if level in _LEVELS:
-                for logger in _HANDED_IN:
+                for logger in _handed_in(path):
                     yield from _format(path, node, logger, level, text)
+
+
+def _handed_in(path: Path) -> tuple[str, ...]:
+    place = path.relative_to(ROOT).as_posix()
+    return next(names for room, names in _HANDED_IN.items() if place.startswith(f"{room}/"))
 
 
 def _format(path: Path, node: ast.Call, logger: str, level: str, text: str) -> Iterator[Format]:
     pattern = _pattern(text)
     if pattern is not None:
         shown = "ERROR" if level == "exception" else level.upper()
-        yield Format(shown, logger, pattern, f"{path.relative_to(ROOT)}:{node.lineno}")
+        yield Format(shown, logger, text, pattern, f"{path.relative_to(ROOT)}:{node.lineno}")
 
 
 def _loggers(tree: ast.Module) -> Iterator[tuple[str, str]]:

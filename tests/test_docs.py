@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from docs import generate_configuration, generate_protocol
+from docs import generate_configuration, generate_log_lines, generate_metrics, generate_protocol
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "benchmarks" / "RESULTS.md"])
@@ -87,3 +87,11 @@ def test_the_protocol_page_is_fresh() -> None:
 
 def test_the_configuration_page_is_fresh() -> None:
     assert generate_configuration.PAGE.read_text() == generate_configuration.page()
+
+
+def test_the_page_of_metrics_is_fresh() -> None:
+    assert generate_metrics.PAGE.read_text() == generate_metrics.page()
+
+
+def test_the_page_of_log_lines_is_fresh() -> None:
+    assert generate_log_lines.PAGE.read_text() == generate_log_lines.page()

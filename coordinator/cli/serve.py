@@ -132,7 +132,7 @@ def _run(config: Config, settings: Settings, topics: list[tuple[str, int]], log_
     from coordinator.config.listeners import parse_listeners
     from coordinator.daemon import run_daemon
     from coordinator.logger import start_log
-    from coordinator.server.settings import Settings as ServerSettings
+    from coordinator.server.settings import ServerSettings
 
     start_log(log_level.upper())
     listeners, closed = parse_listeners(config)

@@ -31,6 +31,11 @@ class Address(NamedTuple):
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
+    def bound(self, port: int) -> "Address":
+        """As people and programs are told it once it is open: with the port that was taken, and 0.0.0.0 for "", as
+        they want a host to connect to."""
+        return Address(self.host or "0.0.0.0", port)
+
     @property
     def is_wildcard(self) -> bool:
         """Whether it stands for every interface."""

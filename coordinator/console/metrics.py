@@ -42,7 +42,7 @@ class BrokerCollector(Collector):
 
 
 def _groups(figures: Figures) -> Iterator[Metric]:
-    groups = GaugeMetricFamily("groupd_groups", "Classic groups by state", labels=["state"])
+    groups = GaugeMetricFamily("groupd_groups", "Groups by state", labels=["state"])
     for name in _STATES:
         groups.add_metric([name], figures.groups.get(name, 0))
     yield groups
@@ -65,7 +65,7 @@ def _rebalances(happened: Metrics) -> Iterator[Metric]:
         value=happened.completed_rebalances,
     )
     yield CounterMetricFamily(
-        "groupd_offset_commits", "Offsets committed, by partition", value=happened.commits
+        "groupd_offset_commits", "Offsets committed, one for each partition", value=happened.commits
     )
     yield CounterMetricFamily(
         "groupd_offset_expirations",
@@ -73,14 +73,20 @@ def _rebalances(happened: Metrics) -> Iterator[Metric]:
         value=happened.expired_offsets,
     )
     yield CounterMetricFamily("groupd_offset_deletions", "Offsets deleted", value=happened.deleted_offsets)
-    events = CounterMetricFamily("groupd_group_events", "What happened in groups", labels=["event"])
+    events = CounterMetricFamily(
+        "groupd_group_events", "What happened in groups, by the name of its event", labels=["event"]
+    )
     for name, count in sorted(happened.events.items()):
         events.add_metric([name], count)
     yield events
 
 
 def _requests(figures: Figures) -> Iterator[Metric]:
-    family = HistogramMetricFamily("groupd_request_seconds", "From request to answer, by API", labels=["api"])
+    family = HistogramMetricFamily(
+        "groupd_request_seconds",
+        "From request to answer, by API; a parked JoinGroup counts its wait",
+        labels=["api"],
+    )
     bounds = [*(str(bound / 1e9) for bound in LATENCY_BOUNDS_NS), "+Inf"]
     for key, counts in sorted(figures.requests.items()):
         totals = list(accumulate(counts.buckets))
@@ -91,7 +97,7 @@ def _requests(figures: Figures) -> Iterator[Metric]:
 
 
 def _connections(connections: ConnectionFigures) -> Iterator[Metric]:
-    yield GaugeMetricFamily("groupd_connections", "Open connections", value=connections.open)
+    yield GaugeMetricFamily("groupd_connections", "Connections open now", value=connections.open)
     yield CounterMetricFamily("groupd_connections_accepted", "Connections let in", value=connections.accepted)
     yield CounterMetricFamily(
         "groupd_connections_refused",
@@ -100,7 +106,7 @@ def _connections(connections: ConnectionFigures) -> Iterator[Metric]:
     )
     yield CounterMetricFamily(
         "groupd_connections_closed_idle",
-        "Connections closed for their silence",
+        "Connections closed for their silence (connections.max.idle.ms)",
         value=connections.closed_idle,
     )
     yield CounterMetricFamily(
@@ -115,7 +121,7 @@ def _connections(connections: ConnectionFigures) -> Iterator[Metric]:
     )
     yield GaugeMetricFamily(
         "groupd_answer_bytes",
-        "Answers that wait for those before them, or for their reader",
+        "Answers that have not left yet, behind one that is missing or for a peer that reads slowly",
         value=connections.answer_bytes,
     )
     yield GaugeMetricFamily(
@@ -125,7 +131,7 @@ def _connections(connections: ConnectionFigures) -> Iterator[Metric]:
     )
     yield GaugeMetricFamily(
         "groupd_connections_awaiting_memory",
-        "Connections that are not read from (queued.max.request.bytes)",
+        "Connections that are not read from meanwhile (queued.max.request.bytes)",
         value=connections.awaiting_memory,
     )
 
@@ -133,7 +139,7 @@ def _connections(connections: ConnectionFigures) -> Iterator[Metric]:
 def _process(figures: Figures) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "groupd_waiters",
-        "Answers that groups, fetches and logs have still to give",
+        "Answers that groups, fetches and logs have still to give; 0 without a connection",
         value=figures.waiters,
     )
     yield GaugeMetricFamily(
@@ -142,7 +148,7 @@ def _process(figures: Figures) -> Iterator[Metric]:
     yield GaugeMetricFamily("groupd_tasks", "Tasks of the event loop", value=figures.tasks)
     yield GaugeMetricFamily(
         "groupd_memory_blocks",
-        "Blocks of memory that the interpreter has given out",
+        "Blocks of memory that Python has given out: what leaks grows here before the process does",
         value=figures.memory_blocks,
     )
 
@@ -153,4 +159,6 @@ def _logs(figures: Figures) -> Iterator[Metric]:
         family.add_metric([topic], size)
     yield family
     yield CounterMetricFamily("groupd_log_flushes", "Syncs of logs to the disk", value=figures.flushes)
-    yield CounterMetricFamily("groupd_log_flush_seconds", "Time spent in them", value=figures.flush_seconds)
+    yield CounterMetricFamily(
+        "groupd_log_flush_seconds", "Time spent on syncs of logs", value=figures.flush_seconds
+    )

@@ -1,9 +1,9 @@
 """What happens in groups and topics, as lines of a log.
 
-One line an event. At INFO a rebalance is the line of what happened to a member, if anything did, a line every ten
-seconds for whom the group waits, and one that sums it up. Its steps follow at DEBUG, in Kafka's words, so that what
-people search for is there. What every client does all the time (heartbeats, commits) has no line. Source: the log
-statements of Kafka's `GroupMetadataManager` and `GroupCoordinatorService`.
+One line an event. At INFO a rebalance is the line of what happened to a member, if anything did, lines for whom the
+group waits where it takes ten seconds and more, and one that sums it up. Its steps follow at DEBUG, in Kafka's
+words, so that what people search for is there. What every client does all the time (heartbeats, commits) has no
+line. Source: the log statements of Kafka's `GroupMetadataManager` and `GroupCoordinatorService`.
 """
 
 import logging

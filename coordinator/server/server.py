@@ -49,7 +49,7 @@ from coordinator.server.line_limit import LineLimit
 from coordinator.server.log_lines import SILENT, log_event, log_expiry
 from coordinator.server.metrics import Metrics
 from coordinator.server.offsets_topic import OffsetsTopic
-from coordinator.server.settings import Settings
+from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
 from coordinator.server.topic_images import SHOWN, TopicImages
 from coordinator.server.topic_lines import log_changes, log_missing
@@ -77,7 +77,7 @@ class Server:
     """One daemon. Made in a running event loop; `open`, then `listen`, then `close`."""
 
     def __init__(
-        self, settings: Settings, flusher: Flusher | None = None, group_clock: GroupClock | None = None
+        self, settings: ServerSettings, flusher: Flusher | None = None, group_clock: GroupClock | None = None
     ) -> None:
         """In: who syncs the logs, where several servers share that; it is then closed by who made it. The time of
         groups, where it is not the process's."""

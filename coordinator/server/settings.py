@@ -8,7 +8,7 @@ from storage.files import Files, OsFiles
 
 
 @dataclass(slots=True)
-class Settings:
+class ServerSettings:
     """See the top of this file."""
 
     config: Config

@@ -4,6 +4,7 @@
 
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
+from typing import Final
 
 from coordinator.config.config_key import ConfigKey, ConfigSource
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
@@ -23,6 +24,8 @@ from protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+
+_MAX_DIGITS: Final = 10  # of an int32; Python refuses to read some thousands
 
 Synonyms = Sequence[tuple[str, str | None, ConfigSource]]
 Described = dict[object, list[DescribeConfigsResourceResult]]
@@ -143,7 +146,7 @@ def check_broker_name(name: str, node_id: int) -> None:
     if not name:
         return
     digits = name.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit()):
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS):
         raise Refusal(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
     if int(name) != node_id:
         raise Refusal(ErrorCode.INVALID_REQUEST, f"Unexpected broker id {name}: this is broker {node_id}")

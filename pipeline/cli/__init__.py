@@ -9,7 +9,6 @@ from typing import Final
 import click
 
 from pipeline.cli.build import build
-from pipeline.cli.cluster import cluster
 from pipeline.cli.ingest import ingest
 from pipeline.cli.report import report
 from pipeline.cli.run import run
@@ -25,7 +24,7 @@ def cli() -> None:
     """Turns the offsets log of groupd or of a Kafka broker into tables and a report."""
 
 
-for command in (ingest, build, report, run, cluster):
+for command in (ingest, build, report, run):
     cli.add_command(command)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 if TYPE_CHECKING:
-    from pipeline.build import Built, Settings
+    from pipeline.build import BuildSettings, Built
 
 _RETENTION_MINUTES: Final = 10080
 
@@ -34,15 +34,15 @@ def lag_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def settings_of(
     log_dir: str | None, bootstrap: str | None, log_end_offsets: str | None, offsets_retention_minutes: int
-) -> "Settings":
+) -> "BuildSettings":
     """How to build, from the options. Raises BadInput, UsageError."""
-    from pipeline.build import Settings
+    from pipeline.build import BuildSettings
     from pipeline.log_ends.measure import measurer
 
     if bootstrap is not None and log_end_offsets is not None:
         raise click.UsageError("--bootstrap and --log-end-offsets exclude each other")
     measure = measurer(log_dir, bootstrap, log_end_offsets)
-    return Settings(measure=measure, retention_minutes=offsets_retention_minutes, on_table=show_table)
+    return BuildSettings(measure=measure, retention_minutes=offsets_retention_minutes, on_table=show_table)
 
 
 def show_table(built: "Built") -> None:

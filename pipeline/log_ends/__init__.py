@@ -4,6 +4,6 @@ Three sources: the topic logs in a broker's own directory, a live cluster, and a
 where a log ended at earlier times, from the times of its messages, so that lag has a history.
 """
 
-from pipeline.log_ends.log_end import LogEnd, Period, TopicPartition
+from pipeline.log_ends.log_end import LogEnd, Period
 
-__all__ = ["LogEnd", "Period", "TopicPartition"]
+__all__ = ["LogEnd", "Period"]

@@ -11,7 +11,7 @@ from typing import Final
 
 from pipeline.errors import BadInput
 from pipeline.log_ends.connection import Connection
-from pipeline.log_ends.log_end import LogEnd, Period, TopicPartition
+from pipeline.log_ends.log_end import LogEnd, Period
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import (
@@ -21,6 +21,7 @@ from protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from storage.topic_partition import TopicPartition
 
 SOURCE: Final = "bootstrap"
 LATEST: Final = -1

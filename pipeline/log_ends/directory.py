@@ -18,10 +18,11 @@ from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
 from pipeline.errors import BadInput
-from pipeline.log_ends.log_end import LogEnd, Period, TopicPartition
+from pipeline.log_ends.log_end import LogEnd, Period
 from storage.batch import HEADER_BYTES, LENGTH_END, read_header
 from storage.errors import CorruptBatch, UnsupportedMagic
 from storage.os_error import reason_of
+from storage.topic_partition import TopicPartition
 
 SOURCE: Final = "log_dir"
 LARGE_SEGMENT_BYTES: Final = 16 * 1024 * 1024

@@ -4,13 +4,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 
-class TopicPartition(NamedTuple):
-    """A partition of a topic."""
-
-    topic: str
-    partition: int
-
-
 class LogEnd(NamedTuple):
     """From `at_ms` on, until a later measurement, the log ended at `log_end_offset` (that of the next message)."""
 

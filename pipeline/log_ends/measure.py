@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from pipeline.log_ends.cluster import ends_of_cluster, parse_address
 from pipeline.log_ends.directory import ends_in_directory
 from pipeline.log_ends.file import ends_in_file
-from pipeline.log_ends.log_end import LogEnd, Period, TopicPartition
+from pipeline.log_ends.log_end import LogEnd, Period
+from storage.topic_partition import TopicPartition
 
 Measure = Callable[[Collection[TopicPartition], Period], Iterable[LogEnd]]
 """Finds log ends: of these partitions, over this period. May raise BadInput."""

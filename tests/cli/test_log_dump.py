@@ -14,11 +14,9 @@ from hypothesis import strategies as st
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
+    TopicPartitions,
     encode_assignment,
     encode_subscription,
-)
-from protocol.consumer_protocol import (
-    TopicPartition as AssignedPartitions,
 )
 from protocol.records import (
     GroupMetadataKey,
@@ -173,7 +171,7 @@ def test_a_dump_of_any_history_is_what_was_written(history: list[list[Any]], cod
 
 
 def member(topics: list[str], assigned: dict[str, list[int]]) -> MemberMetadata:
-    parts = [AssignedPartitions(topic=topic, partitions=numbers) for topic, numbers in assigned.items()]
+    parts = [TopicPartitions(topic=topic, partitions=numbers) for topic, numbers in assigned.items()]
     return MemberMetadata(
         member_id="m",
         client_id="c",

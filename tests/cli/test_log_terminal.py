@@ -16,11 +16,9 @@ from coordinator.cli.log.piece import LIST_GAP, Role, joined
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
+    TopicPartitions,
     encode_assignment,
     encode_subscription,
-)
-from protocol.consumer_protocol import (
-    TopicPartition as AssignedPartitions,
 )
 from protocol.records import (
     GroupMetadataKey,
@@ -50,9 +48,7 @@ def group_of(member_ids: list[str], group: str = "readers", partitions: int = 2)
             subscription=encode_subscription(ConsumerProtocolSubscription(topics=["orders"]), 1),
             assignment=encode_assignment(
                 ConsumerProtocolAssignment(
-                    assigned_partitions=[
-                        AssignedPartitions(topic="orders", partitions=list(range(partitions)))
-                    ]
+                    assigned_partitions=[TopicPartitions(topic="orders", partitions=list(range(partitions)))]
                 ),
                 1,
             ),

@@ -53,7 +53,8 @@ class Daemon:
         found = READY.fullmatch(line)
         if found is None:
             raise AssertionError(f"no ready line: {line!r}\n{self.process.communicate()}")
-        self.port, self.http_port, self.data_dir = int(found[2]), int(found[4] or 0), found[5]
+        self.host, self.port = found[1], int(found[2])
+        self.http_port, self.data_dir = int(found[4] or 0), found[5]
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, str, str]:
         self.process.send_signal(how)
@@ -261,6 +262,15 @@ def test_the_environment_of_the_official_image_starts_the_daemon(tmp_path: Path)
     assert err.count("KAFKA_PROCESS_ROLES") == 1
     assert len(list((tmp_path / "logs").glob("__consumer_offsets-*"))) == 3
     assert "cluster.id=4L6g3nShT-eMCtK--X86sw" in (tmp_path / "logs" / "meta.properties").read_text()
+
+
+def test_the_ready_line_of_every_interface_has_a_host_to_connect_to(tmp_path: Path) -> None:
+    off = ("--http", "off", "-o", "offsets.topic.num.partitions=1")
+    daemon = Daemon("--listen", ":0", *off, "--data-dir", str(tmp_path))
+    try:
+        assert groupd("ping", f"{daemon.host}:{daemon.port}").returncode == 0
+    finally:
+        assert daemon.stop()[0] == 0
 
 
 def test_a_declared_topic_can_grow_and_not_shrink(tmp_path: Path) -> None:

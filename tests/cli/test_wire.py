@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from coordinator.cli import groupd
 from protocol.annotated import Annotated, annotate, annotate_request, annotate_response
 from protocol.apis import ApiKey
-from protocol.consumer_protocol import ConsumerProtocolSubscription, TopicPartition, encode_subscription
+from protocol.consumer_protocol import ConsumerProtocolSubscription, TopicPartitions, encode_subscription
 from protocol.framing import encode_request
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
@@ -21,10 +21,10 @@ from protocol.reference import encode
 from protocol.schema import message_info
 from storage.batch import encode_batch
 from storage.record import Record
-from tests.golden import recording
+from tests.frames import recording
 from tests.protocol.declared import ALL, full, name
 
-GOLDEN = Path(recording.__file__).parent / "kafka-4.4.0.jsonl"
+FRAMES = Path(recording.__file__).parent / "kafka-4.4.0.jsonl"
 
 
 def run(*arguments: str, stdin: bytes | None = None) -> Result:
@@ -33,7 +33,7 @@ def run(*arguments: str, stdin: bytes | None = None) -> Result:
 
 def join() -> JoinGroupRequest:
     subscription = ConsumerProtocolSubscription(
-        topics=["orders"], owned_partitions=[TopicPartition(topic="orders", partitions=[0, 2])]
+        topics=["orders"], owned_partitions=[TopicPartitions(topic="orders", partitions=[0, 2])]
     )
     return JoinGroupRequest(
         group_id="billing",
@@ -128,7 +128,7 @@ def test_text_of_clients_cannot_steer_the_terminal() -> None:
 
 
 def test_a_capture_of_real_clients_is_printed_whole() -> None:
-    result = run("dump", "--json", str(GOLDEN))
+    result = run("dump", "--json", str(FRAMES))
     assert result.exit_code == 0, result.output[-500:]
     seen = {(entry["line"], entry["message"]) for entry in map(json.loads, result.output.splitlines())}
     wanted = recording.read()
@@ -137,11 +137,11 @@ def test_a_capture_of_real_clients_is_printed_whole() -> None:
 
 
 def test_only_the_apis_asked_for_are_printed() -> None:
-    result = run("dump", "--api", "Heartbeat", str(GOLDEN))
+    result = run("dump", "--api", "Heartbeat", str(FRAMES))
     heads = [line for line in result.output.splitlines() if line.startswith("line ")]
     assert heads
     assert all(" Heartbeat" in line for line in heads)
-    assert run("dump", "--api", "Heartbeet", str(GOLDEN)).exit_code == 2
+    assert run("dump", "--api", "Heartbeet", str(FRAMES)).exit_code == 2
 
 
 KEY = encode_key(OffsetCommitKey(group="g", topic="orders", partition=3))

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from tests.kafka_log.artifacts import NEWEST
 
-GOLDEN: Final = Path(__file__).parent / "golden" / f"kafka-{NEWEST}.jsonl"
+DEFINITIONS: Final = Path(__file__).parent / "definitions" / f"kafka-{NEWEST}.jsonl"
 
 
 class Definition(NamedTuple):
@@ -28,7 +28,7 @@ class Definition(NamedTuple):
 @cache
 def definitions() -> Mapping[tuple[str, str], Definition]:
     """Every property, by whose it is and by name."""
-    lines = map(json.loads, GOLDEN.read_text(encoding="utf-8").splitlines())
+    lines = map(json.loads, DEFINITIONS.read_text(encoding="utf-8").splitlines())
     found = [
         Definition(**line | {"taken": tuple(line["taken"]), "refused": tuple(line["refused"])})
         for line in lines

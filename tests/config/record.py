@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterable
 from typing import Any
 
-from tests.config.kafka import GOLDEN, Definition
+from tests.config.kafka import DEFINITIONS, Definition
 from tests.config.values import KEYS, candidates
 from tests.kafka_log.artifacts import broker
 
@@ -51,8 +51,8 @@ def main() -> None:
                 refused=tuple(refused.get(key, ())),
             )
             lines.append(json.dumps(definition._asdict(), ensure_ascii=False))
-    GOLDEN.parent.mkdir(exist_ok=True)
-    GOLDEN.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    DEFINITIONS.parent.mkdir(exist_ok=True)
+    DEFINITIONS.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     print(f"{len(lines)} properties, {len(questions)} values")
 
 

@@ -1,6 +1,6 @@
 """What a rebalance tells of itself: while it lasts, and at its end."""
 
-from coordinator.group.classic.open_rebalance import REPORT_INTERVAL_MS
+from coordinator.group.classic.open_rebalance import FIRST_REPORT_MS
 from coordinator.group.events import RebalanceCompleted, RebalanceWaits
 from coordinator.group.rebalance_facts import Assigned, Departure, DepartureCause, RebalanceCause
 from coordinator.group.timer_key import TimerKey, TimerKind
@@ -24,22 +24,31 @@ def stay(coordinator: Coordinator, duration_ms: int, *members: str, generation: 
             coordinator.heartbeat(member, generation)
 
 
-def test_a_rebalance_that_lasts_tells_every_ten_seconds_whom_it_waits_for() -> None:
+def test_a_rebalance_that_lasts_tells_whom_it_waits_for() -> None:
     coordinator = Coordinator()
     leader, follower = stable_group(coordinator)
     coordinator.join(leader)
-    stay(coordinator, REPORT_INTERVAL_MS - 1_000, follower)
+    stay(coordinator, FIRST_REPORT_MS - 1_000, follower)
     assert not coordinator.told(RebalanceWaits)
-    stay(coordinator, 21_000, follower)
+    stay(coordinator, 41_000, follower)
     told = coordinator.told(RebalanceWaits)
-    assert [event.waited_ms for event in told] == [10_000, 20_000, 30_000]
-    assert [event.left_ms for event in told] == [50_000, 40_000, 30_000]
+    assert [event.waited_ms for event in told] == [10_000, 20_000, 40_000]
+    assert [event.left_ms for event in told] == [50_000, 40_000, 20_000]
     assert {one.member for event in told for one in event.awaited} == {named(follower)}
     assert told[0].trigger is not None
     assert told[0].trigger.cause is RebalanceCause.LEADER_REJOINED
     coordinator.join(follower)
     sync_all(coordinator, [leader, follower], 2)
     assert REPORT not in coordinator.timers
+
+
+def test_one_that_lasts_for_an_hour_tells_of_it_less_and_less_often() -> None:
+    coordinator = Coordinator()
+    leader, follower = stable_group(coordinator)
+    coordinator.join(leader, rebalance=7_200_000)
+    stay(coordinator, 3_600_000, follower)
+    waited_s = [event.waited_ms // 1_000 for event in coordinator.told(RebalanceWaits)]
+    assert waited_s == [10, 20, 40, 80, 160, 320, *range(620, 3_600, 300)]
 
 
 def test_an_initial_rebalance_tells_that_it_waits_for_others_to_come() -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 
 from tests.kafka_log.artifacts import NEWEST
-from tests.oracle import golden
+from tests.oracle import recordings
 from tests.oracle.compare import compare
 from tests.oracle.explained import explanation
 from tests.oracle.peers import groupd, kafka, play_all
@@ -29,7 +29,9 @@ def main() -> int:
     """Returns the exit status."""
     parser = argparse.ArgumentParser(prog="make oracle", description=__doc__)
     parser.add_argument("--kafka", default=NEWEST, metavar="VERSION", help="the broker to compare with")
-    parser.add_argument("--record", action="store_true", help="keep the broker's answers as golden ones")
+    parser.add_argument(
+        "--record", action="store_true", help="keep the broker's answers for later comparisons"
+    )
     parser.add_argument("--verbose", action="store_true", help="print every answer of the broker")
     parser.add_argument("pattern", nargs="*", help="sessions or subjects (default: all)")
     options = parser.parse_args()
@@ -71,7 +73,7 @@ def _play(
 
 def _report(theirs: dict[str, Account], ours: dict[str, Account], version: str) -> int:
     """Prints what differs; the number of sessions that failed."""
-    recorded = golden.read_version(NEWEST) if version != NEWEST else {}
+    recorded = recordings.read_version(NEWEST) if version != NEWEST else {}
     tally: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     for name, account in theirs.items():
@@ -86,7 +88,7 @@ def _report(theirs: dict[str, Account], ours: dict[str, Account], version: str) 
 
 
 def _judge(
-    account: Account, mine: Account, newer: golden.Recorded | None, version: str, reasons: Counter[str]
+    account: Account, mine: Account, newer: recordings.Recorded | None, version: str, reasons: Counter[str]
 ) -> str:
     """Which pile a session belongs to; prints what is wrong. In: the newest Kafka's answers, for an older one."""
     name = account.session.name
@@ -112,7 +114,7 @@ def _judge(
     return "agree but for what is explained" if differences else "agree"
 
 
-def _as_newer(mine: Account, newer: golden.Recorded) -> bool:
+def _as_newer(mine: Account, newer: recordings.Recorded) -> bool:
     left = compare(mine.session.name, newer.entries, mine.entries)
     return all(explanation(difference) is not None for difference in left)
 
@@ -120,13 +122,13 @@ def _as_newer(mine: Account, newer: golden.Recorded) -> bool:
 def _record(version: str, accounts: dict[str, Account], subjects: set[str]) -> None:
     played = [account for account in accounts.values() if not account.unplayed and not account.problem]
     if version != NEWEST:
-        newest = golden.read_version(NEWEST)
+        newest = recordings.read_version(NEWEST)
         played = [account for account in played if _adds_to(newest, account)]
-    golden.write(version, datetime.datetime.now(datetime.UTC).date().isoformat(), played, subjects)
+    recordings.write(version, datetime.datetime.now(datetime.UTC).date().isoformat(), played, subjects)
     print(f"recorded {len(played)} sessions of Apache Kafka {version}")
 
 
-def _adds_to(newest: dict[str, golden.Recorded], account: Account) -> bool:
+def _adds_to(newest: dict[str, recordings.Recorded], account: Account) -> bool:
     """Whether the newest Kafka does not answer the session, or in another way."""
     name = account.session.name
     return name not in newest or bool(compare(name, newest[name].entries, account.entries))

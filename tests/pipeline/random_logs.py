@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
-    TopicPartition,
+    TopicPartitions,
     encode_assignment,
     encode_subscription,
 )
@@ -46,7 +46,7 @@ OFFSET_VALUES: Final = st.builds(
     topic_id=st.just(bytes(16)) | st.binary(min_size=16, max_size=16),
 )
 TOPIC_PARTITIONS: Final = st.lists(
-    st.builds(TopicPartition, topic=NAMES, partitions=st.lists(st.integers(0, 9), max_size=3)), max_size=2
+    st.builds(TopicPartitions, topic=NAMES, partitions=st.lists(st.integers(0, 9), max_size=3)), max_size=2
 )
 SUBSCRIPTIONS: Final = st.builds(
     encode_subscription,

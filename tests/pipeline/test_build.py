@@ -7,10 +7,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.build import GOLD, Settings, build
+from pipeline.build import GOLD, BuildSettings, build
 from pipeline.errors import BadInput
-from pipeline.log_ends import LogEnd, Period, TopicPartition
+from pipeline.log_ends import LogEnd, Period
 from pipeline.warehouse import Warehouse
+from storage.topic_partition import TopicPartition
 from tests.pipeline.hand_made import HandMade, at, fill
 from tests.pipeline.rows import one, rows
 from tests.pipeline.told import HOSTILE, Told
@@ -59,7 +60,7 @@ def test_log_ends_that_cannot_be_had_leave_the_tables_as_they_were(
         raise BadInput("broker:9092: cannot be reached")
 
     with pytest.raises(BadInput, match="broker:9092"):
-        build(spark, warehouse, Settings(measure=fail))
+        build(spark, warehouse, BuildSettings(measure=fail))
     with pytest.raises(BadInput):
         warehouse.gold(spark, "latest_offsets")
 

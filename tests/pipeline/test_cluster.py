@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cluster import LocalCluster
 from pipeline.warehouse import Warehouse
+from tests.pipeline.cluster import LocalCluster
 from tests.pipeline.conftest import QUICK_JVM
 from tests.pipeline.log_directory import LogDirectory
 from tests.pipeline.silver_tables import expected_tables, tables

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.log_ends import LogEnd, Period, TopicPartition, directory
+from pipeline.log_ends import LogEnd, Period, directory
 from pipeline.log_ends.cluster import ends_of_cluster, parse_address
 from pipeline.log_ends.directory import ends_in_directory
 from pipeline.log_ends.file import ends_in_file
@@ -17,6 +17,7 @@ from storage.files import OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record
+from storage.topic_partition import TopicPartition
 
 NOW_MS = 1_000_000
 PERIOD = Period(100_000, 200_000, 10)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.build import GOLD, Settings, build
+from pipeline.build import GOLD, BuildSettings, build
 from pipeline.ingest import ingest
 from pipeline.log_ends.measure import measurer
 from pipeline.report.page import write_report
@@ -115,7 +115,7 @@ def test_a_real_brokers_directory_is_told_as_the_broker_told_it(
     check_members(table(warehouse, "members"), table(warehouse, "group_generations"), served)
     assert "damage" not in {row["kind"] for row in table(warehouse, "ingest_findings")}
 
-    build(spark, warehouse, Settings(measure=measurer(str(data), None, None)))
+    build(spark, warehouse, BuildSettings(measure=measurer(str(data), None, None)))
     tables = {table: gold(spark, warehouse, table) for table in GOLD}
     check_offsets(tables["latest_offsets"], served)
     check_ownership(tables["ownership"], served)

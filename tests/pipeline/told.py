@@ -5,11 +5,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from pipeline.build import Built, Settings, build
-from pipeline.log_ends import LogEnd, Period, TopicPartition
+from pipeline.build import BuildSettings, Built, build
+from pipeline.log_ends import LogEnd, Period
 from pipeline.report.gather import Gathered, Selection
 from pipeline.report.page import write_report
 from pipeline.warehouse import Warehouse
+from storage.topic_partition import TopicPartition
 from tests.pipeline.hand_made import HandMade, at, fill
 
 HOSTILE = "<script>document.title='owned'</script>'\"&$x^2$\\\u202e\x00\n" + "long" * 60
@@ -58,7 +59,7 @@ class Told:
             self.asked.append((set(partitions), period))
             return ends
 
-        build(self.spark, self.warehouse, Settings(measure=measure, on_table=self.built.append))
+        build(self.spark, self.warehouse, BuildSettings(measure=measure, on_table=self.built.append))
         return write_report(self.spark, self.warehouse, str(self.file), Selection(n_groups=N_SHOWN))
 
     @property

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
-    TopicPartition,
+    TopicPartitions,
     decode_assignment,
     decode_subscription,
     encode_assignment,
@@ -20,7 +20,7 @@ from tests.protocol.declared import examples
 FULL = ConsumerProtocolSubscription(
     topics=["a", "b"],
     user_data=b"\x09",
-    owned_partitions=[TopicPartition(topic="a", partitions=[0, 2])],
+    owned_partitions=[TopicPartitions(topic="a", partitions=[0, 2])],
     generation_id=4,
     rack_id="r",
 )
@@ -73,7 +73,7 @@ def test_any_bytes_are_a_subscription_or_malformed(data: bytes) -> None:
 
 
 def test_assignments() -> None:
-    assignment = ConsumerProtocolAssignment(assigned_partitions=[TopicPartition(topic="a", partitions=[1])])
+    assignment = ConsumerProtocolAssignment(assigned_partitions=[TopicPartitions(topic="a", partitions=[1])])
     data = bytes.fromhex("0000 00000001 0001 61 00000001 00000001 ffffffff")
     assert encode_assignment(assignment, 0) == data
     assert decode_assignment(data) == assignment

@@ -19,7 +19,7 @@ from protocol.schema import (
 from protocol.versions import VersionRange
 from tests.protocol.declared import ALL, name
 
-KAFKA_SCHEMAS = Path(__file__).parents[1] / "golden" / "kafka_schemas.txt"
+KAFKA_SCHEMAS = Path(__file__).with_name("kafka_schemas.txt")
 
 
 def kafka_schemas() -> dict[str, str]:

@@ -34,7 +34,7 @@ from coordinator.group.rebalance_facts import Assigned, Awaited, Departure, Trig
 from coordinator.group.timer_key import TimerKey, TimerKind
 from coordinator.machine.outcome import Fact, Outcome
 from protocol.codec import decode, encode
-from protocol.consumer_protocol import TopicPartition, decode_assignment, decode_subscription
+from protocol.consumer_protocol import TopicPartitions, decode_assignment, decode_subscription
 from protocol.errors import ErrorCode
 from protocol.malformed import Malformed
 from protocol.messages.offset_fetch import OffsetFetchResponse, OffsetFetchResponseGroup
@@ -154,7 +154,7 @@ def _subscription(data: bytes) -> str:
     return "<" + " ".join([*subscription.topics, *(["owns", _partitions(owned)] if owned else [])]) + ">"
 
 
-def _partitions(topics: Sequence[TopicPartition]) -> str:
+def _partitions(topics: Sequence[TopicPartitions]) -> str:
     words = (f"{topic.topic}:{number}" for topic in topics for number in topic.partitions)
     return " ".join(words) or "nothing"
 

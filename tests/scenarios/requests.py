@@ -20,7 +20,7 @@ from coordinator.group.topics_image import NO_TOPICS
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
-    TopicPartition,
+    TopicPartitions,
     encode_assignment,
     encode_subscription,
 )
@@ -96,10 +96,10 @@ def _topics(words: list[str]) -> dict[str, list[str]]:
     return topics
 
 
-def _partitions(text: str) -> list[TopicPartition]:
+def _partitions(text: str) -> list[TopicPartitions]:
     """`orders:0,orders:1`, or nothing."""
     topics = _topics([word for word in text.split(",") if word])
-    return [TopicPartition(topic=name, partitions=list(map(int, topics[name]))) for name in topics]
+    return [TopicPartitions(topic=name, partitions=list(map(int, topics[name]))) for name in topics]
 
 
 def _assignment(text: str) -> bytes:

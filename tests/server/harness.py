@@ -15,7 +15,7 @@ from coordinator.config.properties import parse_config
 from coordinator.config.sources import PROFILES
 from coordinator.engine.group_clock import GroupClock
 from coordinator.server.server import Server
-from coordinator.server.settings import Settings
+from coordinator.server.settings import ServerSettings
 from protocol.apis import APIS
 from protocol.codec import decode
 from protocol.framing import encode_request, response_body_position
@@ -34,7 +34,7 @@ def settings(
     *,
     topics: Sequence[tuple[str, int]] = (),
     files: Files | None = None,
-) -> Settings:
+) -> ServerSettings:
     """What a server is started with: the profile for tests, few partitions, free ports."""
     texts = {
         **PROFILES["test"],
@@ -44,7 +44,7 @@ def settings(
     }
     config = parse_config(texts)
     listeners, _ = parse_listeners(config)
-    return Settings(
+    return ServerSettings(
         config=config,
         listeners=listeners,
         data_dir=str(data_dir),
@@ -54,7 +54,7 @@ def settings(
     )
 
 
-async def start(how: Settings, *, wait: bool = True, group_clock: GroupClock | None = None) -> Server:
+async def start(how: ServerSettings, *, wait: bool = True, group_clock: GroupClock | None = None) -> Server:
     """A server that listens; ready as well, unless `wait` is false."""
     server = Server(how, group_clock=group_clock)
     server.open()

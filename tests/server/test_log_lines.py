@@ -14,10 +14,10 @@ from coordinator.group.events import Event, Refused
 from coordinator.group.rebalance_facts import RebalanceCause, Trigger
 from coordinator.server.line_limit import LineLimit
 from coordinator.server.log_lines import LINES, event_line, log_event
-from protocol.consumer_protocol import ConsumerProtocolAssignment, TopicPartition, encode_assignment
+from protocol.consumer_protocol import ConsumerProtocolAssignment, TopicPartitions, encode_assignment
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import MemberIdentity
-from storage.topic_partition import TopicPartition as PartitionName
+from storage.topic_partition import TopicPartition
 from tests.group.config import group_config
 from tests.group.coordinator import GROUP, Coordinator, named
 from tests.group.stories import new_generation, stable_group, sync_all
@@ -103,7 +103,7 @@ def text_of(event: Event) -> str:
 
 
 def owned(**topics: list[int]) -> bytes:
-    assigned = [TopicPartition(topic=topic, partitions=numbers) for topic, numbers in topics.items()]
+    assigned = [TopicPartitions(topic=topic, partitions=numbers) for topic, numbers in topics.items()]
     return encode_assignment(ConsumerProtocolAssignment(assigned_partitions=assigned), 1)
 
 
@@ -317,12 +317,12 @@ def test_a_fenced_member_has_one_line_which_says_who_has_its_instance_id() -> No
 
 
 @pytest.fixture
-def partition() -> PartitionName:
-    return PartitionName("__consumer_offsets", 3)
+def partition() -> TopicPartition:
+    return TopicPartition("__consumer_offsets", 3)
 
 
 def test_a_zombie_has_a_line_a_minute_with_a_count(
-    partition: PartitionName, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    partition: TopicPartition, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.INFO)
     now_ms = 5_000
@@ -343,7 +343,7 @@ def test_a_zombie_has_a_line_a_minute_with_a_count(
 
 
 def test_what_is_not_written_costs_nothing_of_the_limit(
-    partition: PartitionName, caplog: pytest.LogCaptureFixture
+    partition: TopicPartition, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR, "GroupCoordinator")
     coordinator, limit = Coordinator(), LineLimit()

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.server.log_words import assignment, listed, member, member_at, printable_name, seconds
-from protocol.consumer_protocol import ConsumerProtocolAssignment, TopicPartition, encode_assignment
+from protocol.consumer_protocol import ConsumerProtocolAssignment, TopicPartitions, encode_assignment
 from tests.group.coordinator import named
 
 UUID = "e4fa5815-9c2b-4c1e-8f7a-0123456789ab"
@@ -18,7 +18,7 @@ def test_any_assignment_makes_a_short_text_of_one_line(data: bytes) -> None:
 
 @given(st.dictionaries(st.text(max_size=300), st.lists(st.integers(-(2**31), 2**31 - 1), max_size=50)))
 def test_so_does_any_that_is_one(owned: dict[str, list[int]]) -> None:
-    topics = [TopicPartition(topic=topic, partitions=numbers) for topic, numbers in owned.items()]
+    topics = [TopicPartitions(topic=topic, partitions=numbers) for topic, numbers in owned.items()]
     text = assignment(
         encode_assignment(ConsumerProtocolAssignment(assigned_partitions=topics), 3), "consumer"
     )
@@ -29,10 +29,10 @@ def test_so_does_any_that_is_one(owned: dict[str, list[int]]) -> None:
 
 def test_partitions_are_spelt_as_ranges_whatever_their_order() -> None:
     topics = [
-        TopicPartition(topic="orders", partitions=[3, 1, 0, 2]),
-        TopicPartition(topic="payments", partitions=[7, 2]),
-        TopicPartition(topic="orders", partitions=[9]),
-        TopicPartition(topic="empty", partitions=[]),
+        TopicPartitions(topic="orders", partitions=[3, 1, 0, 2]),
+        TopicPartitions(topic="payments", partitions=[7, 2]),
+        TopicPartitions(topic="orders", partitions=[9]),
+        TopicPartitions(topic="empty", partitions=[]),
     ]
     data = encode_assignment(ConsumerProtocolAssignment(assigned_partitions=topics), 1)
     assert assignment(data, "consumer") == "orders 0-3 9, payments 2 7"

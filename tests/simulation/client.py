@@ -8,7 +8,7 @@ from protocol.codec import encode
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
-    TopicPartition,
+    TopicPartitions,
     decode_assignment,
     decode_subscription,
     encode_assignment,
@@ -346,5 +346,5 @@ def commit_request(group_id: str, offsets: list[tuple[str, int, int]]) -> Offset
 
 
 def _encoded(part: dict[str, list[int]]) -> bytes:
-    owned = [TopicPartition(topic=topic, partitions=part[topic]) for topic in part]
+    owned = [TopicPartitions(topic=topic, partitions=part[topic]) for topic in part]
     return encode_assignment(ConsumerProtocolAssignment(assigned_partitions=owned), 1)

@@ -30,7 +30,7 @@ from storage.record import Record
 from tests.storage.batches import RECORDS, at_offsets, record
 from tests.storage.kafka_python import DefaultRecordBatch
 
-GOLDEN_RECORD = Record(
+RECORD = Record(
     -1,
     1700000000000,
     bytes.fromhex("00010003677270 0003666f6f00000000"),
@@ -59,14 +59,14 @@ def test_an_offset_commit_is_the_bytes_that_kio_writes() -> None:
                 attributes=i8(0),
                 timestamp=TZAwareMicros.parse(datetime.fromtimestamp(1700000000, UTC)),
                 offset=i64(12),
-                key=GOLDEN_RECORD.key,
-                value=GOLDEN_RECORD.value,
+                key=RECORD.key,
+                value=RECORD.value,
                 headers=(RecordHeader(key=b"h", value=None),),
             ),
         ),
     )
     write_new_batch(written, new)
-    assert encode_batch([GOLDEN_RECORD._replace(headers=(("h", None),))], 12) == written.getvalue()
+    assert encode_batch([RECORD._replace(headers=(("h", None),))], 12) == written.getvalue()
 
 
 @given(RECORDS, st.integers(0, 2**40))

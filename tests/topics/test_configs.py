@@ -115,6 +115,7 @@ def test_what_cannot_be_described(broker: Broker) -> None:
     assert describe(broker, "").error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert describe(broker, "7", kind=BROKER).error_code == ErrorCode.INVALID_REQUEST
     assert describe(broker, "x", kind=BROKER).error_code == ErrorCode.INVALID_REQUEST
+    assert describe(broker, "9" * 5000, kind=BROKER).error_code == ErrorCode.INVALID_REQUEST
     assert describe(broker, "x", kind=99).error_code == ErrorCode.INVALID_REQUEST
 
 

@@ -17,11 +17,9 @@ from coordinator.cli.log.record_types import (
 )
 from protocol.consumer_protocol import (
     PROTOCOL_TYPE,
+    TopicPartitions,
     decode_assignment,
     decode_subscription,
-)
-from protocol.consumer_protocol import (
-    TopicPartition as ProtocolPartitions,
 )
 from protocol.kinds import ZERO_UUID
 from protocol.malformed import Malformed
@@ -264,5 +262,5 @@ def _assignment(data: bytes) -> Fields:
     }
 
 
-def _partitions(topics: list[ProtocolPartitions]) -> list[Fields]:
+def _partitions(topics: list[TopicPartitions]) -> list[Fields]:
     return [{"topic": topic.topic, "partitions": topic.partitions} for topic in topics]

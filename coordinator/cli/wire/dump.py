@@ -15,7 +15,7 @@ from protocol.malformed import Malformed
 
 EPILOG = """FILE has one exchange a line, as JSON: "api" and "version", and "request", "response" or both, whole
 frames in hexadecimal digits with their header and without the size in front; "client" is printed where it is there.
-Lines without "api" are passed over. So the captures of tests/golden are kept."""
+Lines without "api" are passed over. So the captures of tests/frames are kept."""
 
 _BY_NAME: Final = {api.name: api for api in APIS.values()}
 

@@ -6,8 +6,10 @@ from coordinator.group.classic.member import Member
 from coordinator.group.rebalance_facts import Trigger
 from coordinator.group.state import ClassicGroupState
 
-REPORT_INTERVAL_MS: Final = 10_000
-"""How often a group that waits says whom for."""
+FIRST_REPORT_MS: Final = 10_000
+"""So long a group has to wait before it says whom for. It says so again each time that has doubled,"""
+LONGEST_SILENCE_MS: Final = 300_000
+"""and at least this often."""
 
 
 class OpenRebalance:
@@ -44,7 +46,7 @@ class OpenRebalance:
         self.sync_ms = 0
         self.last_joined: Member | None = None
         self.last_joined_ms = now_ms
-        self.report_deadline_ms = now_ms + REPORT_INTERVAL_MS
+        self.report_deadline_ms = now_ms + FIRST_REPORT_MS
 
     def begin_again(self, trigger: Trigger, now_ms: int) -> None:
         """The sync phase was broken off; a join phase begins."""

@@ -1,11 +1,11 @@
-"""A rebalance tells of itself: every ten seconds whom it waits for, and at its end what came of it.
+"""A rebalance tells of itself: whom it waits for, less and less often, and at its end what came of it.
 
 Whom a group waits for, and until when, has one answer for all that tell people: `awaited`.
 """
 
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import Member
-from coordinator.group.classic.open_rebalance import REPORT_INTERVAL_MS, OpenRebalance
+from coordinator.group.classic.open_rebalance import FIRST_REPORT_MS, LONGEST_SILENCE_MS, OpenRebalance
 from coordinator.group.events import RebalanceCompleted, RebalanceStarted, RebalanceWaits
 from coordinator.group.groups import Groups
 from coordinator.group.rebalance_facts import Assigned, Awaited, AwaitedRequest, Trigger
@@ -72,7 +72,7 @@ def complete_rebalance(group: ClassicGroup, turn: Turn) -> None:
     for member in group.members.values():
         member.settled_assignment = member.assignment
     if group.pending_sync:
-        _report_later(group, rebalance, turn)
+        _report_later(group, rebalance, 0, turn)
     else:
         close_rebalance(group, turn)
 
@@ -94,11 +94,12 @@ def fire_report(groups: Groups, key: TimerKey, turn: Turn) -> None:
     if now_ms < rebalance.report_deadline_ms:
         turn.arm(key, rebalance.report_deadline_ms)
         return
-    _report_later(group, rebalance, turn)
+    is_stable = group.state is STABLE
+    waited_ms = now_ms - (rebalance.phase_started_ms if is_stable else rebalance.started_ms)
+    _report_later(group, rebalance, waited_ms, turn)
     left_ms = phase_left_ms(group, now_ms)
     if not left_ms:
         return
-    is_stable = group.state is STABLE
     turn.tell(
         RebalanceWaits(
             group.group_id,
@@ -106,7 +107,7 @@ def fire_report(groups: Groups, key: TimerKey, turn: Turn) -> None:
             group.state.value,
             None if is_stable else rebalance.trigger,
             rebalance.attempts,
-            now_ms - (rebalance.phase_started_ms if is_stable else rebalance.started_ms),
+            waited_ms,
             left_ms,
             len(group.members),
             awaited(group, now_ms),
@@ -115,8 +116,9 @@ def fire_report(groups: Groups, key: TimerKey, turn: Turn) -> None:
     )
 
 
-def _report_later(group: ClassicGroup, rebalance: OpenRebalance, turn: Turn) -> None:
-    rebalance.report_deadline_ms = turn.now.monotonic_ms + REPORT_INTERVAL_MS
+def _report_later(group: ClassicGroup, rebalance: OpenRebalance, waited_ms: int, turn: Turn) -> None:
+    silence_ms = min(max(waited_ms, FIRST_REPORT_MS), LONGEST_SILENCE_MS)
+    rebalance.report_deadline_ms = turn.now.monotonic_ms + silence_ms
     turn.arm(_report_key(group), rebalance.report_deadline_ms)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from coordinator.net.connection import Connection
 from coordinator.server.server import Server
-from tests.golden.recording import read
+from tests.frames.recording import read
 from tests.hostile.fuzz.target import Target
 from tests.server.harness import settings, start
 from tests.storage.faulty_files import FaultyFiles

@@ -11,7 +11,7 @@ from protocol.codec import decode_prefix
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
-    TopicPartition,
+    TopicPartitions,
     decode_assignment,
     decode_subscription,
     encode_assignment,
@@ -20,7 +20,7 @@ from protocol.consumer_protocol import (
 )
 from protocol.framing import parse_request_header, response_body_position
 from protocol.malformed import Malformed
-from tests.golden.recording import read as exchanges
+from tests.frames.recording import read as exchanges
 from tests.hostile.fuzz.target import Target
 from tests.protocol.declared import ALL, full, name
 
@@ -59,7 +59,7 @@ def other_targets() -> Iterator[Target]:
     yield Target("request header", seeds, read_header, (Malformed,))
     responses = tuple(exchange.response[:12] for exchange in exchanges())[::7]
     yield Target("response header", responses, read_response_header, (Malformed,))
-    parts = [TopicPartition(topic="t", partitions=[0, 1, 2])]
+    parts = [TopicPartitions(topic="t", partitions=[0, 1, 2])]
     subscription = ConsumerProtocolSubscription(
         topics=["orders", "é"], user_data=b"user", owned_partitions=parts, generation_id=3, rack_id="r"
     )

@@ -1,6 +1,6 @@
 """Captures what stock clients and a real Kafka say to each other, and keeps what shows every field.
 
-python -m tests.golden.capture [--kafka VERSION]
+python -m tests.frames.capture [--kafka VERSION]
 
 Needs Java, Maven, Go and Node. The clients are those of `tests/interop`; the sessions of `tests/oracle` add the
 versions that no client of today speaks. Of an older Kafka only these are kept: what the newest does not answer.
@@ -18,9 +18,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from tests.golden.choice import choose
-from tests.golden.proxy import Proxy
-from tests.golden.recording import Exchange, write
+from tests.frames.choice import choose
+from tests.frames.proxy import Proxy
+from tests.frames.recording import Exchange, write
 from tests.interop.broker import Broker, eventually
 from tests.interop.driver import DRIVERS, Driver
 from tests.interop.group import Group, partitions_of, records_of
@@ -154,12 +154,12 @@ def by_hand(proxy: Proxy, bootstrap: str) -> None:
 
 def main() -> int:
     """Returns the exit status."""
-    parser = argparse.ArgumentParser(prog="make golden-record", description=__doc__)
+    parser = argparse.ArgumentParser(prog="make frames-record", description=__doc__)
     parser.add_argument("--kafka", default=NEWEST, metavar="VERSION", help="the broker to listen to")
     kafka: str = parser.parse_args().kafka
     clients: dict[str, str] = {}
     with (
-        tempfile.TemporaryDirectory(prefix="golden-") as directory,
+        tempfile.TemporaryDirectory(prefix="frames-") as directory,
         behind_a_proxy(directory, kafka) as (proxy, bootstrap),
     ):
         if kafka == NEWEST:
@@ -171,7 +171,7 @@ def main() -> int:
     said = list(itertools.chain.from_iterable(each.exchanges() for each in proxy.conversations))
     kept = choose(each for each in said if kafka == NEWEST or not answered_by_newest(each))
     about: dict[str, Any] = {
-        "origin": f"captured from Apache Kafka {kafka} by `make golden-record`",
+        "origin": f"captured from Apache Kafka {kafka} by `make frames-record`",
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "clients": clients,
         "form": "frames without their size, in hex, headers included",

@@ -1,7 +1,7 @@
 """A Spark cluster of its own on this machine: a standalone master and worker processes.
 
-For trying the pipeline on a cluster, and for its tests; the engine is Spark's own. The processes are those of
-Spark's `sbin` scripts, which the Python package of Spark does not have.
+The engine is Spark's own. The processes are those of Spark's `sbin` scripts, which the Python package of Spark does
+not have.
 """
 
 import os
@@ -31,12 +31,12 @@ class ClusterFailed(Exception):
 
 
 class LocalCluster:
-    """A context manager: inside of it the cluster runs, and `url` is its master's."""
+    """A context manager: inside of it the cluster runs, and `url` is that of its master, at a free port."""
 
-    def __init__(self, workers: int = 2, cores: int = 1, memory: str = "1200m", port: int = 0) -> None:
-        """In: how many workers, with how many cores and how much memory each; the master's port, 0 for any."""
+    def __init__(self, workers: int = 2, cores: int = 1, memory: str = "1200m") -> None:
+        """In: how many workers, with how many cores and how much memory each."""
         self.url = ""
-        self._workers, self._cores, self._memory, self._port = workers, cores, memory, port
+        self._workers, self._cores, self._memory = workers, cores, memory
         self._processes: list[subprocess.Popen[bytes]] = []
         self._directory = tempfile.TemporaryDirectory(prefix="groupd-cluster-")
 
@@ -57,7 +57,7 @@ class LocalCluster:
 
     def _start(self) -> None:
         host = "127.0.0.1"
-        arguments = ("--host", host, "--port", str(self._port), "--webui-port", "0")
+        arguments = ("--host", host, "--port", "0", "--webui-port", "0")
         self.url = self._until("master", _URL, self._run("master", _MASTER, *arguments))
         for number in range(self._workers):
             name = f"worker-{number}"
@@ -66,12 +66,6 @@ class LocalCluster:
         for number in range(self._workers):
             process = self._processes[number + 1]
             self._until(f"worker-{number}", re.compile(f"({_REGISTERED})"), process)
-
-    def wait(self) -> None:
-        """Until one of the processes ends. Raises ClusterFailed then."""
-        while all(process.poll() is None for process in self._processes):
-            time.sleep(0.2)
-        raise ClusterFailed("a process of the cluster has ended")
 
     def _place(self, name: str) -> str:
         return os.path.join(self._directory.name, name)

@@ -4,9 +4,9 @@ from protocol.apis import APIS, ApiKey
 from protocol.framing import encode_request, encode_response
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from tests.golden.choice import choose
-from tests.golden.proxy import Conversation
-from tests.golden.recording import Exchange
+from tests.frames.choice import choose
+from tests.frames.proxy import Conversation
+from tests.frames.recording import Exchange
 
 OF_NO_API = bytes.fromhex("0000000a 7f00 0000 00000007 ffff")
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from protocol.codec import decode
 from protocol.framing import parse_request_header, response_body_position
 from protocol.schema import layout
-from tests.golden.recording import Exchange
+from tests.frames.recording import Exchange
 
 MAX_BYTES: Final = 3000
 """Of both frames together; a longer exchange is kept only where it is the first of its API and version."""

@@ -18,8 +18,8 @@ from protocol.consumer_protocol import (
 from protocol.framing import encode_request, encode_response, parse_request_header, response_body_position
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.sync_group import SyncGroupRequest
-from tests.golden.choice import choose
-from tests.golden.recording import Exchange, read
+from tests.frames.choice import choose
+from tests.frames.recording import Exchange, read
 
 EXCHANGES = read()
 CLIENTS = ("java", "confluent", "franz_go", "kafka_python", "kafkajs", "aiokafka")

@@ -15,8 +15,8 @@ from typing import Final
 
 from confluent_kafka import Consumer, TopicPartition
 
-from pipeline.sample.member import Member, Temper, commit, reset
-from pipeline.sample.producer import Production
+from tests.sample.member import Member, Temper, commit, reset
+from tests.sample.producer import Production
 
 TOPICS: Final = {"orders": 6, "payments": 3, "pings": 1}
 PER_SECOND: Final = {"orders": 300.0, "payments": 60.0, "pings": 0.5}

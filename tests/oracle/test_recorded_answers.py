@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.oracle import golden
+from tests.oracle import recordings
 from tests.oracle.answer import Plain
 from tests.oracle.compare import Difference, compare
 from tests.oracle.explained import EXPLAINED, explanation
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(400)  # all sessions are played before the firs
 
 SESSIONS = {each.name: each for each in library()}
 SUBJECTS = sorted({each.subject for each in SESSIONS.values()})
-RECORDED = golden.read()
+RECORDED = recordings.read()
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_every_session_has_an_answer_of_kafka_and_every_answer_a_session() -> No
 
 
 def test_what_is_kept_of_an_older_kafka_is_what_the_newest_does_not_say() -> None:
-    *older, newest = (golden.read_version(version) for version in golden.versions())
+    *older, newest = (recordings.read_version(version) for version in recordings.versions())
     assert older
     for recorded in older:
         assert recorded
@@ -127,6 +127,6 @@ def test_an_answer_too_few_or_too_many_or_of_another_step_is_seen() -> None:
 def test_what_is_written_is_read_again(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = Entry("a Heartbeat v0 (a note)", {"error_code": "NONE", "text": "ü -> \n= x", "n": [None]})
     account = Account(SESSIONS["a_beat_of_nobody[v0]"], [entry])
-    monkeypatch.setattr(golden, "GOLDEN", tmp_path)
-    golden.write("4.4.0", "2026-11-21", [account], {"heartbeat"})
-    assert golden.read() == {account.session.name: golden.Recorded("4.4.0", "heartbeat", [entry])}
+    monkeypatch.setattr(recordings, "RECORDINGS", tmp_path)
+    recordings.write("4.4.0", "2026-11-21", [account], {"heartbeat"})
+    assert recordings.read() == {account.session.name: recordings.Recorded("4.4.0", "heartbeat", [entry])}

@@ -14,7 +14,7 @@ from protocol.apis import APIS, ApiKey
 from protocol.errors import ErrorCode
 from protocol.framing import UnknownApi, UnsupportedVersion, parse_request_header
 from protocol.malformed import Malformed
-from tests.golden.recording import Exchange
+from tests.frames.recording import Exchange
 
 _AT_ONCE_BYTES: Final = 1 << 16
 _MAX_FRAME_BYTES: Final = 1 << 24

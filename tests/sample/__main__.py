@@ -1,4 +1,4 @@
-"""Writes sample data: `python -m pipeline.sample DIR`."""
+"""Writes sample data: `python -m tests.sample DIR`."""
 
 import argparse
 import os
@@ -7,15 +7,15 @@ import sys
 import tempfile
 from typing import Final
 
-from pipeline.sample.daemon import groupd
-from pipeline.sample.life import TOPICS, Life
+from tests.sample.daemon import groupd
+from tests.sample.life import TOPICS, Life
 
 SECONDS: Final = 45.0
 
 
 def main() -> None:
     """Leaves a copy of groupd's data directory in the directory named on the command line, which must not exist."""
-    parser = argparse.ArgumentParser(prog="python -m pipeline.sample", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.sample", description=__doc__)
     parser.add_argument("directory", help="where groupd's directory is copied to; must not exist")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="how long the groups live")
     options = parser.parse_args()

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from tests.oracle.play import Account, Entry
 
-GOLDEN: Final = Path(__file__).with_name("golden")
+RECORDINGS: Final = Path(__file__).with_name("recordings")
 _ORIGIN: Final = "# Answers of Apache Kafka {version}, recorded on {date} by `make oracle-record`.\n"
 
 
@@ -31,7 +31,7 @@ class Recorded(NamedTuple):
 
 def write(version: str, date: str, accounts: Iterable[Account], subjects: Collection[str]) -> None:
     """Replaces what is kept of this version of Kafka about these subjects."""
-    folder = GOLDEN / version
+    folder = RECORDINGS / version
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.txt"):
         if old.stem in subjects:
@@ -59,14 +59,14 @@ def read_version(version: str) -> dict[str, Recorded]:
     """The sessions that are kept of one Kafka, by name."""
     return {
         name: Recorded(version, file.stem, entries)
-        for file in sorted((GOLDEN / version).glob("*.txt"))
+        for file in sorted((RECORDINGS / version).glob("*.txt"))
         for name, entries in _sessions(file.read_text("utf-8"))
     }
 
 
 def versions() -> list[str]:
     """The Kafkas of which answers are kept, the newest last."""
-    found = (folder.name for folder in GOLDEN.glob("*") if folder.is_dir())
+    found = (folder.name for folder in RECORDINGS.glob("*") if folder.is_dir())
     return sorted(found, key=lambda version: [int(part) for part in version.split(".")])
 
 

@@ -21,7 +21,7 @@ from protocol.messages.produce import PartitionProduceData, ProduceRequest, Topi
 UUID = bytes(range(16))
 UUID_HEX = UUID.hex()
 
-GOLDEN: dict[str, tuple[Any, int, str]] = {
+KNOWN: dict[str, tuple[Any, int, str]] = {
     "all topics, before null could say so": (MetadataRequest(topics=[]), 0, "00000000"),
     "all topics": (MetadataRequest(topics=None), 1, "ffffffff"),
     "all topics, flexible": (MetadataRequest(topics=None), 12, "00 01 00 00"),
@@ -121,9 +121,9 @@ GOLDEN: dict[str, tuple[Any, int, str]] = {
 }
 
 
-@pytest.mark.parametrize("what", GOLDEN)
-def test_golden_bytes(what: str) -> None:
-    message, version, text = GOLDEN[what]
+@pytest.mark.parametrize("what", KNOWN)
+def test_known_bytes(what: str) -> None:
+    message, version, text = KNOWN[what]
     data = bytes.fromhex(text)
     assert codec.encode(message, version).hex() == data.hex()
     assert codec.decode(type(message), version, data) == message

@@ -1,0 +1,158 @@
+"""What figures may be: bounds.toml, and the judgement of what was measured.
+
+A figure with a peer is a ratio within one run, and counts on any machine; so does a size. A time of its own does
+not where a hypervisor took the processors away meanwhile.
+"""
+
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+BOUNDS: Final = Path(__file__).with_name("bounds.toml")
+STOLEN: Final = 0.05
+"""Of the processors' time, from which on times say nothing."""
+_SIZES: Final = frozenset({"bytes", "MB"})
+_KEYS: Final = frozenset({"at_least", "at_most", "peer", "unit", "why"})
+
+
+class BadBounds(Exception):
+    """bounds.toml does not say what it has to; the text names the entry."""
+
+
+class Verdict(StrEnum):
+    """What became of a figure."""
+
+    INSIDE = "inside"
+    OUTSIDE = "OUTSIDE"
+    MISSING = "MISSING"
+    STOLEN = "not judged: time was stolen"
+    NO_PEER = "not judged: no peer"
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it fails the command."""
+        return self in (Verdict.OUTSIDE, Verdict.MISSING)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Where a figure may lie. It is a ratio to `peer`, or, without one, of the `unit`."""
+
+    benchmark: str
+    figure: str
+    peer: str | None
+    unit: str | None
+    at_least: float | None
+    at_most: float | None
+    why: str
+
+    def __str__(self) -> str:
+        sides = [
+            f"{words} {value:g}"
+            for words, value in (("at least", self.at_least), ("at most", self.at_most))
+            if value is not None
+        ]
+        return " and ".join(sides) + ("" if self.unit is None else f" {self.unit}")
+
+    def holds(self, value: float) -> bool:
+        """Whether a figure lies within; the bounds themselves do."""
+        return (self.at_least is None or self.at_least <= value) and (
+            self.at_most is None or value <= self.at_most
+        )
+
+    @property
+    def is_moved_by_theft(self) -> bool:
+        """Whether stolen time changes the figure."""
+        return self.peer is None and self.unit not in _SIZES
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A bound and the figure that was measured, None where there was none."""
+
+    bound: Bound
+    value: float | None
+    verdict: Verdict
+    stolen: float
+    """Of the processors' time while it was measured."""
+
+    def __str__(self) -> str:
+        bound = self.bound
+        value = "no figure" if self.value is None else f"{self.value:.4g}"
+        peer = "" if bound.peer is None else f" (to {bound.peer})"
+        stolen = f"; {self.stolen:.0%} of the processors' time was stolen" if self.stolen > STOLEN else ""
+        return (
+            f"{self.verdict}: {bound.benchmark}: {bound.figure}: {value}, {bound}{peer}{stolen}; {bound.why}"
+        )
+
+
+def read_bounds(known: Mapping[str, Collection[str]], path: Path = BOUNDS) -> list[Bound]:
+    """The bounds of all figures. In: the figures of each benchmark. Raises BadBounds."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise BadBounds(f"{path.name}: {error}") from error
+    bounds: list[Bound] = []
+    for benchmark, entries in tables.items():
+        if not isinstance(entries, dict):
+            raise BadBounds(f"{path.name}: {benchmark}: is no table of figures")
+        bounds += [_bound(benchmark, figure, entry) for figure, entry in entries.items()]
+    for bound in bounds:
+        if bound.figure not in known.get(bound.benchmark, ()):
+            raise BadBounds(f"{path.name}: nothing measures {bound.benchmark}: {bound.figure}")
+    return bounds
+
+
+def _bound(benchmark: str, figure: str, entry: Mapping[str, Any]) -> Bound:
+    where = f"{BOUNDS.name}: {benchmark}: {figure}"
+    if not isinstance(entry, dict) or entry.keys() - _KEYS:
+        raise BadBounds(f"{where}: takes {', '.join(sorted(_KEYS))}")
+    if "at_least" not in entry and "at_most" not in entry:
+        raise BadBounds(f"{where}: has neither at_least nor at_most")
+    if ("peer" in entry) == ("unit" in entry):
+        raise BadBounds(f"{where}: has either a peer or a unit")
+    if not entry.get("why"):
+        raise BadBounds(f"{where}: does not say why")
+    return Bound(
+        benchmark,
+        figure,
+        peer=entry.get("peer"),
+        unit=entry.get("unit"),
+        at_least=entry.get("at_least"),
+        at_most=entry.get("at_most"),
+        why=entry["why"],
+    )
+
+
+def judge(
+    bounds: Collection[Bound], figures: Mapping[str, float], absent: Collection[str], stolen: float
+) -> list[Judged]:
+    """The verdicts on one benchmark's figures.
+
+    In: its bounds; what was measured; the figures for which a peer could not be had; the share of the processors'
+    time that was stolen meanwhile.
+    """
+    return [
+        Judged(bound, figures.get(bound.figure), _verdict(bound, figures, absent, stolen), stolen)
+        for bound in bounds
+    ]
+
+
+def _verdict(bound: Bound, figures: Mapping[str, float], absent: Collection[str], stolen: float) -> Verdict:
+    value = figures.get(bound.figure)
+    if value is None:
+        return Verdict.NO_PEER if bound.figure in absent else Verdict.MISSING
+    if stolen > STOLEN and bound.is_moved_by_theft:
+        return Verdict.STOLEN
+    return Verdict.INSIDE if bound.holds(value) else Verdict.OUTSIDE
+
+
+def table(judged: Collection[Judged]) -> list[str]:
+    """The lines that `make bench` ends with: what is not inside its bounds, and why it ought to be."""
+    others = [one for one in judged if one.verdict is not Verdict.INSIDE]
+    lines = [str(one) for one in sorted(others, key=lambda one: not one.verdict.is_failure)]
+    inside = len(judged) - len(others)
+    return [*lines, f"{inside} of {len(judged)} figures are inside their bounds (benchmarks/{BOUNDS.name})"]

@@ -1,0 +1,222 @@
+"""What lines of the log mean to who reads them. The lines themselves come from the code."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from coordinator.group.events import (
+    AssignmentReceived,
+    CommitRefused,
+    Event,
+    GroupDeleted,
+    GroupEmptied,
+    GroupLoaded,
+    GroupStabilized,
+    HeartbeatRefused,
+    JoinRefused,
+    LeaderReplaced,
+    MemberExpired,
+    MemberFenced,
+    MemberIdRequired,
+    MemberJoined,
+    MemberLeft,
+    MembersEvicted,
+    OffsetsDeleted,
+    OffsetsExpired,
+    RebalanceAvoided,
+    RebalanceCompleted,
+    RebalanceDelayed,
+    RebalanceStalled,
+    RebalanceStarted,
+    RebalanceWaits,
+    SimpleGroupCreated,
+    StaticMemberReplaced,
+    SubscriptionUnreadable,
+    SyncRefused,
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The meaning of an event's line; where an event has several, of those that have this text in them."""
+
+    event: type[Event]
+    meaning: str
+    having: str = ""
+
+
+GROUPS: Final = (
+    Entry(
+        RebalanceCompleted,
+        "A rebalance is over: what began it, where the time went if it took a second or more and who came last, "
+        "who else is gone, and who got what. `It took 3 attempts` when others joined or left meanwhile. Of more "
+        "than ten members the rest is counted.",
+        "the session of",
+    ),
+    Entry(
+        RebalanceWaits,
+        "Said after ten seconds, whenever that has doubled, and at least every five minutes. The group can do "
+        "nothing until these members rejoin, leave, or are given up: "
+        "when their session ends, at the latest when the longest rebalance timeout (`max.poll.interval.ms` of most "
+        "clients) is over. In brackets: what began the rebalance, and when each was last heard. One that was heard "
+        "a moment ago lives and does not rejoin: its application is busy, in `poll` or in a callback. One that was "
+        "not is dead or stopped.",
+        "It waits for the JoinGroup of",
+    ),
+    Entry(
+        RebalanceWaits,
+        "All have joined; the leader has not handed in the assignment, or members have not asked for it.",
+        "It waits for the SyncGroup of",
+    ),
+    Entry(
+        RebalanceWaits,
+        "Nothing is wrong: `group.initial.rebalance.delay.ms` is long.",
+        "It waits for others to join",
+    ),
+    Entry(
+        RebalanceWaits,
+        "Their partitions are read by nobody until they ask, or are given up.",
+        "did not ask for the assignment",
+    ),
+    Entry(MemberExpired, "Nothing was heard from it for its session timeout.", "its session timeout"),
+    Entry(
+        MemberLeft,
+        "A clean goodbye, with the client's reason; `request of …` where somebody else sent it away.",
+    ),
+    Entry(MembersEvicted, "They did not rejoin within the rebalance timeout.", "removed dynamic members"),
+    Entry(MembersEvicted, "They joined and never asked for their assignment.", "sync requests"),
+    Entry(LeaderReplaced, "The leader was among those given up, and another member assigns."),
+    Entry(
+        RebalanceStalled,
+        "Only static members are left, and none has come back; the group waits on until one does or their sessions "
+        "end.",
+    ),
+    Entry(
+        StaticMemberReplaced,
+        "A static member was restarted (KIP-345). With the next line after it, that was all.",
+    ),
+    Entry(RebalanceAvoided, "It got the assignment of its predecessor, and the others notice nothing."),
+    Entry(MemberFenced, "Two processes use one `group.instance.id`; it belongs to the one that came last."),
+    Entry(
+        JoinRefused,
+        "A client was told an error: its name, and what it asked for against what the group has or a property "
+        "allows.",
+        "INCONSISTENT_GROUP_PROTOCOL",
+    ),
+    Entry(SyncRefused, "The same of a SyncGroup."),
+    Entry(
+        HeartbeatRefused,
+        "UNKNOWN_MEMBER_ID and ILLEGAL_GENERATION come from a member that was given up, or missed a rebalance, and "
+        "does not know it yet.",
+        "ILLEGAL_GENERATION",
+    ),
+    Entry(
+        CommitRefused,
+        "These offsets are not stored: the partitions may be another's by now, who reads those records again.",
+    ),
+    Entry(
+        SimpleGroupCreated,
+        "A consumer that assigns itself its partitions commits for a group that was not there.",
+    ),
+    Entry(
+        SubscriptionUnreadable,
+        "The group is served as any other. While it has members none of its offsets expires, as it may read them.",
+    ),
+    Entry(OffsetsDeleted, "Somebody asked for it (OffsetDelete), or deleted the topic."),
+    Entry(OffsetsExpired, "They outlived `offsets.retention.minutes`."),
+    Entry(GroupDeleted, "Somebody asked for it (DeleteGroups), or nothing of it was left (`retention`)."),
+    Entry(GroupLoaded, "It was found in the log, at the start or after its partition was unloaded."),
+)
+"""At the level INFO, or worse."""
+
+STEPS: Final = (
+    Entry(
+        MemberIdRequired,
+        "A client asked to join; it was given an id and asked to come back with it (KIP-394).",
+    ),
+    Entry(MemberJoined, "It came back and was added.", "Pending dynamic member"),
+    Entry(MemberJoined, "An older client, which is added at once.", "Dynamic member with unknown"),
+    Entry(MemberJoined, "A static member is new.", "Static member with"),
+    Entry(RebalanceStarted, "A rebalance starts, or starts over."),
+    Entry(RebalanceDelayed, "It waits `group.initial.rebalance.delay.ms` once more, as new members came."),
+    Entry(GroupStabilized, "Everybody joined; the leader has been told the members."),
+    Entry(AssignmentReceived, "The group is Stable."),
+    Entry(GroupEmptied, "The last member is gone; the offsets stay until they expire."),
+)
+"""At the level DEBUG."""
+
+FORMATS: Final[Mapping[str, str]] = {
+    "Client %s asks for %s %s (%s): %s": (
+        "The topic is not there. The line says what keeps it from being created, if asking could"
+    ),
+    "Taken over from another broker: %s": (
+        "The data directory is that of a Kafka broker ([operations.md](operations.md#a-brokers-directory))"
+    ),
+    "Unloading %s of %s: %s": (
+        "The disk refused a write or flush; the partition loads again from what the disk has. Said once while it "
+        "lasts"
+    ),
+    "%s is in order again after %.1f s and %d failures": "A write went through again",
+    "Failed to load metadata from %s: %s. %s": (
+        "An offsets partition cannot be read; the line names file and position. Its groups stay out of service "
+        "(NOT_COORDINATOR) until the log is repaired"
+    ),
+    "Failed to load metadata from %s: %s; trying again": "The disk failed; it is tried each second",
+    "[%s] Removed %d expired offsets in %d milliseconds.": (
+        "One look at all groups of a partition; a line before it for each group"
+    ),
+    "Closing connection from %s: a request could not be answered": "A defect of groupd: please report it",
+    "Unexpected: %s": "A defect of groupd: please report it",
+    "Unloading %s of %s after an internal error": "A defect of groupd: please report it",
+}
+"""By what the statement hands its logger. Lines that say it all have none."""
+
+
+@dataclass(frozen=True)
+class Composed:
+    """A line that no single statement has as a whole; the file `place` has its words."""
+
+    place: str
+    level: str
+    logger: str
+    line: str
+    meaning: str
+
+
+COMPOSED: Final = (
+    Composed(
+        "coordinator/net/acceptor.py",
+        "WARNING",
+        "SocketServer",
+        "Closing connection from …: …",
+        "The peer sent what is no request; the line says what",
+    ),
+    Composed(
+        "coordinator/net/acceptor.py",
+        "WARNING",
+        "SocketServer",
+        "Rejected connection from …: …",
+        "Its address has as many as `max.connections.per.ip` allows",
+    ),
+    Composed(
+        "coordinator/engine/loader.py",
+        "WARNING",
+        "GroupCoordinator",
+        "The log is read without a state that is of no use: …",
+        "A state file was damaged or did not belong to the log; the start took longer, nothing else",
+    ),
+    Composed(
+        "coordinator/config/sources.py",
+        "WARNING",
+        "KafkaServer",
+        "Ignored from …, as groupd has no use for it: …",
+        "Properties that Kafka or its images know; one line for each source",
+    ),
+    Composed(
+        "coordinator/config/sources.py",
+        "WARNING",
+        "KafkaServer",
+        "Ignored from …, as there is no such property: …",
+        "Variables `KAFKA_…` that nobody knows, with what they may be meant for",
+    ),
+)
