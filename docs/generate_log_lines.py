@@ -29,7 +29,7 @@ were: a refused request for each member and error, a topic that is not there for
 
 """
 _CONVERSION: Final = re.compile(r"%(?:\.\d+)?[a-z]")
-_BY_HAND: Final = (SubscriptionUnreadable("billing", "range"),)
+_BY_HAND: Final = (SubscriptionUnreadable("billing", 1, "range"),)
 """Of classes that no story has."""
 
 

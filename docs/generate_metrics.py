@@ -11,10 +11,11 @@ from typing import Final
 
 from prometheus_client.core import Metric
 
-from coordinator.console.metrics import ServerCollector
+from coordinator.console.metrics import BrokerCollector
 from coordinator.engine.partition import PartitionState
 from coordinator.group.rebalance_facts import RebalanceCause
 from coordinator.group.state import ClassicGroupState
+from coordinator.server.broker import Broker
 from tests.server.harness import Client, join_alone, serving
 
 PAGE: Final = Path(__file__).with_name("metrics.md")
@@ -52,7 +53,7 @@ async def _exported() -> list[Metric]:
     with TemporaryDirectory(prefix="groupd-metrics-") as data:
         async with serving(data) as server, Client(server) as client:
             await join_alone(client, "billing")
-            return list(ServerCollector(server).collect())
+            return list(BrokerCollector(Broker(server)).collect())
 
 
 def _row(metric: Metric) -> str:

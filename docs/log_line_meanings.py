@@ -185,14 +185,14 @@ class Composed:
 
 COMPOSED: Final = (
     Composed(
-        "coordinator/net/acceptor.py",
+        "coordinator/net/endpoint.py",
         "WARNING",
         "SocketServer",
         "Closing connection from …: …",
         "The peer sent what is no request; the line says what",
     ),
     Composed(
-        "coordinator/net/acceptor.py",
+        "coordinator/net/endpoint.py",
         "WARNING",
         "SocketServer",
         "Rejected connection from …: …",
