@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.shared_fixtures import shared
+
 READY = re.compile(r"groupd ready kafka=(\S+):(\d+) http=(\S+):(\d+) data=(/.+)\n")
 FREE = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
 TIMEOUT_S = 20
@@ -57,7 +59,7 @@ class Daemon:
         return self.process.returncode, out, err
 
 
-@pytest.fixture(scope="module")
+@shared(lambda daemon: daemon.process.poll() is None, scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     data = tmp_path_factory.mktemp("data")
     daemon = Daemon(*FREE, "--data-dir", str(data), "--topic", "orders:2")
