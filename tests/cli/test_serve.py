@@ -16,6 +16,7 @@ import pytest
 
 from coordinator import __version__
 from tests.server.harness import Client, join_alone
+from tests.shared_fixtures import shared
 
 READY = re.compile(r"groupd ready kafka=(\S+):(\d+) http=(?:(\S+):(\d+)|off) data=(/.+)\n")
 FREE = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
@@ -61,7 +62,7 @@ class Daemon:
         return self.process.returncode, out, err
 
 
-@pytest.fixture(scope="module")
+@shared(lambda daemon: daemon.process.poll() is None, scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     data = tmp_path_factory.mktemp("data")
     daemon = Daemon(*FREE, "--data-dir", str(data), "--topic", "orders:2")

@@ -54,6 +54,10 @@ class Broker:
         """Whether this is a groupd that the tests started."""
         return self._daemon is not None
 
+    def is_alive(self) -> bool:
+        """Whether it can be asked; one that is not ours is believed to."""
+        return self._daemon is None or self._daemon.is_alive()
+
     @property
     def can_restart(self) -> bool:
         """Whether `restart` works."""
