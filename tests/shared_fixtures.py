@@ -1,9 +1,10 @@
 """Fixtures that tests share: what takes long to start, and whose end must not be the end of the tests after it.
 
-A plugin of pytest. Whatever outlives one test (a fixture of a wider scope than `function`) starts outside of the time
-limit of the test that happens to ask first, within a limit of its own. What is declared with `shared` is looked at
-before and after each test that uses it: a test that it does not outlive fails, and the next one gets a new one, with
-all that was made of the old one made anew. A start that failed is tried again for the next test, a few times.
+A plugin of pytest. Whatever outlives one test (a fixture of a wider scope than `function`) starts outside of the
+time limit of the test that happens to ask first, within a limit of its own. (pytest-timeout alone can leave out all
+fixtures or none: then one that hangs would never end.) What is declared with `shared` is looked at before and after
+each test that uses it: a test that it does not outlive fails, and the next one gets a new one, with all that was
+made of the old one made anew. A start that failed is tried again for the next test, a few times.
 """
 
 import contextlib
@@ -24,6 +25,8 @@ MAX_FAILED_STARTS: Final = 3
 
 Value = TypeVar("Value")
 Fixture = pytest.FixtureDef[Any]
+Request = Any
+"""A fixture's request, whose type pytest keeps to itself."""
 
 
 class Care(NamedTuple):
@@ -37,7 +40,7 @@ class Care(NamedTuple):
 class Started:
     """What became of the starts of a fixture."""
 
-    request: pytest.FixtureRequest
+    request: Request
     failures: int = 0
     """Since the last one that succeeded."""
 
@@ -84,9 +87,7 @@ def own_limit(what: str, limit_s: float) -> Iterator[None]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(
-    fixturedef: Fixture, request: pytest.FixtureRequest
-) -> Generator[None, object, object]:
+def pytest_fixture_setup(fixturedef: Fixture, request: Request) -> Generator[None, object, object]:
     """Starts what outlives a test outside of that test's limit."""
     if fixturedef.scope == "function":
         return (yield)

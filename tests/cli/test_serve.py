@@ -56,13 +56,16 @@ class Daemon:
             raise AssertionError(f"no ready line: {line!r}\n{self.process.communicate()}")
         self.port, self.http_port, self.data_dir = int(found[2]), int(found[4] or 0), found[5]
 
+    def is_alive(self) -> bool:
+        return self.process.poll() is None
+
     def stop(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, str, str]:
         self.process.send_signal(how)
         out, err = self.process.communicate(timeout=TIMEOUT_S)
         return self.process.returncode, out, err
 
 
-@shared(lambda daemon: daemon.process.poll() is None, scope="module")
+@shared(Daemon.is_alive, scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     data = tmp_path_factory.mktemp("data")
     daemon = Daemon(*FREE, "--data-dir", str(data), "--topic", "orders:2")

@@ -21,7 +21,7 @@ QUICK: Final = {
 }
 QUICK_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -XX:ReservedCodeCacheSize=256m"
 """Most code of these tests runs a few times: compiling it well takes longer than running it does. Without the best
-compiler the machine keeps 48 MB of compiled code, which Spark fills, and then compiles the same code over and over."""
+compiler the machine keeps 48 MB of compiled code, which Spark fills: then it compiles the same code again and again."""
 END_TIMEOUT_S: Final = 30
 
 
