@@ -27,7 +27,17 @@ def small_run(directory: Path, source: str, *options: str) -> SmallRun:
     (directory / "test_small.py").write_text(source)
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", "-rA", "--tb=short", "-W", "error", "-p", "tests.shared_fixtures"),
+            *(
+                sys.executable,
+                "-m",
+                "pytest",
+                "-rA",
+                "--tb=short",
+                "-W",
+                "error",
+                "-p",
+                "tests.shared_fixtures",
+            ),
             *("-p", "no:randomly", "-p", "no:cacheprovider", *options, "test_small.py"),
         ],
         cwd=directory,

@@ -20,7 +20,7 @@ from tests.shared_fixtures import shared
 
 READY = re.compile(r"groupd ready kafka=(\S+):(\d+) http=(?:(\S+):(\d+)|off) data=(/.+)\n")
 FREE = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 def clean_environment(**more: str) -> dict[str, str]:

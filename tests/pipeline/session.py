@@ -20,8 +20,8 @@ QUICK: Final = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 QUICK_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -XX:ReservedCodeCacheSize=256m"
-"""Most code of these tests runs a few times: compiling it well takes longer than running it does. Without the best
-compiler the machine keeps 48 MB of compiled code, which Spark fills: then it compiles the same code again and again."""
+"""Most code of these tests runs a few times: compiling it well takes longer than running it does. Without the
+best compiler the machine keeps 48 MB of compiled code: Spark fills them, and the same code is compiled again."""
 END_TIMEOUT_S: Final = 30
 
 
