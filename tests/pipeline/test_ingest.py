@@ -45,8 +45,8 @@ def warehouse(tmp_path: Path) -> Warehouse:
 
 
 def counted_by_duckdb(warehouse: Warehouse, name: str) -> int:
-    """The rows of a table, in a process of DuckDB's own: at the end of one whose modules are still held by others,
-    as they are after many tests, it reports all of its own as leaked.
+    """The rows of a table, in a process of DuckDB's own: at the end of one where anything still holds one of its
+    types, as is the case after many tests, it reports all of them as leaked.
     """
     query = f"select count(*) from '{warehouse.path(name)}/**/*.parquet'"
     counting = f"import duckdb; print(duckdb.connect().execute({query!r}).fetchall()[0][0])"

@@ -10,24 +10,25 @@ from tests.small_run import small_run
 pytestmark = pytest.mark.timeout(400)
 
 TESTS = """
-import os, signal
 import pytest
 
 @pytest.fixture(scope="module")
-def counted(spark):
+def made_of_it(spark):
     return spark.range(3)
 
-def test_before(spark, counted):
-    assert counted.count() == 3
+def test_before(made_of_it):
+    assert made_of_it.columns == ["id"]
 
 def test_that_kills(spark):
-    os.kill(spark.sparkContext._gateway.proc.pid, signal.SIGKILL)
+    machine = spark.sparkContext._gateway.proc
+    machine.kill()
+    machine.wait()
     with pytest.raises(Exception):
-        spark.range(3).count()
+        spark.range(3)
 
-def test_after(spark, counted):
-    assert counted.count() == 3
-    assert counted.sparkSession is spark
+def test_after(spark, made_of_it):
+    assert made_of_it.columns == ["id"]
+    assert made_of_it.sparkSession is spark
 """
 
 
