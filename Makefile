@@ -55,9 +55,10 @@ tests: $(VENV)/.test ## the tests alone, in JOBS processes (PYTEST_ARGS="-k join
 
 coverage: $(VENV)/.test ## what of the product no test executes (without Spark and real clients; PYTEST_ARGS picks tests)
 	@rm -rf .cache/coverage && mkdir -p .cache/coverage
-	@$(call clocked,$@) $(BIN)/coverage run -m pytest -q -o timeout=1200 -m 'not interop and not xdist_group(name="spark")' $(PYTEST_ARGS)
-	@$(BIN)/coverage combine -q && $(BIN)/coverage json -q -o .cache/coverage/report.json
-	@$(BIN)/python -m tests.unexecuted .cache/coverage/report.json
+	@$(call clocked,$@) $(BIN)/coverage run -m pytest -q -o timeout=1200 \
+	  -m 'not interop and not xdist_group(name="spark")' $(PYTEST_ARGS); ended=$$?; \
+	$(BIN)/coverage combine -q && $(BIN)/coverage json -q -o .cache/coverage/report.json && \
+	  $(BIN)/python -m tests.unexecuted .cache/coverage/report.json && exit $$ended
 
 pipeline: $(VENV)/.test ## tables and a report of sample data: real clients against groupd (two minutes; needs Java)
 	@rm -rf $(SAMPLE) && mkdir -p $(SAMPLE)

@@ -22,6 +22,8 @@ QUICK: Final = {
 QUICK_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -XX:ReservedCodeCacheSize=256m"
 """Most code of these tests runs a few times: compiling it well takes longer than running it does. Without the
 best compiler the machine keeps 48 MB of compiled code: Spark fills them, and the same code is compiled again."""
+MASTER: Final = "local[2,2]"
+"""Two cores, and two tries of a task: Spark waits ten seconds, no longer, for a Python process to begin."""
 END_TIMEOUT_S: Final = 30
 
 
@@ -41,7 +43,7 @@ def spark_session() -> Iterator[SparkSession]:
         with pytest.MonkeyPatch.context() as patched:
             patched.setenv("SPARK_SUBMIT_OPTS", QUICK_JVM)
             patched.setattr(java_gateway, "Popen", launch)
-            session = start("local[2]", QUICK)
+            session = start(MASTER, QUICK)
         yield session
         _stop(session)
     finally:
