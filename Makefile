@@ -10,10 +10,11 @@ JOBS ?= 2
 SAMPLE := .cache/pipeline-sample
 
 # $(call timed,NAME) COMMAND: the name at once, the time at the end; in whole lines, so that make -j keeps them apart.
-timed = echo "$(1) ..." >&2; TIMEFORMAT="$(1): %1R s"; time
+timed = echo "$(1) ..." >&2; $(call clocked,$(1))
+clocked = TIMEFORMAT="$(1): %1R s"; time
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test check format lint types layers docker-check tests pipeline sim fuzz soak scenarios-rewrite oracle oracle-record frames-record config-record bench clean
+.PHONY: help run install test check format lint types layers docker-check tests coverage pipeline sim fuzz soak scenarios-rewrite oracle oracle-record frames-record config-record bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
@@ -51,7 +52,15 @@ docker-check: $(VENV)/.test
 
 tests: $(VENV)/.test ## the tests alone, in JOBS processes (PYTEST_ARGS="-k join" picks some)
 	@echo "tests ... ($(JOBS) processes import all of them first, about half a minute; then a dot for each that passed)"
-	@$(BIN)/python -X dev -m pytest --dist loadgroup --tx '$(JOBS)*popen//python=$(abspath $(BIN))/python -X dev' $(PYTEST_ARGS)
+	@$(call clocked,$@) $(BIN)/python -X dev -m pytest --durations 10 --durations-min 1 --dist loadgroup \
+	  --no-loadscope-reorder --tx '$(JOBS)*popen//python=$(abspath $(BIN))/python -X dev' $(PYTEST_ARGS)
+
+coverage: $(VENV)/.test ## what of the product no test executes (without Spark and real clients; PYTEST_ARGS picks tests)
+	@rm -rf .cache/coverage && mkdir -p .cache/coverage
+	@$(call clocked,$@) $(BIN)/coverage run -m pytest -q -o timeout=1200 \
+	  -m 'not interop and not xdist_group(name="spark")' $(PYTEST_ARGS); ended=$$?; \
+	$(BIN)/coverage combine -q && $(BIN)/coverage json -q -o .cache/coverage/report.json && \
+	  $(BIN)/python -m tests.unexecuted .cache/coverage/report.json && exit $$ended
 
 pipeline: $(VENV)/.test ## tables and a report of sample data: real clients against groupd (two minutes; needs Java)
 	@rm -rf $(SAMPLE) && mkdir -p $(SAMPLE)

@@ -5,18 +5,32 @@ from typing import Final
 import pytest
 from hypothesis import settings
 
+pytest_plugins = ["tests.shared_fixtures"]
+
 SHARED: Final = {"spark": "spark", "machine": "tools"}
 """Fixtures that take long to make, and what the tests that ask for them are called together."""
+LONG: Final = (*SHARED.values(), "tests/readme/", "tests/interop/", "tests/ecosystem/", "tests/crash/")
+"""The groups that take longest, by how their names begin. They are begun first, so that no process is still at one
+of them when there is nothing left for the others."""
 
 # No example is judged by the clock of a busy machine.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
+@pytest.hookimpl(tryfirst=True)  # before marks are selected, and before xdist reads them
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keeps together what shares something that takes long to make: a file's tests, and those of such a fixture."""
-    for item in items:
-        fixtures = getattr(item, "fixturenames", ())
-        group = next((group for fixture, group in SHARED.items() if fixture in fixtures), item.location[0])
-        item.add_marker(pytest.mark.xdist_group(group))
+    groups = {item: _group(item) for item in items}
+    for item, group in groups.items():
+        item.add_marker(pytest.mark.xdist_group(name=group))
+    items.sort(key=lambda item: _turn(groups[item]))
+
+
+def _group(item: pytest.Item) -> str:
+    fixtures = getattr(item, "fixturenames", ())
+    return next((group for fixture, group in SHARED.items() if fixture in fixtures), item.location[0])
+
+
+def _turn(group: str) -> int:
+    return next((turn for turn, long in enumerate(LONG) if group.startswith(long)), len(LONG))

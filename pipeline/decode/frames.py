@@ -13,7 +13,6 @@ from storage.batch import (
     CODEC_MASK,
     CONTROL,
     CRC_FROM,
-    DELETE_HORIZON,
     HEADER_BYTES,
     LENGTH_END,
     LOG_APPEND_TIME,
@@ -106,11 +105,6 @@ class Frames:
     def is_log_append_time(self) -> Flags:
         """Whose records have the time of the header."""
         return self.has(LOG_APPEND_TIME)
-
-    @property
-    def has_delete_horizon(self) -> Flags:
-        """Whose base timestamp is a delete horizon."""
-        return self.has(DELETE_HORIZON)
 
     def select(self, chosen: Flags) -> "Frames":
         """Some of them."""

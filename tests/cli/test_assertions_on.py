@@ -16,7 +16,7 @@ def run(
         [sys.executable, *switches, "-m", *command],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=60,
         env=clean_environment(**environment),
         check=False,
     )

@@ -16,10 +16,11 @@ import pytest
 
 from coordinator import __version__
 from tests.server.harness import Client, join_alone
+from tests.shared_fixtures import shared
 
 READY = re.compile(r"groupd ready kafka=(\S+):(\d+) http=(?:(\S+):(\d+)|off) data=(/.+)\n")
 FREE = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 def clean_environment(**more: str) -> dict[str, str]:
@@ -56,13 +57,16 @@ class Daemon:
         self.host, self.port = found[1], int(found[2])
         self.http_port, self.data_dir = int(found[4] or 0), found[5]
 
+    def is_alive(self) -> bool:
+        return self.process.poll() is None
+
     def stop(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, str, str]:
         self.process.send_signal(how)
         out, err = self.process.communicate(timeout=TIMEOUT_S)
         return self.process.returncode, out, err
 
 
-@pytest.fixture(scope="module")
+@shared(Daemon.is_alive, scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     data = tmp_path_factory.mktemp("data")
     daemon = Daemon(*FREE, "--data-dir", str(data), "--topic", "orders:2")

@@ -11,7 +11,7 @@ from typing import Final
 
 READY: Final = re.compile(rb"groupd ready kafka=\S+:(\d+) http=\S+:(\d+) data=.+\n")
 START_TIMEOUT_S: Final = 60
-END_TIMEOUT_S: Final = 30
+END_TIMEOUT_S: Final = 60
 
 
 class Process:

@@ -59,7 +59,7 @@ def test_every_line_is_copied_though_a_worker_dies(broker: Broker, start: Start,
     written = _append(source, 0)
     for name, config in connectors.items():
         workers[0].create(name, config)
-    eventually("every line", lambda: _has(sink, written), workers[0].report, 40)
+    eventually("every line", lambda: _has(sink, written), workers[0].report)
     homes = workers[0].tasks("source") | {10 + task: home for task, home in workers[0].tasks("sink").items()}
     assert set(homes.values()) == {worker.id for worker in workers}, homes
 
@@ -67,7 +67,7 @@ def test_every_line_is_copied_though_a_worker_dies(broker: Broker, start: Start,
     (survivor,) = [worker for worker in workers if worker is not victim]
     victim.kill()
     written += _append(source, LINES)
-    eventually("every line after the kill", lambda: _has(sink, written), survivor.report, 60)
+    eventually("every line after the kill", lambda: _has(sink, written), survivor.report)
     assert set(survivor.tasks("source").values()) == {survivor.id}
     assert set(survivor.tasks("sink").values()) == {survivor.id}
     assert set(sink.read_text(encoding="utf-8").splitlines()) == set(written)

@@ -84,12 +84,12 @@ def test_a_word_count_survives_an_instance(broker: Broker, start: Start, tmp_pat
     repartition = f"{application}-counts-repartition"
     counts = Counts(broker, output)
     try:
-        eventually("the counts", lambda: counts.read() == expected, lambda: counts.newest, 30)
+        eventually("the counts", lambda: counts.read() == expected, lambda: counts.newest)
         # At least once: only what is committed is not counted again after a kill.
         broker.wait_committed(application, counts.ends(lines) | counts.ends(repartition))
         instances[0].kill()
         expected += _write_lines(broker, lines, 2)
-        eventually("the counts after the kill", lambda: counts.read() == expected, lambda: counts.newest, 40)
+        eventually("the counts after the kill", lambda: counts.read() == expected, lambda: counts.newest)
     finally:
         counts.close()
     (survivor,) = broker.describe(application)["members"]

@@ -17,7 +17,7 @@ MAIN: Final = "org.apache.kafka.connect.cli.ConnectDistributed"
 QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 GROUP: Final = "connect-cluster"
 START_TIMEOUT_S: Final = 60
-REQUEST_TIMEOUT_S: Final = 20
+REQUEST_TIMEOUT_S: Final = 60
 
 
 class Worker:

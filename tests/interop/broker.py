@@ -29,7 +29,7 @@ with warnings.catch_warnings():
 EXTERNAL = os.environ.get("GROUPD_TEST_BOOTSTRAP", "")
 RESTART = os.environ.get("GROUPD_TEST_RESTART", "")
 REQUEST_TIMEOUT_MS = 10_000
-METADATA_TIMEOUT_S = 10
+READ_TIMEOUT_S = 60
 POLL_INTERVAL_S = 0.05
 
 
@@ -53,6 +53,10 @@ class Broker:
     def is_groupd(self) -> bool:
         """Whether this is a groupd that the tests started."""
         return self._daemon is not None
+
+    def is_alive(self) -> bool:
+        """Whether it can be asked; one that is not ours is believed to."""
+        return self._daemon is None or self._daemon.is_alive()
 
     @property
     def can_restart(self) -> bool:
@@ -88,7 +92,7 @@ class Broker:
         """Write `each` records to every partition and wait for the acknowledgements."""
         failures: list[object] = []
         producer = Producer(
-            {"bootstrap.servers": self.bootstrap, "linger.ms": 5, "message.timeout.ms": 15000}
+            {"bootstrap.servers": self.bootstrap, "linger.ms": 5, "message.timeout.ms": 60000}
         )
         for partition in range(partitions):
             for number in range(each):
@@ -98,16 +102,16 @@ class Broker:
                     value=f"{topic}-{partition}-{number}",
                     on_delivery=lambda error, _message: failures.append(error) if error else None,
                 )
-        left = producer.flush(20)
+        left = producer.flush(90)
         assert left == 0, f"{left} records were not acknowledged: {failures[:3]}"
         assert not failures, failures[:3]
 
     def read_all(self, topic: str, count: int) -> list[str]:
         """Return the values of a topic's first `count` records, read without a group."""
         reader = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "reader-without-group"})
-        partitions = reader.list_topics(topic, METADATA_TIMEOUT_S).topics[topic].partitions
+        partitions = reader.list_topics(topic, READ_TIMEOUT_S).topics[topic].partitions
         reader.assign([TopicPartition(topic, partition, 0) for partition in partitions])
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + READ_TIMEOUT_S
         values: list[str] = []
         try:
             while len(values) < count and time.monotonic() < deadline:
@@ -152,7 +156,7 @@ def eventually(
     what: str,
     condition: Callable[[], bool],
     state: Callable[[], object] = lambda: "",
-    timeout_s: float = 20.0,
+    timeout_s: float = 60.0,
 ) -> None:
     """Ask the broker again and again until `condition` holds; AssertionError with `state` otherwise."""
     deadline = time.monotonic() + timeout_s

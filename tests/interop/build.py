@@ -1,7 +1,8 @@
 """Build the drivers that are not Python, once, into a cache inside the checkout.
 
 A build's directory is named after a digest of its sources, so a changed source builds anew and nothing that
-is in use is ever overwritten. A lock file lets several test processes share the cache.
+is in use is ever overwritten. A lock file lets several test processes share the cache. A build does not count
+against the time of the test that wants it first.
 """
 
 import fcntl
@@ -11,11 +12,14 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterable
 
+from tests.shared_fixtures import own_limit
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 CHECKOUT = os.path.dirname(os.path.dirname(HERE))
 CLIENTS = os.path.join(HERE, "clients")
 CACHE = os.path.join(CHECKOUT, ".cache", "interop")
 BUILD_TIMEOUT_S = 900
+ONCE_TIMEOUT_S = 4 * BUILD_TIMEOUT_S  # two steps, and as long for another process to be done with them
 COPY_JARS = (
     *("-q", "-B", "dependency:copy-dependencies"),
     *("-DincludeScope=runtime", "-DoutputDirectory=jars"),
@@ -68,7 +72,10 @@ def once(name: str, sources: list[str], build: Callable[[str], None]) -> str:
     """Return the directory that holds the build of these sources, building it at most once."""
     target = os.path.join(CACHE, f"{name}-{_digest(sources)}")
     os.makedirs(CACHE, exist_ok=True)
-    with open(os.path.join(CACHE, f"{name}.lock"), "w", encoding="ascii") as lock:
+    with (
+        own_limit(f"{name} was not built", ONCE_TIMEOUT_S),
+        open(os.path.join(CACHE, f"{name}.lock"), "w", encoding="ascii") as lock,
+    ):
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.isdir(target):
             fresh = f"{target}.partial"

@@ -13,6 +13,7 @@ from tests.interop.driver import Driver
 from tests.interop.group import Group
 from tests.interop.member import Board
 from tests.interop.requirement import lacking
+from tests.shared_fixtures import shared
 
 _names = itertools.count(1)
 
@@ -34,7 +35,7 @@ def _broker(data_directory: str) -> Iterator[Broker]:
     daemon.stop()
 
 
-@pytest.fixture(scope="session")
+@shared(Broker.is_alive)
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """One broker for all the tests that do not stop it; each test has topics and groups of its own."""
     yield from _broker(str(tmp_path_factory.mktemp("groupd")))

@@ -7,13 +7,15 @@ import signal
 import subprocess
 import sys
 import threading
+import urllib.request
 from typing import IO
 
 from tests.interop.build import CHECKOUT
 
 READY = re.compile(r"groupd ready kafka=(\S+) http=(\S+) data=(.+)$")
-START_TIMEOUT_S = 20
-STOP_TIMEOUT_S = 20
+START_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 60
+ANSWER_TIMEOUT_S = 20
 KEPT_STDERR_LINES = 400
 
 
@@ -85,7 +87,11 @@ class Daemon:
     def stop(self) -> None:
         """SIGTERM; it must exit with 0."""
         self._process.send_signal(signal.SIGTERM)
-        code = self._ended()
+        try:
+            code = self._ended()
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
         assert code == 0, f"groupd exited with {code} on SIGTERM\n{self.report()}"
 
     def kill(self) -> None:
@@ -101,6 +107,16 @@ class Daemon:
         else:
             self.stop()
         self._start()
+
+    def is_alive(self) -> bool:
+        """Whether it runs and answers."""
+        if self._process.poll() is not None:
+            return False
+        try:
+            with urllib.request.urlopen(f"http://{self.http}/health", timeout=ANSWER_TIMEOUT_S) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
 
     def report(self) -> str:
         """Return the end of its log, for a failure message."""

@@ -48,7 +48,7 @@ class Group:
         ]
         return Member(self.board, f"{self.driver.name}-{number}", [*self._command, *options])
 
-    def converge(self, members: list[Member], partitions: set[Partition], timeout_s: float = 30.0) -> None:
+    def converge(self, members: list[Member], partitions: set[Partition], timeout_s: float = 60.0) -> None:
         """Wait until these members share these partitions: all of them, none twice, nobody idle."""
         names = ", ".join(member.name for member in members)
         self.board.wait(
@@ -56,7 +56,7 @@ class Group:
         )
 
     def consumed(
-        self, members: list[Member], expected: set[tuple[str, int, int]], timeout_s: float = 30.0
+        self, members: list[Member], expected: set[tuple[str, int, int]], timeout_s: float = 60.0
     ) -> None:
         """Wait until these members were delivered all of these records."""
 

@@ -27,7 +27,7 @@ class Board:
         self.members: list[Member] = []
         self.broker_report: Callable[[], str] = str
 
-    def wait(self, what: str, condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
+    def wait(self, what: str, condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
         """Return once `condition` holds, looking after every event; or fail with a report."""
         deadline = time.monotonic() + timeout_s
         with self.changed:

@@ -28,7 +28,7 @@ def _kcat(broker: Broker, *arguments: str, stdin: str = "") -> str:
         capture_output=True,
         encoding="utf-8",
         errors="replace",  # the keys of internal records are binary
-        timeout=30,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -17,7 +17,7 @@ from tests.kafka_log.artifacts import NEWEST, broker
 from tests.kafka_log.connection import Connection
 
 CLUSTER_ID: Final = "4L6g3nShT-eMCtK--X86sw"
-START_TIMEOUT_S: Final = 60
+START_TIMEOUT_S: Final = 180
 STOP_TIMEOUT_S: Final = 60
 _QUIET: Final = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Xms64m")
 
@@ -61,7 +61,7 @@ class KafkaBroker:
         command = [*broker(self._version), *_QUIET]
         if not os.path.exists(os.path.join(self.data_directory, "meta.properties")):
             format_storage = [*command, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", config]
-            subprocess.run(format_storage, check=True, stdout=subprocess.DEVNULL, timeout=60)
+            subprocess.run(format_storage, check=True, stdout=subprocess.DEVNULL, timeout=START_TIMEOUT_S)
         with open(os.path.join(self._directory, "broker.log"), "ab") as log:
             self._process = subprocess.Popen(
                 [*command, "kafka.Kafka", config], stdout=log, stderr=log, start_new_session=True

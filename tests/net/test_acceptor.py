@@ -106,14 +106,15 @@ async def test_when_there_are_as_many_connections_as_there_may_be_new_ones_wait(
     assert not server.connections.open
 
 
-async def test_a_daemon_that_is_full_stops_at_once(tmp_path: Path) -> None:
+async def test_a_daemon_that_is_full_stops_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coordinator.server.server.CLOSE_TIMEOUT_S", 3600.0)
     async with serving(tmp_path, {"max.connections": "1"}) as server:
         client, waiting = Client(server), Client(server)
         async with client, waiting:
             assert await is_served(client)
             waiting.send(ListGroupsRequest(), 0)
             assert await is_served(client)
-            await asyncio.wait_for(server.close(), 4)
+            await asyncio.wait_for(server.close(), 60)
             assert await waiting.closed()
 
 
@@ -146,7 +147,7 @@ async def test_a_silent_connection_is_closed_but_not_one_that_awaits_an_answer(
         assert metric(server, "groupd_unanswered_requests") == 1
         assert metric(server, "groupd_waiters") == 1
         parked.writer.transport.abort()
-        await asyncio.wait_for(server.connections.emptied.wait(), 10)
+        await asyncio.wait_for(server.connections.emptied.wait(), 60)
         assert metric(server, "groupd_waiters") == 0
         port = idle.writer.get_extra_info("sockname")[1]
         assert sum(f"127.0.0.1:{port}" in record.getMessage() for record in caplog.records) == 1

@@ -20,7 +20,7 @@ from tests.oracle.answer import Names, Plain, plain
 from tests.oracle.session import Session
 from tests.oracle.wire import Closed, NoAnswer, Wire
 
-EVENT_TIMEOUT_S: Final = 30
+EVENT_TIMEOUT_S: Final = 60
 LISTED: Final = {"groups": "group_id", "topics": "name", "config_resources": "resource_name"}
 """The arrays of answers that list what the whole broker has, and where their items have a name."""
 

@@ -18,8 +18,6 @@ from tests.oracle.peers import AT_ONCE, groupd, play_all
 from tests.oracle.play import Account, Entry
 from tests.oracle.session import Session, library
 
-pytestmark = pytest.mark.timeout(400)  # all sessions are played before the first test
-
 SESSIONS = {each.name: each for each in library()}
 SUBJECTS = sorted({each.subject for each in SESSIONS.values()})
 RECORDED = recordings.read()

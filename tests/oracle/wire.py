@@ -10,7 +10,7 @@ from protocol.codec import decode
 from protocol.framing import encode_request, response_body_position
 from protocol.schema import message_info
 
-ANSWER_TIMEOUT_S: Final = 30
+ANSWER_TIMEOUT_S: Final = 60
 
 
 class Closed(Exception):

@@ -6,37 +6,33 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.interop.requirement import lacking
+from tests.shared_fixtures import shared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.pipeline.told import Told
 
-QUICK = {
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
 
-QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
-"""Most code of these tests runs a few times: compiling it well takes longer than running it does."""
+def _is_alive(session: "SparkSession") -> bool:
+    from tests.pipeline.session import is_alive
+
+    return is_alive(session)
 
 
-@pytest.fixture(scope="session")
+@shared(_is_alive)
 def spark() -> Iterator["SparkSession"]:
     pytest.importorskip("pyspark")
     from pipeline.errors import BadInput
-    from pipeline.session import start
+    from pipeline.session import check_java
+    from tests.pipeline.session import spark_session
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("SPARK_SUBMIT_OPTS", QUICK_JVM)
-        try:
-            session = start("local[2]", QUICK)
-        except BadInput as error:
-            lacking(str(error))
-    yield session
-    session.stop()
+    try:
+        check_java()
+    except BadInput as error:
+        lacking(str(error))
+    with spark_session() as session:
+        yield session
 
 
 @pytest.fixture(scope="session")

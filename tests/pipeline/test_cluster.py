@@ -9,8 +9,8 @@ import pytest
 
 from pipeline.warehouse import Warehouse
 from tests.pipeline.cluster import LocalCluster
-from tests.pipeline.conftest import QUICK_JVM
 from tests.pipeline.log_directory import LogDirectory
+from tests.pipeline.session import QUICK_JVM
 from tests.pipeline.silver_tables import expected_tables, tables
 from tests.pipeline.test_command import long_log, need_java
 from tests.pipeline.test_decode import plain

@@ -16,9 +16,9 @@ from pipeline.ingest import ingest
 from pipeline.session import java_version
 from pipeline.warehouse import Warehouse
 from tests.interop.requirement import lacking
-from tests.pipeline.conftest import QUICK_JVM
 from tests.pipeline.log_directory import LogDirectory
 from tests.pipeline.random_logs import Log
+from tests.pipeline.session import QUICK_JVM
 from tests.pipeline.silver_tables import table, tables
 from tests.pipeline.test_decode import commit_record
 

@@ -22,7 +22,7 @@ MAKE_NEEDS: Final = ("Makefile", "pyproject.toml", "constraints.txt")
 OF_THE_TESTS: Final = re.compile(r"KAFKA_|PYTHON|MAKE|MFLAGS|ARGS$")
 """Names of variables that no newcomer has set."""
 
-TIMEOUT_S: Final = 40
+TIMEOUT_S: Final = 90
 """How long groupd, a command or a group may take. A first group takes 3 s for each member that comes late."""
 
 STOPPED: Final = (0, 130)

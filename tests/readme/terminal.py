@@ -20,7 +20,7 @@ ROWS_AND_COLUMNS: Final = (50, 400)
 OUR_SHELL: Final = {"PS1": "\\$\\n", "PS2": "", "TERM": "dumb", "HISTFILE": ""}
 """The prompt has a line of its own, so that what a command prints always begins a line."""
 
-END_TIMEOUT_S: Final = 15
+END_TIMEOUT_S: Final = 60
 """How long anything may take to end after Ctrl-C."""
 
 CRASH: Final = re.compile(

@@ -28,7 +28,7 @@ async def _live_and_end(data_dir: str, files: Files, flusher: Flusher) -> None:
     server = Server(settings(data_dir, FEW, topics=[("orders", 1)], files=files), flusher)
     server.open()
     await server.listen()
-    await asyncio.wait_for(server.ready.wait(), 10)
+    await asyncio.wait_for(server.ready.wait(), 60)
     async with Client(server) as client:
         await join_alone(client, "g")
         assert (await client.call(ListGroupsRequest(), 0)).error_code == ErrorCode.NONE

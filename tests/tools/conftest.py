@@ -9,13 +9,14 @@ from tests.interop.broker import EXTERNAL, Broker
 from tests.interop.build import CannotBuild
 from tests.interop.daemon import Daemon
 from tests.interop.requirement import lacking
+from tests.shared_fixtures import shared
 from tests.tools.desk import Desk
 from tests.tools.machine import Machine
 
 _names = itertools.count(1)
 
 
-@pytest.fixture(scope="session")
+@shared(Machine.is_alive)
 def machine() -> Iterator[Machine]:
     """The Java virtual machine of all the tools."""
     try:
@@ -27,7 +28,7 @@ def machine() -> Iterator[Machine]:
     machine.stop()
 
 
-@pytest.fixture(scope="session")
+@shared(Broker.is_alive)
 def tool_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """One broker for all the tests. What a test has left behind stays: a group that vanishes between two
     requests of a tool makes that tool fail, be it another test's.

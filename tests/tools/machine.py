@@ -15,6 +15,7 @@ from typing import IO, Final
 from tests.kafka_log.artifacts import tools
 
 TIMEOUT_S: Final = 60
+START_TIMEOUT_S: Final = 300
 CLASSES: Final[Mapping[str, str]] = {
     "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
@@ -46,20 +47,29 @@ class Machine:
     """The virtual machine."""
 
     def __init__(self) -> None:
-        """Starts it. Raises CannotBuild where Java or the tools cannot be had."""
+        """Starts it and waits until it runs commands. Raises CannotBuild where Java or the tools cannot be had."""
         self._process = subprocess.Popen(
             [*tools(), "Commands"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
+        try:
+            self.run("kafka-topics", "--version", timeout_s=START_TIMEOUT_S)
+        except BaseException:
+            self.stop()
+            raise
 
-    def run(self, tool: str, *arguments: str, stdin: str = "") -> Done:
-        """Run a command to its end; AssertionError when it takes longer than a minute."""
+    def is_alive(self) -> bool:
+        """Whether it can run another command."""
+        return self._process.poll() is None
+
+    def run(self, tool: str, *arguments: str, stdin: str = "", timeout_s: float = TIMEOUT_S) -> Done:
+        """Run a command to its end; AssertionError when it takes longer, which ends the machine."""
         asked, answered = self._process.stdin, self._process.stdout
         assert asked is not None
         assert answered is not None
         words = [word.encode() for word in (CLASSES[tool], *arguments)]
         request = b"".join(struct.pack(">H", len(word)) + word for word in words)
         typed = stdin.encode()
-        impatience = threading.Timer(TIMEOUT_S, self._process.kill)
+        impatience = threading.Timer(timeout_s, self._process.kill)
         impatience.start()
         try:
             asked.write(struct.pack(">i", len(words)) + request + struct.pack(">i", len(typed)) + typed)
@@ -67,7 +77,10 @@ class Machine:
             (status,) = struct.unpack(">i", _read(answered, 4))
             out, err = (_read(answered, struct.unpack(">i", _read(answered, 4))[0]) for _ in range(2))
         except (EOFError, BrokenPipeError) as ended:
-            raise AssertionError(f"{tool} {' '.join(arguments)} did not end in {TIMEOUT_S} s") from ended
+            raise AssertionError(f"{tool} {' '.join(arguments)} did not end in {timeout_s} s") from ended
+        except BaseException:
+            self._process.kill()  # what comes of this command must not answer the next one
+            raise
         finally:
             impatience.cancel()
         return Done(status, out.decode(errors="replace"), err.decode(errors="replace"))

@@ -9,7 +9,7 @@ from protocol.codec import decode
 from protocol.framing import encode_request, response_body_position
 from protocol.schema import message_info
 
-ANSWER_TIMEOUT_S: Final = 20
+ANSWER_TIMEOUT_S: Final = 60
 """Longer than any request can be parked by a member of these plays."""
 
 

@@ -1,0 +1,43 @@
+"""The Spark session that these tests share, when its virtual machine dies."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.test_command import need_java
+from tests.small_run import small_run
+
+pytestmark = pytest.mark.timeout(400)
+
+TESTS = """
+import pytest
+
+@pytest.fixture(scope="module")
+def made_of_it(spark):
+    return spark.range(3)
+
+def test_before(made_of_it):
+    assert made_of_it.columns == ["id"]
+
+def test_that_kills(spark):
+    machine = spark.sparkContext._gateway.proc
+    machine.kill()
+    machine.wait()
+    with pytest.raises(Exception):
+        spark.range(3)
+
+def test_after(spark, made_of_it):
+    assert made_of_it.columns == ["id"]
+    assert made_of_it.sparkSession is spark
+"""
+
+
+def test_a_test_that_kills_sparks_virtual_machine_is_the_only_one_that_fails(tmp_path: Path) -> None:
+    need_java()
+    run = small_run(tmp_path, TESTS, "-p", "tests.pipeline.conftest")
+    assert run.outcomes == {
+        "test_before": ["PASSED"],
+        "test_that_kills": ["PASSED", "ERROR"],
+        "test_after": ["PASSED"],
+    }, run.printed
+    assert "spark did not outlive this test" in run.printed
