@@ -14,12 +14,7 @@ T = TypeVar("T")
 @dataclass_transform()
 def slotted(cls: type[T]) -> type[T]:
     """A mutable dataclass with slots that compares and prints by its fields."""
-    return define(cls, kw_only=False)
-
-
-def define(cls: type[T], *, kw_only: bool) -> type[T]:
-    """What decorators are made from; `kw_only`: fields are given by name."""
-    made = dataclass(slots=True, kw_only=kw_only, eq=False, repr=False, match_args=False)(cls)
+    made = dataclass(slots=True, eq=False, repr=False, match_args=False)(cls)
     for name, method in (("__eq__", _equal), ("__repr__", _text), ("__hash__", None)):
         setattr(made, name, method)
     return made

@@ -5,9 +5,11 @@ version at hand does not carry it. A null that the version does carry is shown, 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from enum import Enum
 from typing import Any
+
+from msgspec import Struct
 
 from coordinator.group.events import Event, RebalanceCompleted, RebalanceStarted
 from coordinator.group.member_name import MemberName
@@ -53,7 +55,7 @@ def reply(name: str, message: Any, version: int) -> str:
         message = OffsetFetchResponse(groups=[message])
     seen = decode(type(message), version, encode(message, version))
     carried = {entry.name for entry in layout(type(seen), version)} - {"throttle_time_ms"}
-    shown = [entry.name for entry in fields(seen) if entry.name in carried]
+    shown = [field for field in seen.__struct_fields__ if field in carried]
     api = type(seen).__name__.removesuffix("Response")
     error = [ErrorCode(seen.error_code).name] if "error_code" in shown else []
     return " ".join([name, "<-", api, *error, *_fields(seen, shown)])
@@ -85,16 +87,14 @@ def _value(name: str, value: Any) -> str:
         return _bytes(name, value)
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_value(name, element) for element in value) + "]"
-    if is_dataclass(value):
+    if isinstance(value, Struct):
         return _struct(value)
     return str(value)
 
 
 def _struct(value: Any) -> str:
     """A nested struct; what it is called goes first, an error is spelt out."""
-    names = [
-        entry.name for entry in fields(value) if entry.name not in ("error_code", "authorized_operations")
-    ]
+    names = [name for name in value.__struct_fields__ if name not in ("error_code", "authorized_operations")]
     words = _fields(value, names)
     if getattr(value, "error_code", 0):
         words.append(ErrorCode(value.error_code).name)

@@ -5,6 +5,7 @@ Each fault is one that a real mistake could bring in; a rule that finds none of 
 
 import re
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -112,7 +113,9 @@ class AcknowledgesNothing(Mutant):
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
         if not isinstance(request, OffsetCommitRequest) or context.waiter % 3:
             return super().handle(request, context, now)
-        elsewhere = replace(request, topics=[replace(topic, name="elsewhere") for topic in request.topics])
+        elsewhere = deepcopy(request)
+        for topic in elsewhere.topics:
+            topic.name = "elsewhere"
         outcome = super().handle(elsewhere, context, now)
         for _, response in outcome.replies:
             for topic, asked in zip(getattr(response, "topics", []), request.topics, strict=True):
