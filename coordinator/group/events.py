@@ -1,8 +1,7 @@
 """Facts worth telling, one class each: the ledger, the log lines and the metrics are made from these.
 
 They carry what Kafka's coordinator says in its log, and the reason in Kafka's words where it has one. Nobody
-changes an event; that they are not frozen is because freezing triples what it costs to make one, and every
-commit makes one.
+changes an event; that they are not frozen is because each class would have to say so.
 """
 
 from coordinator.group.member_name import MemberName
@@ -10,17 +9,14 @@ from coordinator.group.rebalance_facts import Assigned, Awaited, Departure, Trig
 from coordinator.group.refusal_facts import RefusalDetail
 from coordinator.machine.outcome import Event as MachineEvent
 from protocol.errors import ErrorCode
-from protocol.slotted import slotted
 
 
-@slotted
 class Event(MachineEvent):
     """Something happened to a group."""
 
     group_id: str
 
 
-@slotted
 class MemberIdRequired(Event):
     """A dynamic member without an id was given one, to join again with (KIP-394)."""
 
@@ -28,7 +24,6 @@ class MemberIdRequired(Event):
     state: str
 
 
-@slotted
 class MemberJoined(Event):
     """A member was added. `pending` says that it came back with the id that it had been given; `state` is
     the group's when it came."""
@@ -41,7 +36,6 @@ class MemberJoined(Event):
     pending: bool
 
 
-@slotted
 class Refused(Event):
     """A request was answered with an error. `member_id` is "" for who has none yet; `state` is the group's, ""
     where there is none or nobody looked; `detail` is None where there is no more to say, or where MemberFenced
@@ -56,22 +50,18 @@ class Refused(Event):
     detail: RefusalDetail | None
 
 
-@slotted
 class JoinRefused(Refused):
     """A JoinGroup was answered with an error."""
 
 
-@slotted
 class SyncRefused(Refused):
     """A SyncGroup was; not when that was REBALANCE_IN_PROGRESS, which tells a member to rejoin."""
 
 
-@slotted
 class HeartbeatRefused(Refused):
     """A Heartbeat was; not when that was REBALANCE_IN_PROGRESS, which tells a member to rejoin."""
 
 
-@slotted
 class CommitRefused(Refused):
     """An OffsetCommit in the name of `generation_id` was refused whole (`partitions` of them), or some of its
     partitions were."""
@@ -80,7 +70,6 @@ class CommitRefused(Refused):
     partitions: int
 
 
-@slotted
 class StaticMemberReplaced(Event):
     """A restarted static member took over the place of its predecessor (KIP-345)."""
 
@@ -92,7 +81,6 @@ class StaticMemberReplaced(Event):
     state: str
 
 
-@slotted
 class RebalanceAvoided(Event):
     """A static member came back to a Stable group without changing the selected protocol."""
 
@@ -101,7 +89,6 @@ class RebalanceAvoided(Event):
     generation_id: int
 
 
-@slotted
 class RebalanceStarted(Event):
     """The group prepares to rebalance. `state` is the one it was in, `generation_id` the old one."""
 
@@ -110,7 +97,6 @@ class RebalanceStarted(Event):
     trigger: Trigger
 
 
-@slotted
 class RebalanceWaits(Event):
     """A rebalance goes on, or a Stable generation has members that have not asked for their assignment.
 
@@ -129,7 +115,6 @@ class RebalanceWaits(Event):
     is_initial: bool
 
 
-@slotted
 class RebalanceCompleted(Event):
     """A rebalance is over: the group is Stable, or Empty.
 
@@ -157,14 +142,12 @@ class RebalanceCompleted(Event):
     gone: tuple[Departure, ...]
 
 
-@slotted
 class RebalanceDelayed(Event):
     """New members came while the first rebalance waited: it waits `delay_ms` more."""
 
     delay_ms: int
 
 
-@slotted
 class RebalanceStalled(Event):
     """No member rejoined, but silent static members are left: the join phase goes on."""
 
@@ -172,7 +155,6 @@ class RebalanceStalled(Event):
     members: int
 
 
-@slotted
 class GroupStabilized(Event):
     """The join phase is over: a generation with these members waits for its leader's assignment."""
 
@@ -182,7 +164,6 @@ class GroupStabilized(Event):
     protocol_name: str
 
 
-@slotted
 class AssignmentReceived(Event):
     """The leader handed in the assignment. `missing` are the members that it left out: they get none."""
 
@@ -193,7 +174,6 @@ class AssignmentReceived(Event):
     missing: tuple[str, ...]
 
 
-@slotted
 class AssignmentApplied(Event):
     """The group is Stable."""
 
@@ -201,14 +181,12 @@ class AssignmentApplied(Event):
     members: int
 
 
-@slotted
 class GroupEmptied(Event):
     """A generation without members."""
 
     generation_id: int
 
 
-@slotted
 class MemberLeft(Event):
     """A LeaveGroup removed a member; a `pending` one had not joined yet. It came from `sender_id` at
     `sender_host`, which is the member's own client unless an operator sends it away."""
@@ -223,7 +201,6 @@ class MemberLeft(Event):
     sender_host: str
 
 
-@slotted
 class MemberExpired(Event):
     """Nothing was heard from a member for its session timeout. A `pending` one did not come back with its
     member id in that time; an `is_new` one waited for its first generation as long as a new member may."""
@@ -238,7 +215,6 @@ class MemberExpired(Event):
     timeout_ms: int
 
 
-@slotted
 class MembersEvicted(Event):
     """Members that did not rejoin ("join") or did not ask for their assignment ("sync") in time."""
 
@@ -246,7 +222,6 @@ class MembersEvicted(Event):
     phase: str
 
 
-@slotted
 class LeaderReplaced(Event):
     """The leader did not rejoin in time; another member leads."""
 
@@ -254,7 +229,6 @@ class LeaderReplaced(Event):
     leader_id: str
 
 
-@slotted
 class MemberFenced(Event):
     """A member used a group instance id that now belongs to `existing`. `operation` is Kafka's word for the
     request."""
@@ -267,19 +241,16 @@ class MemberFenced(Event):
     operation: str
 
 
-@slotted
 class SubscriptionUnreadable(Event):
     """The group's metadata is no consumer subscription: which topics it reads is not known."""
 
     protocol_name: str
 
 
-@slotted
 class SimpleGroupCreated(Event):
     """Offsets were committed for a group that did not exist, by a consumer without group management."""
 
 
-@slotted
 class OffsetsCommitted(Event):
     """Offsets of this many partitions were stored; `member_id` is "" for simple consumers."""
 
@@ -287,7 +258,6 @@ class OffsetsCommitted(Event):
     partitions: int
 
 
-@slotted
 class OffsetsDeleted(Event):
     """Offsets were removed by request, or because their topic was deleted."""
 
@@ -295,14 +265,12 @@ class OffsetsDeleted(Event):
     reason: str
 
 
-@slotted
 class OffsetsExpired(Event):
     """Offsets outlived offsets.retention.minutes."""
 
     partitions: int
 
 
-@slotted
 class GroupDeleted(Event):
     """The group is gone, with this many offsets; the reason is "request" or "retention"."""
 
@@ -310,7 +278,6 @@ class GroupDeleted(Event):
     reason: str
 
 
-@slotted
 class GroupLoaded(Event):
     """The group was read back from the log."""
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from msgspec import Struct
+
 from coordinator.names import NOWHERE, Node
 
 
@@ -57,10 +59,8 @@ class EncodedFact(NamedTuple):
     value: bytes | None
 
 
-class Event:
+class Event(Struct):
     """Something worth telling happened: observers make log lines, metrics and the ledger of it."""
-
-    __slots__ = ()
 
 
 class Message(NamedTuple):

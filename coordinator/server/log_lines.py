@@ -8,9 +8,10 @@ statements of Kafka's `GroupMetadataManager` and `GroupCoordinatorService`.
 
 import logging
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import fields
 from enum import Enum
 from typing import Any, Final
+
+from msgspec.structs import asdict, astuple
 
 from coordinator.engine.partition import Partition
 from coordinator.group.events import (
@@ -245,7 +246,7 @@ def event_line(event: Event) -> tuple[int, str] | None:
     level, template = found
     said = _printable(event)
     if isinstance(template, str):
-        return level, template.format_map({entry.name: getattr(said, entry.name) for entry in fields(said)})
+        return level, template.format_map(asdict(said))
     return level, template(said)
 
 
@@ -257,7 +258,7 @@ def _is_told_by_fencing(event: Event) -> bool:
 def _printable(value: Any, name: str = "") -> Any:
     """A copy of an event, or of its field `name`, that is fit for a line: texts that cannot end it, short names."""
     if isinstance(value, Event):
-        return type(value)(*(_printable(getattr(value, entry.name), entry.name) for entry in fields(value)))
+        return type(value)(*map(_printable, astuple(value), value.__struct_fields__))
     if isinstance(value, MemberName):
         return printable_name(value)
     if isinstance(value, tuple):

@@ -5,11 +5,11 @@ version at hand does not carry it. A null that the version does carry is shown, 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from enum import Enum
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from coordinator.group.events import Event, RebalanceCompleted, RebalanceStarted
 from coordinator.group.member_name import MemberName
@@ -169,7 +169,7 @@ def _member(member: MemberMetadata) -> str:
 
 def event(entry: Event) -> str:
     """A fact for people."""
-    values = {field.name: getattr(entry, field.name) for field in fields(entry)[1:]}
+    values = {name: value for name, value in asdict(entry).items() if name != "group_id"}
     if isinstance(entry, RebalanceCompleted) and entry.latest == entry.trigger:
         del values["latest"]
     words = [f"{name}={_plain(value, name)}" for name, value in values.items() if _matters(name, value)]
