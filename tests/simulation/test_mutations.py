@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from coordinator.group.config import GroupConfig
 from coordinator.group.requests import FetchOffsets, Request
@@ -42,7 +43,7 @@ class Mutant(Shard):
 
 class AnswersTwice(Mutant):
     def spoil(self, outcome: Outcome, request: Request | None) -> Outcome:
-        return replace(outcome, replies=[*outcome.replies, *outcome.replies[:1]])
+        return structs.replace(outcome, replies=[*outcome.replies, *outcome.replies[:1]])
 
 
 class ForgetsFollowers(Mutant):
@@ -50,7 +51,7 @@ class ForgetsFollowers(Mutant):
 
     def spoil(self, outcome: Outcome, request: Request | None) -> Outcome:
         synced = [entry for entry in outcome.replies if isinstance(entry[1], SyncGroupResponse)]
-        return replace(outcome, replies=synced[:1]) if len(synced) > 1 else outcome
+        return structs.replace(outcome, replies=synced[:1]) if len(synced) > 1 else outcome
 
 
 class CountsBackwards(Mutant):
@@ -84,7 +85,7 @@ class SharesPartitions(Mutant):
 
 class DropsRecords(Mutant):
     def spoil(self, outcome: Outcome, request: Request | None) -> Outcome:
-        return replace(outcome, records=outcome.records[1:])
+        return structs.replace(outcome, records=outcome.records[1:])
 
 
 class ShowsOldOffsets(Mutant):
@@ -126,7 +127,7 @@ class AcknowledgesNothing(Mutant):
 class NeverExpiresMembers(Mutant):
     def spoil(self, outcome: Outcome, request: Request | None) -> Outcome:
         timers = {key: at for key, at in outcome.timers.items() if key.kind is not TimerKind.HEARTBEAT}
-        return replace(outcome, timers=timers)
+        return structs.replace(outcome, timers=timers)
 
 
 class LoadsOtherwise(Mutant):
