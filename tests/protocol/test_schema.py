@@ -129,6 +129,11 @@ def test_defaults_are_those_of_the_declaration_and_not_shared() -> None:
     assert second.parts == []
 
 
+def test_a_field_that_some_versions_lack_needs_a_default() -> None:
+    with pytest.raises(AssertionError):
+        since("1+")
+
+
 def test_a_message_has_no_attributes_but_its_fields() -> None:
     sample: Any = Sample(title="a")
     with pytest.raises(AttributeError):
