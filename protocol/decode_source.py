@@ -11,7 +11,7 @@ from typing import Any
 from protocol.malformed import Malformed
 from protocol.minimal_size import minimal_size
 from protocol.primitives import MAX_STRING_BYTES, read_uvarint, skip_tagged_fields
-from protocol.schema import FieldLayout, FieldType, field_defaults, layout
+from protocol.schema import FieldLayout, FieldType, layout
 from protocol.source import FixedRun, Source
 
 _LENGTH_LETTER = {"string": "h", "bytes": "i", "records": "i", "array": "i"}
@@ -65,10 +65,8 @@ class DecoderSource:
         if self._flexible:
             self._tagged_section(in_tags, values)
         message = self._source.variable(cls.__name__)
-        new = self._source.constant(f"new_{cls.__name__}", cls.__new__)
-        self._source.line(f"{message} = {new}({self._source.constant(cls.__name__, cls)})")
-        for name, default in field_defaults(cls):
-            self._source.line(f"{message}.{name} = {values.get(name, repr(default))}")
+        given = ", ".join(f"{name}={value}" for name, value in values.items())
+        self._source.line(f"{message} = {self._source.constant(cls.__name__, cls)}({given})")
         return message
 
     def _value(self, name: str, field_type: FieldType) -> str:

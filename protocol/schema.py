@@ -7,13 +7,14 @@
         member_id: String
         group_instance_id: NullableString = since("3+", default=None)
 
-The versions of an API stand in its table, `protocol/apis.py`. The decorators turn the class into a keyword-only,
-slotted dataclass, so that it is what the rest of the program uses; `layout(cls, version)` lists the fields of one
+The versions of an API stand in its table, `protocol/apis.py`. The decorators turn the class into a keyword-only
+`msgspec.Struct`, so that it is what the rest of the program uses; `layout(cls, version)` lists the fields of one
 version in wire order, and is all that the codecs know of a message.
 """
 
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields
+from copy import copy
+from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -28,44 +29,41 @@ from typing import (
     get_type_hints,
 )
 
+from msgspec import NODEFAULT, defstruct
+
 from protocol.apis import APIS, ApiKey
 from protocol.kinds import Kind
-from protocol.slotted import define
 from protocol.versions import ALL_VERSIONS, VersionRange
 
 T = TypeVar("T")
-
-_METADATA_KEY: Final = "protocol"
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
     """What a field's line says: the versions that carry it, those in which it may be null (None: wherever
-    its type admits it), and its tag when it travels in the tagged section."""
+    its type admits it), its tag when it travels in the tagged section, and its default (NODEFAULT: none)."""
 
     versions: VersionRange = ALL_VERSIONS
     nullable: VersionRange | None = None
     tag: int | None = None
+    default: Any = NODEFAULT
 
 
-def _declare(declared: Declared, default: Any) -> Any:
-    metadata = {_METADATA_KEY: declared}
-    if isinstance(default, list):
-        assert not default, "an array's default is null or empty"
-        return field(default_factory=list, metadata=metadata)
-    return field(default=default, metadata=metadata)
+_PLAIN: Final = Declared()
+"""Of a field that has nothing but a type."""
 
 
-def since(versions: str = "0+", *, default: Any = MISSING, nullable: str | None = None) -> Any:
+def since(versions: str = "0+", *, default: Any = NODEFAULT, nullable: str | None = None) -> Any:
     """A field that only some versions carry, or that has Kafka's default, or that is nullable in some."""
-    null = None if nullable is None else VersionRange.parse(nullable)
-    return _declare(Declared(VersionRange.parse(versions), null), default)
+    carried = VersionRange.parse(versions)
+    assert default is not NODEFAULT or carried == ALL_VERSIONS, "versions without the field need its default"
+    return Declared(carried, None if nullable is None else VersionRange.parse(nullable), None, default)
 
 
 def tagged(tag: int, versions: str, *, default: Any, nullable: str | None = None) -> Any:
     """A field of the tagged section; it is not sent while it equals `default`."""
     null = None if nullable is None else VersionRange.parse(nullable)
-    return _declare(Declared(VersionRange.parse(versions), null, tag), default)
+    return Declared(VersionRange.parse(versions), null, tag, default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +77,28 @@ class MessageInfo:
     role: str
 
 
+_FIELDS: dict[type[Any], dict[str, Declared]] = {}
+
+
+def _define(cls: type[T]) -> type[T]:
+    """The Struct that a class declares."""
+    types = cls.__annotations__
+    declared: dict[str, Declared] = {name: getattr(cls, name, _PLAIN) for name in types}
+    made = defstruct(
+        cls.__name__,
+        [(name, types[name], declared[name].default) for name in types],
+        namespace={"__doc__": cls.__doc__, "__qualname__": cls.__qualname__},
+        module=cls.__module__,
+        kw_only=True,
+    )
+    _FIELDS[made] = declared
+    return cast("type[T]", made)
+
+
 @dataclass_transform(kw_only_default=True, field_specifiers=(since, tagged))
 def struct(cls: type[T]) -> type[T]:
     """A struct nested in messages; its fields' versions are those of the message around it."""
-    return define(cls, kw_only=True)
+    return _define(cls)
 
 
 _INFO: dict[type[Any], MessageInfo] = {}
@@ -90,7 +106,7 @@ _INFO: dict[type[Any], MessageInfo] = {}
 
 def _message(info: MessageInfo) -> Callable[[type[T]], type[T]]:
     def decorate(cls: type[T]) -> type[T]:
-        message = define(cls, kw_only=True)
+        message = _define(cls)
         _INFO[message] = info
         return message
 
@@ -133,7 +149,8 @@ class FieldType:
 
 @dataclass(frozen=True, slots=True)
 class FieldLayout:
-    """One field of one version: its Python name, its type, its tag (None: it has a place of its own)."""
+    """One field of one version: its Python name, its type, its tag (None: it has a place of its own), its default
+    (NODEFAULT: it has to be given)."""
 
     name: str
     type: FieldType
@@ -164,40 +181,19 @@ def _is_struct(hint: Any) -> bool:
     return get_origin(hint) is not Annotated
 
 
-def field_defaults(cls: type[Any]) -> list[tuple[str, Any]]:
-    """Every field of a message or struct, in order, with the value that it has in versions without it."""
-    return [
-        (entry.name, None if (default := field_default(entry)) is MISSING else default)
-        for entry in fields(cls)
-    ]
-
-
-def field_default(declared_field: Any) -> Any:
-    """The default of a dataclass field, a fresh list for arrays; MISSING when the field is required."""
-    if declared_field.default_factory is not MISSING:
-        return declared_field.default_factory()
-    return declared_field.default
-
-
 def layout(cls: type[Any], version: int) -> tuple[FieldLayout, ...]:
     """The fields that `version` of a message or struct carries, in wire order, tagged ones in tag order at
     the end."""
     hints = get_type_hints(cls, include_extras=True)
     plain: list[FieldLayout] = []
     in_tags: list[FieldLayout] = []
-    for declared_field in fields(cls):
-        declared = cast("Declared", declared_field.metadata.get(_METADATA_KEY, Declared()))
+    for name, declared in _FIELDS[cls].items():
         if version not in declared.versions:
             continue
         # A tagged struct that is None is left out of the section; it carries no null marker of its own.
-        by_type = declared.tag is None or not _is_struct(hints[declared_field.name])
+        by_type = declared.tag is None or not _is_struct(hints[name])
         nullable = by_type if declared.nullable is None else version in declared.nullable
-        entry = FieldLayout(
-            declared_field.name,
-            _field_type(hints[declared_field.name], nullable),
-            declared.tag,
-            field_default(declared_field),
-        )
+        entry = FieldLayout(name, _field_type(hints[name], nullable), declared.tag, copy(declared.default))
         (plain if declared.tag is None else in_tags).append(entry)
     in_tags.sort(key=lambda entry: cast("int", entry.tag))
     return (*plain, *in_tags)

@@ -2,54 +2,49 @@
 
 They carry what Kafka's coordinator says in its log, and the reason in Kafka's words where it has one. Who observes
 them reads of every event alike which group, generation and member it is about; its number and its time come with it
-from the engine. Nobody changes an event; that they are not frozen is because freezing triples what it costs to make
-one, and every commit makes one.
+from the engine. Nobody changes an event; that they are not frozen is because each class would have to say so.
 """
-
-from dataclasses import KW_ONLY
 
 from coordinator.group.member_name import MemberName
 from coordinator.group.rebalance_facts import Assigned, Awaited, Departure, Trigger
 from coordinator.group.refusal_facts import RefusalDetail
 from coordinator.machine.outcome import Event as MachineEvent
 from protocol.errors import ErrorCode
-from protocol.slotted import slotted
 
 
-@slotted
-class Event(MachineEvent):
+class GroupEvent(MachineEvent):
+    """Something happened to a group."""
+
+    group_id: str
+
+
+class Event(GroupEvent, kw_only=True):
     """Something happened to a group. `generation_id` is the group's when it did, or that in whose name it was asked
     for; `member` is whom it is about, or whose doing it was, with the client that said so. None: it is about the
     group's offsets or its end, or about nobody in particular."""
 
-    group_id: str
-    _: KW_ONLY
     generation_id: int | None = None
     member: MemberName | None = None
 
 
-@slotted
 class GenerationEvent(Event):
     """Something happened to who is in a group."""
 
     generation_id: int
 
 
-@slotted
 class MemberEvent(GenerationEvent):
     """A member did something, or something was done to it."""
 
     member: MemberName
 
 
-@slotted
 class MemberIdRequired(MemberEvent):
     """A dynamic member without an id was given one, to join again with (KIP-394)."""
 
     state: str
 
 
-@slotted
 class MemberJoined(MemberEvent):
     """A member was added. `pending` says that it came back with the id that it had been given; `state` is
     the group's when it came."""
@@ -58,14 +53,12 @@ class MemberJoined(MemberEvent):
     pending: bool
 
 
-@slotted
 class MemberRejoined(MemberEvent):
     """A member came to the join phase, or begins one. `state` is the group's when it came."""
 
     state: str
 
 
-@slotted
 class MemberToldToRejoin(MemberEvent):
     """A member learns from the answer REBALANCE_IN_PROGRESS that it has to join again. `operation` is Kafka's word
     for the request."""
@@ -73,7 +66,6 @@ class MemberToldToRejoin(MemberEvent):
     operation: str
 
 
-@slotted
 class Refused(Event):
     """A request was answered with an error. `generation_id` is that in whose name it was sent, None where it names
     none; the id of `member` is "" for who has none yet. `state` is the group's, "" where there is none or nobody
@@ -88,27 +80,22 @@ class Refused(Event):
     partitions: int | None
 
 
-@slotted
 class JoinRefused(Refused):
     """A JoinGroup was answered with an error."""
 
 
-@slotted
 class SyncRefused(Refused):
     """A SyncGroup was; not when that was REBALANCE_IN_PROGRESS, of which MemberToldToRejoin tells."""
 
 
-@slotted
 class HeartbeatRefused(Refused):
     """A Heartbeat was; not when that was REBALANCE_IN_PROGRESS, of which MemberToldToRejoin tells."""
 
 
-@slotted
 class CommitRefused(Refused):
     """An OffsetCommit was refused, or some of its partitions were."""
 
 
-@slotted
 class StaticMemberReplaced(MemberEvent):
     """A restarted static member took over the place of its predecessor (KIP-345)."""
 
@@ -116,12 +103,10 @@ class StaticMemberReplaced(MemberEvent):
     state: str
 
 
-@slotted
 class RebalanceAvoided(MemberEvent):
     """A static member came back to a Stable group without changing the selected protocol."""
 
 
-@slotted
 class RebalanceStarted(GenerationEvent):
     """The group prepares to rebalance. `state` is the one it was in, `generation_id` the old one; `member` is the
     trigger's actor."""
@@ -130,7 +115,6 @@ class RebalanceStarted(GenerationEvent):
     trigger: Trigger
 
 
-@slotted
 class RebalanceWaits(GenerationEvent):
     """A rebalance goes on, or a Stable generation has members that have not asked for their assignment.
 
@@ -148,7 +132,6 @@ class RebalanceWaits(GenerationEvent):
     is_initial: bool
 
 
-@slotted
 class RebalanceCompleted(GenerationEvent):
     """A rebalance is over: the group is Stable, or Empty.
 
@@ -175,21 +158,18 @@ class RebalanceCompleted(GenerationEvent):
     gone: tuple[Departure, ...]
 
 
-@slotted
 class RebalanceDelayed(GenerationEvent):
     """New members came while the first rebalance waited: it waits `delay_ms` more."""
 
     delay_ms: int
 
 
-@slotted
 class RebalanceStalled(GenerationEvent):
     """No member rejoined, but silent static members are left: the join phase goes on."""
 
     members: int
 
 
-@slotted
 class GroupStabilized(GenerationEvent):
     """The join phase is over: a generation with these members waits for its leader's assignment."""
 
@@ -198,7 +178,6 @@ class GroupStabilized(GenerationEvent):
     protocol_name: str
 
 
-@slotted
 class AssignmentReceived(MemberEvent):
     """The leader handed in the assignment. `missing` are the members that it left out: they get none; `strangers`
     are ids in it that are no member's."""
@@ -209,24 +188,20 @@ class AssignmentReceived(MemberEvent):
     strangers: tuple[str, ...]
 
 
-@slotted
 class AssignmentApplied(GenerationEvent):
     """The group is Stable."""
 
     members: int
 
 
-@slotted
 class AssignmentFetched(MemberEvent):
     """A member is told its assignment."""
 
 
-@slotted
 class GroupEmptied(GenerationEvent):
     """A generation without members."""
 
 
-@slotted
 class MemberLeft(MemberEvent):
     """A LeaveGroup removed a member; a `pending` one had not joined yet. It came from `sender_id` at
     `sender_host`, which is the member's own client unless an operator sends it away."""
@@ -237,7 +212,6 @@ class MemberLeft(MemberEvent):
     sender_host: str
 
 
-@slotted
 class MemberExpired(MemberEvent):
     """Nothing was heard from a member for its session timeout. A `pending` one did not come back with its
     member id in that time; an `is_new` one waited for its first generation as long as a new member may."""
@@ -248,7 +222,6 @@ class MemberExpired(MemberEvent):
     timeout_ms: int
 
 
-@slotted
 class MembersEvicted(GenerationEvent):
     """Members that did not rejoin ("join") or did not ask for their assignment ("sync") in time."""
 
@@ -256,14 +229,12 @@ class MembersEvicted(GenerationEvent):
     phase: str
 
 
-@slotted
 class LeaderReplaced(MemberEvent):
     """The leader did not rejoin in time; another member leads."""
 
     old_leader_id: str
 
 
-@slotted
 class MemberFenced(MemberEvent):
     """A member used a group instance id that belongs to the member id `existing` now. `operation` is Kafka's word
     for the request. Which client is behind the other id is not told: a static member that was replaced keeps the
@@ -273,19 +244,16 @@ class MemberFenced(MemberEvent):
     operation: str
 
 
-@slotted
 class SubscriptionUnreadable(GenerationEvent):
     """The group's metadata is no consumer subscription: which topics it reads is not known."""
 
     protocol_name: str
 
 
-@slotted
 class SimpleGroupCreated(Event):
     """Offsets were committed for a group that did not exist, by a consumer without group management."""
 
 
-@slotted
 class OffsetsCommitted(Event):
     """Offsets of this many partitions were stored; `member_id` is "" for simple consumers. Made for every commit,
     and therefore of no more than lies at hand."""
@@ -294,7 +262,6 @@ class OffsetsCommitted(Event):
     partitions: int
 
 
-@slotted
 class OffsetsDeleted(Event):
     """Offsets were removed by request, or because their topic was deleted."""
 
@@ -302,14 +269,12 @@ class OffsetsDeleted(Event):
     reason: str
 
 
-@slotted
 class OffsetsExpired(Event):
     """Offsets outlived offsets.retention.minutes."""
 
     partitions: int
 
 
-@slotted
 class GroupDeleted(Event):
     """The group is gone, with this many offsets; the reason is "request" or "retention"."""
 
@@ -317,7 +282,6 @@ class GroupDeleted(Event):
     reason: str
 
 
-@slotted
 class GroupLoaded(GenerationEvent):
     """The group was read back from the log."""
 

@@ -12,9 +12,10 @@ When the append fails, the machine is thrown away and loaded again from disk: th
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from coordinator.names import NOWHERE, Node
 
@@ -26,8 +27,7 @@ class Now(NamedTuple):
     wall_ms: int
 
 
-@dataclass(slots=True)
-class Context:
+class Context(Struct):
     """Who asks. `waiter` is where the reply goes; `client_host` has Java's leading slash ("/127.0.0.1");
     `new_member_uuid` is the text of a fresh random UUID, needed when a JoinGroup has no member id; `node` is this
     broker as the asker should know it, needed where an answer names it."""
@@ -40,8 +40,7 @@ class Context:
     node: Node = NOWHERE
 
 
-@dataclass(slots=True)
-class Fact:
+class Fact(Struct):
     """A durable fact for the machine's internal topic; a value of None is a tombstone. `value_version` is that of
     the record schema in which the value is written."""
 
@@ -57,10 +56,8 @@ class EncodedFact(NamedTuple):
     value: bytes | None
 
 
-class Event:
+class Event(Struct):
     """Something worth telling happened: observers make log lines, metrics and the ledger of it."""
-
-    __slots__ = ()
 
 
 class Message(NamedTuple):
@@ -93,15 +90,14 @@ NO_PRODUCER_ID: Final = -1
 NO_TIMERS: Final[Mapping[Any, int | None]] = MappingProxyType({})
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(Struct):
     """The result of one call. `replies` pairs waiters with response messages; `timers` maps keys (of the machine's
     own type) to absolute deadlines in monotonic milliseconds, None cancels; `events` are of the machine's own
     subclasses of `Event`. See the module's text for the contract."""
 
     records: Sequence[Fact] = ()
     replies: Sequence[tuple[int, object]] = ()
-    timers: Mapping[Any, int | None] = field(default_factory=lambda: NO_TIMERS)
+    timers: Mapping[Any, int | None] = NO_TIMERS
     events: Sequence[Any] = ()
     messages: Sequence[Message] = ()
     work: Sequence[Work] = ()

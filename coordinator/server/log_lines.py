@@ -8,9 +8,10 @@ line. Source: the log statements of Kafka's `GroupMetadataManager` and `GroupCoo
 
 import logging
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import fields
 from enum import Enum
 from typing import Any, Final
+
+from msgspec.structs import asdict
 
 from coordinator.engine.partition import Partition
 from coordinator.group.events import (
@@ -252,7 +253,7 @@ def event_line(event: Event) -> tuple[int, str] | None:
     level, template = found
     said = _printable_event(event)
     if isinstance(template, str):
-        return level, template.format_map({entry.name: getattr(said, entry.name) for entry in fields(said)})
+        return level, template.format_map(asdict(said))
     return level, template(said)
 
 
@@ -263,7 +264,7 @@ def _is_told_by_fencing(event: Event) -> bool:
 
 def _printable_event(event: Event) -> Event:
     """A copy that is fit for a line: texts that cannot end it, short names of all but the member it is about."""
-    values = {entry.name: _printable(getattr(event, entry.name), entry.name) for entry in fields(event)}
+    values = {name: _printable(value, name) for name, value in asdict(event).items()}
     if event.member is not None:
         values["member"] = MemberName(*map(_printable, event.member))
     return type(event)(**values)

@@ -76,7 +76,6 @@ class Refused:
     error: ErrorCode
 
 
-@dataclass(frozen=True)
 class Counted(Event):
     """A counter has a new value."""
 

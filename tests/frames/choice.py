@@ -2,8 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import is_dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from protocol.codec import decode
 from protocol.framing import parse_request_header, response_body_position
@@ -44,7 +45,7 @@ def sights_of(exchange: Exchange) -> Iterator[Sight]:
 
 
 def _of(value: Any, version: int, path: str) -> Iterator[Sight]:
-    if is_dataclass(value) and not isinstance(value, type):
+    if isinstance(value, Struct):
         for entry in layout(type(value), version):
             yield from _of(getattr(value, entry.name), version, f"{path}.{entry.name}")
     elif isinstance(value, list):

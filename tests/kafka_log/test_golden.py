@@ -4,11 +4,12 @@ import base64
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from protocol.records import (
     GroupMetadataKey,
@@ -57,8 +58,8 @@ def camel(name: str) -> str:
 
 def as_kafka_prints(thing: Any) -> Any:
     """A decoded record in the form of Kafka's JSON converters."""
-    if is_dataclass(thing):
-        return {camel(part.name): as_kafka_prints(getattr(thing, part.name)) for part in fields(thing)}
+    if isinstance(thing, Struct):
+        return {camel(name): as_kafka_prints(value) for name, value in asdict(thing).items()}
     if isinstance(thing, list):
         return [as_kafka_prints(part) for part in thing]
     return thing

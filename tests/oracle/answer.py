@@ -14,9 +14,11 @@ Arrays that Kafka fills from a hash map (`UNORDERED`) are sorted.
 
 import json
 import re
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, Final
+
+from msgspec import Struct
 
 from protocol.errors import ErrorCode
 from protocol.schema import layout
@@ -92,7 +94,7 @@ def _fields(message: type[Any], version: int) -> tuple[str, ...]:
 
 def plain(value: Any, version: int, names: Names, name: str = "", learn: bool = True) -> Plain:
     """A message of this version, or a part of one, in the form to compare."""
-    if is_dataclass(value) and not isinstance(value, type):
+    if isinstance(value, Struct):
         return _message(value, version, names, learn)
     if isinstance(value, list):
         return [plain(item, version, names, name, learn) for item in value]

@@ -18,6 +18,7 @@ from warnings import catch_warnings, simplefilter
 from kio.index import UnknownEntity, load_entity_schema
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
+from msgspec import Struct
 
 from protocol.kinds import ZERO_UUID
 from protocol.schema import FieldLayout, layout, message_info
@@ -49,9 +50,9 @@ def values_of(message: Any, version: int) -> Values:
     """Our message as the peers present theirs."""
     present = {entry.name: entry for entry in layout(type(message), version)}
     return tuple(
-        _value(getattr(message, field.name), present[field.name], version)
-        for field in fields(message)
-        if field.name in present
+        _value(getattr(message, field), present[field], version)
+        for field in message.__struct_fields__
+        if field in present
     )
 
 
@@ -59,8 +60,8 @@ def _value(value: Any, entry: FieldLayout, version: int) -> Values:
     if value == ZERO_UUID and entry.type.kind.name == "uuid":
         return None
     if isinstance(value, list):
-        return tuple(values_of(item, version) if is_dataclass(item) else item for item in value)
-    if is_dataclass(value):
+        return tuple(values_of(item, version) if isinstance(item, Struct) else item for item in value)
+    if isinstance(value, Struct):
         return values_of(value, version)
     if value is None and entry.tag is not None and entry.type.struct_class is not None:
         return values_of(entry.type.struct_class(), version)

@@ -9,7 +9,6 @@ from protocol.kinds import Array, Int16, Int32, NullableString, String
 from protocol.schema import (
     FieldType,
     data,
-    field_defaults,
     layout,
     message_info,
     since,
@@ -128,7 +127,11 @@ def test_defaults_are_those_of_the_declaration_and_not_shared() -> None:
     assert (first.second_tag, first.parts, first.first_tag) == (7, [], None)
     first.parts.append(Part(number=1))
     assert second.parts == []
-    assert dict(field_defaults(Sample))["second_tag"] == 7
+
+
+def test_a_field_that_some_versions_lack_needs_a_default() -> None:
+    with pytest.raises(AssertionError):
+        since("1+")
 
 
 def test_a_message_has_no_attributes_but_its_fields() -> None:

@@ -5,9 +5,11 @@ version at hand does not carry it. A null that the version does carry is shown, 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from coordinator.group.events import (
     AssignmentApplied,
@@ -72,7 +74,7 @@ def reply(name: str, message: Any, version: int) -> str:
         message = OffsetFetchResponse(groups=[message])
     seen = decode(type(message), version, encode(message, version))
     carried = {entry.name for entry in layout(type(seen), version)} - {"throttle_time_ms"}
-    shown = [entry.name for entry in fields(seen) if entry.name in carried]
+    shown = [field for field in seen.__struct_fields__ if field in carried]
     api = type(seen).__name__.removesuffix("Response")
     error = [ErrorCode(seen.error_code).name] if "error_code" in shown else []
     return " ".join([name, "<-", api, *error, *_fields(seen, shown)])
@@ -104,16 +106,14 @@ def _value(name: str, value: Any) -> str:
         return _bytes(name, value)
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_value(name, element) for element in value) + "]"
-    if is_dataclass(value):
+    if isinstance(value, Struct):
         return _struct(value)
     return str(value)
 
 
 def _struct(value: Any) -> str:
     """A nested struct; what it is called goes first, an error is spelt out."""
-    names = [
-        entry.name for entry in fields(value) if entry.name not in ("error_code", "authorized_operations")
-    ]
+    names = [name for name in value.__struct_fields__ if name not in ("error_code", "authorized_operations")]
     words = _fields(value, names)
     if getattr(value, "error_code", 0):
         words.append(ErrorCode(value.error_code).name)
@@ -189,10 +189,10 @@ def _member(member: MemberMetadata) -> str:
 def event(entry: Event) -> str:
     """A fact for people."""
     member = {} if entry.member is None else entry.member._asdict() | {"leader_id": entry.member.member_id}
-    values = member | {field.name: getattr(entry, field.name) for field in fields(entry)}
+    values = member | asdict(entry)
     if isinstance(entry, RebalanceCompleted) and entry.latest == entry.trigger:
         values["latest"] = None
-    own = (field.name for field in fields(entry) if field.name not in _COMMON)
+    own = (name for name in type(entry).__struct_fields__ if name not in _COMMON)
     shown = (
         _SHOWN[type(entry)].split() if type(entry) in _SHOWN else [*(_MEMBER if entry.member else ()), *own]
     )

@@ -3,7 +3,6 @@
 import logging
 import types
 import typing
-from dataclasses import fields
 from enum import StrEnum
 from typing import Any
 
@@ -46,7 +45,7 @@ def sample(hint: Any, *, filled: bool) -> Any:
         return next(iter(hint))
     if issubclass(hint, Event | tuple):
         hints = typing.get_type_hints(hint)
-        names = [entry.name for entry in fields(hint)] if issubclass(hint, Event) else hint._fields
+        names = hint.__struct_fields__ if issubclass(hint, Event) else hint._fields
         return hint(**{name: sample(hints[name], filled=filled) for name in names})
     simple = {bool: filled, int: 7, bytes: EVIL.encode(), str: EVIL, ErrorCode: ErrorCode.ILLEGAL_GENERATION}
     return simple[hint]

@@ -7,9 +7,10 @@ or sync unloads the partition and loads it again. A crash loses all soft state a
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any, Final
 from uuid import UUID
+
+from msgspec.structs import asdict
 
 from coordinator.group.config import GroupConfig
 from coordinator.group.events import Event
@@ -260,9 +261,8 @@ class Shell:
 
 def _details(event: Event) -> str:
     """The event's fields but the group, as far as they say something."""
-    values = [(entry.name, getattr(event, entry.name)) for entry in fields(event)][1:]
     return "".join(
         f" {name}={value.name if isinstance(value, ErrorCode) else value}"
-        for name, value in values
-        if value not in (None, "", ()) and name != "client_host"
+        for name, value in asdict(event).items()
+        if value not in (None, "", ()) and name not in ("group_id", "client_host")
     )

@@ -5,10 +5,12 @@ Each fault is one that a real mistake could bring in; a rule that finds none of 
 
 import re
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from coordinator.group.config import GroupConfig
 from coordinator.group.requests import FetchOffsets, Request
@@ -41,7 +43,7 @@ class Mutant(Shard):
 
 class AnswersTwice(Mutant):
     def spoil(self, outcome: Outcome, request: Request | None) -> Outcome:
-        return replace(outcome, replies=[*outcome.replies, *outcome.replies[:1]])
+        return structs.replace(outcome, replies=[*outcome.replies, *outcome.replies[:1]])
 
 
 class ForgetsFollowers(Mutant):
@@ -49,7 +51,7 @@ class ForgetsFollowers(Mutant):
 
     def spoil(self, outcome: Outcome, request: Request | None) -> Outcome:
         synced = [entry for entry in outcome.replies if isinstance(entry[1], SyncGroupResponse)]
-        return replace(outcome, replies=synced[:1]) if len(synced) > 1 else outcome
+        return structs.replace(outcome, replies=synced[:1]) if len(synced) > 1 else outcome
 
 
 class CountsBackwards(Mutant):
@@ -83,7 +85,7 @@ class SharesPartitions(Mutant):
 
 class DropsRecords(Mutant):
     def spoil(self, outcome: Outcome, request: Request | None) -> Outcome:
-        return replace(outcome, records=outcome.records[1:])
+        return structs.replace(outcome, records=outcome.records[1:])
 
 
 class ShowsOldOffsets(Mutant):
@@ -112,7 +114,9 @@ class AcknowledgesNothing(Mutant):
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
         if not isinstance(request, OffsetCommitRequest) or context.waiter % 3:
             return super().handle(request, context, now)
-        elsewhere = replace(request, topics=[replace(topic, name="elsewhere") for topic in request.topics])
+        elsewhere = deepcopy(request)
+        for topic in elsewhere.topics:
+            topic.name = "elsewhere"
         outcome = super().handle(elsewhere, context, now)
         for _, response in outcome.replies:
             for topic, asked in zip(getattr(response, "topics", []), request.topics, strict=True):
@@ -123,7 +127,7 @@ class AcknowledgesNothing(Mutant):
 class NeverExpiresMembers(Mutant):
     def spoil(self, outcome: Outcome, request: Request | None) -> Outcome:
         timers = {key: at for key, at in outcome.timers.items() if key.kind is not TimerKind.HEARTBEAT}
-        return replace(outcome, timers=timers)
+        return structs.replace(outcome, timers=timers)
 
 
 class LoadsOtherwise(Mutant):
