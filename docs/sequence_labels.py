@@ -1,8 +1,9 @@
 """Requests, answers and events in a few words each, for the arrows and notes of `docs/sequence_diagram.py`."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from typing import Any, Final
+
+from msgspec.structs import asdict
 
 from coordinator.group.events import (
     AssignmentApplied,
@@ -132,7 +133,7 @@ EVENTS: Final[Mapping[type[Event], str | None]] = {
 def event_label(event: Event) -> str | None:
     """What happened; None when the diagram says it. Events that nobody gave words to go by their name."""
     template = EVENTS.get(type(event), type(event).__name__)
-    values = {entry.name: getattr(event, entry.name) for entry in fields(event)}
+    values = asdict(event)
     if isinstance(event, MembersEvicted):
         values["members"] = ", ".join(name.member_id for name in event.members)
     return None if template is None else shorten(template.format_map(values))

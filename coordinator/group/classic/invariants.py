@@ -1,12 +1,9 @@
 """What must hold of a classic group between calls."""
 
-from dataclasses import replace
-
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.record import group_metadata, restore_group
 from coordinator.group.durable import DurableState
 from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
-from protocol.records import GroupMetadataValue
 
 
 def check_classic_group(group: ClassicGroup, durable: DurableState, waiters: set[int]) -> None:
@@ -90,11 +87,7 @@ def _check_recorded(group: ClassicGroup, durable: DurableState) -> None:
     assert recorded is not None, f"{group.group_id}: Stable but not in the log"
     # What was recorded by other software may leave out what a load fills in, so it is compared as loaded.
     loaded, actual = group_metadata(restore_group(group.group_id, recorded)), group_metadata(group)
-    timestamp_ms = actual.current_state_timestamp
-    assert _in_order(replace(loaded, current_state_timestamp=timestamp_ms)) == _in_order(actual), (
-        f"{group.group_id}: the log says otherwise"
-    )
-
-
-def _in_order(value: GroupMetadataValue) -> GroupMetadataValue:
-    return replace(value, members=sorted(value.members, key=lambda member: member.member_id))
+    loaded.current_state_timestamp = actual.current_state_timestamp
+    for value in (loaded, actual):
+        value.members.sort(key=lambda member: member.member_id)
+    assert loaded == actual, f"{group.group_id}: the log says otherwise"
