@@ -122,6 +122,7 @@ class Connection(Outgoing):
                 if len(pending) > HELD_INPUT_BYTES:
                     self._stop_reading()
             elif len(pending) >= self._wanted:
+                del pending  # a large request would be in memory once more while it is worked on
                 self._work_or_wait()
             return
         if self._is_held:
