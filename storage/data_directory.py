@@ -63,8 +63,8 @@ class DataDirectory:
         self.meta = meta
         """As found, or as given when the directory was new."""
         self.was_clean = was_clean
-        self._opened: set[TopicPartition] = set()
         """Whether the last process stopped cleanly (False for a new directory)."""
+        self._opened: set[TopicPartition] = set()
         self._lock = lock
         self._recovery_points = Checkpoint(files, self._file(RECOVERY_POINTS))
         self._log_start_offsets = Checkpoint(files, self._file(LOG_START_OFFSETS))

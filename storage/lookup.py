@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from storage.errors import CorruptBatch, LogDamaged
-from storage.record import Record
 from storage.segment import Segment
 from storage.stored_batch import StoredBatch
 
@@ -30,9 +29,9 @@ def first_at_or_after(
             if segment.max_timestamp_ms(index_interval_bytes) < timestamp_ms:
                 continue
             position = segment.position_before(timestamp_ms, index_interval_bytes)
-            for record in _live_records(segment.walk(position), timestamp_ms, from_offset):
-                if record.timestamp_ms >= timestamp_ms:
-                    return TimestampOffset(record.timestamp_ms, record.offset)
+            for found in _live_times(segment.walk(position), timestamp_ms, from_offset):
+                if found.timestamp_ms >= timestamp_ms:
+                    return found
         except CorruptBatch as error:
             raise LogDamaged(segment.path, error.reason, error.position) from error
     return None
@@ -59,16 +58,20 @@ def latest(
     # The record with the greatest time is no longer live: only looking at all that are can tell.
     for segment in segments:
         try:
-            for record in _live_records(segment.walk(), -1, from_offset):
-                if record.timestamp_ms > (found.timestamp_ms if found else -1):
-                    found = TimestampOffset(record.timestamp_ms, record.offset)
+            for live in _live_times(segment.walk(), -1, from_offset):
+                if live.timestamp_ms > (found.timestamp_ms if found else -1):
+                    found = live
         except CorruptBatch as error:
             raise LogDamaged(segment.path, error.reason, error.position) from error
     return found
 
 
-def _live_records(batches: Iterator[StoredBatch], timestamp_ms: int, from_offset: int) -> Iterator[Record]:
+def _live_times(
+    batches: Iterator[StoredBatch], timestamp_ms: int, from_offset: int
+) -> Iterator[TimestampOffset]:
     """The records not below an offset, of the batches that are late enough to hold one of that time."""
     for batch in batches:
         if batch.header.max_timestamp_ms >= timestamp_ms and batch.header.last_offset >= from_offset:
-            yield from (record for record in batch.records() if record.offset >= from_offset)
+            for time_ms, offset in batch.times():
+                if offset >= from_offset:
+                    yield TimestampOffset(time_ms, offset)

@@ -13,14 +13,18 @@ Scanned = tuple[int, int, bool]
 """Of one record: offset delta, timestamp delta, whether it has a key."""
 
 
-def scan_records(data: bytes | bytearray, count: int, budget: UnpackBudget) -> Iterator[Scanned]:
+def scan_records(
+    data: bytes | bytearray, count: int, budget: UnpackBudget | None = None
+) -> Iterator[Scanned]:
     """What decides about each of the `count` records that a section must hold, and nothing else.
 
-    Raises CorruptBatch (position within the section) for anything that contradicts itself, OverBudget.
+    Raises CorruptBatch (position within the section) for anything that contradicts itself, OverBudget. What is in a
+    log already has no budget: it was within one when it came.
     """
     if count * 7 > len(data):
         raise CorruptBatch(f"{count} records cannot fit in {len(data)} bytes")
-    budget.spend_items(count)
+    if budget is not None:
+        budget.spend_items(count)
     position, section_end = 0, len(data)
     try:
         for _ in range(count):
@@ -60,11 +64,12 @@ def _number(data: bytes | bytearray, position: int) -> tuple[int, int]:
     return decode_varint(data, position)
 
 
-def _skip_headers(data: bytes | bytearray, position: int, end: int, budget: UnpackBudget) -> int:
+def _skip_headers(data: bytes | bytearray, position: int, end: int, budget: UnpackBudget | None) -> int:
     count, position = decode_varint(data, position)
     if count < 0 or count * 2 > end - position:
         raise CorruptBatch(f"{count} headers do not fit in a record", position)
-    budget.spend_items(count)
+    if budget is not None:
+        budget.spend_items(count)
     for _ in range(count):
         length, position = _number(data, position)
         if length < 0 or position + length > end:

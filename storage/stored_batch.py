@@ -16,11 +16,13 @@ from storage.batch import (
     decode_records,
     is_old_message,
     read_header,
+    unpack_records,
 )
 from storage.checksum import crc32c
 from storage.errors import CorruptBatch, UnsupportedMagic
 from storage.files import File
 from storage.record import Record
+from storage.record_scan import scan_records
 
 _CHUNK_BYTES: Final = 1024 * 1024
 
@@ -33,6 +35,15 @@ class StoredBatch(NamedTuple):
     """Of its first byte in the file."""
     header: BatchHeader
     data: bytes
+
+    def times(self) -> Iterator[tuple[int, int]]:
+        """Time and offset of each of its records, none of which is made; raises CorruptBatch."""
+        header = self.header
+        append_time_ms = header.max_timestamp_ms if header.is_log_append_time else None
+        section = unpack_records(self.data, header)
+        for offset_delta, timestamp_delta, _ in scan_records(section, header.records_count):
+            time_ms = header.base_timestamp_ms + timestamp_delta if append_time_ms is None else append_time_ms
+            yield time_ms, header.base_offset + offset_delta
 
     def records(self) -> list[Record]:
         """Its records, unpacked and decoded; raises CorruptBatch."""

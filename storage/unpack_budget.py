@@ -11,13 +11,15 @@ from storage.errors import StorageError
 MAX_UNPACKED_BYTES: Final = 128 * 1024 * 1024
 """Of one batch: all of it is in memory at one time."""
 AT_ONCE_BYTES: Final = 64 * 1024
-"""What is looked at while everybody waits."""
+"""What is unpacked while everybody waits."""
 AT_ONCE_ITEMS: Final = 10_000
+"""What is walked while everybody waits."""
 REQUEST_BYTES: Final = 256 * 1024 * 1024
-REQUEST_ITEMS: Final = 16_000_000
-"""More than the smallest records of the largest request that is received (100 MB)."""
+REQUEST_ITEMS: Final = 250_000
 EXPANSION: Final = 32
 """How many times its own size a request may unpack to, beyond `REQUEST_BYTES`. Text packs to a tenth."""
+MAX_ITEMS: Final = 16_000_000
+"""More than the smallest records of the largest request that is received (100 MB)."""
 
 
 class OverBudget(StorageError):
@@ -41,7 +43,8 @@ class UnpackBudget:
     @classmethod
     def of_request(cls, sent_bytes: int) -> "UnpackBudget":
         """For a request that has so many bytes of batches."""
-        return cls(REQUEST_BYTES + EXPANSION * sent_bytes, REQUEST_ITEMS)
+        items = min(REQUEST_ITEMS + sent_bytes, MAX_ITEMS)
+        return cls(REQUEST_BYTES + EXPANSION * sent_bytes, items)
 
     def spend_bytes(self, count: int) -> None:
         """So many bytes were unpacked. Raises OverBudget."""

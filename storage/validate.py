@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from storage.batch import NO_PRODUCER, NO_TIMESTAMP, BatchHeader, check_crc, read_header, unpack_records
-from storage.compression import CODEC_NAMES
+from storage.compression import CODEC_NAMES, NONE
 from storage.errors import CorruptBatch, DecompressedTooLarge, InvalidRecord, UnsupportedMagic
 from storage.record_scan import Scanned, scan_records
 from storage.unpack_budget import MAX_UNPACKED_BYTES, OverBudget, UnpackBudget
@@ -112,12 +112,15 @@ def _check_records(data: bytes, header: BatchHeader, limit_bytes: int, budget: U
 
 
 def _scan(data: bytes, header: BatchHeader, limit_bytes: int, budget: UnpackBudget) -> Iterator[Scanned]:
-    most_bytes = min(limit_bytes, budget.bytes_left)
-    try:
-        section = unpack_records(data, header, most_bytes)
-    except DecompressedTooLarge as error:
-        if most_bytes < limit_bytes:
-            raise OverBudget(error.reason) from error
-        raise
-    budget.spend_bytes(len(section))
+    if header.codec == NONE:
+        section = unpack_records(data, header, limit_bytes)
+    else:
+        most_bytes = min(limit_bytes, budget.bytes_left)
+        try:
+            section = unpack_records(data, header, most_bytes)
+        except DecompressedTooLarge as error:
+            if most_bytes < limit_bytes:
+                raise OverBudget(error.reason) from error
+            raise
+        budget.spend_bytes(len(section))
     return scan_records(section, header.records_count, budget)

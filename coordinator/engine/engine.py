@@ -108,8 +108,8 @@ class Engine:
     # Ending
 
     async def shut_down(self) -> None:
-        """Writes what is kept, and ends what was begun; from now on, who comes is told that there is no coordinator
-        here any more."""
+        """Writes what is kept, and ends what was begun. Until the connections are closed, partitions that are here
+        still answer; for the others there is an error that sends the client elsewhere."""
         for runtime in self.runtimes.values():
             runtime.shut_down()
         await self._queue.stop()

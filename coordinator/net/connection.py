@@ -108,10 +108,6 @@ class Connection(Outgoing):
         self._give_back(self._reserved_bytes)
         self._endpoint.closed(self)
 
-    def eof_received(self) -> bool:
-        """The client sends nothing more; what it has asked is not answered either, as in Kafka."""
-        return False
-
     def data_received(self, data: bytes) -> None:
         """Bytes from the client, any number of them."""
         self.last_received_ns = started_ns = clock.monotonic_ns()
@@ -165,6 +161,7 @@ class Connection(Outgoing):
         self._is_in_line = False
         self._weigh()
         self._work()
+        self._close_if_done()
 
     def _work(self) -> None:
         """Processes what was kept, as far as that goes now."""
@@ -226,18 +223,19 @@ class Connection(Outgoing):
                     if self._is_held:
                         break
                     continue
-                if route is not counted:
-                    _count(counted, count, clock.monotonic_ns() - started_ns)
-                    counted, count = route, 0
-                count += 1
                 if self._slots and response is not GOODBYE:
                     self._queue(response)
                     if self._is_held:
                         break
-                elif response is GOODBYE:
+                    continue
+                if route is not counted:
+                    _count(counted, count, clock.monotonic_ns() - started_ns)
+                    counted, count = route, 0
+                count += 1
+                if response is GOODBYE:
                     self._is_closing = True
                     break
-                elif response is not NO_ANSWER:
+                if response is not NO_ANSWER:
                     try:
                         route.write(response, correlation_id, out)
                     except TooLong:

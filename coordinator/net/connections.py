@@ -69,7 +69,7 @@ class Connections:
         self.lines = LinesPerAddress()
         self.memory = RequestMemory(limits.queued_max_request_bytes)
         self.unread = UnreadAnswers()
-        self.large_answers = LargeAnswers(loop, self.unread, lambda: self.open)
+        self.large_answers = LargeAnswers(loop)
         self._per_address: Counter[str] = Counter()
         self._awaiting_place: list[Callable[[], None]] = []
         self._full_since_ns = 0

@@ -4,19 +4,17 @@ A client may name one fat group five hundred times: what an answer repeats need 
 answer that gets longer than `route.AT_ONCE_BYTES` is begun again here: in a thread, one at a time, and up to
 `MAX_ANSWER_BYTES`; beyond that its connection is closed. Nothing else of the connection is processed meanwhile.
 
-Such answers are in memory until they are read. While peers leave more than `ROOM_BYTES` unread the next one waits;
-after `PATIENCE_S` the peers that have read nothing since then are cut off.
+Such answers are in memory until they are read. While peers have more than `ROOM_BYTES` of them unread the next one
+waits; who then reads too little of what it has, in each `PATIENCE_S`, is cut off: so nobody waits for long.
 """
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from coordinator import clock
-from coordinator.net.slot import Slot
-from coordinator.net.unread_answers import UnreadAnswers
+from coordinator.net.slot import Slot, SlotOwner
 from protocol.malformed import TooLong
 
 _LOG: Final = logging.getLogger("SocketServer")
@@ -25,22 +23,9 @@ MAX_ANSWER_BYTES: Final = 100_000_000
 """What librdkafka takes at most (`receive.message.max.bytes`), and as much as a request may have."""
 ROOM_BYTES: Final = 64 * 1024 * 1024
 PATIENCE_S: Final = 5.0
+PATIENCES: Final = 6
+"""In so many a peer has to have read what it was given, if others wait for that."""
 LOOK_S: Final = 0.05
-
-
-class Reader(Protocol):
-    """A connection whose peer may or may not read."""
-
-    @property
-    def peer(self) -> str:
-        """Host and port, for a log line."""
-
-    @property
-    def answer_bytes(self) -> int:
-        """The size of the answers that have not left yet."""
-
-    def abort(self) -> None:
-        """Closes at once."""
 
 
 class AnswerTooLong(Exception):
@@ -55,16 +40,13 @@ class _Large(NamedTuple):
 class LargeAnswers:
     """The large answers of all connections. All methods belong to the loop's thread."""
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, unread: UnreadAnswers, readers: Callable[[], Iterable[Reader]]
-    ) -> None:
-        """In: what peers have not read yet, and who they are."""
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._unread = unread
-        self._readers = readers
         self._waiting: deque[_Large] = deque()
         self._is_busy = False
-        self._unread_at_first: Mapping[Reader, int] = {}
+        self._given: dict[SlotOwner, int] = {}
+        """How many bytes of large answers each peer was given that may not have read them yet."""
+        self._read_at_first: dict[SlotOwner, int] = {}
         self._patience_ends_ns = 0
 
     def add(self, slot: Slot, response: object) -> None:
@@ -81,8 +63,9 @@ class LargeAnswers:
     def _begin(self) -> None:
         if not self._waiting:
             self._is_busy = False
-        elif self._unread.held_bytes <= ROOM_BYTES:
+        elif self._unread_bytes() <= ROOM_BYTES:
             self._patience_ends_ns = 0
+            self._read_at_first.clear()
             large = self._waiting.popleft()
             self._loop.create_task(self._write(large))
         else:
@@ -102,27 +85,34 @@ class LargeAnswers:
             slot.owner.has_failed(problem)
         else:
             slot.owner.fill_written(slot, frame)
+            self._given[slot.owner] = self._given.get(slot.owner, 0) + len(frame)
         self._begin()
 
+    def _unread_bytes(self) -> int:
+        """What peers have not read of the answers that they were given here."""
+        for owner in [owner for owner in self._given if not owner.answer_bytes]:
+            del self._given[owner]
+        return sum(min(given, owner.answer_bytes) for owner, given in self._given.items())
+
     def _wait_for_room(self) -> None:
-        """Cuts off whoever has let others wait for too long."""
+        """Cuts off whoever lets others wait for too long."""
         now_ns = clock.monotonic_ns()
         if not self._patience_ends_ns:
             self._patience_ends_ns = now_ns + round(PATIENCE_S * 1e9)
-            self._unread_at_first = {reader: reader.answer_bytes for reader in self._readers()}
+            self._read_at_first = {owner: owner.read_bytes for owner in self._given}
         elif now_ns >= self._patience_ends_ns:
             self._patience_ends_ns = 0
-            at_first, self._unread_at_first = self._unread_at_first, {}
-            for reader, before_bytes in at_first.items():
-                if 0 < before_bytes <= reader.answer_bytes:
-                    self._cut_off(reader)
+            at_first, self._read_at_first = self._read_at_first, {}
+            for owner, before_bytes in at_first.items():
+                given = self._given.get(owner, 0)
+                if owner.read_bytes - before_bytes < given // PATIENCES and owner.answer_bytes:
+                    self._cut_off(owner)
 
-    def _cut_off(self, reader: Reader) -> None:
+    def _cut_off(self, owner: SlotOwner) -> None:
         _LOG.warning(
-            "Closing connection from %s: it has left %d bytes of answers unread for %.0f s, and others wait for "
-            "their memory",
-            reader.peer,
-            reader.answer_bytes,
-            PATIENCE_S,
+            "Closing connection from %s: it reads too slowly while others wait for the memory of its answers (%d "
+            "bytes)",
+            owner.peer,
+            owner.answer_bytes,
         )
-        reader.abort()
+        owner.abort()

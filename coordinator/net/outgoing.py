@@ -32,6 +32,7 @@ class Outgoing(asyncio.Protocol):
     __slots__ = (
         "_correlation_id",
         "_endpoint",
+        "_has_ended",
         "_held_output",
         "_is_closing",
         "_is_flush_due",
@@ -44,6 +45,7 @@ class Outgoing(asyncio.Protocol):
         "_transport",
         "_unread_bytes",
         "_unsent_bytes",
+        "_written_bytes",
         "client_host",
         "last_received_ns",
         "peer",
@@ -58,6 +60,8 @@ class Outgoing(asyncio.Protocol):
         self._held_output = 0
         self._unread_bytes = 0
         self._unsent_bytes = 0
+        self._written_bytes = 0
+        self._has_ended = False
         self._is_closing = False
         self._is_flush_due = False
         self._is_held = False
@@ -149,7 +153,7 @@ class Outgoing(asyncio.Protocol):
 
     def _answer_bytes(self, frame: bytes | bytearray, out: bytearray) -> None:
         if self._slots:
-            slot = Slot(self, self._slots[0].form, 0, False, 0)
+            slot = Slot(self, self._slots[0].form, 0, False, opened_ns=0)  # of no API that is counted
             slot.data = frame
             self._hold(len(frame))
             self._slots.append(slot)
@@ -212,15 +216,34 @@ class Outgoing(asyncio.Protocol):
                 out = bytearray()
             else:
                 out += data
-            slot.form.counts.add(now_ns - slot.opened_ns)
+            if slot.opened_ns:
+                slot.form.counts.add(now_ns - slot.opened_ns)
         if out:
             self._write(out)
         self._weigh()
         self._work()
+        self._close_if_done()
+
+    # The end of what a peer sends
+
+    def eof_received(self) -> bool:
+        """The client sends nothing more. What waits for others is not answered, as in Kafka; but what the daemon is
+        at work on, or has not come to, is still done: it may be a Produce that wants no answer."""
+        self._has_ended = self._is_at_work
+        return self._has_ended
+
+    @property
+    def _is_at_work(self) -> bool:
+        return self._is_in_line or any(slot.ends for slot in self._slots)
+
+    def _close_if_done(self) -> None:
+        if self._has_ended and not self._is_at_work:
+            self.close()
 
     def _write(self, data: bytes | bytearray) -> None:
         transport = self._transport
         if data and transport is not None and not transport.is_closing():
+            self._written_bytes += len(data)
             transport.write(data)
 
     # Ending
@@ -238,6 +261,12 @@ class Outgoing(asyncio.Protocol):
     def open_answers(self) -> int:
         """Requests that were processed and have no answer yet."""
         return sum(slot.data is None for slot in self._slots)
+
+    @property
+    def read_bytes(self) -> int:
+        """How many bytes have left, all in all; those of repeated requests aside."""
+        transport = self._transport
+        return self._written_bytes - (0 if transport is None else transport.get_write_buffer_size())
 
     @property
     def answer_bytes(self) -> int:

@@ -35,6 +35,14 @@ class SlotOwner(Protocol):
     def peer(self) -> str:
         """Host and port, for a log line."""
 
+    @property
+    def answer_bytes(self) -> int:
+        """The size of the answers that have not left yet."""
+
+    @property
+    def read_bytes(self) -> int:
+        """How many bytes have left, all in all."""
+
     def fill(self, slot: "Slot", response: object) -> None:
         """Takes the answer of a slot, once. Never raises."""
 
@@ -43,6 +51,9 @@ class SlotOwner(Protocol):
 
     def close(self) -> None:
         """Closes the connection when what it has to send is sent."""
+
+    def abort(self) -> None:
+        """Closes it at once."""
 
     def has_failed(self, problem: Exception) -> None:
         """There is no answer: the connection is closed."""
@@ -55,6 +66,7 @@ class Slot:
         "correlation_id",
         "data",
         "dropped",
+        "ends",
         "finish",
         "form",
         "opened_ns",
@@ -82,6 +94,8 @@ class Slot:
         self.registry: dict[int, Any] | None = None
         """Where the slot waits, as `waiter`."""
         self.waiter = 0
+        self.ends = False
+        """Whether it is filled soon whatever anybody else does: the daemon is at work on it."""
         self.dropped: Callable[[], object] | None = None
         """Called when the connection is lost before the slot is filled."""
 

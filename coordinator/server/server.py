@@ -344,6 +344,8 @@ class Server:
         return {*self.logs().values(), *self.topics.awaited_logs}
 
     def _close_flusher(self) -> None:
+        if hasattr(self, "topics"):
+            self.topics.close()
         if self._shared_flusher is None:
             self.flusher.close()
         else:

@@ -37,8 +37,8 @@ Elsewhere = Callable[[], Any]
 """Something that may be done in any thread."""
 Steps = Generator[Elsewhere | None, Any, Answer]
 """An answer that takes long: it is there when the steps have been taken, between which others may be answered. A
-step that gives something to be done elsewhere is given the result. What a step found, the next one looks up anew:
-it may be gone by then."""
+step that gives something to be done elsewhere is given the result, any other one the time by then. What a step
+found, the next one looks up anew: it may be gone."""
 Handler = Callable[["DataPlane", Any, Context, Now], Answer | Steps]
 
 ANSWERED_BY: Final[Mapping[ApiKey, str]] = {
@@ -130,11 +130,11 @@ class DataPlane:
     def handle(self, request: object, context: Context, now: Now) -> Answer:
         """The answer to one request. Raises KeyError for a request that is not the data plane's."""
         answer = self.begin(request, context, now)
-        result = None
+        result: Any = None
         while not isinstance(answer, Answer):
             try:
                 elsewhere = answer.send(result)
-                result = None if elsewhere is None else elsewhere()
+                result = now if elsewhere is None else elsewhere()
             except StopIteration as end:
                 answer = end.value
         return answer

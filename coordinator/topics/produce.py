@@ -74,9 +74,13 @@ def answer_produce(plane: DataPlane, request: ProduceRequest, context: Context, 
 def _examine_elsewhere(
     plane: DataPlane, request: ProduceRequest, context: Context, now: Now, sent: list[Sent | ProduceRefused]
 ) -> Steps:
+    """A batch at a time, so that others' come in between. By the end, the time is another one."""
     budget = UnpackBudget.of_request(sum(len(each.batch) for each in sent if isinstance(each, Sent)))
-    examined: list[Examined] = yield partial(examine_all, sent, now.wall_ms, budget, may_refuse=True)
-    return _write_all(plane, request, context, now, zip(sent, examined, strict=True))
+    examined: list[Examined] = []
+    for each in sent:
+        examined += yield partial(examine_all, [each], now.wall_ms, budget, may_refuse=True)
+    later: Now = yield None
+    return _write_all(plane, request, context, later, zip(sent, examined, strict=True))
 
 
 def _sent(plane: DataPlane, request: ProduceRequest, context: Context) -> Iterator[Sent | ProduceRefused]:
@@ -144,7 +148,11 @@ def _write_all(
                 sent, examined = next(batches)
                 if isinstance(sent, ProduceRefused):
                     raise sent
-                partition = _admit(topic, data.index, context).hosted[data.index]
+                topic = _admit(topic, data.index, context)
+                if topic.values is not sent.values:
+                    # It was looked at by rules that have changed meanwhile. The producer sends it again.
+                    raise ProduceRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                partition = topic.hosted[data.index]
                 written = _write(partition, examined, now, changes)
             except ProduceRefused as error:
                 has_error = True

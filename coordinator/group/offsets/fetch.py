@@ -25,7 +25,7 @@ NO_LEADER_EPOCH: Final = -1
 
 def fetch_offsets(groups: Groups, request: FetchOffsets, context: Context, turn: Turn) -> None:
     """Answer with an OffsetFetchResponseGroup: the partitions asked for in their order, or all that have
-    an offset. What `require_stable` waits for, transactions, is not there to be pending."""
+    an offset. What transactions have left pending does not count, `require_stable` or not."""
     asked = request.group
     group = groups.find(asked.group_id)
     is_gone = group is None or group.is_dead

@@ -1,4 +1,8 @@
-"""Answers of the data plane that take long: found in slices, with others in between, or in part elsewhere."""
+"""Answers of the data plane that take long: found in slices, with others in between, or in part elsewhere.
+
+What was begun is brought to its end, also when whoever asked has gone: it may be half done, and a Produce that
+wants no answer is often the last thing that a client sends.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -15,16 +19,7 @@ from coordinator.topics.data_plane import Elsewhere, Steps
 class InSteps:
     """The steps that are left of one answer. A slot gets it, unless the first slice is enough."""
 
-    __slots__ = (
-        "_elsewhere",
-        "_executor",
-        "_finish",
-        "_is_given_up",
-        "_result",
-        "_run_queue",
-        "_slot",
-        "_steps",
-    )
+    __slots__ = ("_elsewhere", "_executor", "_finish", "_result", "_run_queue", "_slot", "_steps")
 
     def __init__(
         self,
@@ -42,7 +37,6 @@ class InSteps:
         self._slot: Slot | None = None
         self._elsewhere: Elsewhere | None = None
         self._result: Any = None
-        self._is_given_up = False
 
     def advance(self) -> Answer | None:
         """Works for a slice; the answer, when that was enough."""
@@ -51,15 +45,17 @@ class InSteps:
             while self._elsewhere is None and clock.monotonic_ns() - started_ns < SLICE_NS:
                 result, self._result = self._result, None
                 self._elsewhere = self._steps.send(result)
+                if self._elsewhere is None:
+                    self._result = clock.now()
         except StopIteration as end:
             answer: Answer = end.value
             return answer
         return None
 
     def wait_in(self, slot: Slot) -> None:
-        """Goes on in later turns of the loop, and fills the slot in the end."""
+        """Goes on in later iterations of the loop, and fills the slot in the end."""
         self._slot = slot
-        slot.dropped = self._give_up
+        slot.ends = True
         self._wait()
 
     def go_on(self) -> None:
@@ -71,10 +67,8 @@ class InSteps:
             if answer is None:
                 self._wait()
             else:
-                slot.dropped = None
                 self._finish(answer, slot)
         except Exception as problem:  # noqa: BLE001 - whatever a request causes costs its connection only
-            slot.dropped = None
             slot.owner.has_failed(problem)
 
     def _wait(self) -> None:
@@ -86,20 +80,12 @@ class InSteps:
 
     def _is_done(self, done: "asyncio.Future[Any]") -> None:
         self._elsewhere = None
-        if done.cancelled() or self._is_given_up:
+        if done.cancelled():
             return
+        assert self._slot is not None
         try:
             self._result = done.result()
         except Exception as problem:  # noqa: BLE001 - whatever a request causes costs its connection only
-            assert self._slot is not None
-            self._slot.dropped = None
             self._slot.owner.has_failed(problem)
         else:
             self.go_on()
-
-    def _give_up(self) -> None:
-        """Nobody wants the answer any more."""
-        self._is_given_up = True
-        if self._elsewhere is None:
-            self._run_queue.remove(self)
-        self._steps.close()

@@ -258,11 +258,14 @@ class TopicsHandler:
                 self._flusher.need(log, self._synced)
         self._flusher.kick()
 
+    def close(self) -> None:
+        """Nothing is looked at any more."""
+        if self._executor is not None:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+
     def stop_listening(self) -> None:
         """The flusher, which others share, goes on without it."""
         self._flusher.forget(self._synced)
-        if self._executor is not None:
-            self._executor.shutdown(wait=False, cancel_futures=True)
 
     def sweep(self) -> None:
         """Retention of topics."""
