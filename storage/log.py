@@ -165,6 +165,19 @@ class PartitionLog:
             records = [record._replace(timestamp_ms=now_ms) for record in records]
         return self.append(encode_batch(records))
 
+    def try_append(self, size: int) -> None:
+        """Finds out whether `size` bytes could be appended; none of them stay.
+
+        Raises LogPoisoned, LogClosed, AppendFailed. A crash meanwhile leaves a tail that recovery cuts.
+        """
+        self.require_open()
+        active = self._segments.active
+        try:
+            active.file.write(bytes(size))
+            active.file.truncate(active.size)
+        except OSError as error:
+            raise self._take_back(error) from error
+
     def _take_back(self, error: OSError) -> AppendFailed:
         """Removes what a failed write may have left, or poisons the log."""
         active = self._segments.active

@@ -17,6 +17,7 @@ from coordinator.engine.partition import Partition
 from coordinator.engine.runtime import Runtime
 from coordinator.engine.shared import Observer, Shared
 from coordinator.machine.outcome import Message
+from coordinator.ongoing_failures import OngoingFailures
 from storage.files import Files
 from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
@@ -48,6 +49,15 @@ class Engine:
     def observers(self) -> list[Observer]:
         """Who is told what happens in machines."""
         return self._shared.observers
+
+    @property
+    def failures(self) -> OngoingFailures:
+        """What the disk refuses: of the machines, and of whoever else counts it there."""
+        return self._shared.failures
+
+    def refusal(self) -> str | None:
+        """Why the disk does not take the records of some partition; None while it takes all."""
+        return next(filter(None, (runtime.ownership.refusal() for runtime in self.runtimes.values())), None)
 
     @property
     def workers(self) -> dict[str, Callable[[Any], Awaitable[object]]]:

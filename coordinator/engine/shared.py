@@ -10,6 +10,7 @@ from coordinator.engine.group_clock import GroupClock
 from coordinator.engine.load_queue import LoadQueue
 from coordinator.engine.partition import Partition
 from coordinator.machine.outcome import Message, Now
+from coordinator.ongoing_failures import OngoingFailures
 from storage.files import Files
 
 _LOG: Final = logging.getLogger("Engine")
@@ -26,6 +27,7 @@ class Shared:
         "_event_number",
         "_waiter",
         "deliver",
+        "failures",
         "files",
         "flusher",
         "group_clock",
@@ -51,6 +53,8 @@ class Shared:
         self.queue = queue
         self.deliver = deliver
         """Takes messages to other machines that are durable where they come from."""
+        self.failures = OngoingFailures("LogManager")
+        """What the disk refuses, whoever wanted it."""
         self.observers: list[Observer] = []
         self.workers: dict[str, Callable[[Any], Awaitable[object]]] = {}
         self._waiter = 0
