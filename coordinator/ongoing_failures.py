@@ -42,14 +42,21 @@ class OngoingFailures:
     def failed(self, name: str, error: Exception) -> int:
         """Counts a failure. Out: how many of its kind came since the last line, this one included, if it is to have
         a line now; else 0."""
+        untold = self.counted(error)
+        count, since_ms, had_line, _ = self._open.get(name, (0, clock.monotonic_ms(), False, ""))
+        self._open[name] = (count + 1, since_ms, had_line or untold > 0, reason_of(error))
+        return untold
+
+    def counted(self, error: Exception) -> int:
+        """The same for what has no end of its own: it is done again in its time, or never."""
         self.count += 1
-        now_ms = clock.monotonic_ms()
-        told_ms, untold = self._told.get(_kind(error), (now_ms - PERIOD_MS, 0))
-        is_told = now_ms - told_ms >= PERIOD_MS
-        self._told[_kind(error)] = (now_ms, 0) if is_told else (told_ms, untold + 1)
-        count, since_ms, had_line, _ = self._open.get(name, (0, now_ms, False, ""))
-        self._open[name] = (count + 1, since_ms, had_line or is_told, reason_of(error))
-        return untold + 1 if is_told else 0
+        kind, now_ms = _kind(error), clock.monotonic_ms()
+        told_ms, untold = self._told.get(kind, (now_ms - PERIOD_MS, 0))
+        if now_ms - told_ms < PERIOD_MS:
+            self._told[kind] = (told_ms, untold + 1)
+            return 0
+        self._told[kind] = (now_ms, 0)
+        return untold + 1
 
     def is_over(self, name: str) -> None:
         """It works again: tells so, if a line had said that it does not."""

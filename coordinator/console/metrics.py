@@ -154,3 +154,8 @@ def _logs(figures: Figures) -> Iterator[Metric]:
     yield family
     yield CounterMetricFamily("groupd_log_flushes", "Syncs of logs to the disk", value=figures.flushes)
     yield CounterMetricFamily("groupd_log_flush_seconds", "Time spent in them", value=figures.flush_seconds)
+    yield CounterMetricFamily(
+        "groupd_disk_refusals",
+        "What the disk refused: commits, trials, checkpoints, states",
+        value=figures.disk_refusals,
+    )

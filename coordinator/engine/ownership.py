@@ -50,7 +50,7 @@ class Ownership(Generic[M]):
         self.is_shut_down = False
         self.loads: list[tuple[int, int]] = []
         """Of the last loads: records and nanoseconds."""
-        self.states = StateKeeper(shared.files, topic.codec, partitions, topic.logger)
+        self.states = StateKeeper(shared.files, topic.codec, partitions, topic.logger, shared.failures)
         self._topic = topic
         self._partitions = partitions
         self._shared = shared
@@ -138,7 +138,7 @@ class Ownership(Generic[M]):
     def doubt(self) -> None:
         """The disk may refuse what partitions write: each is tried when it was read."""
         for partition in self._partitions:
-            self._refused.count(partition)
+            self._refused.doubt(partition)
 
     def refusal(self) -> str | None:
         """Why the disk does not take the records of a partition; None while it takes all."""
@@ -224,7 +224,7 @@ class Ownership(Generic[M]):
             self._unsound.pop(partition.number, None)
             if log is not partition.log:
                 partition.log = log
-                self._report_recovery(log)
+                self._report_recovery(partition, log)
             machine = self._topic.new_machine(partition.number)
             reading = Load(log, machine, self._shared.files, self._topic.codec)
             for step in reading.steps():
@@ -258,9 +258,15 @@ class Ownership(Generic[M]):
             partition.state = PartitionState.FAILED
             self._log.error("Failed to load metadata from %s", partition.name, exc_info=problem)
 
-    def _report_recovery(self, log: PartitionLog) -> None:
+    def _report_recovery(self, partition: Partition[M], log: PartitionLog) -> None:
         if log.recovery_report.cut_bytes:
             self._log.warning("%s", log.recovery_report)
+        for error in log.recovery_report.put_off:
+            self._refused.doubt(partition)
+            count = self._failures.counted(error)
+            if count:
+                line = "%s is read without what can wait: %s%s"
+                self._log.error(line, partition.name, reason_of(error), times(count))
 
     def _report_load(
         self, partition: Partition[M], log: PartitionLog, records: int, duration_ns: int

@@ -47,6 +47,10 @@ class RefusedPartitions:
         """A write of a partition was refused."""
         self._in_a_row[partition] = self._in_a_row.get(partition, 0) + 1
 
+    def doubt(self, partition: Partition[Any]) -> None:
+        """A write of a partition may be refused: it is tried before the first."""
+        self._in_a_row.setdefault(partition, 1)
+
     def is_over(self, partition: Partition[Any]) -> None:
         """A write of a partition went through."""
         if self._in_a_row and partition.state is PartitionState.OWNED:

@@ -43,6 +43,7 @@ class Shared:
         flusher: Flusher,
         files: Files,
         group_clock: GroupClock,
+        failures: OngoingFailures,
         queue: LoadQueue,
         deliver: Callable[[Sequence[Message]], None],
     ) -> None:
@@ -50,11 +51,11 @@ class Shared:
         self.flusher = flusher
         self.files = files
         self.group_clock = group_clock
+        self.failures = failures
+        """What the disk refuses, whoever wanted it."""
         self.queue = queue
         self.deliver = deliver
         """Takes messages to other machines that are durable where they come from."""
-        self.failures = OngoingFailures("LogManager")
-        """What the disk refuses, whoever wanted it."""
         self.observers: list[Observer] = []
         self.workers: dict[str, Callable[[Any], Awaitable[object]]] = {}
         self._waiter = 0
