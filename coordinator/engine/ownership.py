@@ -120,8 +120,9 @@ class Ownership(Generic[M]):
         """The disk refused: out of service, and again from what it holds, to be read until it can be written."""
         count = self._failures.failed(str(partition.name), error)
         if count:
-            line = "Unloading %s of %s: %s%s"
-            self._log.error(line, self._topic.holds, partition.name, reason_of(error), times(count))
+            self._log.error(
+                "Unloading %s of %s: %s%s", self._topic.holds, partition.name, reason_of(error), times(count)
+            )
         self._refused.count(partition)
         was_read_only = partition.state is PartitionState.READ_ONLY
         self._unload(partition)
@@ -143,16 +144,21 @@ class Ownership(Generic[M]):
     def refusal(self) -> str | None:
         """Why the disk does not take the records of a partition; None while it takes all."""
         for partition in self._partitions:
-            for name in (str(partition.name), _loading(partition)):
-                if name in self._failures:
-                    return self._failures.reason(name)
+            if partition.state in (PartitionState.READ_ONLY, PartitionState.LOADING):
+                for name in (str(partition.name), _loading(partition)):
+                    if name in self._failures:
+                        return self._failures.reason(name)
         return None
 
     def _trial_refused(self, partition: Partition[M], error: Exception) -> None:
         count = self._failures.failed(str(partition.name), error)
         if count:
-            line = "%s is only read until it can be written: %s%s"
-            self._log.error(line, partition.name, reason_of(error), times(count))
+            self._log.error(
+                "Only reading %s until it can be written: %s%s",
+                partition.name,
+                reason_of(error),
+                times(count),
+            )
 
     def _writable(self, partition: Partition[M]) -> None:
         partition.state = PartitionState.OWNED
@@ -251,8 +257,12 @@ class Ownership(Generic[M]):
         elif isinstance(problem, StorageError | OSError):
             count = self._failures.failed(_loading(partition), problem)
             if count:
-                line = "Failed to load metadata from %s: %s; trying again%s"
-                self._log.error(line, partition.name, reason_of(problem), times(count))
+                self._log.error(
+                    "Failed to load metadata from %s: %s; trying again%s",
+                    partition.name,
+                    reason_of(problem),
+                    times(count),
+                )
             self._shared.loop.call_later(RETRY_S, self._retry, partition, partition.tenure)
         else:
             partition.state = PartitionState.FAILED
@@ -265,8 +275,9 @@ class Ownership(Generic[M]):
             self._refused.doubt(partition)
             count = self._failures.counted(error)
             if count:
-                line = "%s is read without what can wait: %s%s"
-                self._log.error(line, partition.name, reason_of(error), times(count))
+                self._log.error(
+                    "Reading %s without what can wait: %s%s", partition.name, reason_of(error), times(count)
+                )
 
     def _report_load(
         self, partition: Partition[M], log: PartitionLog, records: int, duration_ns: int

@@ -171,8 +171,12 @@ class StateKeeper:
         except OSError as error:
             count = self._failures.counted(error)
             if count:
-                line = "No state of %s could be written: %s%s"
-                self._log.warning(line, taken.partition.name, reason_of(error), times(count))
+                self._log.warning(
+                    "No state of %s could be written: %s%s",
+                    taken.partition.name,
+                    reason_of(error),
+                    times(count),
+                )
             return False
 
 

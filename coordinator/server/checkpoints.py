@@ -48,8 +48,11 @@ class Checkpoints:
             except OSError as error:
                 count = self._failures.counted(error)
                 if count:
-                    line = "A checkpoint could not be written, and is tried again: %s%s"
-                    _LOG.error(line, reason_of(error), times(count))
+                    _LOG.error(
+                        "A checkpoint could not be written, and is tried again: %s%s",
+                        reason_of(error),
+                        times(count),
+                    )
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._task = None

@@ -154,8 +154,12 @@ class Cleaner:
         except (StorageError, OSError) as error:
             count = self._failures.counted(error)
             if count:
-                line = "Compaction of %s failed, and is tried again later: %s%s"
-                _LOG.error(line, target.partition, reason_of(error), times(count))
+                _LOG.error(
+                    "Compaction of %s failed, and is tried again later: %s%s",
+                    target.partition,
+                    reason_of(error),
+                    times(count),
+                )
             return False
         except _Stopping:
             raise
@@ -184,8 +188,12 @@ class Cleaner:
         except OSError as error:
             count = self._failures.counted(error)
             if count:
-                line = "How far %s is compacted could not be recorded: %s%s"
-                _LOG.error(line, target.partition, reason_of(error), times(count))
+                _LOG.error(
+                    "How far %s is compacted could not be recorded: %s%s",
+                    target.partition,
+                    reason_of(error),
+                    times(count),
+                )
             return False
         return True
 

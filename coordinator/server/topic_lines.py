@@ -43,8 +43,9 @@ def log_changes(changes: Iterable[TopicChange], limit: LineLimit) -> None:
             case PartitionFailed(name, partition, reason):
                 count = limit.admit("partition failed", name, partition)
                 if count:
-                    line = "Partition %s-%d failed: %s%s"
-                    _LOG.error(line, name, partition, printable(reason), times(count))
+                    _LOG.error(
+                        "Partition %s-%d failed: %s%s", name, partition, printable(reason), times(count)
+                    )
             case DirectoryFailed(path, reason):
                 _LOG.warning("Unable to describe replica dirs for %s: %s", path, printable(reason))
 
