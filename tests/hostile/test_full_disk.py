@@ -23,8 +23,9 @@ from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
 from tests.crash.process import Process
+from tests.engine.held_clock import HeldClock
 from tests.server.harness import Client, heartbeat_request, join_alone, join_request, serving, settings, start
-from tests.server.test_runtime import active, code, commit, committed, fetch
+from tests.server.test_runtime import active, code, commit, committed, fetch, is_only_read
 from tests.storage.faulty_files import FaultyFile, FaultyFiles
 
 DATA = "/data"
@@ -111,6 +112,36 @@ async def test_offsets_are_read_while_commits_are_refused(caplog: pytest.LogCapt
     async with serving(DATA, FOUR, files=files.crash(), topics=()) as after, Client(after) as client:
         assert [await committed(client, group) for group in GROUPS] == [8] * len(GROUPS)
         assert await committed(client, "members") == 9
+
+
+async def test_nobody_is_given_up_as_long_as_that_cannot_be_written() -> None:
+    """A session that ends meanwhile is over when there is space; the partition is not read again for it."""
+    files, held = FaultyFiles(), HeldClock()
+    one = {"offsets.topic.num.partitions": "1"}
+    async with (
+        serving(DATA, one, topics=[("orders", 1)], files=files, group_clock=held) as server,
+        Client(server) as client,
+    ):
+
+        async def members() -> int:
+            answer = await client.call(DescribeGroupsRequest(groups=["members"]), 0)
+            return len(answer.groups[0].members)
+
+        await join_alone(client, "members")
+        files.is_full = True
+        assert code(await client.call(commit(1), 2)) == ErrorCode.NOT_COORDINATOR
+        while not is_only_read(server):
+            assert await members() in {0, 1}  # none while it is being read
+        loads = len(server.runtime.ownership.loads)
+        held.advance(60_000)
+        for _ in range(20):
+            assert await members() == 1
+        assert len(server.runtime.ownership.loads) == loads
+        files.is_full = False
+        await active(server)
+        held.advance(60_000)
+        while await members():
+            pass
 
 
 async def test_a_disk_that_takes_a_trial_and_no_commit(
