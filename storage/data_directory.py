@@ -39,6 +39,8 @@ CLEAN_MARKER: Final = ".kafka_cleanshutdown"
 META_PROPERTIES: Final = "meta.properties"
 PARTITION_METADATA: Final = "partition.metadata"
 CATALOGUE: Final = "topics.json"
+UNFINISHED_REPAIR: Final = ".unfinished-repair"
+"""There while `groupd log repair` makes the directory as a copy of another one."""
 
 _PARTITION_DIRECTORY: Final = re.compile(r"([a-zA-Z0-9._-]+)-([0-9]{1,10})")
 _DELETED_DIRECTORY: Final = re.compile(r".+\.[0-9a-f]{32}" + DELETED_DIRECTORY_SUFFIX)
@@ -65,6 +67,8 @@ class DataDirectory:
         self.was_clean = was_clean
         """Whether the last process stopped cleanly (False for a new directory)."""
         self._opened: set[TopicPartition] = set()
+        self._catalogue: bytes | None = None
+        """What is in the file, as far as that is known."""
         self._lock = lock
         self._recovery_points = Checkpoint(files, self._file(RECOVERY_POINTS))
         self._log_start_offsets = Checkpoint(files, self._file(LOG_START_OFFSETS))
@@ -81,6 +85,11 @@ class DataDirectory:
             if not files.is_directory(path):
                 files.mkdir(path)
                 files.fsync_directory(os.path.dirname(path))
+            if files.exists(f"{path}/{UNFINISHED_REPAIR}"):
+                raise DataDirectoryUnusable(
+                    path,
+                    "is a copy that `groupd log repair` has not finished: run that again, with this directory",
+                )
             lock = files.lock(f"{path}/{LOCK_FILE}")
         except BlockingIOError as error:
             raise DataDirectoryLocked(path, error.strerror or "is in use") from error
@@ -130,6 +139,7 @@ class DataDirectory:
         # What a clean stop promises holds for what it left behind, not for what this process has appended since.
         is_as_left = self.was_clean and partition not in self._opened
         self._opened.add(partition)
+        is_new = not self.files.exists(self._file(str(partition)))
         log = PartitionLog.open(
             self.files,
             self._file(str(partition)),
@@ -144,7 +154,13 @@ class DataDirectory:
         log.cleaned_to = self.cleaned_to(partition)
         if topic_id is not None and self.topic_id(partition) is None:
             text = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}\n"
-            self.files.write(f"{log.directory}/{PARTITION_METADATA}", text.encode())
+            try:
+                self.files.write(f"{log.directory}/{PARTITION_METADATA}", text.encode())
+            except OSError as error:
+                if is_new:
+                    log.close(clean=False)
+                    raise
+                log.recovery_report = log.recovery_report.without(error)
         return log
 
     def topic_id(self, partition: TopicPartition) -> bytes | None:
@@ -228,18 +244,24 @@ class DataDirectory:
         path = self._file(CATALOGUE)
         if not self.files.exists(path):
             return None
+        self._catalogue = self.files.read(path)
         try:
-            document: object = json.loads(self.files.read(path))
+            document: object = json.loads(self._catalogue)
         except ValueError as error:
             raise DamagedFile(path, f"is not JSON: {error}") from error
         return document
 
     def write_catalogue(self, document: object) -> None:
-        """Replaces the catalogue, atomically and durably, by a document that JSON can express. Raises
-        OSError.
+        """Replaces the catalogue, atomically and durably, by a document that JSON can express, unless it is that
+        already. Raises OSError.
         """
-        text = json.dumps(document, indent=1, sort_keys=True) + "\n"
-        self.files.write_atomically(self._file(CATALOGUE), text.encode())
+        data = (json.dumps(document, indent=1, sort_keys=True) + "\n").encode()
+        if data != self._catalogue:
+            self._catalogue = None
+            self.files.write_atomically(self._file(CATALOGUE), data)
+            self._catalogue = data
+        else:
+            self.files.fsync_directory(self.path)  # a crash may have come between its renaming and this
 
     # Ending
 

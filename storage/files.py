@@ -3,8 +3,8 @@
 The log engine takes a `Files` and never touches the operating system otherwise. That is what lets a test tear
 a write in two, fill the disk at the n-th call, fail an fsync, or lose every byte that was not yet synced.
 
-Paths are plain strings. Every method raises OSError as the operating system reports it; what an error means
-for a log is decided by the caller, who knows the file and the position.
+Paths are plain strings. Every method raises OSError as the operating system reports it, with the name of the file;
+what an error means for a log is decided by the caller, who knows the position.
 """
 
 import contextlib
@@ -89,7 +89,8 @@ class Files(Protocol):
         takes them to the disk, whatever an earlier sync has failed to do."""
 
     def write_atomically(self, path: str, data: bytes) -> None:
-        """Replaces a small file so that a crash leaves the old one or the new one, whole and durable."""
+        """Replaces a small file so that a crash leaves the old one or the new one, whole and durable. An OSError
+        leaves nothing else behind."""
 
     def replace(self, source: str, target: str) -> None:
         """Renames a file or directory; a target file is replaced. Durable after `fsync_directory`."""
@@ -138,6 +139,12 @@ def write_all(descriptor: int, data: bytes) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
+def _name(error: OSError, path: str) -> None:
+    """Of a descriptor the operating system does not say which file it is of."""
+    if error.filename is None:
+        error.filename = path
+
+
 class OsFile:
     """A `File` of the operating system."""
 
@@ -151,7 +158,11 @@ class OsFile:
         self._lock = threading.Lock()
 
     def write(self, data: bytes) -> None:
-        write_all(self._descriptor, data)
+        try:
+            write_all(self._descriptor, data)
+        except OSError as error:
+            _name(error, self.path)
+            raise
 
     def pread(self, length: int, position: int) -> bytes:
         data = os.pread(self._descriptor, length, position)
@@ -171,7 +182,11 @@ class OsFile:
         with self._lock:
             if self._descriptor < 0:
                 raise FileClosed(self.path, "is closed")
-            os.fdatasync(self._descriptor)
+            try:
+                os.fdatasync(self._descriptor)
+            except OSError as error:
+                _name(error, self.path)
+                raise
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self._descriptor, size)
@@ -262,6 +277,9 @@ class OsFiles:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
         try:
             write_all(descriptor, data)
+        except OSError as error:
+            _name(error, path)
+            raise
         finally:
             os.close(descriptor)
 
@@ -270,6 +288,9 @@ class OsFiles:
         try:
             while data := os.pread(descriptor, _REWRITE_BYTES, position):
                 position += os.pwrite(descriptor, data, position)
+        except OSError as error:
+            _name(error, path)
+            raise
         finally:
             os.close(descriptor)
 
@@ -277,11 +298,17 @@ class OsFiles:
         temporary = path + TEMPORARY_SUFFIX
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
         try:
-            write_all(descriptor, data)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        os.replace(temporary, path)
+            try:
+                write_all(descriptor, data)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.replace(temporary, path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            _name(error, path)
+            raise
         self.fsync_directory(os.path.dirname(path))
 
     def replace(self, source: str, target: str) -> None:
@@ -306,6 +333,9 @@ class OsFiles:
         descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
+        except OSError as error:
+            _name(error, path)
+            raise
         finally:
             os.close(descriptor)
 

@@ -60,10 +60,14 @@ class LeaderEpochs:
         return cls(entries) if entries else None
 
     @classmethod
-    def create(cls, files: Files, directory: str, log_start_offset: int) -> "LeaderEpochs":
-        """Those of a new log, written to its checkpoint. Raises OSError."""
-        files.write(f"{directory}/{LEADER_EPOCHS}", f"{_VERSION}\n1\n0 {log_start_offset}\n".encode())
+    def first(cls, log_start_offset: int) -> "LeaderEpochs":
+        """Those of a log that has none yet."""
         return cls([EpochStart(0, log_start_offset)])
+
+    def write(self, files: Files, directory: str) -> None:
+        """Writes the checkpoint. Raises OSError; what is there then counts as none."""
+        lines = [_VERSION, str(len(self._entries)), *(f"{epoch} {start}" for epoch, start in self._entries)]
+        files.write(f"{directory}/{LEADER_EPOCHS}", "".join(f"{line}\n" for line in lines).encode())
 
     def at(self, offset: int) -> int:
         """The epoch of the batch that holds an offset, of the first epoch before all of them."""

@@ -32,6 +32,7 @@ from storage.read_limits import ReadLimits
 from storage.record import Record
 from storage.recovery.recovery import recover
 from storage.recovery.report import RecoveryReport
+from storage.refused_append import take_back, try_append
 from storage.retention import count_below, count_deletable
 from storage.segment import Segment
 from storage.stored_batch import StoredBatch
@@ -90,11 +91,18 @@ class PartitionLog:
         checkpoints; whether the last stop was clean. What was found is in `recovery_report`.
         Raises LogDamaged for damage before the recovery point, OSError.
         """
-        if not files.is_directory(directory):
+        if is_new := not files.is_directory(directory):
             files.mkdir(directory)
         epochs = LeaderEpochs.read(files, directory)
         segments, report = recover(files, directory, config, recovery_point, log_start_offset, was_clean)
-        epochs = epochs or LeaderEpochs.create(files, directory, report.log_start_offset)
+        if epochs is None:
+            epochs = LeaderEpochs.first(report.log_start_offset)
+            try:
+                epochs.write(files, directory)
+            except OSError as error:
+                if is_new:
+                    raise
+                report = report.without(error)
         log = cls(files, directory, config, LogSegments(segments), report, epochs)
         if not report.was_clean or log.log_end_offset == report.log_start_offset:
             # Nobody has synced the names of a log without records, not even a clean stop.
@@ -153,7 +161,7 @@ class PartitionLog:
                 data, base_offset, last_offset, latest_ms, config.index_interval_bytes
             )
         except OSError as error:
-            raise self._take_back(error) from error
+            raise take_back(self._segments.active, self.durability, error) from error
         except AssertionError as problem:
             raise self.durability.contradicted(problem) from problem
         self.log_end_offset = last_offset + 1
@@ -165,18 +173,10 @@ class PartitionLog:
             records = [record._replace(timestamp_ms=now_ms) for record in records]
         return self.append(encode_batch(records))
 
-    def _take_back(self, error: OSError) -> AppendFailed:
-        """Removes what a failed write may have left, or poisons the log."""
-        active = self._segments.active
-        failure = AppendFailed(active.path, f"cannot append: {reason_of(error, active.path)}", active.size)
-        try:
-            active.file.truncate(active.size)
-            is_taken_back = active.file.size() == active.size
-        except OSError:
-            is_taken_back = False
-        if not is_taken_back:
-            self.poison(failure)
-        return failure
+    def try_append(self, size: int) -> None:
+        """Appends bytes that mean nothing and takes them back. Raises LogPoisoned, LogClosed, AppendFailed."""
+        self.require_open()
+        try_append(self._segments.active, self.durability, size)
 
     def _roll(self) -> None:
         """Seals the active segment and begins the next one at the log end offset."""

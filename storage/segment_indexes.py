@@ -96,13 +96,20 @@ class SegmentIndexes:
     # On disk
 
     def write(self, segment_bytes: int) -> None:
-        """Completes the time index with the greatest timestamp and writes both files. In: the segment's size."""
+        """Completes the time index with the greatest timestamp and writes both files. In: the segment's size.
+
+        Raises OSError; there are no files then, as half an index might pass for a whole one.
+        """
         assert self.are_loaded, self._stem
         self._times.maybe_append(self.max_timestamp_ms, self.max_timestamp_offset)
         assert self._times.last()[0] == self.max_timestamp_ms, self._stem
         assert self._offsets.last_position() < segment_bytes or not len(self._offsets), self._stem
-        self._files.write(self._stem + INDEX_SUFFIX, self._offsets.encode())
-        self._files.write(self._stem + TIME_INDEX_SUFFIX, self._times.encode())
+        try:
+            self._files.write(self._stem + INDEX_SUFFIX, self._offsets.encode())
+            self._files.write(self._stem + TIME_INDEX_SUFFIX, self._times.encode())
+        except OSError:
+            self.delete()
+            raise
 
     def sync(self) -> None:
         """Makes the files durable; blocks, safe in any thread. Raises OSError."""

@@ -7,13 +7,14 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from coordinator.console.index_page import as_html, as_text
+from coordinator.console.index_page import MAX_TEXT, as_html, as_text
 from coordinator.console.metrics import BrokerCollector
+from coordinator.net.peer import printable
 from coordinator.server.broker import Broker
 
 PATHS: Final = {
     "/health": "whether the process runs",
-    "/ready": "whether every group is loaded",
+    "/ready": "whether every group is loaded, and the disk takes commits",
     "/metrics": "counts and times, for Prometheus",
 }
 """What there is besides the index page, in a few words."""
@@ -27,8 +28,8 @@ _INDEX_HEADERS: Final = {
 
 
 def make_application(broker: Broker) -> web.Application:
-    """The routes: / (what is here), /health (the process lives), /ready (every group is loaded), /metrics
-    (Prometheus)."""
+    """The routes: / (what is here), /health (the process lives), /ready (every group is loaded, and the
+    disk takes commits), /metrics (Prometheus)."""
     registry = CollectorRegistry()
     registry.register(BrokerCollector(broker))
     ProcessCollector(registry=registry)
@@ -49,6 +50,12 @@ def make_application(broker: Broker) -> web.Application:
         now = broker.standing
         if now != "ready":
             return web.Response(status=503, text=f"{now}\n")
+        refusal = broker.disk_refusal()
+        if refusal is not None:
+            # Whoever sends clients here should not: they could read their offsets and commit none.
+            return web.Response(
+                status=503, text=f"the disk refuses commits: {printable(refusal, MAX_TEXT)}\n"
+            )
         failed = [f"{name} could not be read: its groups are out of service\n" for name in broker.failed()]
         return web.Response(text="".join(["ready\n", *failed]))
 

@@ -162,3 +162,8 @@ def _logs(figures: Figures) -> Iterator[Metric]:
     yield CounterMetricFamily(
         "groupd_log_flush_seconds", "Time spent on syncs of logs", value=figures.flush_seconds
     )
+    yield CounterMetricFamily(
+        "groupd_disk_refusals",
+        "What the disk refused: commits, trials, checkpoints, states",
+        value=figures.disk_refusals,
+    )

@@ -17,6 +17,7 @@ from coordinator.engine.partition import Partition
 from coordinator.engine.runtime import Runtime
 from coordinator.engine.shared import Observer, Shared
 from coordinator.machine.outcome import Message
+from coordinator.ongoing_failures import OngoingFailures
 from storage.files import Files
 from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
@@ -33,21 +34,27 @@ class Engine:
         flusher: Flusher,
         files: Files,
         group_clock: GroupClock,
+        failures: OngoingFailures,
         on_loaded: Callable[[], None],
     ) -> None:
-        """In: who syncs logs; the file system that they are in; what to call once, when every partition that was
-        taken at the start was read, or the reading has failed (for good, or to be tried again)."""
+        """In: who syncs logs; the file system that they are in; who counts what that refuses; what to call once,
+        when every partition that was taken at the start was read, or the reading has failed (for good, or to be
+        tried again)."""
         self.runtimes: dict[str, Runtime[Any]] = {}
         """By topic."""
         self.is_loaded = False
         self._on_loaded = on_loaded
         self._queue = LoadQueue(loop, self._read_all)
-        self._shared = Shared(loop, flusher, files, group_clock, self._queue, self._deliver)
+        self._shared = Shared(loop, flusher, files, group_clock, failures, self._queue, self._deliver)
 
     @property
     def observers(self) -> list[Observer]:
         """Who is told what happens in machines."""
         return self._shared.observers
+
+    def refusal(self) -> str | None:
+        """Why the disk does not take the records of some partition; None while it takes all."""
+        return next(filter(None, (runtime.ownership.refusal() for runtime in self.runtimes.values())), None)
 
     @property
     def workers(self) -> dict[str, Callable[[Any], Awaitable[object]]]:

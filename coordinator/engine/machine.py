@@ -115,3 +115,5 @@ class InternalTopic(Generic[M]):
     """The name under which the engine tells of trouble."""
     holds: str
     """What a partition holds, for these lines."""
+    only_reads: Callable[[Any], bool] = lambda _: False
+    """Whether nothing is ever written for a request: it is put to a machine whose log cannot be written, too."""

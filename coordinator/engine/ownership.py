@@ -2,6 +2,7 @@
 
 A partition whose append or sync fails, or whose machine contradicts itself, is taken out of service: whoever waits
 is told NOT_COORDINATOR and looks for the coordinator again, and the machine is made anew from what the disk holds.
+While the disk refuses it is only read: see `refused_partitions.py`.
 """
 
 import logging
@@ -14,16 +15,16 @@ from coordinator.engine.load_queue import Opening
 from coordinator.engine.loader import Load, LoadFailed
 from coordinator.engine.machine import InternalTopic, M
 from coordinator.engine.partition import Partition, PartitionState
+from coordinator.engine.refused_partitions import RETRY_S, RefusedPartitions
 from coordinator.engine.shared import Shared
 from coordinator.engine.state_keeper import StateKeeper
 from coordinator.machine.outcome import Now, Outcome
-from coordinator.ongoing_failures import OngoingFailures
+from coordinator.ongoing_failures import times
 from protocol.errors import ErrorCode
 from storage.errors import LogDamaged, LogPoisoned, StorageError
 from storage.log import PartitionLog
 from storage.os_error import reason_of
 
-RELOAD_RETRY_S: Final = 1.0
 UNPIN_RETRY_S: Final = 0.01
 REMEDY: Final = (
     "What it holds is out of service until the log can be read. With groupd stopped, `groupd log verify` tells "
@@ -31,7 +32,7 @@ REMEDY: Final = (
 )
 
 Began = Callable[[Partition[Any], Outcome, Now], None]
-"""Takes a partition that is OWNED from now on, and what its machine said to that."""
+"""Takes a partition that is OWNED or READ_ONLY from now on, and what its machine said to that."""
 
 
 class Ownership(Generic[M]):
@@ -49,13 +50,17 @@ class Ownership(Generic[M]):
         self.is_shut_down = False
         self.loads: list[tuple[int, int]] = []
         """Of the last loads: records and nanoseconds."""
-        self.states = StateKeeper(shared.files, topic.codec, partitions, topic.logger)
+        self.states = StateKeeper(shared.files, topic.codec, partitions, topic.logger, shared.failures)
         self._topic = topic
+        self._partitions = partitions
         self._shared = shared
         self._began = began
         self._ended = ended
         self._log = logging.getLogger(topic.logger)
-        self._failures = OngoingFailures(topic.logger)
+        self._failures = shared.failures
+        self._refused = RefusedPartitions(
+            shared.loop, shared.failures, self._trial_refused, self._writable, self.reload
+        )
         self._by_log: dict[PartitionLog, Partition[M]] = {}
         self._unsound: dict[int, PartitionLog] = {}
         """Logs that are closed and being opened anew, by partition."""
@@ -63,7 +68,7 @@ class Ownership(Generic[M]):
         """Logs of partitions that were given up while compaction was at work on them."""
 
     def owner_of(self, log: PartitionLog) -> Partition[M] | None:
-        """The partition that is OWNED with this log."""
+        """The partition that has a machine, with this log."""
         partition = self._by_log.get(log)
         if partition is None or partition.log is not log or partition.machine is None:
             return None
@@ -112,20 +117,52 @@ class Ownership(Generic[M]):
         self._open_again(partition)
 
     def failed(self, partition: Partition[M], error: Exception) -> None:
-        """The disk refused: out of service, and again from what it holds; not at once when it refuses again."""
-        is_first = str(partition.name) not in self._failures
-        if self._failures.failed(str(partition.name), error):
-            self._log.error("Unloading %s of %s: %s", self._topic.holds, partition.name, reason_of(error))
+        """The disk refused: out of service, and again from what it holds, to be read until it can be written."""
+        count = self._failures.failed(str(partition.name), error)
+        if count:
+            self._log.error(
+                "Unloading %s of %s: %s%s", self._topic.holds, partition.name, reason_of(error), times(count)
+            )
+        self._refused.count(partition)
+        was_read_only = partition.state is PartitionState.READ_ONLY
         self._unload(partition)
-        if is_first:
-            self._open_again(partition)
+        if was_read_only:
+            # Reading it has brought up something to write, and would again.
+            self._shared.loop.call_later(RETRY_S, self._retry, partition, partition.tenure)
         else:
-            self._shared.loop.call_later(RELOAD_RETRY_S, self._retry, partition, partition.tenure)
+            self._open_again(partition)
 
     def is_in_order(self, partition: Partition[M]) -> None:
         """A write of a partition went through."""
-        if self._failures:
-            self._failures.is_over(str(partition.name))
+        self._refused.is_over(partition)
+
+    def doubt(self) -> None:
+        """The disk may refuse what partitions write: each is tried when it was read."""
+        for partition in self._partitions:
+            self._refused.doubt(partition)
+
+    def refusal(self) -> str | None:
+        """Why the disk does not take the records of a partition; None while it takes all."""
+        for partition in self._partitions:
+            if partition.state in (PartitionState.READ_ONLY, PartitionState.LOADING):
+                for name in (str(partition.name), _loading(partition)):
+                    if name in self._failures:
+                        return self._failures.reason(name)
+        return None
+
+    def _trial_refused(self, partition: Partition[M], error: Exception) -> None:
+        count = self._failures.failed(str(partition.name), error)
+        if count:
+            self._log.error(
+                "Only reading %s until it can be written: %s%s",
+                partition.name,
+                reason_of(error),
+                times(count),
+            )
+
+    def _writable(self, partition: Partition[M]) -> None:
+        partition.state = PartitionState.OWNED
+        self._began(partition, Outcome(), self._shared.group_clock.now())
 
     def _unload(self, partition: Partition[M]) -> None:
         partition.state = PartitionState.LOADING
@@ -193,7 +230,7 @@ class Ownership(Generic[M]):
             self._unsound.pop(partition.number, None)
             if log is not partition.log:
                 partition.log = log
-                self._report_recovery(log)
+                self._report_recovery(partition, log)
             machine = self._topic.new_machine(partition.number)
             reading = Load(log, machine, self._shared.files, self._topic.codec)
             for step in reading.steps():
@@ -208,7 +245,7 @@ class Ownership(Generic[M]):
             if partition.tenure == tenure and partition.state is not PartitionState.ABSENT:
                 self._not_loaded(partition, problem)
             return
-        self._failures.is_over(f"Loading {partition.name}")
+        self._failures.is_over(_loading(partition))
         self._report_load(partition, log, reading.records, clock.monotonic_ns() - started_ns)
 
     def _not_loaded(self, partition: Partition[M], problem: Exception) -> None:
@@ -218,18 +255,29 @@ class Ownership(Generic[M]):
             partition.state = PartitionState.FAILED
             self._log.error("Failed to load metadata from %s: %s. %s", partition.name, problem, REMEDY)
         elif isinstance(problem, StorageError | OSError):
-            if self._failures.failed(f"Loading {partition.name}", problem):
+            count = self._failures.failed(_loading(partition), problem)
+            if count:
                 self._log.error(
-                    "Failed to load metadata from %s: %s; trying again", partition.name, reason_of(problem)
+                    "Failed to load metadata from %s: %s; trying again%s",
+                    partition.name,
+                    reason_of(problem),
+                    times(count),
                 )
-            self._shared.loop.call_later(RELOAD_RETRY_S, self._retry, partition, partition.tenure)
+            self._shared.loop.call_later(RETRY_S, self._retry, partition, partition.tenure)
         else:
             partition.state = PartitionState.FAILED
             self._log.error("Failed to load metadata from %s", partition.name, exc_info=problem)
 
-    def _report_recovery(self, log: PartitionLog) -> None:
+    def _report_recovery(self, partition: Partition[M], log: PartitionLog) -> None:
         if log.recovery_report.cut_bytes:
             self._log.warning("%s", log.recovery_report)
+        for error in log.recovery_report.put_off:
+            self._refused.doubt(partition)
+            count = self._failures.counted(error)
+            if count:
+                self._log.error(
+                    "Reading %s without what can wait: %s%s", partition.name, reason_of(error), times(count)
+                )
 
     def _report_load(
         self, partition: Partition[M], log: PartitionLog, records: int, duration_ns: int
@@ -252,8 +300,19 @@ class Ownership(Generic[M]):
         outcome = machine.loaded(now)
         self._by_log[log] = partition
         partition.machine = machine
-        partition.state = PartitionState.OWNED
+        is_writable = self._refused.is_writable(partition, log)
+        partition.state = PartitionState.OWNED if is_writable else PartitionState.READ_ONLY
         self._began(partition, outcome, now)
+
+    def stop(self) -> None:
+        """Nothing is taken or read any more."""
+        self.is_shut_down = True
+        self._refused.stop()
+
+
+def _loading(partition: Partition[Any]) -> str:
+    """What fails when a partition cannot be read."""
+    return f"Loading {partition.name}"
 
 
 def _itself(log: PartitionLog) -> PartitionLog:

@@ -1,8 +1,8 @@
 """One partition of an internal topic: its machine, its log, and who waits for either.
 
     ABSENT ──▶ LOADING ──▶ OWNED ──▶ LOADING (after a failure, from what the disk holds)
-       ▲          └──▶ FAILED │
-       └──────────────────────┘ (released)
+       ▲          ├──▶ FAILED │         └──▶ READ_ONLY ──▶ OWNED (while the disk refuses, and when it does not)
+       └──────────┴───────────┘ (released)
 
 Records of one iteration of the loop are kept as they come, encoded and appended as one batch at its end. The
 *position* of an answer is where the log will end with all records that were made before it; the gate holds the
@@ -37,6 +37,7 @@ class PartitionState(Enum):
     ABSENT = "absent"
     LOADING = "loading"
     OWNED = "active"
+    READ_ONLY = "read-only"
     FAILED = "failed"
 
 
@@ -74,7 +75,7 @@ class Partition(Generic[M]):
         self.tenure = 0
         """How often the partition was taken when it was not here. Epochs may change while it is."""
         self.machine: M | None = None
-        """None unless the partition is OWNED."""
+        """None unless the partition is OWNED or READ_ONLY."""
         self.log: PartitionLog | None = None
         self.gate = Gate()
         self.waiting: dict[int, Place] = {}
@@ -83,7 +84,7 @@ class Partition(Generic[M]):
         """Whether the end of this iteration has something to append."""
         self.loaded_records = 0
         self.missed: list[object] = []
-        """What every partition was told while this one was being read."""
+        """What every partition was told while this one was being read, or could not be written."""
         self.outbound: deque[tuple[int, Sequence[Message]]] = deque()
         """Messages to other machines, with the position that has to be readable before they leave."""
         self._pending: list[tuple[int, list[EncodedFact]]] = []

@@ -19,6 +19,7 @@ from coordinator.engine.machine import B, InternalTopic, M
 from coordinator.engine.ownership import Ownership
 from coordinator.engine.partition import Partition, PartitionState
 from coordinator.engine.place import Asker
+from coordinator.engine.refused_partitions import RETRY_S
 from coordinator.engine.shared import Shared
 from coordinator.engine.timers import Timers
 from coordinator.engine.work import Works
@@ -81,11 +82,14 @@ class Runtime(Generic[M]):
     # Asking
 
     def ask(self, partition: Partition[M], request: Any, context: Context, asker: Asker) -> object | Later:
-        """Puts a request to an OWNED partition, at the time of the request at hand.
+        """Puts a request to a partition that has a machine, at the time of the request at hand.
 
         Out: the response, where it can be given at once. Else HELD or PARKED, and the asker has been asked for the
         place where it goes.
         """
+        if partition.state is PartitionState.READ_ONLY and not self.topic.only_reads(request):
+            # As Kafka says it: what it answers where an append meets a KAFKA_STORAGE_ERROR.
+            return self.topic.refuse(request, context.api_version, ErrorCode.NOT_COORDINATOR)
         now = self._clock.at_request()
         try:
             own = self._follow(partition, partition.handle(request, context, now), now, context.waiter)
@@ -128,8 +132,8 @@ class Runtime(Generic[M]):
         return beat
 
     def tell_all(self, request: object) -> None:
-        """Puts a request that nobody waits for to every partition that is OWNED. One that is being read is told
-        when it was; one that is not here, or could not be read, is not."""
+        """Puts a request that nobody waits for to every partition that is OWNED. One that is being read, or cannot
+        be written, is told when it was, and can; one that is not here, or could not be read, is not."""
         for partition in self.partitions:
             self._tell(partition, request)
 
@@ -138,9 +142,9 @@ class Runtime(Generic[M]):
         self._tell(self.partition_of(key), request)
 
     def _tell(self, partition: Partition[M], request: object) -> None:
-        if partition.machine is not None:
+        if partition.state is PartitionState.OWNED:
             self._put(partition, request)
-        elif partition.state is PartitionState.LOADING:
+        elif partition.state in (PartitionState.LOADING, PartitionState.READ_ONLY):
             partition.missed.append(request)
 
     def _put(self, partition: Partition[M], request: object) -> None:
@@ -213,6 +217,10 @@ class Runtime(Generic[M]):
         if machine is None:
             return
         now = self._clock.now()
+        if partition.state is PartitionState.READ_ONLY:
+            # Nobody is given up, and nothing expires, as long as that could not be written.
+            self._timers.set(timer, now.monotonic_ms + round(RETRY_S * 1000))
+            return
         started_ns = clock.monotonic_ns()
         try:
             outcome = machine.fire(key, now)
@@ -287,11 +295,11 @@ class Runtime(Generic[M]):
     # Owning
 
     def _began(self, partition: Partition[M], outcome: Outcome, now: Now) -> None:
-        """A partition is OWNED from now on."""
+        """A partition is OWNED or READ_ONLY from now on."""
         self._follow(partition, outcome, now)
         if self._flush is LogFlush.ALWAYS:
             self.sync_dirty([partition])
-        while partition.missed and partition.machine is not None:
+        while partition.missed and partition.state is PartitionState.OWNED:
             self._put(partition, partition.missed.pop(0))
 
     def _ended(self, partition: Partition[M]) -> None:
@@ -305,13 +313,15 @@ class Runtime(Generic[M]):
     def shut_down(self) -> None:
         """Writes what is kept, and ends what was begun."""
         self._end_iteration()
-        self.is_shut_down = self.ownership.is_shut_down = True
+        self.is_shut_down = True
+        self.ownership.stop()
         self._timers.close()
         self._works.close()
 
     def abandon(self) -> None:
         """Lets go of everything at once, as a crash would."""
-        self.is_shut_down = self.ownership.is_shut_down = True
+        self.is_shut_down = True
+        self.ownership.stop()
         self._timers.close()
         self._works.close()
         self.ownership.states.abandon()

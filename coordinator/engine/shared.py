@@ -10,6 +10,7 @@ from coordinator.engine.group_clock import GroupClock
 from coordinator.engine.load_queue import LoadQueue
 from coordinator.engine.partition import Partition
 from coordinator.machine.outcome import Message, Now
+from coordinator.ongoing_failures import OngoingFailures
 from storage.files import Files
 
 _LOG: Final = logging.getLogger("Engine")
@@ -26,6 +27,7 @@ class Shared:
         "_event_number",
         "_waiter",
         "deliver",
+        "failures",
         "files",
         "flusher",
         "group_clock",
@@ -41,6 +43,7 @@ class Shared:
         flusher: Flusher,
         files: Files,
         group_clock: GroupClock,
+        failures: OngoingFailures,
         queue: LoadQueue,
         deliver: Callable[[Sequence[Message]], None],
     ) -> None:
@@ -48,6 +51,8 @@ class Shared:
         self.flusher = flusher
         self.files = files
         self.group_clock = group_clock
+        self.failures = failures
+        """What the disk refuses, whoever wanted it."""
         self.queue = queue
         self.deliver = deliver
         """Takes messages to other machines that are durable where they come from."""

@@ -19,6 +19,7 @@ from coordinator.engine.machine import Codec, Durable, Machine
 from coordinator.engine.partition import Partition, PartitionState
 from coordinator.engine.state_records import batches_of
 from coordinator.engine.state_writer import write_state
+from coordinator.ongoing_failures import OngoingFailures, times
 from storage.errors import StorageError
 from storage.files import Files
 from storage.log import PartitionLog
@@ -46,7 +47,16 @@ class _Taken(NamedTuple):
 class StateKeeper:
     """All methods belong to the event loop's thread."""
 
-    def __init__(self, files: Files, codec: Codec, partitions: Sequence[Partition[Any]], logger: str) -> None:
+    def __init__(
+        self,
+        files: Files,
+        codec: Codec,
+        partitions: Sequence[Partition[Any]],
+        logger: str,
+        failures: OngoingFailures,
+    ) -> None:
+        """In: who counts what the disk refuses."""
+        self._failures = failures
         self._files = files
         self._async_files = AsyncFiles(files)
         self._codec = codec
@@ -159,7 +169,14 @@ class StateKeeper:
                 self._async_files, taken.log, taken.point, contents, count, batches, goes_on
             )
         except OSError as error:
-            self._log.warning("No state of %s could be written: %s", taken.partition.name, reason_of(error))
+            count = self._failures.counted(error)
+            if count:
+                self._log.warning(
+                    "No state of %s could be written: %s%s",
+                    taken.partition.name,
+                    reason_of(error),
+                    times(count),
+                )
             return False
 
 

@@ -149,6 +149,8 @@ class Rules:
     """Kafka's word for such a request, where a group can fence its sender."""
     generation_of: Callable[[Any], int | None] = lambda _: None
     """The generation in whose name it is sent."""
+    only_reads: bool = False
+    """Whether no record ever comes of one."""
 
 
 RULES: Final[Mapping[type[object], Rules]] = {
@@ -174,6 +176,7 @@ RULES: Final[Mapping[type[object], Rules]] = {
         event=HeartbeatRefused,
         operation="heartbeat",
         generation_of=attrgetter("generation_id"),
+        only_reads=True,
     ),
     LeaveGroupRequest: Rules(
         lambda _, __, error: LeaveGroupResponse(error_code=error),
@@ -186,13 +189,15 @@ RULES: Final[Mapping[type[object], Rules]] = {
         operation="offset-commit",
         generation_of=attrgetter("generation_id_or_member_epoch"),
     ),
-    FetchOffsets: Rules(lambda request, _, error: _fetch_error(request, error)),
+    FetchOffsets: Rules(lambda request, _, error: _fetch_error(request, error), only_reads=True),
     OffsetDeleteRequest: Rules(
         lambda _, __, error: OffsetDeleteResponse(error_code=error),
         check=lambda request, *_: check_group_id(request),
     ),
-    ListGroupsRequest: Rules(lambda _, __, error: ListGroupsResponse(error_code=error, groups=[])),
-    DescribeGroupsRequest: Rules(lambda request, _, error: _describe_error(request, error)),
+    ListGroupsRequest: Rules(
+        lambda _, __, error: ListGroupsResponse(error_code=error, groups=[]), only_reads=True
+    ),
+    DescribeGroupsRequest: Rules(lambda request, _, error: _describe_error(request, error), only_reads=True),
     DeleteGroupsRequest: Rules(lambda request, _, error: _delete_error(request, error)),
 }
 
@@ -205,6 +210,11 @@ def error_response(request: object, api_version: int, error: ErrorCode) -> Any:
 def error_before_lookup(request: object, api_version: int, config: GroupConfig) -> ErrorCode:
     """What is wrong with a request whatever the group: told even while its partition is loading."""
     return RULES[type(request)].check(request, api_version, config)
+
+
+def only_reads(request: object) -> bool:
+    """Whether no record ever comes of a request: it can be served while none can be written."""
+    return RULES[type(request)].only_reads
 
 
 def loading_error(request: object) -> ErrorCode:

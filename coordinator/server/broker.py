@@ -21,6 +21,10 @@ class Broker:
         """The partitions of the groups that could not be read."""
         return self._server.runtime.failed()
 
+    def disk_refusal(self) -> str | None:
+        """Why the disk takes no commits of some groups, with the name of a file; None while it does."""
+        return self._server.engine.refusal()
+
     def overview(self) -> Overview:
         """What it is and what it has; once it listens, as the next."""
         return overview(self._server)

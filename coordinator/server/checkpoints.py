@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from coordinator.async_files import AsyncFiles
+from coordinator.ongoing_failures import OngoingFailures, times
 from storage.checkpoint import Draft
 from storage.data_directory import DataDirectory
 from storage.log import PartitionLog
@@ -26,8 +27,10 @@ class Checkpoints:
     """All methods belong to the event loop's thread. No file is written twice at a time, if the callers of `write`
     wait for it."""
 
-    def __init__(self, directory: DataDirectory) -> None:
+    def __init__(self, directory: DataDirectory, failures: OngoingFailures) -> None:
+        """In: who counts what the disk refuses."""
         self._directory = directory
+        self._failures = failures
         self._files = AsyncFiles(directory.files)
         self._task: asyncio.Task[None] | None = None
 
@@ -43,7 +46,13 @@ class Checkpoints:
             try:
                 await self.write(draft)
             except OSError as error:
-                _LOG.error("A checkpoint could not be written, and is tried again: %s", reason_of(error))
+                count = self._failures.counted(error)
+                if count:
+                    _LOG.error(
+                        "A checkpoint could not be written, and is tried again: %s%s",
+                        reason_of(error),
+                        times(count),
+                    )
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._task = None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from coordinator import clock
+from coordinator.ongoing_failures import OngoingFailures, times
 from coordinator.server.checkpoints import Checkpoints
 from storage.compaction.cleanable import Cleanable, cleanable
 from storage.compaction.compaction import Compacted, Compaction, Steps
@@ -51,14 +52,16 @@ class Cleaner:
         checkpoints: Checkpoints,
         logs: Callable[[], Iterable[Compactable]],
         backoff_ms: int,
+        failures: OngoingFailures,
     ) -> None:
         """In: where the progress is recorded, and who writes it down; the logs that are to be compacted, asked for
-        anew each time; how long to rest when there is nothing to do."""
+        anew each time; how long to rest when there is nothing to do; who counts what the disk refuses."""
         self.passes = 0
         self.bytes_removed = 0
         self._directory = directory
         self._checkpoints = checkpoints
         self._logs = logs
+        self._failures = failures
         self._backoff_s = backoff_ms / 1000
         self._uncleanable: set[PartitionLog] = set()
         self._stuck: dict[PartitionLog, int] = {}
@@ -149,9 +152,14 @@ class Cleaner:
             _LOG.info("Compaction of %s ended: %s", target.partition, error)
             return False
         except (StorageError, OSError) as error:
-            _LOG.error(
-                "Compaction of %s failed, and is tried again later: %s", target.partition, reason_of(error)
-            )
+            count = self._failures.counted(error)
+            if count:
+                _LOG.error(
+                    "Compaction of %s failed, and is tried again later: %s%s",
+                    target.partition,
+                    reason_of(error),
+                    times(count),
+                )
             return False
         except _Stopping:
             raise
@@ -178,9 +186,14 @@ class Cleaner:
             draft = self._directory.draft_cleaned_to(target.partition, result.end_offset)
             await self._checkpoints.write(draft)
         except OSError as error:
-            _LOG.error(
-                "How far %s is compacted could not be recorded: %s", target.partition, reason_of(error)
-            )
+            count = self._failures.counted(error)
+            if count:
+                _LOG.error(
+                    "How far %s is compacted could not be recorded: %s%s",
+                    target.partition,
+                    reason_of(error),
+                    times(count),
+                )
             return False
         return True
 

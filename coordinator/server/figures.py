@@ -59,6 +59,8 @@ class Figures:
     """By topic."""
     flushes: int
     flush_seconds: float
+    disk_refusals: int
+    """What the disk has refused to the groups and to what is kept beside them."""
 
 
 def figures(server: Server) -> Figures:
@@ -79,6 +81,7 @@ def figures(server: Server) -> Figures:
         log_bytes=log_bytes,
         flushes=server.flusher.syncs,
         flush_seconds=server.flusher.sync_ns / 1e9,
+        disk_refusals=server.disk_failures.count,
     )
 
 

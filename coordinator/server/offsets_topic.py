@@ -9,7 +9,7 @@ from coordinator.config.topic_config_keys import INTERNAL_SEGMENT_BYTES, SEGMENT
 from coordinator.engine.machine import InternalTopic
 from coordinator.group.config import GroupConfig
 from coordinator.group.record_codec import GroupRecordCodec
-from coordinator.group.refusal import error_response
+from coordinator.group.refusal import error_response, only_reads
 from coordinator.group.shard import Shard
 from coordinator.group.topics_image import TopicsImage
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
@@ -59,6 +59,7 @@ class OffsetsTopic:
             open_log=partial(_open_log, self._directory, self._log_config, self.topic_id),
             logger="GroupCoordinator",
             holds="group metadata",
+            only_reads=only_reads,
         )
 
 

@@ -33,6 +33,7 @@ from coordinator.net.outbox import Outbox
 from coordinator.net.route import Handler
 from coordinator.net.routes import Routes
 from coordinator.net.run_queue import RunQueue
+from coordinator.ongoing_failures import OngoingFailures, times
 from coordinator.server.bind import LISTEN, bind
 from coordinator.server.checkpoints import Checkpoints
 from coordinator.server.cleaner import Cleaner, Compactable
@@ -53,7 +54,7 @@ from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
 from coordinator.server.topic_images import SHOWN, TopicImages
 from coordinator.server.topic_lines import log_changes, log_missing
-from coordinator.server.unusable_directory import why_too_small, why_unusable
+from coordinator.server.unusable_directory import is_nearly_full, why_too_small, why_unusable
 from coordinator.server.upkeep import Upkeep
 from coordinator.topics.answer import TopicChange
 from coordinator.topics.catalogue import random_topic_id
@@ -87,6 +88,8 @@ class Server:
         self.metrics = Metrics()
         self.line_limit = LineLimit()
         self.arrival = clock.Arrival()
+        self.disk_failures = OngoingFailures("LogManager")
+        """What the disk refuses: of the groups, and of what is written beside them."""
         self.group_clock = group_clock or ProcessTime(self.arrival)
         self.connections = Connections(self.loop, connection_limits(settings.config))
         self.outbox = Outbox(self.loop)
@@ -96,7 +99,7 @@ class Server:
         """Set when every partition of the groups is loaded, or has failed."""
         self.is_closing = False
         self._acceptors: list[Acceptor] = []
-        self._upkeep = Upkeep(self.loop)
+        self._upkeep = Upkeep(self.loop, self.disk_failures)
 
     # Opening
 
@@ -142,10 +145,23 @@ class Server:
         self.flusher = self._shared_flusher or Flusher(self.loop, Syncer())
         self.group_config = config.view(GroupConfig)
         self._open_groups()
-        self.checkpoints = Checkpoints(self.directory)
+        self._doubt_disk()
+        self.checkpoints = Checkpoints(self.directory, self.disk_failures)
         backoff_ms = max(1, config.log_cleaner_backoff_ms)
-        self.cleaner = Cleaner(self.directory, self.checkpoints, self._compactable, backoff_ms)
+        self.cleaner = Cleaner(
+            self.directory, self.checkpoints, self._compactable, backoff_ms, self.disk_failures
+        )
         self.routes = self._make_routes()
+
+    def _doubt_disk(self) -> None:
+        """What a start finds no room for tells that commits may find none either."""
+        put_off = self.data_plane.put_off
+        for error in put_off:
+            count = self.disk_failures.counted(error)
+            if count:
+                _LOG.error("Not written at the start, and not needed: %s%s", reason_of(error), times(count))
+        if put_off or is_nearly_full(self.settings.files, self.settings.data_dir):
+            self.runtime.ownership.doubt()
 
     def _declare_topics(self) -> None:
         for name, partitions in self.settings.topics:
@@ -158,7 +174,9 @@ class Server:
 
     def _open_groups(self) -> None:
         settings = self.settings
-        self.engine = Engine(self.loop, self.flusher, settings.files, self.group_clock, self._loaded)
+        self.engine = Engine(
+            self.loop, self.flusher, settings.files, self.group_clock, self.disk_failures, self._loaded
+        )
         offsets = OffsetsTopic(self.directory, self.data_plane, settings.config, self.group_config)
         too_small = why_too_small(settings.files, settings.data_dir, offsets.new_partitions)
         if too_small is not None:
@@ -252,7 +270,7 @@ class Server:
 
     def _changed(self, changes: Iterable[TopicChange]) -> None:
         self.metrics.count_changes(changes)
-        log_changes(changes)
+        log_changes(changes, self.line_limit)
 
     def _topics_changed(self, changes: Iterable[TopicChange]) -> None:
         self._changed(changes)

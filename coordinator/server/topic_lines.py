@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from coordinator.net.peer import printable
+from coordinator.ongoing_failures import times
 from coordinator.server.line_limit import LineLimit
 from coordinator.server.log_words import client, listed
 from coordinator.topics.answer import (
@@ -25,8 +26,8 @@ _MAX_NAME: Final = 80
 _MAX_LISTED: Final = 5
 
 
-def log_changes(changes: Iterable[TopicChange]) -> None:
-    """Writes the lines of what became of topics."""
+def log_changes(changes: Iterable[TopicChange], limit: LineLimit) -> None:
+    """Writes the lines of what became of topics. A partition that fails again and again has one a minute."""
     for change in changes:
         match change:
             case TopicCreated(name, _, partitions, automatic):
@@ -40,7 +41,11 @@ def log_changes(changes: Iterable[TopicChange]) -> None:
                 told = ", ".join(f"{key}={printable(value)}" for key, value in configs) or "none"
                 _LOG.info("Topic %s has these configs now: %s", name, told)
             case PartitionFailed(name, partition, reason):
-                _LOG.error("Partition %s-%d failed: %s", name, partition, printable(reason))
+                count = limit.admit("partition failed", name, partition)
+                if count:
+                    _LOG.error(
+                        "Partition %s-%d failed: %s%s", name, partition, printable(reason), times(count)
+                    )
             case DirectoryFailed(path, reason):
                 _LOG.warning("Unable to describe replica dirs for %s: %s", path, printable(reason))
 

@@ -40,6 +40,12 @@ def why_too_small(files: Files, data_dir: str, new_partitions: int) -> str | Non
     )
 
 
+def is_nearly_full(files: Files, data_dir: str) -> bool:
+    """Whether so little is free that the next commits may be refused."""
+    space = _space(files, data_dir)
+    return space is not None and space.usable_bytes < _ENOUGH_BYTES
+
+
 def _remedy(files: Files, data_dir: str, code: int | None) -> str:
     if code in (errno.EACCES, errno.EPERM):
         return _permission(data_dir, files.is_directory(data_dir))

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from coordinator.ongoing_failures import OngoingFailures, times
 from storage.errors import StorageError
 from storage.os_error import reason_of
 
@@ -13,8 +14,10 @@ _LOG = logging.getLogger("KafkaServer")
 class Upkeep:
     """Calls of the event loop, each made anew when it has come."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, failures: OngoingFailures) -> None:
+        """In: who counts what the disk refuses."""
         self._loop = loop
+        self._failures = failures
         self._handles: dict[Callable[[], None], asyncio.TimerHandle] = {}
 
     def every(self, interval_ms: int, work: Callable[[], None]) -> None:
@@ -25,7 +28,9 @@ class Upkeep:
             try:
                 work()
             except (OSError, StorageError) as error:
-                _LOG.error("Upkeep failed, and is tried again: %s", reason_of(error))
+                count = self._failures.counted(error)
+                if count:
+                    _LOG.error("Upkeep failed, and is tried again: %s%s", reason_of(error), times(count))
 
         self._handles[work] = self._loop.call_later(interval_ms / 1000, run)
 

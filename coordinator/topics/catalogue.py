@@ -128,7 +128,7 @@ class Catalogue:
     # Loading and saving
 
     def load(self) -> None:
-        """Reads the file, opens every log, and finishes deletions.
+        """Reads the file, opens every log, and finishes deletions; `save` is to come next.
 
         A log that cannot be opened leaves its partition offline. Raises DamagedFile for a file that makes
         no sense, InvalidConfig for a property it cannot hold, OSError.
@@ -162,7 +162,6 @@ class Catalogue:
             self.offsets_partitions = cluster[CONSUMER_OFFSETS].partitions
         for name, count in counts.items():
             self._put(name, ids[name], configs[name], count)
-        self.save()
 
     def _cluster_topics(self) -> dict[str, ClusterTopic]:
         try:

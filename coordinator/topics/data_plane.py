@@ -102,6 +102,8 @@ class DataPlane:
         self.directory = directory
         self.cluster_id = cluster_id
         self.producer_ids = ProducerIds(catalogue)
+        self.put_off: list[OSError] = []
+        """What `open` could not write, and does not need."""
         self.fetcher: ParkedAnswers | None = None
         """There since the first Fetch."""
         self._handlers: dict[type[object], Handler] = {}
@@ -123,7 +125,17 @@ class DataPlane:
         """
         catalogue = Catalogue(directory, config, new_topic_id)
         catalogue.load()
-        return cls(directory, config, catalogue, random_session_id, directory.meta.cluster_id)
+        plane = cls(directory, config, catalogue, random_session_id, directory.meta.cluster_id)
+        try:
+            catalogue.save()
+        except OSError as error:
+            if directory.read_catalogue() is None:
+                raise
+            # The next change of a topic saves it; until then a start finds the same again.
+            plane.put_off.append(error)
+        for log in plane.logs().values():
+            plane.put_off += log.recovery_report.put_off
+        return plane
 
     # Requests
 

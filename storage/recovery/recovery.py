@@ -99,5 +99,6 @@ def _recover(scan: TailScan, log_start_offset: int, was_clean: bool) -> Recovere
         durable_offset,
         scan.scanned_bytes,
         *scan.cut,
+        scan.put_off,
     )
     return Recovered(segments, report)

@@ -1,5 +1,6 @@
 """What opening a log came to."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -18,6 +19,12 @@ class RecoveryReport(NamedTuple):
     cut_path: str = ""
     cut_position: int = -1
     cut_reason: str = ""
+    put_off: Sequence[OSError] = ()
+    """What could not be written and can wait: it is made anew when it is wanted, or at the next start."""
+
+    def without(self, error: OSError) -> "RecoveryReport":
+        """The same, with one more thing that could not be written."""
+        return self._replace(put_off=[*self.put_off, error])
 
     def __str__(self) -> str:
         end = f"{self.directory}: offsets {self.log_start_offset} to {self.log_end_offset}"

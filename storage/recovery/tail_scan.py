@@ -25,6 +25,8 @@ class TailScan:
         self.scanned_bytes = 0
         self._first = 0
         self.cut: tuple[int, str, int, str] = (0, "", -1, "")
+        self.put_off: list[OSError] = []
+        """Why indexes were not written, which will be made anew when they are wanted."""
 
     def resume_clean(self) -> bool:
         """Takes up the last segment from its index. False when anything is odd: then `run` looks closely."""
@@ -60,7 +62,10 @@ class TailScan:
                 self._cut(number, error.position, error.reason)
                 break
             if number < len(self.segments) - 1:
-                segment.write_indexes()
+                try:
+                    segment.write_indexes()
+                except OSError as error:
+                    self.put_off.append(error)
         if self.log_end_offset < self.recovery_point:
             active = self.segments[-1]
             reason = f"ends at offset {self.log_end_offset}, but was synced up to {self.recovery_point}"

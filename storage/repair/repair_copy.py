@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from storage.checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets, write_offsets
+from storage.data_directory import UNFINISHED_REPAIR
 from storage.errors import DamagedFile
 from storage.files import TEMPORARY_SUFFIX, Files, remove_directory
 from storage.inspection.directory_reader import LogFiles, data_directory_of
@@ -20,9 +21,7 @@ from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
 from storage.repair.repair import Repair, RepairedLog, epochs_text
 from storage.topic_partition import TopicPartition
 
-UNFINISHED: Final = ".unfinished-repair"
-
-_NOT_COPIED: Final = re.compile(r"\.lock|\.kafka_cleanshutdown|.*-checkpoint|" + re.escape(UNFINISHED))
+_NOT_COPIED: Final = re.compile(r"\.lock|\.kafka_cleanshutdown|.*-checkpoint|" + re.escape(UNFINISHED_REPAIR))
 _CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 _OF_SEGMENTS: Final = re.compile(
     r".*\.(log|index|timeindex|state|copy|tmp)|.*\.(cleaned|swap|deleted|damaged)(\..*)?|" + LEADER_EPOCHS
@@ -32,7 +31,7 @@ _OF_SEGMENTS: Final = re.compile(
 def takes_copy(files: Files, directory: str) -> bool:
     """Whether a directory is empty, or holds what an interrupted repair has left. Raises OSError."""
     names = files.listdir(directory)
-    return UNFINISHED in names or set(names) <= {UNFINISHED + TEMPORARY_SUFFIX}
+    return UNFINISHED_REPAIR in names or set(names) <= {UNFINISHED_REPAIR + TEMPORARY_SUFFIX}
 
 
 class RepairCopy:
@@ -46,9 +45,9 @@ class RepairCopy:
             path = f"{target}/{name}"
             if files.is_directory(path):
                 remove_directory(files, path)
-            elif name != UNFINISHED:
+            elif name != UNFINISHED_REPAIR:
                 files.unlink(path)
-        files.write_atomically(f"{target}/{UNFINISHED}", b"")
+        files.write_atomically(f"{target}/{UNFINISHED_REPAIR}", b"")
         self._files = files
         self._target = target
         self._ends: dict[TopicPartition, int] = {}
@@ -107,7 +106,7 @@ class RepairCopy:
         for path in self._other_files(source) if is_directory and source is not None else ():
             files.write_atomically(f"{self._target}/{os.path.basename(path)}", files.read(path))
         files.fsync_directory(self._target)
-        files.unlink(f"{self._target}/{UNFINISHED}")
+        files.unlink(f"{self._target}/{UNFINISHED_REPAIR}")
         files.fsync_directory(self._target)
         return left_out
 

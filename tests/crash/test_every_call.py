@@ -15,6 +15,7 @@ from random import Random
 
 import pytest
 
+from coordinator.ongoing_failures import OngoingFailures
 from coordinator.server.checkpoints import Checkpoints
 from storage.data_directory import DataDirectory, MetaProperties
 from storage.errors import StorageError, SyncFailed
@@ -41,7 +42,7 @@ def from_a_loop() -> Iterator[WriteCheckpoints]:
 
         async def write(directory: DataDirectory, log: PartitionLog) -> None:
             for draft in directory.draft_checkpoints({ORDERS: log}):
-                await Checkpoints(directory).write(draft)
+                await Checkpoints(directory, OngoingFailures("LogManager")).write(draft)
 
         yield lambda directory, log: runner.run(write(directory, log))
 

@@ -18,6 +18,7 @@ from coordinator.group.refusal import error_response
 from coordinator.group.shard import Shard
 from coordinator.machine.outcome import Context, Now
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
+from coordinator.ongoing_failures import OngoingFailures
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.syncer import Syncer
@@ -85,7 +86,14 @@ class Bench:
         self.flusher = Flusher(asyncio.get_running_loop(), Syncer())
         self._in_front = in_front
         group_clock = group_clock or ProcessTime(clock.Arrival())
-        self.engine = Engine(asyncio.get_running_loop(), self.flusher, files, group_clock, self.loaded.set)
+        self.engine = Engine(
+            asyncio.get_running_loop(),
+            self.flusher,
+            files,
+            group_clock,
+            OngoingFailures("LogManager"),
+            self.loaded.set,
+        )
         self.groups: Runtime[Shard] = self.engine.add(
             self._topic(CONSUMER_OFFSETS, GroupRecordCodec(), lambda _: Shard(group_config()), error_response)
         )

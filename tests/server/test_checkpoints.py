@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.ongoing_failures import OngoingFailures
 from coordinator.server.checkpoints import TEMPORARY_SUFFIX, Checkpoints
 from storage.checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
 from storage.data_directory import DataDirectory, MetaProperties
@@ -81,7 +82,7 @@ async def test_what_was_being_written_does_not_replace_what_is_newer(
 ) -> None:
     files = SlowFiles()
     directory, log = opened(files)
-    checkpoints = Checkpoints(directory)
+    checkpoints = Checkpoints(directory, OngoingFailures("LogManager"))
     checkpoints.write_due({ORDERS: log})
     await asyncio.to_thread(files.is_syncing.wait, 10)
     change(directory, log)
@@ -96,7 +97,7 @@ async def test_what_was_being_written_does_not_replace_what_is_newer(
 async def test_what_a_crash_left_of_one_is_no_part_of_the_next() -> None:
     files = FaultyFiles()
     directory, log = opened(files)
-    checkpoints = Checkpoints(directory)
+    checkpoints = Checkpoints(directory, OngoingFailures("LogManager"))
     files.write(POINTS + TEMPORARY_SUFFIX, b"0\n1\norders 0 1\n" * 9)
     checkpoints.write_due({ORDERS: log})
     await checkpoints.stop()
@@ -108,7 +109,7 @@ async def test_a_disk_that_refuses_is_told_once_for_each_file_and_asked_again(
 ) -> None:
     files = FaultyFiles()
     directory, log = opened(files)
-    checkpoints = Checkpoints(directory)
+    checkpoints = Checkpoints(directory, OngoingFailures("LogManager"))
     files.fail("write", error=errno.ENOSPC)
     files.fail("fdatasync", error=errno.EIO)
     checkpoints.write_due({ORDERS: log})

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from coordinator.engine import ownership
+from coordinator.engine import ownership, refused_partitions
 from coordinator.server.server import Server
 from coordinator.server.start_failed import StartFailed
 from protocol.errors import ErrorCode
@@ -34,7 +34,8 @@ def files() -> FaultyFiles:
 
 @pytest.fixture(autouse=True)
 def _retry_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ownership, "RELOAD_RETRY_S", 0.01)
+    monkeypatch.setattr(ownership, "RETRY_S", 0.01)
+    monkeypatch.setattr(refused_partitions, "RETRY_S", 0.01)
 
 
 @pytest.fixture

@@ -66,10 +66,17 @@ async def committed(client: Client, group: str = "g") -> int:
 
 
 async def active(server: Server) -> None:
-    """Waits until every partition is in service again, by asking as a client would."""
+    """Waits until every partition is in service again, and can be written, by asking as a client would."""
     async with Client(server) as client:
-        while (await client.call(ListGroupsRequest(), 0)).error_code != ErrorCode.NONE:
+        while (await client.call(ListGroupsRequest(), 0)).error_code != ErrorCode.NONE or is_only_read(
+            server
+        ):
             pass
+
+
+def is_only_read(server: Server) -> bool:
+    """Whether a partition waits for a disk that refuses."""
+    return any(partition.state is PartitionState.READ_ONLY for partition in server.runtime.partitions)
 
 
 @pytest.fixture

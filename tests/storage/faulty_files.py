@@ -93,6 +93,8 @@ class FaultyFiles:
         self.disk_names: dict[str, Inode] = dict(self.names)
         self.faults: list[Fault] = []
         self.calls: Counter[str] = Counter()
+        self.is_full = False
+        """Whether nothing can be written that takes space. What is there can be cut, renamed and removed."""
         self.now_ms = 0
         self._modified_ms: dict[Inode, int] = {}
         self._locks: set[str] = set()
@@ -194,6 +196,11 @@ class FaultyFiles:
         inode.dirty_from = 0
         file.write(data)
 
+    def require_space(self, path: str) -> None:
+        """Raises OSError on a disk that is full."""
+        if self.is_full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
     def rewrite(self, path: str, position: int) -> None:
         self.call("rewrite")
         inode = self._inode(path)
@@ -201,9 +208,13 @@ class FaultyFiles:
 
     def write_atomically(self, path: str, data: bytes) -> None:
         self.call("write_atomically")
-        self.write(path + TEMPORARY_SUFFIX, data)
-        FaultyFile(self, path, self._inode(path + TEMPORARY_SUFFIX)).fdatasync()
-        self.replace(path + TEMPORARY_SUFFIX, path)
+        try:
+            self.write(path + TEMPORARY_SUFFIX, data)
+            FaultyFile(self, path, self._inode(path + TEMPORARY_SUFFIX)).fdatasync()
+            self.replace(path + TEMPORARY_SUFFIX, path)
+        except OSError:
+            self.names.pop(path + TEMPORARY_SUFFIX, None)
+            raise
         self.fsync_directory(os.path.dirname(path))
 
     def replace(self, source: str, target: str) -> None:
@@ -222,6 +233,7 @@ class FaultyFiles:
         if path in self.names and not self.names[path].is_directory:
             raise NotADirectoryError(errno.ENOTDIR, "is not a directory", path)
         if path not in self.names:
+            self.require_space(path)
             if os.path.dirname(path) not in self.names:
                 self.mkdir(os.path.dirname(path))
             self.names[path] = Inode(is_directory=True)
@@ -273,7 +285,7 @@ class FaultyFiles:
     def space(self, path: str) -> Space:
         self.call("space")
         used_bytes = sum(len(inode.data) for inode in self.names.values())
-        return Space(VOLUME_BYTES, VOLUME_BYTES - used_bytes)
+        return Space(VOLUME_BYTES, 0 if self.is_full else VOLUME_BYTES - used_bytes)
 
     def lock(self, path: str) -> "FaultyLock":
         self.call("lock")
@@ -294,6 +306,7 @@ class FaultyFiles:
     def _create(self, path: str) -> None:
         if _parent(path) not in self.names:
             raise FileNotFoundError(errno.ENOENT, "is not there", path)
+        self.require_space(path)
         self.names[path] = Inode()
 
 
@@ -312,6 +325,9 @@ class FaultyFile:
 
     def write(self, data: bytes) -> None:
         torn_bytes = self._files.call("write")
+        if self._files.is_full and data:
+            self._inode.data += data[: len(data) // 2]  # what was left of the last block
+            self._files.require_space(self.path)
         self._inode.data += data if torn_bytes < 0 else data[:torn_bytes]
         self._files.touch(self._inode)
         if torn_bytes >= 0:

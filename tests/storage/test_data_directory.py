@@ -258,3 +258,63 @@ def test_a_catalogue_that_is_no_json_is_refused() -> None:
     files.write("/data/topics.json", b"{")
     with pytest.raises(DamagedFile):
         directory.read_catalogue()
+
+
+def test_a_copy_that_a_repair_has_not_finished_is_not_used() -> None:
+    """It may hold half of the logs; a daemon would begin to serve without the others."""
+    files = FaultyFiles()
+    files.mkdir("/data")
+    files.write("/data/.unfinished-repair", b"")
+    with pytest.raises(DataDirectoryUnusable, match=r"/data: is a copy .* has not finished"):
+        opened(files)
+    assert files.listdir("/data") == [".unfinished-repair"]
+    files.unlink("/data/.unfinished-repair")
+    opened(files).close({})
+
+
+def test_small_files_of_a_log_that_cannot_be_written_wait() -> None:
+    """A crash has taken them, and the disk is full since."""
+    files = FaultyFiles()
+    directory = opened(files)
+    log = directory.open_log(ORDERS, CONFIG, bytes(15) + b"\x07")
+    log.append_records([record(0)])
+    directory.close({ORDERS: log})
+    for name in ("partition.metadata", "leader-epoch-checkpoint"):
+        files.unlink(f"/data/{ORDERS}/{name}")
+    files.is_full = True
+    directory = opened(files)
+    log = directory.open_log(ORDERS, CONFIG, bytes(15) + b"\x07")
+    assert contents(log) == expected(1)
+    assert len(log.recovery_report.put_off) == 2
+    assert directory.topic_id(ORDERS) is None
+    log.close(clean=False)
+    files.is_full = False
+    log = directory.open_log(ORDERS, CONFIG, bytes(15) + b"\x07")
+    assert directory.topic_id(ORDERS) == bytes(15) + b"\x07"
+    assert files.read(f"/data/{ORDERS}/leader-epoch-checkpoint") == b"0\n1\n0 0\n"
+    directory.close({ORDERS: log})
+
+
+def test_a_new_log_on_a_full_disk_is_none() -> None:
+    files = FaultyFiles()
+    directory = opened(files)
+    files.is_full = True
+    with pytest.raises(OSError, match="space"):
+        directory.open_log(ORDERS, CONFIG)
+    assert directory.partitions() == []
+
+
+def test_a_catalogue_that_is_the_same_is_not_written_again() -> None:
+    files = FaultyFiles()
+    directory = opened(files)
+    directory.write_catalogue({"version": 1})
+    directory.close({})
+    directory = opened(files)
+    assert directory.read_catalogue() == {"version": 1}
+    files.is_full = True
+    directory.write_catalogue({"version": 1})
+    with pytest.raises(OSError, match="space"):
+        directory.write_catalogue({"version": 2})
+    files.is_full = False
+    directory.write_catalogue({"version": 2})
+    assert directory.read_catalogue() == {"version": 2}

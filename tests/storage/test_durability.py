@@ -1,5 +1,7 @@
 """What of a log may be promised, after syncs and failed ones."""
 
+from dataclasses import replace
+
 import pytest
 
 from storage.errors import AppendFailed, LogContradicted, LogPoisoned, SyncFailed
@@ -170,3 +172,34 @@ def test_a_plan_that_promises_more_than_the_log_has_poisons_it() -> None:
     assert log.durable_offset == 0
     with pytest.raises(LogPoisoned):
         log.append_records([record(9)])
+
+
+def test_an_append_that_is_only_tried_leaves_nothing() -> None:
+    files, log = filled([1, 2])
+    path = log.segments[-1].path
+    size = files.size(path)
+    log.try_append(10_000)
+    files.is_full = True
+    with pytest.raises(AppendFailed, match="no space"):
+        log.try_append(10_000)
+    assert files.size(path) == size
+    files.is_full = False
+    log.append_records([record(3)])
+    assert contents(log) == expected(4)
+
+
+def test_half_an_index_is_none() -> None:
+    """A crash may follow a roll that found no room: what it leaves must not pass for the index of a segment."""
+    files, log = filled([1] * 5, LogConfig())
+    log.config = replace(log.config, segment_bytes=log.size_bytes)
+    indexes = [log.segments[0].path.removesuffix("log") + suffix for suffix in ("index", "timeindex")]
+    for path in indexes:
+        files.write(path, b"")
+    files.is_full = True
+    with pytest.raises(AppendFailed, match="begin a segment"):
+        log.append_records([record(5)])
+    assert not any(map(files.exists, indexes))
+    files.is_full = False
+    log.append_records([record(5)])
+    assert len(log.segments) == 2
+    assert contents(log) == expected(6)

@@ -1,6 +1,9 @@
 import os
+import resource
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -164,3 +167,35 @@ def test_a_lock_excludes_a_broker_and_is_refused_while_a_broker_runs(tmp_path: P
             OsFiles().lock(path)
         broker.communicate("")
     OsFiles().lock(path).release()
+
+
+@contextmanager
+def small_files_only(limit: int) -> Iterator[None]:
+    """No file of this process may grow past a number of bytes: as on a full disk, a write fails half-way."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_small_file_that_cannot_be_replaced_stays_and_nothing_else(tmp_path: Path) -> None:
+    path = str(tmp_path / "topics.json")
+    OsFiles().write_atomically(path, b"old")
+    with small_files_only(1000), pytest.raises(OSError, match="large") as caught:
+        OsFiles().write_atomically(path, bytes(2000))
+    assert caught.value.filename == path
+    assert OsFiles().read(path) == b"old"
+    assert OsFiles().listdir(str(tmp_path)) == ["topics.json"]
+
+
+def test_a_refused_write_names_its_file(tmp_path: Path) -> None:
+    path = str(tmp_path / "a")
+    file = OsFiles().open_append(path)
+    with small_files_only(1000):
+        for write in (file.write, lambda data: OsFiles().write(path, data)):
+            with pytest.raises(OSError, match="large") as caught:
+                write(bytes(2000))
+            assert caught.value.filename == path
+    file.close()
