@@ -24,6 +24,9 @@ MAX_EPOCH: Final = 2**31 - 1
 EVICTION_MS: Final = 120_000
 TOPIC_IDS_SINCE: Final = 13
 
+LARGE_FETCH: Final = 4_000
+"""Partitions that are read in a twentieth of a second, if there is little to read."""
+
 TargetKey = tuple[str | bytes, int]
 
 
@@ -126,6 +129,11 @@ class FetchContext:
         """The session that an incremental fetch continues."""
         self.epoch = epoch
         self.error = error
+
+    @property
+    def is_large(self) -> bool:
+        """Whether there are so many partitions that others are to be answered in between."""
+        return len(self.targets) > LARGE_FETCH
 
 
 class FetchSessions:

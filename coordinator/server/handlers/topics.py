@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
@@ -18,7 +18,7 @@ from coordinator.net.slot import Slot
 from coordinator.server.handlers.in_steps import InSteps
 from coordinator.topics.answer import Answer, PartitionFailed, SegmentRolled, TopicChange
 from coordinator.topics.data_plane import Completions, DataPlane
-from coordinator.topics.missing import TopicMissing
+from coordinator.topics.missing import MOST_TOLD, TopicMissing
 from protocol.errors import ErrorCode
 from protocol.messages.produce import ProduceResponse
 from storage.errors import StorageError
@@ -100,7 +100,7 @@ class TopicsHandler:
         if answer.completions:
             self._complete(answer.completions)
         if answer.missing:
-            self._on_missing(answer.missing, caller)
+            self._on_missing(answer.missing[:MOST_TOLD], caller)
 
     def _fill(self, answer: Answer, slot: Slot, caller: Caller) -> None:
         """An answer is there that has taken long."""
@@ -158,7 +158,11 @@ class TopicsHandler:
     def _complete(self, completions: Completions) -> None:
         for waiter, response in completions:
             slot = self._parked.pop(waiter, None)
-            if slot is not None:
+            if slot is None:
+                continue
+            if isinstance(response, Generator):
+                InSteps(response, self._run_queue, self._elsewhere, _fill_parked).wait_in(slot)
+            else:
                 slot.fill(response)
 
     def _drop(self, waiter: int) -> None:
@@ -269,6 +273,10 @@ class TopicsHandler:
         failures = self._data_plane.sweep(clock.wall_ms())
         if failures:
             self._on_changes(failures)
+
+
+def _fill_parked(answer: Answer, slot: Slot) -> None:
+    slot.fill(answer.response)
 
 
 def _not_durable(answer: Answer) -> dict[PartitionLog, int]:
