@@ -12,8 +12,8 @@ longer one, and records could not keep it."""
 
 
 MAX_UNKNOWN_TAGS: Final = 1_000
-"""Tagged fields that nobody here knows, in the header of one request, and in its body. They are a way to add a field
-without a new version; one takes two bytes."""
+"""Tagged fields that nobody here knows, in the header of one request, and in its body. They are a way to add
+a field without a new version; one takes two bytes."""
 
 
 def read_uvarint(data: bytes, position: int) -> tuple[int, int]:

@@ -111,7 +111,11 @@ class DataPlane:
         self.fetch_room: Callable[[], int] = lambda: self.config.fetch_max_bytes
         """How many bytes of records an answer may have now, beyond its first batch; set by whoever sends them."""
         self.parked = ParkedFetches()
-        self.sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, random_session_id)
+        self.sessions = FetchSessions(
+            config.max_incremental_fetch_session_cache_slots,
+            config.max_incremental_fetch_session_cache_partitions,
+            random_session_id,
+        )
         self.directory = directory
         self.cluster_id = cluster_id
         self.producer_ids = ProducerIds(catalogue)

@@ -66,9 +66,8 @@ def answer_fetch(plane: DataPlane, request: FetchRequest, context: Context, now:
             plane.catalogue, plane.config, plane.sessions, plane.parked, plane.fetch_room
         )
     assert isinstance(fetcher, Fetcher)
-    fetch = fetcher.open(request, context, now.monotonic_ms)
-    steps = fetcher.answer(fetch, request, context, now.monotonic_ms)
-    return steps if fetch.is_large else at_once(steps)
+    steps = fetcher.answer(request, context, now.monotonic_ms)
+    return steps if plane.sessions.is_large(request) else at_once(steps)
 
 
 class Fetcher:
@@ -92,15 +91,10 @@ class Fetcher:
         self._failures: list[PartitionFailed] = []
         """Partitions that could not be read, each reported once, with the next answer."""
 
-    def open(self, request: FetchRequest, context: Context, monotonic_ms: int) -> FetchContext:
-        """What a request fetches from."""
-        return self._sessions.open(request, context.api_version, self._name_of, monotonic_ms)
-
-    def answer(
-        self, fetch: FetchContext, request: FetchRequest, context: Context, monotonic_ms: int
-    ) -> Steps:
+    def answer(self, request: FetchRequest, context: Context, monotonic_ms: int) -> Steps:
         """The response, or PARKED: it comes from `answer_parked`."""
         version = context.api_version
+        fetch = yield from self._sessions.open(request, version, self._name_of, monotonic_ms)
         if fetch.error is not ErrorCode.NONE:
             return Answer(FetchResponse(error_code=fetch.error, session_id=NO_SESSION, responses=[]))
         found, size, may_wait, unknown = yield from self._read(fetch, request, version)
@@ -109,7 +103,8 @@ class Fetcher:
             for target in unknown[:MOST_TOLD]
         ]
         failures, self._failures = self._failures, []
-        if may_wait and request.max_wait_ms > 0 and size < min(request.min_bytes, self._max_bytes):
+        may_wait = may_wait and request.max_wait_ms > 0 and self._parked.has_room(len(fetch.targets))
+        if may_wait and size < min(request.min_bytes, self._max_bytes):
             parked = ParkedFetch(request, context, fetch, monotonic_ms + request.max_wait_ms)
             parked.missing_bytes = max(1, min(parked.missing_bytes, self._max_bytes))
             is_satisfied = yield from self._await(parked)

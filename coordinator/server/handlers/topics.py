@@ -76,7 +76,7 @@ class TopicsHandler:
         context = Context(waiter, caller.api_version, caller.client_id, caller.client_host, node=caller.node)
         answer = self._data_plane.begin(request, context, self._arrival.now)
         if not isinstance(answer, Answer):
-            steps = InSteps(answer, self._run_queue, self._elsewhere, partial(self._fill, caller=caller))
+            steps = InSteps(answer, self._run_queue, self._elsewhere, partial(self._fill, caller, waiter))
             at_once = steps.advance()
             if at_once is None:
                 steps.wait_in(caller.answer_later(parks=True))
@@ -84,10 +84,7 @@ class TopicsHandler:
             answer = at_once
         self._consequences(answer, caller)
         if answer.response is PARKED:
-            slot = caller.answer_later(parks=True)
-            slot.dropped = partial(self._drop, waiter)
-            self._parked[waiter] = slot
-            self._watch_deadline()
+            self._park(waiter, caller.answer_later(parks=True))
             return PARKED
         if answer.response is GOODBYE:
             return GOODBYE
@@ -102,9 +99,12 @@ class TopicsHandler:
         if answer.missing:
             self._on_missing(answer.missing[:MOST_TOLD], caller)
 
-    def _fill(self, answer: Answer, slot: Slot, caller: Caller) -> None:
+    def _fill(self, caller: Caller, waiter: int, answer: Answer, slot: Slot) -> None:
         """An answer is there that has taken long."""
         self._consequences(answer, caller)
+        if answer.response is PARKED:
+            self._park(waiter, slot)
+            return
         logs = _not_durable(answer)
         if logs:
             self._wait_for(logs, answer, slot)
@@ -154,6 +154,11 @@ class TopicsHandler:
         return self._durable
 
     # Long-poll fetches
+
+    def _park(self, waiter: int, slot: Slot) -> None:
+        slot.dropped = partial(self._drop, waiter)
+        self._parked[waiter] = slot
+        self._watch_deadline()
 
     def _complete(self, completions: Completions) -> None:
         for waiter, response in completions:
