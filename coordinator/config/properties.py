@@ -210,8 +210,8 @@ class Config:
     )
     max_incremental_fetch_session_cache_partitions: int = _property(
         _INT,
-        400_000,
-        "Partitions of all incremental fetch sessions together, known or not, of 250 bytes each. groupd's own.",
+        200_000,
+        "Partitions of all incremental fetch sessions together, of some 400 bytes each. groupd's own.",
         at_least(0),
     )
     max_request_partition_size_limit: int = _property(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from protocol.messages.fetch import FetchRequest
 
 _SPARE: Final = 64
-MAX_PARTITIONS: Final = 400_000
+MAX_PARTITIONS: Final = 200_000
 """Of all fetches that wait. They are in memory as long as those like, whoever knows the partitions."""
 
 

@@ -45,8 +45,10 @@ class OffsetFetchHandler:
         self._run_queue = run_queue
 
     def handle(self, request: OffsetFetchRequest, caller: Caller) -> object:
-        """The committed offsets of each group that is asked for. A group is asked in pieces, with others in between;
-        one whose every offset is asked for again and again, once."""
+        """The committed offsets of each group that is asked for.
+
+        A group is asked in pieces, with others in between; one that is named again and again, once.
+        """
         version = caller.api_version
         groups = request.groups if version >= _SEVERAL_GROUPS_SINCE else [_as_group(request)]
         distinct = {_key(group): group for group in groups}
