@@ -57,6 +57,9 @@ class Api:
     name: str
     versions: VersionRange
     flexible: VersionRange
+    most_elements: int
+    """Of all arrays of one request together. One may take a single byte of the request, and a hundred times that of
+    memory until it is answered."""
 
     @property
     def request(self) -> type[Any]:
@@ -69,42 +72,54 @@ class Api:
         return message_class(f"{self.name}Response")
 
 
-def _api(key: ApiKey, versions: str, flexible: str) -> tuple[int, Api]:
+NOTHING: Final = 0
+"""What has no array in any version."""
+KINDS: Final = 2_000
+"""Of states, types, assignors: there are a handful of each, and so many are harmless."""
+MEMBERS: Final = 20_000
+"""Of one group."""
+NAMES: Final = 50_000
+"""Of groups or topics: admin clients ask for all that there are in one request."""
+PARTITIONS: Final = 130_000
+"""Of at least 20,000 topics with 100,000 partitions."""
+
+
+def _api(key: ApiKey, versions: str, flexible: str, most_elements: int) -> tuple[int, Api]:
     name = "".join(word.capitalize() for word in key.name.split("_"))
-    return int(key), Api(key, name, VersionRange.parse(versions), VersionRange.parse(flexible))
+    return int(key), Api(key, name, VersionRange.parse(versions), VersionRange.parse(flexible), most_elements)
 
 
 APIS: Final[dict[int, Api]] = dict(
     [
-        _api(ApiKey.PRODUCE, "0-13", "9+"),
-        _api(ApiKey.FETCH, "4-18", "12+"),
-        _api(ApiKey.LIST_OFFSETS, "0-11", "6+"),
-        _api(ApiKey.METADATA, "0-13", "9+"),
-        _api(ApiKey.OFFSET_COMMIT, "0-10", "8+"),
-        _api(ApiKey.OFFSET_FETCH, "0-10", "6+"),
-        _api(ApiKey.FIND_COORDINATOR, "0-6", "3+"),
-        _api(ApiKey.JOIN_GROUP, "0-9", "6+"),
-        _api(ApiKey.HEARTBEAT, "0-4", "4+"),
-        _api(ApiKey.LEAVE_GROUP, "0-5", "4+"),
-        _api(ApiKey.SYNC_GROUP, "0-5", "4+"),
-        _api(ApiKey.DESCRIBE_GROUPS, "0-6", "5+"),
-        _api(ApiKey.LIST_GROUPS, "0-5", "3+"),
-        _api(ApiKey.API_VERSIONS, "0-5", "3+"),
-        _api(ApiKey.CREATE_TOPICS, "0-7", "5+"),
-        _api(ApiKey.DELETE_TOPICS, "0-6", "4+"),
-        _api(ApiKey.DELETE_RECORDS, "0-2", "2+"),
-        _api(ApiKey.INIT_PRODUCER_ID, "0-5", "2+"),
-        _api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "0-4", "4+"),
-        _api(ApiKey.DESCRIBE_CONFIGS, "0-4", "4+"),
-        _api(ApiKey.ALTER_CONFIGS, "0-2", "2+"),
-        _api(ApiKey.DESCRIBE_LOG_DIRS, "0-5", "2+"),
-        _api(ApiKey.CREATE_PARTITIONS, "0-3", "2+"),
-        _api(ApiKey.DELETE_GROUPS, "0-3", "2+"),
-        _api(ApiKey.INCREMENTAL_ALTER_CONFIGS, "0-1", "1+"),
-        _api(ApiKey.OFFSET_DELETE, "0", "none"),
-        _api(ApiKey.DESCRIBE_CLUSTER, "0-2", "0+"),
-        _api(ApiKey.LIST_CONFIG_RESOURCES, "0-1", "0+"),
-        _api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, "0", "0+"),
+        _api(ApiKey.PRODUCE, "0-13", "9+", PARTITIONS),
+        _api(ApiKey.FETCH, "4-18", "12+", PARTITIONS),
+        _api(ApiKey.LIST_OFFSETS, "0-11", "6+", PARTITIONS),
+        _api(ApiKey.METADATA, "0-13", "9+", NAMES),
+        _api(ApiKey.OFFSET_COMMIT, "0-10", "8+", PARTITIONS),
+        _api(ApiKey.OFFSET_FETCH, "0-10", "6+", PARTITIONS),
+        _api(ApiKey.FIND_COORDINATOR, "0-6", "3+", NAMES),
+        _api(ApiKey.JOIN_GROUP, "0-9", "6+", KINDS),
+        _api(ApiKey.HEARTBEAT, "0-4", "4+", NOTHING),
+        _api(ApiKey.LEAVE_GROUP, "0-5", "4+", MEMBERS),
+        _api(ApiKey.SYNC_GROUP, "0-5", "4+", MEMBERS),
+        _api(ApiKey.DESCRIBE_GROUPS, "0-6", "5+", NAMES),
+        _api(ApiKey.LIST_GROUPS, "0-5", "3+", KINDS),
+        _api(ApiKey.API_VERSIONS, "0-5", "3+", NOTHING),
+        _api(ApiKey.CREATE_TOPICS, "0-7", "5+", PARTITIONS),
+        _api(ApiKey.DELETE_TOPICS, "0-6", "4+", NAMES),
+        _api(ApiKey.DELETE_RECORDS, "0-2", "2+", PARTITIONS),
+        _api(ApiKey.INIT_PRODUCER_ID, "0-5", "2+", NOTHING),
+        _api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "0-4", "4+", PARTITIONS),
+        _api(ApiKey.DESCRIBE_CONFIGS, "0-4", "4+", PARTITIONS),
+        _api(ApiKey.ALTER_CONFIGS, "0-2", "2+", PARTITIONS),
+        _api(ApiKey.DESCRIBE_LOG_DIRS, "0-5", "2+", PARTITIONS),
+        _api(ApiKey.CREATE_PARTITIONS, "0-3", "2+", PARTITIONS),
+        _api(ApiKey.DELETE_GROUPS, "0-3", "2+", NAMES),
+        _api(ApiKey.INCREMENTAL_ALTER_CONFIGS, "0-1", "1+", PARTITIONS),
+        _api(ApiKey.OFFSET_DELETE, "0", "none", PARTITIONS),
+        _api(ApiKey.DESCRIBE_CLUSTER, "0-2", "0+", NOTHING),
+        _api(ApiKey.LIST_CONFIG_RESOURCES, "0-1", "0+", KINDS),
+        _api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, "0", "0+", NAMES),
     ]
 )
 

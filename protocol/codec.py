@@ -6,16 +6,13 @@ version that lacks one of its fields leaves the field out.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar, cast
+from typing import Any, TypeVar, cast
 
+from protocol.budget import Budget
 from protocol.codegen import decoder_source, encoder_source, function
 from protocol.schema import message_info
 
 T = TypeVar("T")
-
-MAX_REQUEST_ELEMENTS: Final = 250_000
-"""Elements of all arrays of one request. One may take a single byte of the request, and a hundred times that of
-memory until it is answered; no client has so many things to ask at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +88,13 @@ def prefix_decoder(cls: type[Any], version: int) -> Callable[..., Any]:
     return made
 
 
-def request_decoder(cls: type[Any], version: int) -> Callable[..., Any]:
-    """As `prefix_decoder`, for a request from a stranger: Malformed with more than MAX_REQUEST_ELEMENTS.
+def request_decoder(cls: type[Any], version: int, budget: Budget) -> Callable[..., Any]:
+    """As `prefix_decoder`, for a request from a stranger: Malformed beyond its budget.
 
     What follows the message is left alone, as Kafka does: librdkafka ends some Metadata requests with bytes that
     belong to no field. Made anew at each call; the caller keeps it."""
     _require(cls, version)
-    source = decoder_source(cls, version, whole=False, most_elements=MAX_REQUEST_ELEMENTS)
+    source = decoder_source(cls, version, whole=False, budget=budget)
     return function(source, "decode", f"decode request {cls.__name__} v{version}")
 
 

@@ -9,20 +9,19 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
+from protocol.budget import Budget
 from protocol.decode_source import DecoderSource
 from protocol.encode_source import EncoderSource
 from protocol.schema import message_info
 from protocol.source import Source
 
 
-def decoder_source(
-    cls: type[Any], version: int, whole: bool = True, most_elements: int | None = None
-) -> Source:
+def decoder_source(cls: type[Any], version: int, whole: bool = True, budget: Budget | None = None) -> Source:
     """The source of `decode(data, p=0) -> message`, and the names that it needs; `whole`: the message must
-    reach to the end of the data; `most_elements`: how many elements its arrays may have together."""
+    reach to the end of the data; `budget`: Malformed beyond it."""
     source = Source()
     source.namespace["struct_error"] = struct.error
-    DecoderSource(source, cls, version, version in message_info(cls).flexible, whole, most_elements)
+    DecoderSource(source, cls, version, version in message_info(cls).flexible, whole, budget)
     return source
 
 

@@ -8,6 +8,7 @@ struct.error; the function turns these, and bad UTF-8, into Malformed.
 from struct import calcsize, unpack_from
 from typing import Any
 
+from protocol.budget import Budget
 from protocol.malformed import Malformed
 from protocol.minimal_size import minimal_size
 from protocol.primitives import MAX_STRING_BYTES, read_uvarint, skip_tagged_fields
@@ -27,21 +28,20 @@ class DecoderSource:
         version: int,
         flexible: bool,
         whole: bool = True,
-        most_elements: int | None = None,
+        budget: Budget | None = None,
     ) -> None:
-        """In: whether the message must reach to the end of the data; how many elements all its arrays may have
-        together, None for any number."""
+        """In: whether the message must reach to the end of the data; what it may hold, None for anything."""
         self._source = source
         self._version = version
         self._flexible = flexible
-        self._most_elements = most_elements
+        self._budget = budget
         self._run = FixedRun()
         for value in (Malformed, read_uvarint, skip_tagged_fields):
             source.constant(value.__name__, value)
         with source.block("def decode(data, p=0):"):
             source.line("n = len(data)")
-            if most_elements is not None:
-                source.line(f"left = {most_elements}")
+            if budget is not None:
+                source.line(f"elements_left, tags_left = {budget.elements}, {budget.unknown_tags}")
             with source.block("try:"):
                 message = self._struct(cls)
             with source.block("except (IndexError, struct_error, UnicodeDecodeError) as problem:"):
@@ -156,10 +156,8 @@ class DecoderSource:
         assert least > 0, "an element without bytes could be counted without bound"
         with self._source.block(f"if {count} * {least} > n - p:"):
             self._source.line(f'raise Malformed(f"{{{count}}} elements of {variable} do not fit")')
-        if self._most_elements is not None:
-            self._source.line(f"left -= {count}")
-            with self._source.block("if left < 0:"):
-                self._source.line(f'raise Malformed("there are more than {self._most_elements} elements")')
+        if self._budget is not None:
+            self._spend("elements_left", count, f"{self._budget.elements} elements")
         if element.kind.letter:
             unpack = self._source.constant("unpack_many", _unpack_many)
             self._source.line(f"{variable} = {unpack}({element.kind.letter!r}, {count}, data, p)")
@@ -182,6 +180,7 @@ class DecoderSource:
             with self._source.block(f"if {count} >= 0x80:"):
                 self._source.line(f"{count}, p = read_uvarint(data, p - 1)")
             if not in_tags:
+                self._spend_tags(count)
                 self._source.line(f"p = skip_tagged_fields(data, p, {count})")
                 return
             last, tag, size, end = (self._source.variable(name) for name in ("last", "tag", "size", "end"))
@@ -200,9 +199,19 @@ class DecoderSource:
                         self._source.line(f"{values[entry.name]} = {read}")
                 known = ", ".join(str(entry.tag) for entry in in_tags)
                 with self._source.block(f"if {tag} not in ({known},):"):
+                    self._spend_tags("1")
                     self._source.line(f"p = {end}")
                 with self._source.block(f"if p != {end}:"):
                     self._source.line(f'raise Malformed(f"tagged field {{{tag}}} has another size")')
+
+    def _spend_tags(self, count: str) -> None:
+        if self._budget is not None:
+            self._spend("tags_left", count, f"{self._budget.unknown_tags} unknown tagged fields")
+
+    def _spend(self, left: str, count: str, most: str) -> None:
+        self._source.line(f"{left} -= {count}")
+        with self._source.block(f"if {left} < 0:"):
+            self._source.line(f'raise Malformed("there are more than {most}")')
 
 
 def _unpack_many(letter: str, count: int, data: bytes, position: int) -> list[int]:

@@ -11,6 +11,11 @@ MAX_STRING_BYTES: Final = 0x7FFF
 longer one, and records could not keep it."""
 
 
+MAX_UNKNOWN_TAGS: Final = 1_000
+"""Tagged fields that nobody here knows, in the header of one request, and in its body. They are a way to add
+a field without a new version; one takes two bytes."""
+
+
 def read_uvarint(data: bytes, position: int) -> tuple[int, int]:
     """An unsigned varint (LEB128, at most 32 bits) at `position`: its value and the position after it.
 

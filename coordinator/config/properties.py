@@ -208,6 +208,12 @@ class Config:
     max_incremental_fetch_session_cache_slots: int = _property(
         _INT, 1000, "Incremental fetch sessions that are kept.", at_least(0)
     )
+    max_incremental_fetch_session_cache_partitions: int = _property(
+        _INT,
+        200_000,
+        "Partitions of all incremental fetch sessions together, of some 400 bytes each. groupd's own.",
+        at_least(0),
+    )
     max_request_partition_size_limit: int = _property(
         _INT, 2000, "Partitions in one answer to DescribeTopicPartitions.", at_least(1)
     )

@@ -28,7 +28,7 @@ from coordinator.net.route import Route
 from coordinator.net.run_queue import SLICE_NS
 from protocol.apis import ApiKey
 from protocol.malformed import Malformed, TooLong
-from protocol.primitives import read_uvarint, skip_tagged_fields
+from protocol.primitives import MAX_UNKNOWN_TAGS, read_uvarint, skip_tagged_fields
 
 HELD_INPUT_BYTES: Final = 64 * 1024
 """What is kept of a held connection's input before reading stops."""
@@ -346,6 +346,8 @@ class Connection(Outgoing):
 
 def _skip_tags(frame: bytes, position: int) -> int:
     count, position = read_uvarint(frame, position)
+    if count > MAX_UNKNOWN_TAGS:
+        raise Malformed(f"there are more than {MAX_UNKNOWN_TAGS} unknown tagged fields in the header")
     return skip_tagged_fields(frame, position, count)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from coordinator.net.api_counts import ApiCounts
 from coordinator.net.caller import Caller
 from protocol.apis import Api, ApiKey
+from protocol.budget import Budget
 from protocol.codec import bounded_writer, request_decoder
 from protocol.framing import has_flexible_response_header
 from protocol.malformed import TooLong
@@ -21,9 +22,6 @@ what tells, at a monotonic time of the process in milliseconds, whether it is.""
 SIZE_AND_CORRELATION: Final = Struct(">ii")
 AT_ONCE_BYTES: Final = 256 * 1024
 """An answer of more is not written on the loop: see `large_answers.py`. Nearly all are shorter."""
-ANY_BYTES: Final = 2**31
-MOST_AT_ONCE: Final = {ApiKey.FETCH: ANY_BYTES}
-"""What is in a Fetch beside records is little, and those are copied as they are and have a bound of their own."""
 
 
 class Route:
@@ -31,7 +29,6 @@ class Route:
 
     __slots__ = (
         "_header",
-        "_most_at_once",
         "_write_body",
         "api",
         "counts",
@@ -52,9 +49,8 @@ class Route:
         self.repeat = repeat
         self.is_flexible = version in api.flexible
         """Whether a tagged section ends the request header."""
-        self.decode = request_decoder(api.request, version)
+        self.decode = request_decoder(api.request, version, Budget(api.most_elements))
         self._header = bytes(9 if has_flexible_response_header(api, version) else 8)
-        self._most_at_once = MOST_AT_ONCE.get(ApiKey(api.key), AT_ONCE_BYTES)
         self._write_body: Callable[[Any, bytearray, int], None] | None = None
 
     def write(
@@ -70,8 +66,17 @@ class Route:
         start = len(out)
         out += self._header
         try:
-            write(response, out, start + (self._most_at_once if most_bytes is None else most_bytes))
+            if most_bytes is None:
+                most_bytes = AT_ONCE_BYTES
+                if self.api.key is ApiKey.FETCH:
+                    most_bytes += _records_bytes(response)
+            write(response, out, start + most_bytes)
         except TooLong:
             del out[start:]
             raise
         SIZE_AND_CORRELATION.pack_into(out, start, len(out) - start - 4, correlation_id)
+
+
+def _records_bytes(response: Any) -> int:
+    """The records in an answer to Fetch: they are copied as they are, and have a bound of their own."""
+    return sum(len(part.records or b"") for topic in response.responses for part in topic.partitions)

@@ -198,7 +198,7 @@ class Server:
     def _make_routes(self) -> Routes:
         cluster_id = self.directory.meta.cluster_id
         router = GroupRouter(self.runtime, self.group_config)
-        admin = GroupAdmin(router)
+        admin = GroupAdmin(router, self.run_queue)
         catalogue = self.data_plane.catalogue
         self.topics = TopicsHandler(
             self.loop,
@@ -221,7 +221,7 @@ class Server:
             ApiKey.SYNC_GROUP: router.handle,
             ApiKey.LEAVE_GROUP: router.handle,
             ApiKey.OFFSET_COMMIT: OffsetCommitHandler(router, catalogue).handle,
-            ApiKey.OFFSET_FETCH: OffsetFetchHandler(router, catalogue).handle,
+            ApiKey.OFFSET_FETCH: OffsetFetchHandler(router, catalogue, self.run_queue).handle,
             ApiKey.OFFSET_DELETE: OffsetDeleteHandler(router, catalogue).handle,
             ApiKey.LIST_GROUPS: admin.list_groups,
             ApiKey.DESCRIBE_GROUPS: admin.describe_groups,

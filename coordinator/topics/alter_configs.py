@@ -5,15 +5,16 @@ A broker's own properties are set at its start here, so none of them can be chan
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from enum import IntEnum
+from typing import Any, Final
 
 from coordinator.config.config_key import ConfigType, InvalidConfig
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, ConfigChanged, TopicChange
 from coordinator.topics.catalogue import Catalogue, Topic
-from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.describe_configs import ResourceType, check_broker_name
 from coordinator.topics.refusal import Refusal
 from coordinator.topics.topic_name import why_illegal
@@ -44,19 +45,20 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
+_OPERATIONS: Final = frozenset(Operation)
+
+
 def answer_incremental_alter_configs(
     plane: DataPlane, request: IncrementalAlterConfigsRequest, context: Context, now: Now
-) -> Answer:
+) -> Steps:
     """Each resource is changed as a whole or refused; with `validate_only` nothing changes."""
     catalogue = plane.catalogue
-    outcomes, changes = _alter(catalogue, request.resources, context, request.validate_only)
+    outcomes, changes = yield from _alter(catalogue, request.resources, context, request.validate_only)
     responses = _responses(request.resources, outcomes)
     return Answer(IncrementalAlterConfigsResponse(responses=responses), changes=changes)
 
 
-def answer_alter_configs(
-    plane: DataPlane, request: AlterConfigsRequest, context: Context, now: Now
-) -> Answer:
+def answer_alter_configs(plane: DataPlane, request: AlterConfigsRequest, context: Context, now: Now) -> Steps:
     """The older call: a resource has afterwards the configs that it was sent, and no other."""
     catalogue = plane.catalogue
     resources = [
@@ -70,7 +72,7 @@ def answer_alter_configs(
         )
         for resource in request.resources
     ]
-    outcomes, changes = _alter(catalogue, resources, context, request.validate_only, replace=True)
+    outcomes, changes = yield from _alter(catalogue, resources, context, request.validate_only, replace=True)
     return Answer(AlterConfigsResponse(responses=_responses(resources, outcomes)), changes=changes)
 
 
@@ -95,8 +97,11 @@ def _alter(
     validate_only: bool,
     *,
     replace: bool = False,
-) -> tuple[list[Outcome], list[TopicChange]]:
-    """What became of each resource, and what has changed. `replace`: what is not set now falls away."""
+) -> Generator[None, Any, tuple[list[Outcome], list[TopicChange]]]:
+    """What became of each resource, and what has changed. `replace`: what is not set now falls away.
+
+    A step for each: one that changes is written to the disk.
+    """
     counts = Counter((resource.resource_type, resource.resource_name) for resource in resources)
     outcomes: list[Outcome] = []
     changes: list[TopicChange] = []
@@ -113,6 +118,7 @@ def _alter(
             outcomes.append((error.code, error.message))
         except OSError as error:
             outcomes.append((ErrorCode.KAFKA_STORAGE_ERROR, reason_of(error)))
+        yield None
     return outcomes, changes
 
 
@@ -131,7 +137,7 @@ def _validate(
     if nulls:
         raise Refusal(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
     for config in resource.configs:
-        if config.config_operation not in Operation.__members__.values():
+        if config.config_operation not in _OPERATIONS:
             raise Refusal(ErrorCode.INVALID_REQUEST, f"Unknown operation type {config.config_operation}")
     if resource.resource_type == ResourceType.BROKER:
         check_broker_name(resource.resource_name, node_id)

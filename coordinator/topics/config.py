@@ -22,6 +22,7 @@ class TopicsConfig:
     delete_topic_enable: bool
     fetch_max_bytes: int
     max_incremental_fetch_session_cache_slots: int
+    max_incremental_fetch_session_cache_partitions: int
     max_request_partition_size_limit: int
     producer_id_expiration_ms: int
     log_flush: LogFlush

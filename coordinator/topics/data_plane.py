@@ -31,14 +31,15 @@ from storage.data_directory import DataDirectory
 from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
 
-Completions = Iterable[tuple[int, object]]
-"""Parked fetches with their answers, each read when it is asked for: they need not be in memory all at once."""
 Elsewhere = Callable[[], Any]
 """Something that may be done in any thread."""
 Steps = Generator[Elsewhere | None, Any, Answer]
 """An answer that takes long: it is there when the steps have been taken, between which others may be answered. A
 step that gives something to be done elsewhere is given the result, any other one the time by then. What a step
 found, the next one looks up anew: it may be gone."""
+Completions = Iterable[tuple[int, object]]
+"""Parked fetches with their responses, or the Steps to them where those take long, each read when it is asked for:
+they need not be in memory all at once."""
 Handler = Callable[["DataPlane", Any, Context, Now], Answer | Steps]
 
 ANSWERED_BY: Final[Mapping[ApiKey, str]] = {
@@ -64,6 +65,18 @@ ANSWERED_BY: Final[Mapping[ApiKey, str]] = {
 MAX_SESSION_ID: Final = 2**31 - 1
 
 
+def at_once(steps: Steps, now: Now | None = None) -> Answer:
+    """The answer, with nobody let in between: no time passes."""
+    result: Any = None
+    while True:
+        try:
+            elsewhere = steps.send(result)
+        except StopIteration as end:
+            answer: Answer = end.value
+            return answer
+        result = now if elsewhere is None else elsewhere()
+
+
 class TopicsDeclaredSmaller(Exception):
     """A topic was declared with fewer partitions than it has."""
 
@@ -75,7 +88,7 @@ def _random_session_id() -> int:
 class ParkedAnswers(Protocol):
     """Whoever answers parked fetches in the end."""
 
-    def answer_parked(self, parked: ParkedFetch, monotonic_ms: int) -> object:
+    def answer_parked(self, parked: ParkedFetch, monotonic_ms: int) -> Steps:
         """The response, with what there is now."""
 
 
@@ -98,7 +111,11 @@ class DataPlane:
         self.fetch_room: Callable[[], int] = lambda: self.config.fetch_max_bytes
         """How many bytes of records an answer may have now, beyond its first batch; set by whoever sends them."""
         self.parked = ParkedFetches()
-        self.sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, random_session_id)
+        self.sessions = FetchSessions(
+            config.max_incremental_fetch_session_cache_slots,
+            config.max_incremental_fetch_session_cache_partitions,
+            random_session_id,
+        )
         self.directory = directory
         self.cluster_id = cluster_id
         self.producer_ids = ProducerIds(catalogue)
@@ -142,14 +159,7 @@ class DataPlane:
     def handle(self, request: object, context: Context, now: Now) -> Answer:
         """The answer to one request. Raises KeyError for a request that is not the data plane's."""
         answer = self.begin(request, context, now)
-        result: Any = None
-        while not isinstance(answer, Answer):
-            try:
-                elsewhere = answer.send(result)
-                result = now if elsewhere is None else elsewhere()
-            except StopIteration as end:
-                answer = end.value
-        return answer
+        return answer if isinstance(answer, Answer) else at_once(answer, now)
 
     def begin(self, request: object, context: Context, now: Now) -> Answer | Steps:
         """The same, for whoever lets others be answered between the steps of what takes long."""
@@ -185,7 +195,7 @@ class DataPlane:
         fetcher = self.fetcher
         if fetcher is None or not woken:
             return ()
-        return ((parked.context.waiter, fetcher.answer_parked(parked, monotonic_ms)) for parked in woken)
+        return ((parked.context.waiter, _completion(fetcher, parked, monotonic_ms)) for parked in woken)
 
     # Topics
 
@@ -249,6 +259,11 @@ class DataPlane:
     def failed(self) -> dict[TopicPartition, Exception]:
         """The partitions that are offline, and why."""
         return {part.name: part.failure for part in self.catalogue.hosted() if part.failure is not None}
+
+
+def _completion(fetcher: ParkedAnswers, parked: ParkedFetch, monotonic_ms: int) -> object:
+    steps = fetcher.answer_parked(parked, monotonic_ms)
+    return steps if parked.fetch.is_large else at_once(steps).response
 
 
 def _handler(request: type[object]) -> Handler:

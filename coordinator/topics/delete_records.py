@@ -7,7 +7,7 @@ from typing import Final
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.partition import HostedPartition
 from coordinator.topics.refusal import Refusal
 from protocol.errors import ErrorCode
@@ -27,7 +27,7 @@ NO_LOW_WATERMARK: Final = -1
 
 def answer_delete_records(
     plane: DataPlane, request: DeleteRecordsRequest, context: Context, now: Now
-) -> Answer:
+) -> Steps:
     """The response, each partition on its own, and the partitions whose log starts elsewhere now.
 
     As in Kafka a topic without partitions is not answered, and of a partition that comes twice the last counts.
@@ -51,8 +51,10 @@ def answer_delete_records(
             except Refusal as error:
                 answer.error_code = error.code
             result.partitions.append(answer)
+            yield None
         if result.partitions:
             topics.append(result)
+    moved = {name: log for name, log in moved.items() if not log.is_closed}
     if moved:
         plane.directory.write_checkpoints(moved)
     return Answer(DeleteRecordsResponse(topics=topics))

@@ -9,7 +9,7 @@ from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer
 from coordinator.topics.authorized_operations import NOT_ASKED, ON_TOPIC
 from coordinator.topics.catalogue import Topic
-from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.leader_epoch import current_epoch
 from coordinator.topics.partition import Partition
 from coordinator.topics.topic_name import why_illegal
@@ -26,7 +26,7 @@ from protocol.messages.describe_topic_partitions import (
 
 def answer_describe_topic_partitions(
     plane: DataPlane, request: DescribeTopicPartitionsRequest, context: Context, now: Now
-) -> Answer:
+) -> Steps:
     """One page: no topics asked for means all; a cursor continues at its topic and partition.
 
     A cursor that makes no sense (a topic that was not asked for, a negative partition) is answered for each
@@ -39,13 +39,15 @@ def answer_describe_topic_partitions(
     asked = [topic.name for topic in catalogue] if is_all else [topic.name for topic in request.topics]
     names = sorted({name for name in asked if name >= first})
     if cursor is not None and (cursor.partition_index < 0 or (not is_all and first not in names)):
-        topics = [
-            _without_partitions(topic.name, ErrorCode.INVALID_REQUEST, NOT_ASKED) for topic in request.topics
-        ]
+        topics = []
+        for asked_topic in request.topics:
+            topics.append(_without_partitions(asked_topic.name, ErrorCode.INVALID_REQUEST, NOT_ASKED))
+            yield None
         return Answer(DescribeTopicPartitionsResponse(topics=topics))
     left = max(1, min(config.max_request_partition_size_limit, request.response_partition_limit))
     response = DescribeTopicPartitionsResponse(topics=[])
     for name in names:
+        yield None
         if left == 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break

@@ -11,15 +11,15 @@ is cut where the bytes end: consumers know that, and read it again.
 Source: Kafka's `KafkaApis.handleFetchRequest`, `ReplicaManager.readFromLog`, `DelayedFetch`.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Final
 
 from coordinator.answers import PARKED
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, PartitionFailed
 from coordinator.topics.catalogue import ZERO_ID, Catalogue
 from coordinator.topics.config import TopicsConfig
-from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.data_plane import DataPlane, Steps, at_once
 from coordinator.topics.fetch_session import (
     NO_SESSION,
     TOPIC_IDS_SINCE,
@@ -31,7 +31,7 @@ from coordinator.topics.fetch_session import (
     next_epoch,
 )
 from coordinator.topics.leader_epoch import check_current_leader_epoch
-from coordinator.topics.missing import TopicMissing, missing_partition
+from coordinator.topics.missing import MOST_TOLD, missing_partition
 from coordinator.topics.parked_fetches import Awaited, ParkedFetch, ParkedFetches
 from coordinator.topics.partition import Partition
 from protocol.errors import ErrorCode
@@ -50,12 +50,15 @@ from storage.os_error import reason_of
 from storage.topic_partition import TopicPartition
 
 READ_COMMITTED: Final = 1
+LARGE_FETCH_BYTES: Final = 1024 * 1024
+"""Records of a fetch from so many partitions that it is answered in steps. Between them what it has found is in
+memory, and nobody has counted it."""
 STORAGE_ERROR_SINCE: Final = 6
 
 Found = list[tuple[TargetKey, PartitionData]]
 
 
-def answer_fetch(plane: DataPlane, request: FetchRequest, context: Context, now: Now) -> Answer:
+def answer_fetch(plane: DataPlane, request: FetchRequest, context: Context, now: Now) -> Answer | Steps:
     """What there is; or PARKED, and the answer comes as a completion of a later call."""
     fetcher = plane.fetcher
     if fetcher is None:
@@ -63,10 +66,8 @@ def answer_fetch(plane: DataPlane, request: FetchRequest, context: Context, now:
             plane.catalogue, plane.config, plane.sessions, plane.parked, plane.fetch_room
         )
     assert isinstance(fetcher, Fetcher)
-    response = fetcher.answer(request, context, now.monotonic_ms)
-    failures, fetcher.failures = fetcher.failures, []
-    missing, fetcher.missing = fetcher.missing, []
-    return Answer(PARKED if response is None else response, changes=failures, missing=missing)
+    steps = fetcher.answer(request, context, now.monotonic_ms)
+    return steps if plane.sessions.is_large(request) else at_once(steps)
 
 
 class Fetcher:
@@ -87,35 +88,38 @@ class Fetcher:
         self._sessions = sessions
         self._parked = parked
         self._reported: set[TopicPartition] = set()
-        self.failures: list[PartitionFailed] = []
-        """Partitions that could not be read, each reported once; whoever reads this empties it."""
-        self.missing: list[TopicMissing] = []
-        """What the last request asked for and is not there; whoever reads this empties it."""
+        self._failures: list[PartitionFailed] = []
+        """Partitions that could not be read, each reported once, with the next answer."""
 
-    def answer(self, request: FetchRequest, context: Context, monotonic_ms: int) -> FetchResponse | None:
-        """The response, or None: it is parked and comes from `answer_parked`."""
+    def answer(self, request: FetchRequest, context: Context, monotonic_ms: int) -> Steps:
+        """The response, or PARKED: it comes from `answer_parked`."""
         version = context.api_version
-        fetch = self._sessions.open(request, version, self._name_of, monotonic_ms)
+        fetch = yield from self._sessions.open(request, version, self._name_of, monotonic_ms)
         if fetch.error is not ErrorCode.NONE:
-            return FetchResponse(error_code=fetch.error, session_id=NO_SESSION, responses=[])
-        found, size, may_wait, unknown = self._read(fetch, request, version)
-        for target in unknown:
-            self.missing.append(
-                missing_partition(self._catalogue, target.name or "", target.partition, target.topic_id)
-            )
-        if may_wait and request.max_wait_ms > 0 and size < min(request.min_bytes, self._max_bytes):
+            return Answer(FetchResponse(error_code=fetch.error, session_id=NO_SESSION, responses=[]))
+        found, size, may_wait, unknown = yield from self._read(fetch, request, version)
+        missing = [
+            missing_partition(self._catalogue, target.name or "", target.partition, target.topic_id)
+            for target in unknown[:MOST_TOLD]
+        ]
+        failures, self._failures = self._failures, []
+        may_wait = may_wait and request.max_wait_ms > 0 and self._parked.has_room(len(fetch.targets))
+        if may_wait and size < min(request.min_bytes, self._max_bytes):
             parked = ParkedFetch(request, context, fetch, monotonic_ms + request.max_wait_ms)
             parked.missing_bytes = max(1, min(parked.missing_bytes, self._max_bytes))
-            if not self._await(parked):
+            is_satisfied = yield from self._await(parked)
+            if not is_satisfied:
                 self._parked.park(parked)
-                return None
-        return self._respond(fetch, version, found, monotonic_ms)
+                return Answer(PARKED, changes=failures, missing=missing)
+        response = yield from self._respond(fetch, version, found, monotonic_ms)
+        return Answer(response, changes=failures, missing=missing)
 
-    def answer_parked(self, parked: ParkedFetch, monotonic_ms: int) -> FetchResponse:
+    def answer_parked(self, parked: ParkedFetch, monotonic_ms: int) -> Steps:
         """The response to a fetch that is no longer parked, with what there is now."""
         version = parked.context.api_version
-        found, _, _, _ = self._read(parked.fetch, parked.request, version)
-        return self._respond(parked.fetch, version, found, monotonic_ms)
+        found, _, _, _ = yield from self._read(parked.fetch, parked.request, version)
+        response = yield from self._respond(parked.fetch, version, found, monotonic_ms)
+        return Answer(response)
 
     def _name_of(self, topic_id: bytes) -> str | None:
         topic = self._catalogue.get_by_id(topic_id)
@@ -137,7 +141,7 @@ class Fetcher:
 
     def _read(
         self, fetch: FetchContext, request: FetchRequest, version: int
-    ) -> tuple[Found, int, bool, list[FetchTarget]]:
+    ) -> Generator[None, Any, tuple[Found, int, bool, list[FetchTarget]]]:
         """What each partition has, how many bytes of records that is, whether it may be waited for more, and which
         partitions are not there.
 
@@ -147,9 +151,12 @@ class Fetcher:
         unknown: Found = []
         missing: list[FetchTarget] = []
         left = min(max(0, request.max_bytes), self._max_bytes, self._room())
+        if fetch.is_large:
+            left = min(left, LARGE_FETCH_BYTES)
         size, has_known, has_error = 0, False, False
         is_committed = request.isolation_level == READ_COMMITTED
-        for key, target in fetch.targets.items():
+        for key, target in list(fetch.targets.items()):
+            yield None
             partition = self._partition(target)
             if isinstance(partition, ErrorCode):
                 data = _refused(target.partition, partition)
@@ -205,16 +212,17 @@ class Fetcher:
         except (StorageError, OSError) as problem:
             if partition.name not in self._reported:
                 self._reported.add(partition.name)
-                self.failures.append(PartitionFailed(*partition.name, reason_of(problem)))
+                self._failures.append(PartitionFailed(*partition.name, reason_of(problem)))
             return _refused(target.partition, ErrorCode.KAFKA_STORAGE_ERROR)
         return data
 
-    def _await(self, parked: ParkedFetch) -> bool:
+    def _await(self, parked: ParkedFetch) -> Generator[None, Any, bool]:
         """Notes what a fetch waits for; whether there is enough already, in batches that one read did not
         reach.
         """
         is_satisfied = False
-        for target in parked.fetch.targets.values():
+        for target in list(parked.fetch.targets.values()):
+            yield None
             partition = self._partition(target)
             if not isinstance(partition, ErrorCode):
                 awaited = Awaited(partition, target.fetch_offset, max(0, target.max_bytes))
@@ -222,11 +230,19 @@ class Fetcher:
                 if parked.missing_bytes > 1:
                     parked.missing_bytes -= awaited.new_bytes(parked.missing_bytes)
                     is_satisfied = parked.missing_bytes <= 0
+        if parked.fetch.is_large and not is_satisfied:
+            # Others were let in since the first partition was read.
+            is_satisfied = any(
+                awaited.partition.high_watermark > awaited.counted_to for awaited in parked.awaited.values()
+            )
         return is_satisfied
 
     # Answering
 
-    def _respond(self, fetch: FetchContext, version: int, found: Found, monotonic_ms: int) -> FetchResponse:
+    def _respond(
+        self, fetch: FetchContext, version: int, found: Found, monotonic_ms: int
+    ) -> Generator[None, Any, FetchResponse]:
+        yield None
         session_id, error = NO_SESSION, ErrorCode.NONE
         if fetch.session is not None:
             session_id = fetch.session.session_id
@@ -238,6 +254,7 @@ class Fetcher:
             for key, data in found:
                 fetch.targets[key].tell(data)
             session_id = self._sessions.create(fetch.targets, version >= TOPIC_IDS_SINCE, monotonic_ms)
+        yield None
         return FetchResponse(
             error_code=error, session_id=session_id, responses=_by_topic(fetch, found, version)
         )

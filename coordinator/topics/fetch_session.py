@@ -6,10 +6,13 @@ carry its id and the next epoch (*incremental* fetches): new or changed partitio
 answer to such a one holds only partitions with something new: records, an error, another high watermark or
 log start offset. Epoch -1 ends the session. There is a place for so many sessions; a new one takes the
 place of one that is stale, or old and smaller.
+
+As in Kafka partitions that nobody knows are kept as well, since they may come to be. All sessions together have a
+bound on partitions, which Kafka has not: whoever wants more than is left gets no session, and fetches in full.
 """
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Generator, Iterable
+from typing import TYPE_CHECKING, Any, Final
 
 from coordinator.topics.catalogue import ZERO_ID
 from protocol.errors import ErrorCode
@@ -23,6 +26,9 @@ FINAL_EPOCH: Final = -1
 MAX_EPOCH: Final = 2**31 - 1
 EVICTION_MS: Final = 120_000
 TOPIC_IDS_SINCE: Final = 13
+
+LARGE_FETCH: Final = 4_000
+"""Partitions that are read in a twentieth of a second, if there is little to read."""
 
 TargetKey = tuple[str | bytes, int]
 
@@ -64,6 +70,13 @@ class FetchTarget:
         self.fetch_offset = wanted.fetch_offset
         self.last_fetched_epoch = wanted.last_fetched_epoch
         self.max_bytes = wanted.partition_max_bytes
+
+    def take(self, other: "FetchTarget") -> None:
+        """The same, from what was made of it."""
+        self.current_leader_epoch = other.current_leader_epoch
+        self.fetch_offset = other.fetch_offset
+        self.last_fetched_epoch = other.last_fetched_epoch
+        self.max_bytes = other.max_bytes
 
     def tell(self, data: "PartitionData") -> bool:
         """Whether an incremental answer must hold `data`; what it says then counts as told."""
@@ -127,13 +140,21 @@ class FetchContext:
         self.epoch = epoch
         self.error = error
 
+    @property
+    def is_large(self) -> bool:
+        """Whether there are so many partitions that others are to be answered in between."""
+        return len(self.targets) > LARGE_FETCH
+
 
 class FetchSessions:
     """All sessions of this broker. Times are monotonic milliseconds."""
 
-    def __init__(self, slots: int, random_id: Callable[[], int]) -> None:
-        """In: how many sessions there may be; a source of ids from 1 to 2^31 - 1."""
+    def __init__(self, slots: int, max_partitions: int, random_id: Callable[[], int]) -> None:
+        """In: how many sessions there may be, and how many partitions in all of them; a source of ids from 1 to
+        2^31 - 1."""
         self._slots = slots
+        self._max_partitions = max_partitions
+        self._partitions = 0
         self._random_id = random_id
         self._sessions: dict[int, FetchSession] = {}
         """The least recently used comes first."""
@@ -141,17 +162,24 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def is_large(self, request: "FetchRequest") -> bool:
+        """Whether so much is fetched that others are to be answered in between."""
+        session = self._sessions.get(request.session_id)
+        named = sum(len(topic.partitions) for topic in request.topics)
+        return named + (0 if session is None else len(session.targets)) > LARGE_FETCH
+
     def open(
         self, request: "FetchRequest", version: int, name_of: Callable[[bytes], str | None], now_ms: int
-    ) -> FetchContext:
-        """The context of a request; `name_of` finds a topic's name by its id."""
+    ) -> Generator[None, Any, FetchContext]:
+        """The context of a request, a step for each partition that it names; `name_of` finds a topic's name by its
+        id."""
+        named = yield from _named(request, version, name_of)
         epoch = request.session_epoch
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            if request.session_id != NO_SESSION:
-                self._sessions.pop(request.session_id, None)
-            targets: dict[TargetKey, FetchTarget] = {}
-            _update(targets, request, version, name_of)
-            return FetchContext(targets, creates_session=epoch == INITIAL_EPOCH, epoch=epoch)
+            ended = self._sessions.get(request.session_id)
+            if ended is not None:
+                self._end(ended)
+            return FetchContext(named, creates_session=epoch == INITIAL_EPOCH, epoch=epoch)
         session = self._sessions.get(request.session_id)
         if session is None:
             return FetchContext({}, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -159,16 +187,10 @@ class FetchSessions:
             return FetchContext({}, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != (version >= TOPIC_IDS_SINCE):
             return FetchContext({}, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        _update(session.targets, request, version, name_of)
-        for topic in request.forgotten_topics_data:
-            topic_key = topic.topic_id if version >= TOPIC_IDS_SINCE else topic.topic
-            for partition in topic.partitions:
-                session.targets.pop((topic_key, partition), None)
-        if not session.targets:
+        self._change(session, named, request, version)
+        if not session.targets or self._partitions > self._max_partitions:
             # What the request itself names is fetched all the same, without a session.
-            del self._sessions[session.session_id]
-            named: dict[TargetKey, FetchTarget] = {}
-            _update(named, request, version, name_of)
+            self._end(session)
             return FetchContext(named)
         self._touch(session, now_ms)
         session.epoch = next_epoch(session.epoch)
@@ -178,13 +200,58 @@ class FetchSessions:
         """Keeps the partitions of a full fetch as a new session; its id, or NO_SESSION where there is no
         room.
         """
+        if not self._has_room(len(targets), now_ms):
+            return NO_SESSION
         if len(self._sessions) >= self._slots and not self._evict(len(targets), now_ms):
             return NO_SESSION
         session_id = self._random_id()
         while session_id in self._sessions:
             session_id = self._random_id()
         self._sessions[session_id] = FetchSession(session_id, targets, uses_topic_ids, now_ms)
+        self._partitions += len(targets)
         return session_id
+
+    def _change(
+        self,
+        session: FetchSession,
+        named: dict[TargetKey, FetchTarget],
+        request: "FetchRequest",
+        version: int,
+    ) -> None:
+        """Takes in what a request names, and leaves out what it forgets."""
+        before = len(session.targets)
+        for key, target in named.items():
+            known = session.targets.setdefault(key, target)
+            if known is not target:
+                known.take(target)
+        for topic in request.forgotten_topics_data:
+            topic_key = topic.topic_id if version >= TOPIC_IDS_SINCE else topic.topic
+            for partition in topic.partitions:
+                session.targets.pop((topic_key, partition), None)
+        self._partitions += len(session.targets) - before
+
+    def _end(self, session: FetchSession) -> None:
+        del self._sessions[session.session_id]
+        self._partitions -= len(session.targets)
+
+    def _has_room(self, size: int, now_ms: int) -> bool:
+        """Whether `size` more partitions may be kept. Stale sessions go for them; those that are used do not, or
+        one large session would end many small ones."""
+        if size > self._max_partitions:
+            return False
+        while self._partitions + size > self._max_partitions:
+            stalest = self._stalest(now_ms)
+            if stalest is None:
+                return False
+            self._end(stalest)
+        return True
+
+    def _stalest(self, now_ms: int) -> FetchSession | None:
+        """The least recently used session, if that is long ago."""
+        stalest = next(iter(self._sessions.values()), None)
+        if stalest is None or now_ms - stalest.last_used_ms <= EVICTION_MS:
+            return None
+        return stalest
 
     def _touch(self, session: FetchSession, now_ms: int) -> None:
         del self._sessions[session.session_id]
@@ -194,26 +261,23 @@ class FetchSessions:
 
     def _evict(self, size: int, now_ms: int) -> bool:
         """Makes room for a session of `size` partitions, or says that nothing may go for it."""
-        if not self._sessions:
-            return False
-        stalest = next(iter(self._sessions.values()))
-        if now_ms - stalest.last_used_ms > EVICTION_MS:
-            del self._sessions[stalest.session_id]
+        stalest = self._stalest(now_ms)
+        if stalest is not None:
+            self._end(stalest)
             return True
         old = [s for s in self._sessions.values() if s.last_used_ms - s.created_ms > EVICTION_MS]
         smallest = min(old, key=lambda s: (s.size_when_used, s.session_id), default=None)
         if smallest is None or size <= smallest.size_when_used:
             return False
-        del self._sessions[smallest.session_id]
+        self._end(smallest)
         return True
 
 
-def _update(
-    targets: dict[TargetKey, FetchTarget],
-    request: "FetchRequest",
-    version: int,
-    name_of: Callable[[bytes], str | None],
-) -> None:
+def _named(
+    request: "FetchRequest", version: int, name_of: Callable[[bytes], str | None]
+) -> Generator[None, Any, dict[TargetKey, FetchTarget]]:
+    """The partitions that a request names; of one that comes twice the last counts."""
+    targets: dict[TargetKey, FetchTarget] = {}
     for topic in request.topics:
         by_id = version >= TOPIC_IDS_SINCE
         name = name_of(topic.topic_id) if by_id else topic.topic
@@ -225,6 +289,8 @@ def _update(
                 targets[topic_key, wanted.partition] = FetchTarget(name, topic_id, wanted)
             else:
                 known.update(wanted)
+            yield None
+    return targets
 
 
 def news(

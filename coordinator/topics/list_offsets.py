@@ -10,9 +10,9 @@ from typing import Final
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.leader_epoch import check_current_leader_epoch
-from coordinator.topics.missing import missing_partition
+from coordinator.topics.missing import MOST_TOLD, TopicMissing, missing_partition
 from coordinator.topics.partition import Partition
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import (
@@ -42,13 +42,15 @@ _FIRST_VERSION: Final = {
 }
 
 
-def answer_list_offsets(plane: DataPlane, request: ListOffsetsRequest, context: Context, now: Now) -> Answer:
+def answer_list_offsets(plane: DataPlane, request: ListOffsetsRequest, context: Context, now: Now) -> Steps:
     """Each partition on its own; one that is asked for twice gets INVALID_REQUEST, once."""
     catalogue = plane.catalogue
-    counts = Counter(
-        (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
-    )
+    counts: Counter[tuple[str, int]] = Counter()
+    for topic in request.topics:
+        counts.update((topic.name, partition.partition_index) for partition in topic.partitions)
+        yield None
     topics: dict[str, ListOffsetsTopicResponse] = {}
+    missing: list[TopicMissing] = []
     done = set()
     for topic in request.topics:
         answers = topics.setdefault(topic.name, ListOffsetsTopicResponse(name=topic.name, partitions=[]))
@@ -62,12 +64,9 @@ def answer_list_offsets(plane: DataPlane, request: ListOffsetsRequest, context: 
             else:
                 answer = _answer(catalogue, topic.name, wanted, context.api_version, now.wall_ms)
             answers.partitions.append(answer)
-    missing = [
-        missing_partition(catalogue, topic.name, partition.partition_index)
-        for topic in topics.values()
-        for partition in topic.partitions
-        if partition.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    ]
+            if answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and len(missing) < MOST_TOLD:
+                missing.append(missing_partition(catalogue, topic.name, answer.partition_index))
+            yield None
     return Answer(ListOffsetsResponse(topics=list(topics.values())), missing=missing)
 
 

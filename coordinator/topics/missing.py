@@ -2,8 +2,12 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from coordinator.topics.catalogue import ZERO_ID, Catalogue
+
+MOST_TOLD: Final = 500
+"""How many of one request are looked at for a line; no more than those would be told apart."""
 
 
 class WhyMissing(Enum):

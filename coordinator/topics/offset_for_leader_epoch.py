@@ -3,7 +3,7 @@
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.leader_epoch import check_current_leader_epoch
 from protocol.errors import ErrorCode
 from protocol.messages.offset_for_leader_epoch import (
@@ -18,19 +18,16 @@ from storage.leader_epochs import UNKNOWN_EPOCH, UNKNOWN_OFFSET
 
 def answer_offset_for_leader_epoch(
     plane: DataPlane, request: OffsetForLeaderEpochRequest, context: Context, now: Now
-) -> Answer:
+) -> Steps:
     """Each partition on its own."""
-    catalogue = plane.catalogue
-    response = OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[_answer(catalogue, topic.topic, wanted) for wanted in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
-    return Answer(response)
+    topics = []
+    for topic in request.topics:
+        result = OffsetForLeaderTopicResult(topic=topic.topic, partitions=[])
+        for wanted in topic.partitions:
+            result.partitions.append(_answer(plane.catalogue, topic.topic, wanted))
+            yield None
+        topics.append(result)
+    return Answer(OffsetForLeaderEpochResponse(topics=topics))
 
 
 def _answer(catalogue: Catalogue, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:

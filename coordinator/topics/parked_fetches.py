@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from protocol.messages.fetch import FetchRequest
 
 _SPARE: Final = 64
+MAX_PARTITIONS: Final = 200_000
+"""Of all fetches that wait. They are in memory as long as those like, whoever knows the partitions."""
 
 
 class Awaited:
@@ -67,14 +69,26 @@ def readable_bytes(log: PartitionLog, offset: int, end: int, most: int) -> tuple
 class ParkedFetch:
     """A fetch that found less than it asked for."""
 
-    __slots__ = ("awaited", "context", "deadline_ms", "fetch", "is_done", "missing_bytes", "request")
+    __slots__ = (
+        "awaited",
+        "context",
+        "deadline_ms",
+        "fetch",
+        "is_done",
+        "missing_bytes",
+        "partitions",
+        "request",
+    )
 
     def __init__(
         self, request: "FetchRequest", context: Context, fetch: FetchContext, deadline_ms: int
     ) -> None:
         """`deadline_ms`: the monotonic time at which it is answered with whatever there is."""
         self.request = request
+        """How much it wants; from where is in `fetch`."""
+        request.topics, request.forgotten_topics_data = [], []
         self.context = context
+        self.partitions = len(fetch.targets)
         self.fetch = fetch
         self.deadline_ms = deadline_ms
         self.awaited: dict[TopicPartition, Awaited] = {}
@@ -100,6 +114,11 @@ class ParkedFetches:
         self._by_waiter: dict[int, ParkedFetch] = {}
         self._by_partition: dict[TopicPartition, dict[int, ParkedFetch]] = {}
         self._by_deadline: list[ParkedFetch] = []
+        self._partitions = 0
+
+    def has_room(self, partitions: int) -> bool:
+        """Whether a fetch from so many partitions may wait; it is answered with what there is otherwise."""
+        return self._partitions + partitions <= MAX_PARTITIONS
 
     def __len__(self) -> int:
         return len(self._by_waiter)
@@ -109,6 +128,7 @@ class ParkedFetches:
         waiter = parked.context.waiter
         assert waiter not in self._by_waiter, waiter
         self._by_waiter[waiter] = parked
+        self._partitions += parked.partitions
         heappush(self._by_deadline, parked)
         for name in parked.awaited:
             self._by_partition.setdefault(name, {})[waiter] = parked
@@ -160,6 +180,7 @@ class ParkedFetches:
         parked.is_done = True
         waiter = parked.context.waiter
         del self._by_waiter[waiter]
+        self._partitions -= parked.partitions
         for name in parked.awaited:
             waiting = self._by_partition[name]
             del waiting[waiter]

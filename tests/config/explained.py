@@ -107,5 +107,10 @@ EXPLAINED: Final = (
     ),
 )
 
-OWN: Final = ("http.listener", "offsets.history", "log.flush")
+OWN: Final = (
+    "http.listener",
+    "offsets.history",
+    "max.incremental.fetch.session.cache.partitions",
+    "log.flush",
+)
 """Properties that Kafka does not have."""

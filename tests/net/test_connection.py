@@ -10,7 +10,6 @@ import pytest
 
 from coordinator.server.server import Server
 from protocol.apis import APIS, ApiKey
-from protocol.codec import MAX_REQUEST_ELEMENTS
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.fetch import FetchRequest
@@ -282,7 +281,7 @@ async def test_a_request_of_a_great_many_tiny_things_costs_its_connection(
     tmp_path: Path, key: ApiKey
 ) -> None:
     """A thing may take one byte of the request, and much more of memory and time."""
-    things = MAX_REQUEST_ELEMENTS + 1
+    things = APIS[key].most_elements + 1
     coordinators = FindCoordinatorRequest(coordinator_keys=[""] * things)
     topics = ProduceRequest(acks=1, timeout_ms=1, topic_data=[TopicProduceData(partition_data=[])] * things)
     async with serving(tmp_path) as server, Client(server) as client:

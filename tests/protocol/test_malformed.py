@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from protocol import codec, reference
+from protocol.budget import Budget
 from protocol.malformed import Malformed
 from protocol.messages.api_versions import ApiVersionsResponse
 from protocol.messages.fetch import FetchRequest
@@ -144,3 +145,26 @@ def test_an_absurd_count_sets_no_memory_aside(what: str) -> None:
         assert tracemalloc.get_traced_memory()[1] < 200_000
     finally:
         tracemalloc.stop()
+
+
+SPENT = {
+    "elements of an array in an array": ("0267 02 0274 04 00000000 00000001 00000002 00 00", Budget(4, 0)),
+    "elements of one array": ("0267 04 0274 01 00 0275 01 00 0276 01 00 00", Budget(3, 0)),
+    "unknown tags of the message": ("0267 01 02 1400 1500", Budget(0, 2)),
+    "unknown tags of its structs": ("0267 03 0274 01 01 1400 0275 01 01 1400 00", Budget(2, 2)),
+}
+
+
+@pytest.mark.parametrize("what", SPENT)
+def test_a_request_has_a_budget(what: str) -> None:
+    text, spent = SPENT[what]
+    data = bytes.fromhex(text)
+    message = codec.decode(OffsetFetchRequest, 6, data)
+    assert codec.request_decoder(OffsetFetchRequest, 6, spent)(data) == message
+    for less in (
+        Budget(spent.elements - 1, spent.unknown_tags),
+        Budget(spent.elements, spent.unknown_tags - 1),
+    ):
+        if min(less) >= 0:
+            with pytest.raises(Malformed):
+                codec.request_decoder(OffsetFetchRequest, 6, less)(data)

@@ -153,6 +153,30 @@ def test_the_places_for_sessions_are_limited(tmp_path: object) -> None:
     broker.stop()
 
 
+def test_the_partitions_of_all_sessions_are_limited(tmp_path: object) -> None:
+    broker = Broker(f"{tmp_path}/data", Config(max_incremental_fetch_session_cache_partitions=3))
+    broker.create("orders", 3)
+    nobody = ("nobody", 0)
+    first = ask(broker, {A: 0, nobody: 0}, (0, 0)).session_id
+    assert first
+    assert ask(broker, {A: 0, B: 0}, (0, 0)).session_id == 0, "one is left"
+    second = ask(broker, {A: 0}, (0, 0)).session_id
+    assert second
+    too_many = ask(broker, {B: 0}, (first, 1))
+    assert too_many.session_id == 0, "it has grown beyond what is left"
+    assert by_partition(too_many)[B].error_code == ErrorCode.NONE
+    assert ask(broker, {}, (first, 2)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    third = ask(broker, {A: 0, B: 0}, (0, 0)).session_id
+    assert third, "the first gave back what it had"
+    assert ask(broker, {}, (third, 1), forget=(B,)).session_id == third
+    assert ask(broker, {A: 0}, (0, 0)).session_id, "what is forgotten is given back"
+    broker.advance(EVICTION_MS + 1)
+    assert ask(broker, {A: 0, B: 0, C: 0, nobody: 0}, (0, 0)).session_id == 0, "never so many"
+    assert ask(broker, {A: 0, B: 0, C: 0}, (0, 0)).session_id, "all others are stale"
+    assert len(broker.plane.sessions) == 1
+    broker.stop()
+
+
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.integers(0, 2)),

@@ -36,6 +36,8 @@ NO_LEADER_EPOCH: Final = -1
 BASIC_PLANE_LAST: Final = "\uffff"
 RECORD_BYTES_MAX: Final = 200
 """More than a record has besides its texts, the batch's header included."""
+RECORD_BYTES_MIN: Final = 40
+"""What a record has at least: 10 bytes in its key, 24 in its value, 7 around them, and its texts."""
 UTF_8_BYTES_MAX: Final = 4
 
 
@@ -52,10 +54,14 @@ def offset_commit(groups: Groups, request: OffsetCommitRequest, context: Context
     group_id = intern(request.group_id)
     if group is not None:
         group.heard(request.member_id, turn)
+    limit, least = groups.config.message_max_bytes, _least(groups, request)
+    if least * RECORD_BYTES_MIN > limit:
+        too_large, error = RecordsTooLarge(limit), ErrorCode.UNKNOWN_SERVER_ERROR
+        refuse(group, request, context, error, turn, too_large, partitions=least)
+        return
     records, response = _read(groups, group_id, request, turn)
-    if _is_too_large(records, groups.config.message_max_bytes):
-        too_large = RecordsTooLarge(groups.config.message_max_bytes)
-        error = ErrorCode.UNKNOWN_SERVER_ERROR
+    if _is_too_large(records, limit):
+        too_large, error = RecordsTooLarge(limit), ErrorCode.UNKNOWN_SERVER_ERROR
         refuse(group, request, context, error, turn, too_large, partitions=len(records))
         return
     if group is None:
@@ -112,6 +118,18 @@ def _read(
             )
         topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic.topic_id, partitions=partitions))
     return records, OffsetCommitResponse(topics=topics)
+
+
+def _least(groups: Groups, request: OffsetCommitRequest) -> int:
+    """How many records there will be if they are so many that this alone may be too much; else 0."""
+    limit, metadata_max = groups.config.message_max_bytes, groups.config.offset_metadata_max_bytes
+    if sum([len(topic.partitions) for topic in request.topics]) * RECORD_BYTES_MIN <= limit:
+        return 0
+    return sum(
+        not _is_longer_than(metadata_max, partition.committed_metadata or "")
+        for topic in request.topics
+        for partition in topic.partitions
+    )
 
 
 def _is_too_large(records: list[Fact], limit: int) -> bool:

@@ -5,10 +5,11 @@ Source: Kafka's `GroupCoordinatorService.listGroups`, `describeGroups`, `deleteG
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from coordinator.engine.partition import PartitionState
 from coordinator.net.caller import Caller
+from coordinator.net.run_queue import RunQueue
 from coordinator.server.handlers.groups import GroupPartition, GroupRouter
 from coordinator.server.handlers.merge import Combine, Merge
 from protocol.errors import ErrorCode
@@ -16,20 +17,23 @@ from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsRes
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
+MOST_AT_ONCE: Final = 500
+"""Groups that a partition is asked about before others are answered."""
+
 
 class GroupAdmin:
     """Answers ListGroups, DescribeGroups, DeleteGroups."""
 
-    def __init__(self, router: GroupRouter) -> None:
+    def __init__(self, router: GroupRouter, run_queue: RunQueue) -> None:
         self._router = router
+        self._run_queue = run_queue
 
     def _ask_all(
         self, parts: Iterable[tuple[GroupPartition, Any]], combine: Combine, caller: Caller
     ) -> object:
-        merge = Merge(combine)
-        for partition, request in parts:
-            merge.ask(partial(self._router.ask, partition, request, caller), caller.api_version)
-        return merge.answer(caller)
+        merge = Merge(combine, self._run_queue, caller.api_version)
+        asked = (partial(self._router.ask, partition, request, caller) for partition, request in parts)
+        return merge.answer(asked, caller)
 
     def list_groups(self, request: ListGroupsRequest, caller: Caller) -> object:
         """The groups of every partition that is in service; an error while one is loading."""
@@ -78,7 +82,11 @@ class GroupAdmin:
         runtime = self._router.runtime
         for group_id in group_ids:
             by_partition.setdefault(runtime.partition_of(group_id).number, []).append(group_id)
-        return [(runtime.partitions[number], names) for number, names in by_partition.items()]
+        return [
+            (runtime.partitions[number], names[start : start + MOST_AT_ONCE])
+            for number, names in by_partition.items()
+            for start in range(0, len(names), MOST_AT_ONCE)
+        ]
 
 
 def _combine_list(lists: list[ListGroupsResponse]) -> ListGroupsResponse:

@@ -4,13 +4,16 @@ Every form is put to the groups as the batch form by name, one group at a time. 
 `KafkaApis.handleOffsetFetchRequest`.
 """
 
+from collections.abc import Hashable, Iterator
 from functools import partial
+from itertools import chain, islice
 from typing import Final
 
 from coordinator.group.requests import FetchOffsets
 from coordinator.net.caller import Caller
+from coordinator.net.run_queue import RunQueue
 from coordinator.server.handlers.groups import GroupRouter
-from coordinator.server.handlers.merge import Merge
+from coordinator.server.handlers.merge import Merge, Put
 from coordinator.topics.catalogue import Catalogue
 from protocol.errors import ErrorCode
 from protocol.messages.offset_fetch import (
@@ -29,40 +32,51 @@ _TOP_LEVEL_ERROR_SINCE: Final = 2
 _SEVERAL_GROUPS_SINCE: Final = 8
 _TOPIC_IDS_SINCE: Final = 10
 _NO_OFFSET: Final = -1
+MOST_TOPICS_AT_ONCE: Final = 500
+"""Topics that a group is asked about before others are answered."""
 
 
 class OffsetFetchHandler:
     """Answers OffsetFetch."""
 
-    def __init__(self, router: GroupRouter, catalogue: Catalogue) -> None:
+    def __init__(self, router: GroupRouter, catalogue: Catalogue, run_queue: RunQueue) -> None:
         self._router = router
         self._catalogue = catalogue
+        self._run_queue = run_queue
 
     def handle(self, request: OffsetFetchRequest, caller: Caller) -> object:
-        """The committed offsets of each group that is asked for."""
+        """The committed offsets of each group that is asked for.
+
+        A group is asked in pieces, with others in between; one that is named again and again, once.
+        """
         version = caller.api_version
         groups = request.groups if version >= _SEVERAL_GROUPS_SINCE else [_as_group(request)]
+        distinct = {_key(group): group for group in groups}
+        pieces = {key: _pieces(group) for key, group in distinct.items()}
         unknown_ids: list[list[OffsetFetchResponseTopics]] = []
 
-        def combine(answers: list[OffsetFetchResponseGroup]) -> OffsetFetchResponse:
-            if version < _SEVERAL_GROUPS_SINCE:
-                return _as_single(request, answers[0], version)
-            if version >= _TOPIC_IDS_SINCE:
-                answers = [
-                    self._by_id(answer, unknown) for answer, unknown in zip(answers, unknown_ids, strict=True)
-                ]
-            return OffsetFetchResponse(groups=answers)
+        def ask() -> Iterator[Put]:
+            for group in (piece for asked in pieces.values() for piece in asked):
+                if version >= _TOPIC_IDS_SINCE:
+                    group, unknown = self._by_name(group)
+                    unknown_ids.append(unknown)
+                fetch = FetchOffsets(group, request.require_stable)
+                partition = self._router.runtime.partition_of(group.group_id)
+                yield partial(self._router.ask, partition, fetch, caller)
 
-        merge = Merge(combine)
-        router = self._router
-        for group in groups:
-            if version >= _TOPIC_IDS_SINCE:
-                group, unknown = self._by_name(group)
-                unknown_ids.append(unknown)
-            fetch = FetchOffsets(group, request.require_stable)
-            partition = router.runtime.partition_of(group.group_id)
-            merge.ask(partial(router.ask, partition, fetch, caller), version)
-        return merge.answer(caller)
+        def combine(answers: list[OffsetFetchResponseGroup]) -> OffsetFetchResponse:
+            each, unknown = iter(answers), iter(unknown_ids)
+            whole = {}
+            for key, asked in pieces.items():
+                answer = _joined([*islice(each, len(asked))])
+                if version >= _TOPIC_IDS_SINCE:
+                    answer = self._by_id(answer, [*chain.from_iterable(islice(unknown, len(asked)))])
+                whole[key] = answer
+            if version < _SEVERAL_GROUPS_SINCE:
+                return _as_single(request, whole[_key(groups[0])], version)
+            return OffsetFetchResponse(groups=[whole[_key(group)] for group in groups])
+
+        return Merge(combine, self._run_queue, version).answer(ask(), caller)
 
     def _by_name(
         self, group: OffsetFetchRequestGroup
@@ -104,6 +118,40 @@ class OffsetFetchHandler:
                     )
                 )
         return OffsetFetchResponseGroup(group_id=answer.group_id, topics=topics, error_code=answer.error_code)
+
+
+def _key(group: OffsetFetchRequestGroup) -> Hashable:
+    """What tells apart what is to be looked up."""
+    if group.topics is not None:
+        return id(group)
+    return group.group_id, group.member_id, group.member_epoch
+
+
+def _pieces(group: OffsetFetchRequestGroup) -> list[OffsetFetchRequestGroup]:
+    """The request for a group in several, of so many topics each."""
+    topics = group.topics
+    if topics is None or len(topics) <= MOST_TOPICS_AT_ONCE:
+        return [group]
+    return [
+        OffsetFetchRequestGroup(
+            group_id=group.group_id,
+            member_id=group.member_id,
+            member_epoch=group.member_epoch,
+            topics=topics[start : start + MOST_TOPICS_AT_ONCE],
+        )
+        for start in range(0, len(topics), MOST_TOPICS_AT_ONCE)
+    ]
+
+
+def _joined(answers: list[OffsetFetchResponseGroup]) -> OffsetFetchResponseGroup:
+    """The answer for a group, from those to its pieces; an error of one is that of all."""
+    if len(answers) == 1:
+        return answers[0]
+    refused = next((answer for answer in answers if answer.error_code != ErrorCode.NONE), None)
+    if refused is not None:
+        return refused
+    topics = [topic for answer in answers for topic in answer.topics]
+    return OffsetFetchResponseGroup(group_id=answers[0].group_id, topics=topics)
 
 
 def _as_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:

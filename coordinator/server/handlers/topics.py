@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
@@ -18,7 +18,7 @@ from coordinator.net.slot import Slot
 from coordinator.server.handlers.in_steps import InSteps
 from coordinator.topics.answer import Answer, PartitionFailed, SegmentRolled, TopicChange
 from coordinator.topics.data_plane import Completions, DataPlane
-from coordinator.topics.missing import TopicMissing
+from coordinator.topics.missing import MOST_TOLD, TopicMissing
 from protocol.errors import ErrorCode
 from protocol.messages.produce import ProduceResponse
 from storage.errors import StorageError
@@ -76,7 +76,7 @@ class TopicsHandler:
         context = Context(waiter, caller.api_version, caller.client_id, caller.client_host, node=caller.node)
         answer = self._data_plane.begin(request, context, self._arrival.now)
         if not isinstance(answer, Answer):
-            steps = InSteps(answer, self._run_queue, self._elsewhere, partial(self._fill, caller=caller))
+            steps = InSteps(answer, self._run_queue, self._elsewhere, partial(self._fill, caller, waiter))
             at_once = steps.advance()
             if at_once is None:
                 steps.wait_in(caller.answer_later(parks=True))
@@ -84,10 +84,7 @@ class TopicsHandler:
             answer = at_once
         self._consequences(answer, caller)
         if answer.response is PARKED:
-            slot = caller.answer_later(parks=True)
-            slot.dropped = partial(self._drop, waiter)
-            self._parked[waiter] = slot
-            self._watch_deadline()
+            self._park(waiter, caller.answer_later(parks=True))
             return PARKED
         if answer.response is GOODBYE:
             return GOODBYE
@@ -100,11 +97,14 @@ class TopicsHandler:
         if answer.completions:
             self._complete(answer.completions)
         if answer.missing:
-            self._on_missing(answer.missing, caller)
+            self._on_missing(answer.missing[:MOST_TOLD], caller)
 
-    def _fill(self, answer: Answer, slot: Slot, caller: Caller) -> None:
+    def _fill(self, caller: Caller, waiter: int, answer: Answer, slot: Slot) -> None:
         """An answer is there that has taken long."""
         self._consequences(answer, caller)
+        if answer.response is PARKED:
+            self._park(waiter, slot)
+            return
         logs = _not_durable(answer)
         if logs:
             self._wait_for(logs, answer, slot)
@@ -155,10 +155,20 @@ class TopicsHandler:
 
     # Long-poll fetches
 
+    def _park(self, waiter: int, slot: Slot) -> None:
+        slot.ends = False
+        slot.dropped = partial(self._drop, waiter)
+        self._parked[waiter] = slot
+        self._watch_deadline()
+
     def _complete(self, completions: Completions) -> None:
         for waiter, response in completions:
             slot = self._parked.pop(waiter, None)
-            if slot is not None:
+            if slot is None:
+                continue
+            if isinstance(response, Generator):
+                InSteps(response, self._run_queue, self._elsewhere, _fill_parked).wait_in(slot)
+            else:
                 slot.fill(response)
 
     def _drop(self, waiter: int) -> None:
@@ -272,6 +282,10 @@ class TopicsHandler:
         failures = self._data_plane.sweep(clock.wall_ms())
         if failures:
             self._on_changes(failures)
+
+
+def _fill_parked(answer: Answer, slot: Slot) -> None:
+    slot.fill(answer.response)
 
 
 def _not_durable(answer: Answer) -> dict[PartitionLog, int]:

@@ -1,12 +1,13 @@
 """Targets: every message at every version, headers, and what clients put into the bytes of a group."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from protocol import codec
 from protocol.apis import APIS
+from protocol.budget import Budget
 from protocol.codec import decode_prefix
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -20,9 +21,13 @@ from protocol.consumer_protocol import (
 )
 from protocol.framing import parse_request_header, response_body_position
 from protocol.malformed import Malformed
+from protocol.schema import field_defaults
 from tests.frames.recording import read as exchanges
 from tests.hostile.fuzz.target import Target
 from tests.protocol.declared import ALL, full, name
+
+BUDGET: Final = Budget(elements=6, unknown_tags=2)
+"""So little that inputs of a few bytes exceed it."""
 
 
 def message_targets() -> Iterator[Target]:
@@ -36,7 +41,36 @@ def message_targets() -> Iterator[Target]:
     for declared in ALL:
         cls, version = declared
         seeds = (codec.encode(full(cls, version), version), *captured[declared])
-        yield Target(name(declared), seeds, partial(read_message, cls, version), (Malformed,))
+        read = partial(read_message, cls, version)
+        if cls.__name__.endswith("Request"):
+            read = partial(read_request, cls, version, codec.request_decoder(cls, version, BUDGET))
+        yield Target(name(declared), seeds, read, (Malformed,))
+
+
+def read_request(cls: type[Any], version: int, bounded: Callable[[bytes], Any], data: bytes) -> None:
+    """As a stranger's request is read: what is within the budget means what it means without one, what is not is
+    refused."""
+    try:
+        message = bounded(data)
+    except Malformed:
+        message = decode_prefix(cls, version, data)
+        has_unknown_tags = not data.startswith(codec.encode(message, version))
+        assert elements(message) > BUDGET.elements or has_unknown_tags, "refused within the budget"
+    else:
+        assert elements(message) <= BUDGET.elements, "more elements than allowed"
+        assert message == decode_prefix(cls, version, data), "the budget changes the message"
+        spare = len(data) - len(codec.encode(message, version))
+        assert spare >= 0, "the encoding is longer than what was read"
+    read_message(cls, version, data)
+
+
+def elements(value: Any) -> int:
+    """How many elements all arrays of a message have."""
+    if isinstance(value, list):
+        return len(value) + sum(elements(one) for one in value)
+    if hasattr(type(value), "__slots__") and type(value).__module__.startswith("protocol."):
+        return sum(elements(getattr(value, field)) for field, _ in field_defaults(type(value)))
+    return 0
 
 
 def read_message(cls: type[Any], version: int, data: bytes) -> None:

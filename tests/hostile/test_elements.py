@@ -1,0 +1,157 @@
+"""Requests of a great many tiny things: each is cheap, and there is one byte for each."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from protocol.apis import APIS
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from protocol.primitives import MAX_UNKNOWN_TAGS, write_uvarint
+from tests.hostile.siege.attacker import frame, read
+from tests.hostile.siege.siege import Siege, besieged
+
+TOPICS: Final = 20_000
+PARTITIONS: Final = 100_000
+TAGS: Final = 2_000_000
+SESSIONS: Final = 6
+KEPT: Final = ("-o", f"max.incremental.fetch.session.cache.partitions={PARTITIONS}")
+
+
+def with_tags(data: bytes, count: int, *, in_header: bool) -> bytes:
+    """A request without tagged fields, with so many empty ones at the end of its header or of its body."""
+    tags = bytearray()
+    write_uvarint(tags, count)
+    for tag in range(count):
+        write_uvarint(tags, tag)
+        tags.append(0)
+    header_end = 4 + 10 + int.from_bytes(data[12:14], "big")
+    at = header_end if in_header else len(data) - 1
+    assert data[at] == 0, "no tagged section"
+    whole = data[4:at] + tags + data[at + 1 :]
+    return len(whole).to_bytes(4, "big") + whole
+
+
+def fetch_of(partitions: int, topic: str = "nobody", *, session: tuple[int, int] = (0, 0)) -> FetchRequest:
+    parts = [
+        FetchPartition(partition=number, fetch_offset=0, partition_max_bytes=1000)
+        for number in range(partitions)
+    ]
+    session_id, epoch = session
+    topics = [FetchTopic(topic=topic, partitions=parts)]
+    return FetchRequest(
+        replica_id=-1, max_wait_ms=0, min_bytes=0, session_id=session_id, session_epoch=epoch, topics=topics
+    )
+
+
+def commit() -> OffsetCommitRequest:
+    parts = [OffsetCommitRequestPartition(partition_index=0, committed_offset=1)] * PARTITIONS
+    return OffsetCommitRequest(
+        group_id="g", topics=[OffsetCommitRequestTopic(name="orders", partitions=parts)]
+    )
+
+
+def list_offsets() -> ListOffsetsRequest:
+    parts = [ListOffsetsPartition(partition_index=number, timestamp=-1) for number in range(5)]
+    topics = [ListOffsetsTopic(name=f"nobody-{number}", partitions=parts) for number in range(TOPICS)]
+    return ListOffsetsRequest(replica_id=-1, topics=topics)
+
+
+def offset_fetch() -> OffsetFetchRequest:
+    topics = [
+        OffsetFetchRequestTopics(name=f"nobody-{number}", partition_indexes=[*range(5)])
+        for number in range(TOPICS)
+    ]
+    return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=topics)])
+
+
+ALLOWED: Final[dict[str, tuple[Callable[[], Any], int]]] = {
+    "Fetch": (lambda: fetch_of(PARTITIONS), 12),
+    "ListOffsets": (list_offsets, 11),
+    "OffsetCommit": (commit, 8),
+    "OffsetFetch": (offset_fetch, 8),
+    "the same group": (
+        lambda: OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)] * 100_000),
+        8,
+    ),
+}
+
+
+async def send_and_read(siege: Siege, data: bytes) -> bytes | None:
+    hostile = await siege.attacker.connect()
+    await hostile.send(data)
+    return await hostile.answer()
+
+
+async def test_what_is_tagged_and_unknown_is_counted(tmp_path: Path) -> None:
+    plain = frame(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 4)
+    async with besieged(tmp_path) as siege:
+        some = with_tags(with_tags(plain, MAX_UNKNOWN_TAGS, in_header=False), 1, in_header=True)
+        many = [with_tags(plain, TAGS, in_header=in_header) for in_header in (True, False)]
+        assert await send_and_read(siege, some) is not None
+        await siege.begin()
+        for data in many:
+            assert await send_and_read(siege, data) is None
+        toll = await siege.toll()
+        assert toll.is_bearable(), toll
+
+
+async def test_what_each_api_may_hold_is_bounded(tmp_path: Path) -> None:
+    protocols = [JoinGroupRequestProtocol(name="", metadata=b"")] * (APIS[11].most_elements + 1)
+    join = JoinGroupRequest(
+        group_id="g", session_timeout_ms=10_000, member_id="", protocol_type="consumer", protocols=protocols
+    )
+    keys = FindCoordinatorRequest(coordinator_keys=[""] * (APIS[10].most_elements + 1))
+    most = FindCoordinatorRequest(coordinator_keys=[""] * APIS[10].most_elements)
+    async with besieged(tmp_path) as siege:
+        await siege.begin()
+        assert await send_and_read(siege, frame(join, 9)) is None
+        assert await send_and_read(siege, frame(keys, 6)) is None
+        assert await send_and_read(siege, frame(fetch_of(APIS[1].most_elements), 12)) is None
+        assert await send_and_read(siege, frame(most, 6)) is not None
+        toll = await siege.toll()
+        assert toll.is_bearable(), toll
+
+
+@pytest.mark.parametrize("what", ALLOWED)
+async def test_as_many_as_are_allowed_are_answered(tmp_path: Path, what: str) -> None:
+    make, version = ALLOWED[what]
+    data = frame(make(), version)
+    async with besieged(tmp_path, ["--topic", "orders:1"]) as siege:
+        await siege.begin()
+        assert await send_and_read(siege, data) is not None
+        toll = await siege.toll()
+        assert toll.is_bearable(), toll
+
+
+async def test_sessions_of_partitions_that_nobody_knows(tmp_path: Path) -> None:
+    data = frame(fetch_of(PARTITIONS), 12)
+    async with besieged(tmp_path, (*KEPT, "--topic", "orders:1")) as siege:
+        await siege.begin()
+        sessions = []
+        for _ in range(SESSIONS):
+            answered = await send_and_read(siege, data)
+            sessions.append(answered is not None and int.from_bytes(answered[11:15], "big") != 0)
+        assert sessions == [True] + [False] * (SESSIONS - 1)
+        client = await siege.attacker.connect()
+        await client.send(frame(fetch_of(1, "orders"), 12))
+        served = read(FetchResponse, 12, await client.answer())
+        assert (served.session_id, served.responses[0].partitions[0].error_code) == (0, ErrorCode.NONE)
+        toll = await siege.toll()
+        assert toll.is_bearable(), toll
