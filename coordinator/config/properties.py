@@ -111,6 +111,20 @@ class Config:
         "127.0.0.1:9080",
         "Where /health, /ready and /metrics are served, HOST:PORT; `off`: nowhere. groupd's own.",
     )
+    http_max_connections: int = _property(
+        _INT,
+        100,
+        "Connections to the HTTP port at one time, and never more than an eighth of the process's descriptors; a "
+        "further one takes the place of the one that has asked for nothing for the longest time. groupd's own.",
+        at_least(1),
+    )
+    http_request_timeout_ms: int = _property(
+        _INT,
+        20_000,
+        "How long a request to the HTTP port may take to come, counted from the connection or from the last "
+        "answer, and how long its answer may go unread. groupd's own.",
+        at_least(1),
+    )
     log_dirs: tuple[str, ...] = _property(
         _LIST,
         ("./data",),
