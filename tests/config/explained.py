@@ -50,6 +50,13 @@ EXPLAINED: Final = (
         is_default=True,
     ),
     Explained(
+        ("queued.max.request.bytes",),
+        "-1",
+        "268435456",
+        "Requests that are begun and never sent whole would take all memory.",
+        is_default=True,
+    ),
+    Explained(
         ("log.flush.interval.ms",),
         "no default",
         "1000",
@@ -107,5 +114,12 @@ EXPLAINED: Final = (
     ),
 )
 
-OWN: Final = ("http.listener", "offsets.history", "log.flush")
+OWN: Final = (
+    "http.listener",
+    "http.max.connections",
+    "http.request.timeout.ms",
+    "queued.max.request.stall.ms",
+    "offsets.history",
+    "log.flush",
+)
 """Properties that Kafka does not have."""
