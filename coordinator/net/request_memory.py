@@ -2,8 +2,9 @@
 
 A request takes its size from what is free when its size is known and its end has not come. As in Kafka a request is
 begun while anything at all is free, so that the largest one gets through in the end; the bound is exceeded by at
-most one request. A connection that finds nothing free is not read from until others have been processed; they are
-served in the order in which they came.
+most one request. A connection that finds nothing free is not read from until others have been processed. Then those
+go on, by turns, that want least and that have waited longest: a small request is not kept behind a crowd of large
+ones, and a large one has its turn as well.
 
 Kafka lets whoever has begun a request keep its bytes for as long as it likes. Here, while somebody waits, a part of
 the request (`PART`) has to come in each `queued.max.request.stall.ms`, so that nobody waits for ever on those that
@@ -35,7 +36,7 @@ class Receiver(Protocol):
 class RequestMemory:
     """What is free, and who waits for it. `limit_bytes` not above 0: there is no bound."""
 
-    __slots__ = ("_receiving", "_waiting", "free_bytes", "is_bounded", "taken_bytes")
+    __slots__ = ("_is_for_smallest", "_receiving", "_waiting", "free_bytes", "is_bounded", "taken_bytes")
 
     def __init__(self, limit_bytes: int) -> None:
         self.is_bounded = limit_bytes > 0
@@ -45,6 +46,8 @@ class RequestMemory:
         """The size of the request of each, and how much of it had come when others were last seen to wait; -1 when
         none waited since it began."""
         self._waiting: dict[Receiver, int] = {}
+        """The size of the request of each, since the longest first."""
+        self._is_for_smallest = False
 
     @property
     def waiting(self) -> int:
@@ -65,11 +68,15 @@ class RequestMemory:
         self._receiving.pop(receiver, None)
 
     def give_back(self, size_bytes: int) -> None:
-        """Frees the bytes of a request, and lets those go on that have waited longest."""
+        """Frees the bytes of a request, and lets others go on."""
         self._count(-size_bytes)
         while self._waiting and self.free_bytes > 0:
-            receiver, wanted_bytes = next(iter(self._waiting.items()))
-            del self._waiting[receiver]
+            self._is_for_smallest = not self._is_for_smallest
+            if self._is_for_smallest:
+                receiver = min(self._waiting, key=self._waiting.__getitem__)
+            else:
+                receiver = next(iter(self._waiting))
+            wanted_bytes = self._waiting.pop(receiver)
             self._begin(receiver, wanted_bytes)
             receiver.memory_taken(wanted_bytes)
 

@@ -18,7 +18,8 @@ OPTIONS: Final = (
     *("-o", "queued.max.request.stall.ms=500"),
 )
 CROWD: Final = 20
-LATEST_S: Final = 15
+LATEST_S: Final = 10
+"""The time of a few that stall, not of the whole crowd, which comes before."""
 BEGUN: Final = struct.pack(">ihhi", LARGEST, ApiKey.PRODUCE, 7, 1) + b"\xff\xff"
 """A Produce of the largest size: no client id, and nothing of its body."""
 NAMED: Final = ListGroupsRequest(states_filter=["x" * 30_000] * 10)
@@ -42,14 +43,10 @@ async def test_who_stops_in_a_request_keeps_nobody_waiting_for_ever(tmp_path: Pa
         patient = await siege.attacker.connect()
         asked = frame(NAMED, 4)
         started_s = time.monotonic()
-        while True:
-            await patient.send(asked[:50_000])
-            await asyncio.sleep(0.05)
-            await patient.send(asked[50_000:])
-            answered = read(ListGroupsResponse, 4, await patient.answer())
-            assert answered.error_code == ErrorCode.NONE
-            break
-        assert time.monotonic() - started_s < CROWD * 2
+        await patient.send(asked)
+        answered = read(ListGroupsResponse, 4, await patient.answer())
+        assert answered.error_code == ErrorCode.NONE
+        assert time.monotonic() - started_s < LATEST_S
         for task in trickling:
             task.cancel()
         toll = await siege.toll()
