@@ -83,9 +83,11 @@ async def _serve(settings: ServerSettings) -> int:
         server.abandon()
         return EXIT_NO_START
     from coordinator.console.http import HttpServer
+    from coordinator.console.http_limits import HttpLimits
 
     broker = Broker(server)
-    http = HttpServer(broker, http_sockets)
+    http_host = "" if http_listener is None else http_listener.host
+    http = HttpServer(broker, http_sockets, http_host, settings.config.view(HttpLimits))
     http.start()
     http_address = http_listener and http_listener.bound(http_sockets[0].getsockname()[1])
     _introduce(broker, http_address)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.config.properties import PROPERTIES, TOPIC_PROPERTIES
-from coordinator.console.metrics import BrokerCollector
+from coordinator.console.metrics import FiguresCollector
 from coordinator.engine.partition import PartitionState
 from coordinator.group import events
 from coordinator.group.rebalance_facts import RebalanceCause
@@ -96,7 +96,9 @@ async def test_every_metric_is_exported_with_these_labels(tmp_path: Path) -> Non
     async with serving(tmp_path) as server, Client(server) as client:
         await join_alone(client, "billing")
         samples = [
-            sample for family in BrokerCollector(Broker(server)).collect() for sample in family.samples
+            sample
+            for family in FiguresCollector(Broker(server).figures()).collect()
+            for sample in family.samples
         ]
     exported: dict[str, set[str]] = {}
     for sample in samples:

@@ -34,6 +34,7 @@ from coordinator.names import LogFlush
 _INT, _LONG, _STRING = ConfigType.INT, ConfigType.LONG, ConfigType.STRING
 _BOOLEAN, _LIST = ConfigType.BOOLEAN, ConfigType.LIST
 _MAX_INT: Final = 2**31 - 1
+_QUEUED_BYTES: Final = 256 * 1024 * 1024
 V = TypeVar("V")
 
 
@@ -111,6 +112,20 @@ class Config:
         "127.0.0.1:9080",
         "Where /health, /ready and /metrics are served, HOST:PORT; `off`: nowhere. groupd's own.",
     )
+    http_max_connections: int = _property(
+        _INT,
+        100,
+        "Connections to the HTTP port at one time, and never more than an eighth of the process's descriptors; a "
+        "further one takes the place of the one that has asked for nothing for the longest time. groupd's own.",
+        at_least(1),
+    )
+    http_request_timeout_ms: int = _property(
+        _INT,
+        20_000,
+        "How long a request to the HTTP port may take to come, counted from the connection or from the last "
+        "answer, and how long its answer may go unread. groupd's own.",
+        at_least(1),
+    )
     log_dirs: tuple[str, ...] = _property(
         _LIST,
         ("./data",),
@@ -135,9 +150,16 @@ class Config:
     )
     queued_max_request_bytes: int = _property(
         _LONG,
-        -1,
+        _QUEUED_BYTES,
         "What all requests that are being received may take together; while it is taken, no further request is "
-        "read. Not above 0: anything; else no less than socket.request.max.bytes.",
+        "read. Not above 0: anything; else no less than socket.request.max.bytes, which the default grows to.",
+    )
+    queued_max_request_stall_ms: int = _property(
+        _INT,
+        30_000,
+        "While requests wait for queued.max.request.bytes, a tenth of each that was begun has to come in this "
+        "time, or its connection is closed. groupd's own.",
+        at_least(1),
     )
     max_connections: int = _property(
         _INT, _MAX_INT, "Connections at one time; further ones wait until one is closed.", at_least(0)
@@ -252,7 +274,7 @@ class Config:
                 "group.min.session.timeout.ms", shortest, "exceeds", "group.max.session.timeout.ms", longest
             )
         queued, largest = self.queued_max_request_bytes, self.socket_request_max_bytes
-        if 0 < queued < largest:
+        if 0 < queued < largest and queued != _QUEUED_BYTES:
             raise _contradiction(
                 "queued.max.request.bytes", queued, "is less than", "socket.request.max.bytes", largest
             )

@@ -1,16 +1,22 @@
 """What the HTTP port answers."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from coordinator.console.index_page import MAX_TEXT, as_html, as_text
-from coordinator.console.metrics import BrokerCollector
+from coordinator.console.metrics import FiguresCollector
+from coordinator.console.shared import Shared
 from coordinator.net.peer import printable
 from coordinator.server.broker import Broker
+from coordinator.server.figures import Figures
+from coordinator.server.overview import Overview
 
 PATHS: Final = {
     "/health": "whether the process runs",
@@ -27,18 +33,20 @@ _INDEX_HEADERS: Final = {
 }
 
 
-def make_application(broker: Broker) -> web.Application:
-    """The routes: / (what is here), /health (the process lives), /ready (every group is loaded, and the
-    disk takes commits), /metrics (Prometheus)."""
-    registry = CollectorRegistry()
-    registry.register(BrokerCollector(broker))
-    ProcessCollector(registry=registry)
+def make_application(broker: Broker, before: Iterable[Middleware] = ()) -> web.Application:
+    """The routes: / (what is here), /health (the process lives), /ready (every group is loaded, and the disk takes
+    commits), /metrics (Prometheus). In: who sees every request first, in order."""
+
+    async def overview() -> Overview:
+        return broker.overview()
+
+    page, text = Shared(overview), Shared(_Metrics(broker).text)
 
     async def index(request: web.Request) -> web.Response:
         # Browsers name HTML; curl and its like take anything.
         is_html = "text/html" in request.headers.get("Accept", "").lower()
         return web.Response(
-            text=(as_html if is_html else as_text)(broker.overview(), PATHS),
+            text=(as_html if is_html else as_text)(await page.get(), PATHS),
             content_type="text/html" if is_html else "text/plain",
             headers=_INDEX_HEADERS,
         )
@@ -60,10 +68,9 @@ def make_application(broker: Broker) -> web.Application:
         return web.Response(text="".join(["ready\n", *failed]))
 
     async def metrics(request: web.Request) -> web.Response:
-        body = generate_latest(registry)
-        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+        return web.Response(body=await text.get(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
-    application = web.Application(middlewares=[_name_paths])
+    application = web.Application(middlewares=[*before, _refuse_bodies, _name_paths])
     application.router.add_get("/", index)
     application.router.add_get("/health", health)
     application.router.add_get("/ready", ready)
@@ -71,10 +78,38 @@ def make_application(broker: Broker) -> web.Application:
     return application
 
 
+class _Metrics:
+    """What /metrics says: gathered on the loop, in slices, and written in a thread."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._process = ProcessCollector(registry=None)
+        self._executor = ThreadPoolExecutor(1, "groupd-metrics")
+
+    async def text(self) -> bytes:
+        """In Prometheus's form."""
+        figures = await self._broker.gather_figures()
+        return await asyncio.get_running_loop().run_in_executor(self._executor, self._write, figures)
+
+    def _write(self, figures: Figures) -> bytes:
+        registry = CollectorRegistry()
+        registry.register(FiguresCollector(figures))
+        registry.register(self._process)
+        return generate_latest(registry)
+
+
 @web.middleware
-async def _name_paths(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
+async def _refuse_bodies(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Nothing here takes a body, so that none is read."""
+    if not request.body_exists:
+        return await handler(request)
+    answer = web.Response(status=413, text="Nothing here takes a body\n")
+    answer.force_close()
+    return answer
+
+
+@web.middleware
+async def _name_paths(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Whoever asks for a path that is none is told those that there are."""
     if isinstance(request.match_info.http_exception, web.HTTPNotFound):
         return web.Response(status=404, text=f"There is nothing here, but at {', '.join(['/', *PATHS])}\n")

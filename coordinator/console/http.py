@@ -1,19 +1,21 @@
 """The HTTP port: an index page, /health, /ready, /metrics.
 
-The port is bound at the start; what serves it is imported when the first connection comes, in another thread, so
-that a daemon that nobody looks at does not pay for it and one that is looked at does not stop for it.
+The port is bound at the start; what serves it (`http_service.py`) is imported when the first connection comes, in
+another thread, so that a daemon that nobody looks at does not pay for it and one that is looked at does not stop
+for it.
 """
 
 import asyncio
 import logging
 import socket
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from coordinator.console.http_limits import HttpLimits
 from coordinator.server.broker import Broker
 
 if TYPE_CHECKING:
-    from aiohttp import web
+    from coordinator.console.http_service import HttpService
 
 _LOG = logging.getLogger("Console")
 
@@ -21,11 +23,16 @@ _LOG = logging.getLogger("Console")
 class HttpServer:
     """Serves the state of a broker on bound sockets."""
 
-    def __init__(self, broker: Broker, sockets: Sequence[socket.socket]) -> None:
+    def __init__(
+        self, broker: Broker, sockets: Sequence[socket.socket], own_host: str, limits: HttpLimits
+    ) -> None:
+        """In: the sockets, and the name that they were bound to."""
         self._broker = broker
         self._sockets = sockets
+        self._own_host = own_host
+        self._limits = limits
         self._loop = asyncio.get_running_loop()
-        self._runner: web.AppRunner | None = None
+        self._service: HttpService | None = None
         self._starting: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -41,26 +48,27 @@ class HttpServer:
 
     async def _serve(self) -> None:
         try:
-            application = await self._loop.run_in_executor(None, _import_application)
-            from aiohttp import web
-
-            self._runner = web.AppRunner(application(self._broker), access_log=None, handle_signals=False)
-            await self._runner.setup()
-            for bound in self._sockets:
-                await web.SockSite(self._runner, bound).start()
+            service = await self._loop.run_in_executor(None, _import_service)
+            self._service = service(self._broker, self._sockets, self._own_host, self._limits)
+            await self._service.start()
         except Exception as problem:  # noqa: BLE001 - the coordinator runs without its console
             _LOG.error("The HTTP port cannot be served", exc_info=problem)
+            for bound in self._sockets:
+                bound.close()
 
     def close(self) -> None:
         """Stops listening. Connections that are open end with the process."""
         if self._starting is not None:
             self._starting.cancel()
+        if self._service is not None:
+            self._service.close()
+            return
         for bound in self._sockets:
             self._loop.remove_reader(bound)
             bound.close()
 
 
-def _import_application() -> Any:
-    from coordinator.console.application import make_application
+def _import_service() -> "type[HttpService]":
+    from coordinator.console.http_service import HttpService
 
-    return make_application
+    return HttpService

@@ -1,4 +1,4 @@
-"""The metrics, in Kafka's terms, collected when they are asked for: nothing is kept for them but plain counts.
+"""The metrics, in Kafka's terms, made of a broker's figures when they are asked for.
 
 Source: Kafka's `GroupCoordinatorMetrics`, `CoordinatorRuntimeMetricsImpl`, `RequestMetrics`.
 """
@@ -16,7 +16,6 @@ from prometheus_client.registry import Collector
 
 from coordinator.engine.partition import PartitionState
 from coordinator.net.api_counts import LATENCY_BOUNDS_NS
-from coordinator.server.broker import Broker
 from coordinator.server.figures import ConnectionFigures, Figures
 from coordinator.server.metrics import Metrics
 from protocol.apis import APIS
@@ -24,15 +23,15 @@ from protocol.apis import APIS
 _STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
 
 
-class BrokerCollector(Collector):
-    """Reads a broker's figures."""
+class FiguresCollector(Collector):
+    """Figures as metrics. Needs nothing else, so that another thread can write them down."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, figures: Figures) -> None:
+        self._figures = figures
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics, now."""
-        figures = self._broker.figures()
+        """All metrics."""
+        figures = self._figures
         yield from _groups(figures)
         yield from _rebalances(figures.happened)
         yield from _requests(figures)

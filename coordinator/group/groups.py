@@ -1,6 +1,7 @@
 """The groups of one shard, by id. The one place that knows of the types that groups have: requests of a type's own
 protocol find a group by its door, all others see a `Group`."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from coordinator.group.classic.face import ClassicFace
@@ -8,14 +9,15 @@ from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.config import GroupConfig
 from coordinator.group.durable import DurableState
 from coordinator.group.group import Group
+from coordinator.group.state import ClassicGroupState
 from coordinator.group.topics_image import TopicsImage
 
 
 class Groups:
     """The soft half of a shard (who is a member, who waits) beside the durable one. `by_id` has every group,
-    `classic` those of the classic protocol."""
+    `classic` those of the classic protocol, and `classic_states` how many of these are in which state."""
 
-    __slots__ = ("by_id", "classic", "config", "durable", "topics")
+    __slots__ = ("by_id", "classic", "classic_states", "config", "durable", "topics")
 
     def __init__(self, config: GroupConfig, topics: TopicsImage) -> None:
         self.config = config
@@ -23,6 +25,7 @@ class Groups:
         self.durable = DurableState()
         self.by_id: dict[str, Group] = {}
         self.classic: dict[str, ClassicGroup] = {}
+        self.classic_states: Counter[ClassicGroupState] = Counter()
 
     def find(self, group_id: str) -> Group | None:
         """The group of that id, of whatever type; None when there is none."""
@@ -43,6 +46,8 @@ class Groups:
         """Take in a group that was made elsewhere."""
         assert group.group_id not in self.by_id, group.group_id
         self.classic[group.group_id] = group
+        group.counted_in = self.classic_states
+        self.classic_states[group.state] += 1
         self.by_id[group.group_id] = ClassicFace(group)
 
     def remove(self, group_id: str) -> None:
@@ -50,7 +55,10 @@ class Groups:
         assert group_id not in self.durable, group_id
         assert self.by_id[group_id].is_dead, group_id
         del self.by_id[group_id]
-        self.classic.pop(group_id, None)
+        classic = self.classic.pop(group_id, None)
+        if classic is not None:
+            self.classic_states[classic.state] -= 1
+            classic.counted_in = None
 
     def all(self) -> Iterable[Group]:
         """Every group, oldest first."""

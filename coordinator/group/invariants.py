@@ -3,6 +3,8 @@
 The cheap parts are also asserted where the code runs. These look at every member of every group.
 """
 
+from collections import Counter
+
 from coordinator.group.group_type import GroupType
 from coordinator.group.groups import Groups
 
@@ -15,6 +17,8 @@ def check_invariants(groups: Groups) -> None:
         group.check(groups.durable, waiters)
     classic = {group_id for group_id, group in groups.by_id.items() if group.type is GroupType.CLASSIC}
     assert groups.classic.keys() == classic, "the classic ones among the groups"
+    states = Counter(group.state for group in groups.classic.values())
+    assert groups.classic_states == states, "the classic groups by state"
     groups.durable.offsets.check()
     if not any(group.is_dead for group in groups.all()):
         for group_id in groups.durable.group_ids():

@@ -8,7 +8,7 @@ was not written, such as a rebalance under way, is forgotten, as in Kafka.
 To follow a request: `handle` finds the handler by the request's class; the file has the request's name.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -31,6 +31,7 @@ from coordinator.group.offsets.delete import offset_delete, topics_changed
 from coordinator.group.offsets.expire import arm_expiry, fire_expire_offsets
 from coordinator.group.offsets.fetch import fetch_offsets
 from coordinator.group.requests import FetchOffsets, Request, TopicsChanged
+from coordinator.group.state import ClassicGroupState
 from coordinator.group.timer_key import TimerKey, TimerKind
 from coordinator.group.topics_image import NO_TOPICS, TopicsImage
 from coordinator.machine.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome
@@ -133,6 +134,11 @@ class Shard:
     def group_count(self) -> int:
         """How many groups there are, empty ones included."""
         return len(self._groups.by_id)
+
+    @property
+    def classic_states(self) -> Mapping[ClassicGroupState, int]:
+        """How many classic groups are in which state."""
+        return self._groups.classic_states
 
     @property
     def topics(self) -> TopicsImage:

@@ -1,11 +1,7 @@
-"""Where connections come in: a listening socket, and when it is left alone.
+"""Where connections come in: a listening socket, and who is let in.
 
 While there are `max.connections`, nobody is let in: new connections wait in the system's backlog until one goes,
-as they do in Kafka. One from an address that has its `max.connections.per.ip` is closed at once. When the process
-runs out of descriptors, nobody is let in for a second; who is connected stays so.
-
-Connections are taken from the socket here, not by the event loop's own server, which takes all that there are
-before anybody can say that it is enough, and with uvloop gives the socket up over an error.
+as they do in Kafka. One from an address that has its `max.connections.per.ip` is closed at once.
 
 Source: KIP-402, Kafka's `Acceptor` and `ConnectionQuotas`.
 """
@@ -18,15 +14,14 @@ from typing import Final
 from coordinator.net.connection import Connection
 from coordinator.net.connections import Connections
 from coordinator.net.endpoint import Endpoint
-from coordinator.ongoing_failures import OngoingFailures
+from coordinator.net.listening_socket import ListeningSocket
 from storage.os_error import reason_of
 
-_LOG: Final = logging.getLogger("SocketServer")
+_LOGGER: Final = "SocketServer"
+_LOG: Final = logging.getLogger(_LOGGER)
 
 ACCEPTS_AT_ONCE: Final = 64
 """Connections that are taken before others get their turn."""
-RETRY_S: Final = 1.0
-"""How long nobody is let in when the system has no descriptor left."""
 
 
 class Acceptor:
@@ -39,54 +34,28 @@ class Acceptor:
         endpoint: Endpoint,
         connections: Connections,
     ) -> None:
-        listening.setblocking(False)
         self._loop = loop
-        self._socket = listening
+        self._socket = ListeningSocket(
+            loop, listening, _LOGGER, ACCEPTS_AT_ONCE, self._has_place, self._admit
+        )
         self._endpoint = endpoint
         self._connections = connections
         self._entering: set[asyncio.Task[None]] = set()
-        self._retry: asyncio.TimerHandle | None = None
-        self._failures = OngoingFailures("SocketServer")
-        self._is_closed = False
 
     def open(self) -> None:
-        """Lets connections in, from now on or again."""
-        self._retry = None
-        if not self._is_closed:
-            self._loop.add_reader(self._socket, self._accept)
+        """Lets connections in."""
+        self._socket.open()
 
     def close(self) -> None:
         """Lets nobody in any more."""
-        if not self._is_closed:
-            self._is_closed = True
-            self._loop.remove_reader(self._socket)
-            self._socket.close()
-            if self._retry is not None:
-                self._retry.cancel()
+        self._socket.close()
 
-    def _accept(self) -> None:
-        for _ in range(ACCEPTS_AT_ONCE):
-            if self._connections.is_full:
-                self._loop.remove_reader(self._socket)
-                self._connections.await_place(self.open)
-                return
-            try:
-                accepted, peername = self._socket.accept()
-            except BlockingIOError:
-                self._failures.is_over("Accepting connections")
-                return
-            except (InterruptedError, ConnectionAbortedError):
-                return
-            except OSError as error:
-                self._shut(error)
-                return
-            self._admit(accepted, peername)
-
-    def _shut(self, error: OSError) -> None:
-        if self._failures.failed("Accepting connections", error):
-            _LOG.error("Cannot accept connections on port %d: %s", self._endpoint.port, reason_of(error))
-        self._loop.remove_reader(self._socket)
-        self._retry = self._loop.call_later(RETRY_S, self.open)
+    def _has_place(self) -> bool:
+        if self._connections.is_full:
+            self._socket.pause()
+            self._connections.await_place(self._socket.open)
+            return False
+        return True
 
     def _admit(self, accepted: socket.socket, peername: object) -> None:
         connection = Connection(self._endpoint, peername)

@@ -21,6 +21,13 @@ class ApiCounts:
         self.buckets = [0] * (len(LATENCY_BOUNDS_NS) + 1)
         self.sum_ns = 0
 
+    def copy(self) -> "ApiCounts":
+        """The counts as they are now."""
+        copied = ApiCounts()
+        copied.buckets = self.buckets.copy()
+        copied.sum_ns = self.sum_ns
+        return copied
+
     def add(self, latency_ns: int, count: int = 1) -> None:
         """Counts `count` answers that took `latency_ns` each."""
         if latency_ns <= _FIRST_BOUND_NS:

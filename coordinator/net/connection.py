@@ -173,6 +173,8 @@ class Connection(Outgoing):
             data = bytes(self._pending)
             self._pending = bytearray()
             received_bytes, self._reserved_bytes = self._reserved_bytes, 0
+            if received_bytes:
+                self._endpoint.memory.received(self)
             self._process(data, clock.monotonic_ns())
             self._give_back(received_bytes)
         self._reserve()
@@ -293,7 +295,7 @@ class Connection(Outgoing):
             return
         if not _START.size < self._wanted > len(self._pending) > 0:
             return
-        if self._endpoint.memory.take(self, self._wanted):
+        if self._endpoint.memory.reserve(self, self._wanted):
             self._reserved_bytes = self._wanted
         else:
             self._is_starved = True
@@ -304,6 +306,20 @@ class Connection(Outgoing):
         self._is_starved = False
         self._reserved_bytes = size_bytes
         self._work()
+
+    @property
+    def kept_bytes(self) -> int:
+        """How much of the request that is being received has come; all of it, where that is for us to do."""
+        return self._wanted if self._parked or self._is_in_line else len(self._pending)
+
+    def give_up_receiving(self) -> None:
+        """Others wait for the memory of this request, and it does not come."""
+        self._endpoint.refused(
+            self,
+            f"of a request of {self._wanted} bytes only {len(self._pending)} have come, and others wait for the "
+            "memory (queued.max.request.bytes, queued.max.request.stall.ms)",
+        )
+        self.abort()
 
     def _give_back(self, size_bytes: int) -> None:
         if size_bytes:

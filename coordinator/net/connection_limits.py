@@ -22,6 +22,7 @@ class ConnectionLimits:
     max_connections: int
     max_connections_per_ip: int
     queued_max_request_bytes: int
+    queued_max_request_stall_ms: int
     per_ip_overrides: Mapping[str, int]
     """By numeric address."""
 
@@ -30,7 +31,11 @@ def connection_limits(config: Config) -> ConnectionLimits:
     """The limits of a config. Raises ConfigError."""
     counts = parse_counts(config.max_connections_per_ip_overrides)
     per_ip = {_numeric(host): count for host, count in counts.items()}
-    return config.view(ConnectionLimits, per_ip_overrides=per_ip)
+    queued = config.queued_max_request_bytes
+    if queued > 0:
+        # The default has room for one request, however large they may be.
+        queued = max(queued, config.socket_request_max_bytes)
+    return config.view(ConnectionLimits, per_ip_overrides=per_ip, queued_max_request_bytes=queued)
 
 
 def _numeric(host: str) -> str:

@@ -81,6 +81,15 @@ class Outgoing(asyncio.Protocol):
     def memory_taken(self, size_bytes: int) -> None:
         """There is memory for the request that this connection has waited to receive."""
 
+    @property
+    @abstractmethod
+    def kept_bytes(self) -> int:
+        """How much of the request that is being received has come; all of it, where that is for us to do."""
+
+    @abstractmethod
+    def give_up_receiving(self) -> None:
+        """Others wait for the memory of this request, and it does not come."""
+
     # How much waits
 
     def pause_writing(self) -> None:

@@ -1,5 +1,10 @@
 """The one face of a server: what console, HTTP and the command line may know of it, as values."""
 
+import asyncio
+
+from coordinator import clock
+from coordinator.net.lines_per_address import LinesPerAddress
+from coordinator.net.run_queue import SLICE_NS
 from coordinator.server.figures import Figures, figures
 from coordinator.server.overview import Overview, overview, standing
 from coordinator.server.server import Server
@@ -17,6 +22,11 @@ class Broker:
         """ready, loading or closing."""
         return standing(self._server)
 
+    @property
+    def lines(self) -> LinesPerAddress:
+        """Whether a peer that misbehaves is told of, whatever port it came to."""
+        return self._server.connections.lines
+
     def failed(self) -> list[TopicPartition]:
         """The partitions of the groups that could not be read."""
         return self._server.runtime.failed()
@@ -30,5 +40,25 @@ class Broker:
         return overview(self._server)
 
     def figures(self) -> Figures:
-        """What there is to measure."""
-        return figures(self._server)
+        """What there is to measure, in one go: nobody is answered meanwhile."""
+        steps = figures(self._server)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                found: Figures = end.value
+                return found
+
+    async def gather_figures(self) -> Figures:
+        """The same in slices, with everybody else in between."""
+        steps = figures(self._server)
+        started_ns = clock.monotonic_ns()
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                found: Figures = end.value
+                return found
+            if clock.monotonic_ns() - started_ns > SLICE_NS:
+                await asyncio.sleep(0)
+                started_ns = clock.monotonic_ns()

@@ -1,20 +1,23 @@
-"""The counts and sizes of a server at one moment: what there is to measure, in plain values."""
+"""The counts and sizes of a server: what there is to measure, in plain values.
+
+Of most things the count is kept. What has to be looked at one by one, logs and connections, can be many: the server
+does other things in between.
+"""
 
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from coordinator.engine.partition import PartitionState
-from coordinator.machine.outcome import Context
 from coordinator.net.api_counts import ApiCounts
 from coordinator.server.metrics import Metrics
 from coordinator.server.server import Server
-from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
-_LIST_GROUPS_VERSION: Final = 5
+_LOOKS: Final = 256
+"""How many things are looked at in one step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class ConnectionFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """All of them. Counts are since the start."""
+    """All of them, in values that change no more. Counts are since the start."""
 
     groups: Mapping[str, int]
     """By state."""
@@ -63,17 +66,16 @@ class Figures:
     """What the disk has refused to the groups and to what is kept beside them."""
 
 
-def figures(server: Server) -> Figures:
-    """Of a server that listens."""
-    log_bytes: Counter[str] = Counter()
-    for name, log in server.logs().items():
-        log_bytes[name.topic] += log.size_bytes
+def figures(server: Server) -> Generator[None, None, Figures]:
+    """Of a server that listens. Each step takes less than a millisecond; the last one has the result."""
+    log_bytes = yield from _log_bytes(server)
+    connections = yield from _connections(server)
     return Figures(
         groups=_groups(server),
         partitions=Counter(partition.state for partition in server.runtime.partitions),
-        happened=server.metrics,
-        requests=server.routes.counts,
-        connections=_connections(server),
+        happened=server.metrics.copy(),
+        requests={key: counts.copy() for key, counts in server.routes.counts.items()},
+        connections=connections,
         waiters=server.engine.waiters + server.topics.waiters,
         timers=server.engine.timers,
         tasks=len(asyncio.all_tasks(server.loop)),
@@ -85,29 +87,43 @@ def figures(server: Server) -> Figures:
     )
 
 
+def _log_bytes(server: Server) -> Generator[None, None, Counter[str]]:
+    log_bytes: Counter[str] = Counter()
+    for number, part in enumerate(list(server.data_plane.catalogue.hosted())):
+        if part.log is not None:
+            log_bytes[part.name.topic] += part.log.size_bytes
+        if number % _LOOKS == 0:
+            yield
+    for name, log in server.engine.logs().items():
+        log_bytes[name.topic] += log.size_bytes
+    return log_bytes
+
+
 def _groups(server: Server) -> Counter[str]:
     states: Counter[str] = Counter()
-    context, now = Context(0, _LIST_GROUPS_VERSION, "", ""), server.group_clock.now()
     for partition in server.runtime.partitions:
-        if partition.machine is None:
-            continue
-        # Listing changes nothing, so that nobody has to wait for what it reveals.
-        for _, listed in partition.handle(ListGroupsRequest(), context, now).replies:
-            assert isinstance(listed, ListGroupsResponse)
-            states.update(group.group_state for group in listed.groups)
+        if partition.machine is not None:
+            for state, count in partition.machine.classic_states.items():
+                states[state.value] += count
     return states
 
 
-def _connections(server: Server) -> ConnectionFigures:
+def _connections(server: Server) -> Generator[None, None, ConnectionFigures]:
     connections = server.connections
+    unanswered_requests = answer_bytes = 0
+    for number, connection in enumerate(list(connections.open)):
+        unanswered_requests += connection.open_answers
+        answer_bytes += connection.answer_bytes
+        if number % _LOOKS == 0:
+            yield
     return ConnectionFigures(
         open=len(connections.open),
         accepted=connections.accepted,
         refused=connections.refused,
         closed_idle=connections.closed_idle,
         full_seconds=connections.full_seconds,
-        unanswered_requests=sum(connection.open_answers for connection in connections.open),
-        answer_bytes=sum(connection.answer_bytes for connection in connections.open),
+        unanswered_requests=unanswered_requests,
+        answer_bytes=answer_bytes,
         request_bytes=connections.memory.taken_bytes,
         awaiting_memory=connections.memory.waiting,
     )

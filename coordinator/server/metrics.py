@@ -42,6 +42,18 @@ class Metrics:
         self.expired_offsets = 0
         self.deleted_offsets = 0
 
+    def copy(self) -> "Metrics":
+        """The counts as they are now."""
+        copied = Metrics()
+        copied.events = self.events.copy()
+        copied.rebalances = self.rebalances.copy()
+        copied.changes = self.changes.copy()
+        copied.commits = self.commits
+        copied.completed_rebalances = self.completed_rebalances
+        copied.expired_offsets = self.expired_offsets
+        copied.deleted_offsets = self.deleted_offsets
+        return copied
+
     def count_event(self, event: Event) -> None:
         """Adds what happened in a group."""
         match event:

@@ -290,6 +290,9 @@ class Server:
         config = self.settings.config
         if config.connections_max_idle_ms > 0:
             self._upkeep.every(max(100, config.connections_max_idle_ms // 4), self.connections.close_idle)
+        if self.connections.memory.is_bounded:
+            stall_ms = self.connections.limits.queued_max_request_stall_ms
+            self._upkeep.every(stall_ms, self.connections.memory.give_up_stalled)
         self._upkeep.every(PERIOD_MS, self.connections.lines.sum_up)
         if config.log_flush_offset_checkpoint_interval_ms > 0:
             self._upkeep.every(config.log_flush_offset_checkpoint_interval_ms, self._write_checkpoints)

@@ -50,6 +50,13 @@ EXPLAINED: Final = (
         is_default=True,
     ),
     Explained(
+        ("queued.max.request.bytes",),
+        "-1",
+        "268435456",
+        "Requests that are begun and never sent whole would take all memory.",
+        is_default=True,
+    ),
+    Explained(
         ("log.flush.interval.ms",),
         "no default",
         "1000",
@@ -109,8 +116,11 @@ EXPLAINED: Final = (
 
 OWN: Final = (
     "http.listener",
-    "offsets.history",
+    "http.max.connections",
+    "http.request.timeout.ms",
     "max.incremental.fetch.session.cache.partitions",
+    "offsets.history",
+    "queued.max.request.stall.ms",
     "log.flush",
 )
 """Properties that Kafka does not have."""

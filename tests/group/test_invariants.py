@@ -85,6 +85,7 @@ def test_a_completing_group_need_not_be_recorded_yet() -> None:
     coordinator = Coordinator()
     stable_group(coordinator)
     groups = coordinator.shard._groups
-    groups.classic[GROUP].state = COMPLETING_REBALANCE
+    for state in (PREPARING_REBALANCE, COMPLETING_REBALANCE):
+        groups.classic[GROUP].transition_to(state, 0)
     groups.classic[GROUP].generation_id = 2
     check_invariants(groups)

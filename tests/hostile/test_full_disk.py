@@ -13,6 +13,7 @@ import pytest
 
 from coordinator.config.listeners import Address
 from coordinator.console.http import HttpServer
+    from coordinator.console.http_limits import HttpLimits
 from coordinator.engine.refused_partitions import TRIAL_BYTES
 from coordinator.server.bind import HTTP, bind
 from coordinator.server.broker import Broker
@@ -38,7 +39,7 @@ COMMITS = 40
 async def console(server: Server) -> AsyncIterator[str]:
     """The address of a server's HTTP port."""
     sockets = bind(Address("127.0.0.1", 0), 8, HTTP)
-    http = HttpServer(Broker(server), sockets)
+    http = HttpServer(Broker(server), sockets, "127.0.0.1", server.settings.config.view(HttpLimits))
     http.start()
     try:
         yield f"http://127.0.0.1:{sockets[0].getsockname()[1]}"

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from coordinator.console.metrics import BrokerCollector
+from coordinator.console.metrics import FiguresCollector
 from coordinator.server.broker import Broker
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
@@ -106,7 +106,7 @@ async def test_any_name_is_kept_and_is_only_a_name(tmp_path: Path, caplog: pytes
             part = fetched.topics[0].partitions[0]
             assert (part.committed_offset, part.metadata) == (5, name[:1000])
         registry = CollectorRegistry()
-        registry.register(BrokerCollector(Broker(server)))
+        registry.register(FiguresCollector(Broker(server).figures()))
         text = generate_latest(registry).decode()
         samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
         assert {sample.labels["state"] for sample in samples if sample.name == "groupd_groups"} == {

@@ -10,7 +10,7 @@ import pytest
 
 from coordinator import clock
 from coordinator.config.errors import ConfigError
-from coordinator.console.metrics import BrokerCollector
+from coordinator.console.metrics import FiguresCollector
 from coordinator.net.connection_limits import connection_limits
 from coordinator.net.lines_per_address import LINES_A_PERIOD
 from coordinator.server.broker import Broker
@@ -40,7 +40,7 @@ def metric(server: Server, name: str) -> float:
     """A value of /metrics that has no labels."""
     samples = {
         sample.name: sample.value
-        for family in BrokerCollector(Broker(server)).collect()
+        for family in FiguresCollector(Broker(server).figures()).collect()
         for sample in family.samples
     }
     return samples[name]

@@ -5,6 +5,7 @@ Methods keep the group consistent and decide nothing; when what happens is for t
 Members iterate in the order in which they joined. Source: Kafka's ClassicGroup.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from sys import intern
 from typing import Final, NamedTuple
@@ -45,10 +46,12 @@ class ClassicGroup:
     log did not say; `subscribed_topics` None means that they are not known; `pending_members` are those who
     have an id and have not joined, by id; `pending_sync` are the members that have yet to ask for their
     assignment; `rebalance` is there until nobody is waited for any more; `departed` are the members of the last
-    Stable generation that are gone; deadlines are monotonic, None when no such timer runs."""
+    Stable generation that are gone; `counted_in` counts groups by state, None for a group that nobody counts;
+    deadlines are monotonic, None when no such timer runs."""
 
     __slots__ = (
         "awaiting_join",
+        "counted_in",
         "departed",
         "generation_id",
         "group_id",
@@ -74,6 +77,7 @@ class ClassicGroup:
         self.group_id = group_id
         self.state: ClassicGroupState = EMPTY
         self.state_timestamp_ms = wall_ms
+        self.counted_in: Counter[ClassicGroupState] | None = None
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.generation_id = 0
@@ -95,6 +99,9 @@ class ClassicGroup:
     def transition_to(self, state: ClassicGroupState, wall_ms: int) -> None:
         """Enter a state; that it may follow the present one is asserted."""
         assert (self.state, state) in TRANSITIONS, f"{self.group_id}: {self.state} to {state}"
+        if self.counted_in is not None:
+            self.counted_in[self.state] -= 1
+            self.counted_in[state] += 1
         self.state = state
         self.state_timestamp_ms = wall_ms
         if state is not PREPARING_REBALANCE:

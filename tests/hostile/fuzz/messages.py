@@ -21,7 +21,6 @@ from protocol.consumer_protocol import (
 )
 from protocol.framing import parse_request_header, response_body_position
 from protocol.malformed import Malformed
-from protocol.schema import field_defaults
 from tests.frames.recording import read as exchanges
 from tests.hostile.fuzz.target import Target
 from tests.protocol.declared import ALL, full, name
@@ -69,7 +68,7 @@ def elements(value: Any) -> int:
     if isinstance(value, list):
         return len(value) + sum(elements(one) for one in value)
     if hasattr(type(value), "__slots__") and type(value).__module__.startswith("protocol."):
-        return sum(elements(getattr(value, field)) for field, _ in field_defaults(type(value)))
+        return sum(elements(getattr(value, field)) for field in type(value).__struct_fields__)
     return 0
 
 

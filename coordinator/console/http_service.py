@@ -1,0 +1,99 @@
+"""What serves the HTTP port once somebody has come: aiohttp on our connections."""
+
+import asyncio
+import logging
+import resource
+import socket
+from collections.abc import Sequence
+from typing import Final
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from coordinator.console.allowed_hosts import allow_own_hosts, are_loopback
+from coordinator.console.application import make_application
+from coordinator.console.http_connections import HttpConnection, HttpConnections
+from coordinator.console.http_limits import HttpLimits
+from coordinator.console.request_log import RequestLog
+from coordinator.net.listening_socket import ListeningSocket
+from coordinator.server.broker import Broker
+from storage.os_error import reason_of
+
+_LOGGER: Final = "Console"
+_LOG: Final = logging.getLogger(_LOGGER)
+
+ACCEPTS_AT_ONCE: Final = 16
+"""Connections that are taken before others get their turn."""
+MAX_HEADERS: Final = 64
+MAX_FIELD_BYTES: Final = 8190
+"""Of the request line, and of each header's name and value: cookies of others on this host can be long."""
+LINGER_S: Final = 1.0
+"""How long a body that nobody wanted is read and dropped, so that its sender gets to read why."""
+
+
+class HttpService:
+    """Made in a running event loop; `start`, then `close`."""
+
+    def __init__(
+        self, broker: Broker, sockets: Sequence[socket.socket], own_host: str, limits: HttpLimits
+    ) -> None:
+        """In: bound sockets, and the name that they were bound to."""
+        self._loop = asyncio.get_running_loop()
+        timeout_s = limits.http_request_timeout_ms / 1000
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = limits.http_max_connections if files < 0 else limits.most_connections(files)
+        self._connections = connections = HttpConnections(most, timeout_s, broker.lines)
+
+        @web.middleware
+        async def watch(request: web.Request, handler: Handler) -> web.StreamResponse:
+            return await connections.watch(request, handler)
+
+        before: list[Middleware] = [watch]
+        if are_loopback(sockets):
+            before.append(allow_own_hosts(own_host))
+        self._runner = web.AppRunner(
+            make_application(broker, before),
+            access_log=None,
+            # Counts from the connection or the last answer to the end of a header, however slowly that comes.
+            keepalive_timeout=timeout_s,
+            lingering_time=LINGER_S,
+            max_line_size=MAX_FIELD_BYTES,
+            max_field_size=MAX_FIELD_BYTES,
+            max_headers=MAX_HEADERS,
+            auto_decompress=False,
+            logger=RequestLog(broker.lines),
+        )
+        self._sockets = [
+            ListeningSocket(self._loop, bound, _LOGGER, ACCEPTS_AT_ONCE, lambda: True, self._take)
+            for bound in sockets
+        ]
+        self._entering: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Lets connections in."""
+        await self._runner.setup()
+        for listening in self._sockets:
+            listening.open()
+
+    def close(self) -> None:
+        """Stops listening."""
+        for listening in self._sockets:
+            listening.close()
+
+    def _take(self, accepted: socket.socket, peername: object) -> None:
+        assert self._runner.server is not None
+        connection = HttpConnection(self._connections, self._runner.server(), peername)
+        if not self._connections.admit(connection):
+            accepted.close()
+            return
+        task = self._loop.create_task(self._enter(accepted, connection))
+        self._entering.add(task)
+        task.add_done_callback(self._entering.discard)
+
+    async def _enter(self, accepted: socket.socket, connection: HttpConnection) -> None:
+        try:
+            await self._loop.connect_accepted_socket(lambda: connection, accepted)
+        except OSError as error:
+            accepted.close()
+            self._connections.remove(connection)
+            _LOG.info("The HTTP connection from %s was lost at once: %s", connection.peer, reason_of(error))
