@@ -11,7 +11,7 @@ from typing import Final
 
 from prometheus_client.core import Metric
 
-from coordinator.console.metrics import BrokerCollector
+from coordinator.console.metrics import FiguresCollector
 from coordinator.engine.partition import PartitionState
 from coordinator.group.rebalance_facts import RebalanceCause
 from coordinator.group.state import ClassicGroupState
@@ -53,7 +53,7 @@ async def _exported() -> list[Metric]:
     with TemporaryDirectory(prefix="groupd-metrics-") as data:
         async with serving(data) as server, Client(server) as client:
             await join_alone(client, "billing")
-            return list(BrokerCollector(Broker(server)).collect())
+            return list(FiguresCollector(Broker(server).figures()).collect())
 
 
 def _row(metric: Metric) -> str:

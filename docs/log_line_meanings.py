@@ -152,7 +152,14 @@ FORMATS: Final[Mapping[str, str]] = {
     "Taken over from another broker: %s": (
         "The data directory is that of a Kafka broker ([operations.md](operations.md#a-brokers-directory))"
     ),
-    "Unloading %s of %s: %s": (
+    "Only reading %s until it can be written: %s%s": (
+        "The disk was tried and still refuses: offsets are read, heartbeats answered, commits and joins refused"
+    ),
+    "Not written at the start, and not needed: %s%s": (
+        "A start on a full disk: indexes, the catalogue and the like are made again later"
+    ),
+    "Reading %s without what can wait: %s%s": "The same, of one offsets partition",
+    "Unloading %s of %s: %s%s": (
         "The disk refused a write or flush; the partition loads again from what the disk has. Said once while it "
         "lasts"
     ),
@@ -161,7 +168,7 @@ FORMATS: Final[Mapping[str, str]] = {
         "An offsets partition cannot be read; the line names file and position. Its groups stay out of service "
         "(NOT_COORDINATOR) until the log is repaired"
     ),
-    "Failed to load metadata from %s: %s; trying again": "The disk failed; it is tried each second",
+    "Failed to load metadata from %s: %s; trying again%s": "The disk failed; it is tried each second",
     "[%s] Removed %d expired offsets in %d milliseconds.": (
         "One look at all groups of a partition; a line before it for each group"
     ),

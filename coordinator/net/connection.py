@@ -197,8 +197,7 @@ class Connection(Outgoing):
         endpoint = self._endpoint
         endpoint.arrival.advance(started_ns)
         table, message, counted, count = endpoint.routes.by_version, None, None, 0
-        out = bytearray()
-        position, end = 0, len(data)
+        out, position, end = bytearray(), 0, len(data)
         try:
             while end - position >= 14:
                 if position and clock.monotonic_ns() - started_ns > SLICE_NS:

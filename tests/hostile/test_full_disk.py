@@ -13,7 +13,7 @@ import pytest
 
 from coordinator.config.listeners import Address
 from coordinator.console.http import HttpServer
-    from coordinator.console.http_limits import HttpLimits
+from coordinator.console.http_limits import HttpLimits
 from coordinator.engine.refused_partitions import TRIAL_BYTES
 from coordinator.server.bind import HTTP, bind
 from coordinator.server.broker import Broker
