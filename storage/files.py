@@ -11,6 +11,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import resource
 import struct
 import sys
 import threading
@@ -327,6 +328,12 @@ class OsFiles:
 
     def lock(self, path: str) -> OsLock:
         return OsLock(path)
+
+
+def most_open_files() -> int:
+    """How many files this process may have open, sockets among them."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 
 
 def delete_directory(files: Files, directory: str) -> None:

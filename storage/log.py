@@ -393,8 +393,12 @@ class PartitionLog:
             self.is_closed = True
             self._segments.close()
 
-    def delete(self) -> None:
-        """Removes the whole directory. Raises OSError."""
+    def let_go(self) -> None:
+        """Closes the files of a log that is about to be deleted: nothing of it has to last any more."""
         self.is_closed = True
         self._segments.close(is_deleted=True)
+
+    def delete(self) -> None:
+        """Removes the whole directory. Raises OSError."""
+        self.let_go()
         delete_directory(self.files, self.directory)

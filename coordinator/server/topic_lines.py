@@ -1,7 +1,7 @@
 """What becomes of topics, and who asks for one that is not there, as lines of a log."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from coordinator.net.peer import printable
@@ -12,22 +12,44 @@ from coordinator.topics.answer import (
     DirectoryFailed,
     PartitionFailed,
     PartitionsAdded,
+    PartitionsRefused,
     TopicChange,
     TopicCreated,
     TopicDeleted,
 )
 from coordinator.topics.missing import TopicMissing, WhyMissing
+from coordinator.topics.open_files import NoFileLeft
+from storage.os_error import reason_of
+from storage.topic_partition import TopicPartition
 from storage.uuid_text import uuid_to_text
 
 _LOG: Final = logging.getLogger("TopicManager")
 
 _MAX_NAME: Final = 80
 _MAX_LISTED: Final = 5
+_MAX_LINES: Final = 100
+_SUMMED_UP: Final[dict[type[TopicChange], str]] = {
+    TopicCreated: "Created %d topics: %s",
+    TopicDeleted: "Deleted %d topics: %s",
+    PartitionsAdded: "%d topics have grown: %s",
+}
 
 
-def log_changes(changes: Iterable[TopicChange]) -> None:
-    """Writes the lines of what became of topics."""
-    for change in changes:
+def log_offline(failed: Mapping[TopicPartition, Exception]) -> None:
+    """Writes which partitions a start could not open, and why; one line for all those that had no descriptor."""
+    without_file = [name for name, reason in failed.items() if isinstance(reason, NoFileLeft)]
+    if without_file:
+        names = listed([str(name) for name in without_file[:_MAX_LISTED]], len(without_file))
+        why = reason_of(failed[without_file[0]])
+        _LOG.error("%d partitions are offline (%s): %s", len(without_file), names, why)
+    for name, reason in failed.items():
+        if not isinstance(reason, NoFileLeft):
+            _LOG.error("Partition %s is offline: %s", name, reason_of(reason))
+
+
+def log_changes(changes: Sequence[TopicChange], limit: LineLimit) -> None:
+    """Writes the lines of what became of topics: one for all of a kind where one request has changed many."""
+    for change in _sum_up(changes):
         match change:
             case TopicCreated(name, _, partitions, automatic):
                 how = " automatically" if automatic else ""
@@ -41,8 +63,28 @@ def log_changes(changes: Iterable[TopicChange]) -> None:
                 _LOG.info("Topic %s has these configs now: %s", name, told)
             case PartitionFailed(name, partition, reason):
                 _LOG.error("Partition %s-%d failed: %s", name, partition, printable(reason))
+            case PartitionsRefused(topics, reason):
+                if count := limit.admit("descriptors"):
+                    _LOG.error(
+                        "Refused %d topics for want of file descriptors (%d such requests): %s",
+                        topics,
+                        count,
+                        reason,
+                    )
             case DirectoryFailed(path, reason):
                 _LOG.warning("Unable to describe replica dirs for %s: %s", path, printable(reason))
+
+
+def _sum_up(changes: Sequence[TopicChange]) -> list[TopicChange]:
+    """Writes a line for each kind of which there are many; the others."""
+    names: dict[type[TopicChange], list[str]] = {}
+    for change in changes:
+        if isinstance(change, TopicCreated | TopicDeleted | PartitionsAdded):
+            names.setdefault(type(change), []).append(change.name)
+    many = {kind: named for kind, named in names.items() if len(named) > _MAX_LINES}
+    for kind, named in many.items():
+        _LOG.info(_SUMMED_UP[kind], len(named), listed(named[:_MAX_LISTED], len(named)))
+    return [change for change in changes if type(change) not in many]
 
 
 def log_missing(

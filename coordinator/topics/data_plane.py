@@ -11,6 +11,7 @@ What answers a request is imported when the first such request comes: a daemon a
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from enum import Enum
 from importlib import import_module
 from secrets import randbelow
 from typing import Any, Final, Protocol
@@ -21,6 +22,7 @@ from coordinator.topics.broker_configs import BrokerConfig
 from coordinator.topics.catalogue import Catalogue, Topic, random_topic_id
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.fetch_session import FetchSessions
+from coordinator.topics.new_partitions import taken
 from coordinator.topics.parked_fetches import ParkedFetch, ParkedFetches
 from coordinator.topics.producer_ids import ProducerIds
 from coordinator.topics.sweep import sweep
@@ -35,7 +37,16 @@ Completions = Iterable[tuple[int, object]]
 """Parked fetches with their answers, each read when it is asked for: they need not be in memory all at once."""
 Elsewhere = Callable[[], Any]
 """Something that may be done in any thread."""
-Steps = Generator[Elsewhere | None, Any, Answer]
+
+
+class Mark(Enum):
+    """What a step may tell of those that follow."""
+
+    CHANGES = "changes"
+    """They change what is kept: they are taken to the end, also when nobody waits for the answer any more."""
+
+
+Steps = Generator[Elsewhere | Mark | None, Any, Answer]
 """An answer that takes long: it is there when the steps have been taken, between which others may be answered. A
 step that gives something to be done elsewhere is given the result. What a step found, the next one looks up anew:
 it may be gone by then."""
@@ -134,7 +145,7 @@ class DataPlane:
         while not isinstance(answer, Answer):
             try:
                 elsewhere = answer.send(result)
-                result = None if elsewhere is None else elsewhere()
+                result = elsewhere() if callable(elsewhere) else None
             except StopIteration as end:
                 answer = end.value
         return answer
@@ -180,15 +191,16 @@ class DataPlane:
     def declare(self, name: str, partitions: int) -> TopicChange | None:
         """Makes sure at the start that a topic has so many partitions; what that changed.
 
-        Raises ValueError for an illegal name or count, TopicsDeclaredSmaller, OSError, StorageError.
+        Raises ValueError for an illegal name or count, TopicsDeclaredSmaller, TooManyPartitions, OSError,
+        StorageError.
         """
-        problem = why_illegal(name)
-        if problem is None and is_internal(name):
-            problem = f"{name} belongs to the server"
-        if problem is None and partitions < 1:
-            problem = f"topic {name} needs at least one partition"
-        if problem is not None:
-            raise ValueError(problem)
+        illegal = why_illegal(name)
+        if illegal is None and is_internal(name):
+            illegal = f"{name} belongs to the server"
+        if illegal is None and partitions < 1:
+            illegal = f"topic {name} needs at least one partition"
+        if illegal is not None:
+            raise ValueError(illegal)
         topic = self.catalogue.get(name)
         if topic is None:
             other = self.catalogue.collides(name)
@@ -203,7 +215,9 @@ class DataPlane:
             )
         if partitions == current:
             return None
-        self.catalogue.grow(topic, partitions)
+        problem = taken(self.catalogue.growing({topic: partitions}))[name]
+        if problem is not None:
+            raise problem
         return PartitionsAdded(name, topic.topic_id, partitions)
 
     def attach_internal(
