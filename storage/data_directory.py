@@ -27,7 +27,7 @@ from storage.checkpoint import (
     Draft,
 )
 from storage.errors import DamagedFile, DataDirectoryLocked, DataDirectoryUnusable
-from storage.files import DELETED_DIRECTORY_SUFFIX, Files, Lock, delete_directory, remove_directory
+from storage.files import DELETED_DIRECTORY_SUFFIX, Files, Lock, doom_directory, remove_directory
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.os_error import reason_of
@@ -43,6 +43,8 @@ CATALOGUE: Final = "topics.json"
 _PARTITION_DIRECTORY: Final = re.compile(r"([a-zA-Z0-9._-]+)-([0-9]{1,10})")
 _DELETED_DIRECTORY: Final = re.compile(r".+\.[0-9a-f]{32}" + DELETED_DIRECTORY_SUFFIX)
 _PARTITION_METADATA_BYTES: Final = len("version: 0\ntopic_id: ") + TEXT_LENGTH
+_RENAMED_AT_ONCE: Final = 20
+"""Directories that one sync removes the names of."""
 _JSON: Final = json.JSONEncoder(sort_keys=True)
 _CLEAN_CONTENTS: Final = b'{"version":0,"brokerEpoch":-1}'
 
@@ -177,20 +179,25 @@ class DataDirectory:
             pass
 
     def deleting_logs(self, logs: Mapping[TopicPartition, PartitionLog | None]) -> Iterator[None]:
-        """The same, one log in a step, for whoever has other work in between."""
+        """The same in steps, for whoever has other work in between."""
         checkpoints = (self._recovery_points, self._log_start_offsets, self._cleaned_offsets)
         for checkpoint in checkpoints:
             for partition in logs:
                 checkpoint.offsets.pop(partition, None)
         for checkpoint in checkpoints:
             checkpoint.write()
-        for partition, log in logs.items():
-            directory = self._file(str(partition))
+        for log in logs.values():
             if log is not None:
-                log.delete()
-            elif self.files.exists(directory):
-                delete_directory(self.files, directory)
-            yield
+                log.let_go()
+        directories = [self._file(str(partition)) for partition in logs]
+        for first in range(0, len(directories), _RENAMED_AT_ONCE):
+            some = directories[first : first + _RENAMED_AT_ONCE]
+            doomed = [doom_directory(self.files, each) for each in some if self.files.exists(each)]
+            if doomed:
+                self.files.fsync_directory(self.path)
+            for directory in doomed:
+                remove_directory(self.files, directory)
+                yield
 
     # Checkpoints
 

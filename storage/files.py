@@ -341,12 +341,18 @@ def delete_directory(files: Files, directory: str) -> None:
 
     The name it has until then is Kafka's, `<name>.<32 hex digits>-delete`. Raises OSError.
     """
+    doomed = doom_directory(files, directory)
+    files.fsync_directory(os.path.dirname(directory))
+    remove_directory(files, doomed)
+
+
+def doom_directory(files: Files, directory: str) -> str:
+    """Renames a directory that is about to be removed, and syncs nothing; its name from now on. Raises OSError."""
     parent, name = os.path.split(directory)
     suffix = f".{uuid4().hex}{DELETED_DIRECTORY_SUFFIX}"
     doomed = os.path.join(parent, name[: MAX_NAME_LENGTH - len(suffix)] + suffix)
     files.replace(directory, doomed)
-    files.fsync_directory(parent)
-    remove_directory(files, doomed)
+    return doomed
 
 
 def remove_directory(files: Files, directory: str) -> None:

@@ -50,6 +50,9 @@ def make_application(broker: Broker) -> web.Application:
         if now != "ready":
             return web.Response(status=503, text=f"{now}\n")
         failed = [f"{name} could not be read: its groups are out of service\n" for name in broker.failed()]
+        offline = broker.offline()
+        if offline is not None:
+            failed.append(f"{offline}\n")
         return web.Response(text="".join(["ready\n", *failed]))
 
     async def metrics(request: web.Request) -> web.Response:

@@ -3,6 +3,7 @@
 from coordinator.server.figures import Figures, figures
 from coordinator.server.overview import Overview, overview, standing
 from coordinator.server.server import Server
+from coordinator.server.topic_lines import offline
 from storage.topic_partition import TopicPartition
 
 
@@ -20,6 +21,10 @@ class Broker:
     def failed(self) -> list[TopicPartition]:
         """The partitions of the groups that could not be read."""
         return self._server.runtime.failed()
+
+    def offline(self) -> str | None:
+        """Which partitions of topics have no log that works, in a few words; None when all have."""
+        return offline(self._server.data_plane.failed())
 
     def overview(self) -> Overview:
         """What it is and what it has; once it listens, as the next."""

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 from coordinator.net.peer import printable
@@ -37,14 +38,23 @@ _SUMMED_UP: Final[dict[type[TopicChange], str]] = {
 
 def log_offline(failed: Mapping[TopicPartition, Exception]) -> None:
     """Writes which partitions a start could not open, and why; one line for all those that had no descriptor."""
-    without_file = [name for name, reason in failed.items() if isinstance(reason, NoFileLeft)]
-    if without_file:
-        names = listed([str(name) for name in without_file[:_MAX_LISTED]], len(without_file))
-        why = reason_of(failed[without_file[0]])
-        _LOG.error("%d partitions are offline (%s): %s", len(without_file), names, why)
+    without_file = {name: reason for name, reason in failed.items() if isinstance(reason, NoFileLeft)}
+    summary = offline(without_file)
+    if summary is not None:
+        _LOG.error("%s", summary)
     for name, reason in failed.items():
-        if not isinstance(reason, NoFileLeft):
+        if name not in without_file:
             _LOG.error("Partition %s is offline: %s", name, reason_of(reason))
+
+
+def offline(failed: Mapping[TopicPartition, Exception]) -> str | None:
+    """All partitions that are offline in one line, with the reason of the first; None when there are none."""
+    if not failed:
+        return None
+    names = [str(name) for name in islice(failed, _MAX_LISTED)]
+    reason = printable(reason_of(next(iter(failed.values()))))
+    verb = "partition is" if len(failed) == 1 else "partitions are"
+    return f"{len(failed)} {verb} offline ({listed(names, len(failed))}): {reason}"
 
 
 def log_changes(changes: Sequence[TopicChange], limit: LineLimit) -> None:
