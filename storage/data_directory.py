@@ -16,7 +16,9 @@ newer: a recovery point beyond a log's end means loss. Hence a log's entry goes 
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import Final, NamedTuple
 
 from storage.checkpoint import (
@@ -69,6 +71,8 @@ class DataDirectory:
         self._opened: set[TopicPartition] = set()
         """Whether the last process stopped cleanly (False for a new directory)."""
         self._lock = lock
+        self._catalogue_lock = threading.Lock()
+        self._catalogues_drafted = self._catalogue_written = 0
         self._recovery_points = Checkpoint(files, self._file(RECOVERY_POINTS))
         self._log_start_offsets = Checkpoint(files, self._file(LOG_START_OFFSETS))
         self._cleaned_offsets = Checkpoint(files, self._file(CLEANED_OFFSETS))
@@ -248,13 +252,20 @@ class DataDirectory:
             raise DamagedFile(path, f"is not JSON: {error}") from error
         return document
 
-    def write_catalogue(self, document: Mapping[str, object]) -> None:
-        """Replaces the catalogue, atomically and durably, by a document that JSON can express. Raises
-        OSError.
+    def draft_catalogue(self, document: Mapping[str, object]) -> Callable[[], None]:
+        """What replaces the catalogue, atomically and durably, by a document that JSON can express; call it in any
+        thread. It raises OSError, and leaves a document alone that was drafted later.
         """
+        self._catalogues_drafted += 1
+        return partial(self._write_catalogue, self._catalogues_drafted, document)
+
+    def _write_catalogue(self, number: int, document: Mapping[str, object]) -> None:
         fields = [f" {_JSON.encode(name)}: {_laid_out(document[name])}" for name in sorted(document)]
-        text = "{\n" + ",\n".join(fields) + "\n}\n"
-        self.files.write_atomically(self._file(CATALOGUE), text.encode())
+        data = ("{\n" + ",\n".join(fields) + "\n}\n").encode()
+        with self._catalogue_lock:
+            if number > self._catalogue_written:
+                self.files.write_atomically(self._file(CATALOGUE), data)
+                self._catalogue_written = number
 
     # Ending
 
@@ -280,12 +291,16 @@ class DataDirectory:
                 assert not unsynced, unsynced
                 self.files.write_atomically(self._file(CLEAN_MARKER), _CLEAN_CONTENTS)
         finally:
-            self._lock.release()
+            self.abandon()
         if errors:
             raise errors[0]
 
     def abandon(self) -> None:
         """Releases the lock and leaves everything else as it is, as a crash would."""
+        with self._catalogue_lock:
+            self._catalogue_written = (
+                self._catalogues_drafted
+            )  # what still waits to be written comes too late
         self._lock.release()
 
 

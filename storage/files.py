@@ -336,18 +336,10 @@ def most_open_files() -> int:
     return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 
 
-def delete_directory(files: Files, directory: str) -> None:
-    """Removes a directory and its files, renamed first, so that a crash leaves nothing that looks whole.
-
-    The name it has until then is Kafka's, `<name>.<32 hex digits>-delete`. Raises OSError.
-    """
-    doomed = doom_directory(files, directory)
-    files.fsync_directory(os.path.dirname(directory))
-    remove_directory(files, doomed)
-
-
 def doom_directory(files: Files, directory: str) -> str:
-    """Renames a directory that is about to be removed, and syncs nothing; its name from now on. Raises OSError."""
+    """Renames a directory that is to be removed, so that a crash leaves nothing that looks whole; its name from now
+    on is Kafka's, `<name>.<32 hex digits>-delete`. Sync its parent before `remove_directory`. Raises OSError.
+    """
     parent, name = os.path.split(directory)
     suffix = f".{uuid4().hex}{DELETED_DIRECTORY_SUFFIX}"
     doomed = os.path.join(parent, name[: MAX_NAME_LENGTH - len(suffix)] + suffix)

@@ -56,11 +56,11 @@ from coordinator.server.topic_lines import log_changes, log_missing, log_offline
 from coordinator.server.unusable_directory import why_too_small, why_unusable
 from coordinator.server.upkeep import Upkeep
 from coordinator.topics.answer import TopicChange
-from coordinator.topics.catalogue import random_topic_id
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.data_plane import ANSWERED_BY, DataPlane, TopicsDeclaredSmaller
 from coordinator.topics.missing import TopicMissing
 from coordinator.topics.open_files import TooManyPartitions
+from coordinator.topics.topic import random_topic_id
 from protocol.apis import ApiKey
 from storage.data_directory import DataDirectory, MetaProperties
 from storage.errors import StorageError

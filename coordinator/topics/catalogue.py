@@ -8,80 +8,27 @@ properties that the broker's copy of the cluster metadata gives it. Where that s
 every record, since nobody knows how long it was meant to.
 """
 
-import os
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from typing import Final, NamedTuple
+from functools import partial
 
-from coordinator.config.topic_configs import TopicDefaults, TopicValues
+from coordinator.config.topic_configs import TopicDefaults
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.found_topics import VERSION, FoundTopics
-from coordinator.topics.new_partitions import NewPartitions, open_each, taken
+from coordinator.topics.new_partitions import NewPartitions, open_each
 from coordinator.topics.open_files import OpenFiles
 from coordinator.topics.partition import HostedPartition, InternalPartition, Partition
 from coordinator.topics.refusal import Refusal
-from coordinator.topics.topic_name import is_internal, metric_name
+from coordinator.topics.steps import Work, outcome, taken
+from coordinator.topics.topic import Created, Grown, NewTopic, Topic
+from coordinator.topics.topic_name import metric_name
 from protocol.errors import ErrorCode
 from storage.data_directory import DataDirectory
 from storage.errors import StorageError
 from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
 from storage.uuid_text import uuid_to_text
-
-ZERO_ID: Final = bytes(16)
-# 00…01 names the cluster metadata log; ids whose text begins with '-' are awkward to type. Kafka skips both.
-_RESERVED_IDS: Final = frozenset({ZERO_ID, bytes(15) + b"\x01"})
-
-
-def random_topic_id() -> bytes:
-    """A version 4 UUID that Kafka would accept as a topic id."""
-    while True:
-        raw = bytearray(os.urandom(16))
-        raw[6] = raw[6] & 0x0F | 0x40
-        raw[8] = raw[8] & 0x3F | 0x80
-        topic_id = bytes(raw)
-        if topic_id not in _RESERVED_IDS and not uuid_to_text(topic_id).startswith("-"):
-            return topic_id
-
-
-class NewTopic(NamedTuple):
-    """A topic to create: a legal name that is free, how many partitions, valid properties of its own."""
-
-    name: str
-    partitions: int
-    overrides: Mapping[str, str]
-
-
-class Topic:
-    """One topic. `overrides` are its own properties as text, `values` all that act, parsed."""
-
-    __slots__ = ("hosted", "is_internal", "name", "overrides", "partitions", "topic_id", "values")
-
-    def __init__(
-        self,
-        name: str,
-        topic_id: bytes,
-        overrides: dict[str, str],
-        values: TopicValues,
-        hosted: list[HostedPartition],
-        partitions: Sequence[Partition] | None = None,
-    ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.is_internal = is_internal(name)
-        self.overrides = overrides
-        self.values = values
-        self.hosted = hosted
-        """Partitions whose log is owned here: all of them, or none."""
-        self.partitions: Sequence[Partition] = hosted if partitions is None else partitions
-
-
-Created = dict[str, Topic | Refusal | OSError | StorageError]
-"""What became of new topics, by name."""
-
-Grown = dict[str, Refusal | OSError | StorageError | None]
-"""Why topics have not grown, by name; None for those that have."""
 
 
 class Catalogue:
@@ -164,7 +111,16 @@ class Catalogue:
 
     def save(self) -> None:
         """Writes the file, atomically and durably. Raises OSError."""
-        self._directory.write_catalogue(
+        self._draft()()
+
+    def _saving(self) -> Work[None]:
+        """The same in a step of its own, elsewhere: the disk may take its time."""
+        error: OSError | None = yield partial(outcome, self._draft())
+        if error is not None:
+            raise error
+
+    def _draft(self) -> Callable[[], None]:
+        return self._directory.draft_catalogue(
             {
                 "version": VERSION,
                 "producer_ids_reserved": self.producer_ids_reserved,
@@ -203,7 +159,7 @@ class Catalogue:
             raise created
         return created
 
-    def creating(self, wanted: Sequence[NewTopic]) -> Generator[None, None, Created]:
+    def creating(self, wanted: Sequence[NewTopic]) -> Work[Created]:
         """New topics, in steps, with one write of the file: by name what each became, or why it is not there.
 
         In: legal names, each once; valid overrides. A topic is there for others when its last partition is open.
@@ -226,7 +182,7 @@ class Catalogue:
         try:
             yield from self._finish_deletions({topic.name for topic in topics})
             if topics:
-                self.save()
+                yield from self._saving()
         except (OSError, StorageError) as error:
             results |= {topic.name: error for topic in topics}
         else:
@@ -257,7 +213,7 @@ class Catalogue:
         self._new[name] = topic
         self._metric_names.setdefault(metric_name(name), set()).add(name)
 
-    def _undo(self, topics: Sequence[Topic]) -> Iterator[None]:
+    def _undo(self, topics: Sequence[Topic]) -> Work[None]:
         """Takes back topics that could not be made. What the disk does not let go of is removed when a topic of
         that name is made again, or by a next start: the file says so as soon as it can be written again."""
         for topic in topics:
@@ -267,7 +223,7 @@ class Catalogue:
         with suppress(OSError, StorageError):
             yield from self._remove(topics, [part for topic in topics for part in topic.hosted])
 
-    def growing(self, wanted: Mapping[Topic, int]) -> Generator[None, None, Grown]:
+    def growing(self, wanted: Mapping[Topic, int]) -> Work[Grown]:
         """Adds partitions until topics have so many, in steps, with one write of the file for all. Out: by name why
         a topic has what it had; None for one that has grown.
 
@@ -285,7 +241,7 @@ class Catalogue:
         lists = {topic: added for topic, added in lists.items() if topic.name not in results}
         try:
             if lists:
-                self.save()
+                yield from self._saving()
         except OSError as error:
             results |= {topic.name: error for topic in lists}
         else:
@@ -314,7 +270,7 @@ class Catalogue:
 
     def _open_more(
         self, topic: Topic, added: list[HostedPartition]
-    ) -> Generator[None, None, Refusal | OSError | StorageError | None]:
+    ) -> Work[Refusal | OSError | StorageError | None]:
         """Opens what is added to a topic, and shows it; why not, where that fails."""
         steps = open_each(added)
         while self._added.get(topic.name) is added:
@@ -325,14 +281,14 @@ class Catalogue:
                 return None
             except (OSError, StorageError) as error:
                 return error
-            yield
+            yield None
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)  # deleted meanwhile, and what was added with it
 
     def delete_all(self, topics: Sequence[Topic]) -> None:
         """Removes topics and their records. Raises OSError; a next start then finishes it."""
         taken(self.deleting(topics))
 
-    def deleting(self, topics: Sequence[Topic]) -> Generator[None, None, None]:
+    def deleting(self, topics: Sequence[Topic]) -> Work[None]:
         """The same in steps, the first of which takes them all from everybody's sight."""
         parts: list[HostedPartition] = []
         for topic in topics:
@@ -343,7 +299,7 @@ class Catalogue:
             parts += [*topic.hosted, *self._added.pop(topic.name, ())]
         yield from self._remove(topics, parts)
 
-    def _remove(self, topics: Sequence[Topic], parts: Sequence[HostedPartition]) -> Iterator[None]:
+    def _remove(self, topics: Sequence[Topic], parts: Sequence[HostedPartition]) -> Work[None]:
         """Closes logs, which takes no descriptor, then writes the file without them and removes the directories.
         In: topics that are gone with them. Raises OSError."""
         self._going |= {topic.name for topic in topics}
@@ -353,8 +309,8 @@ class Catalogue:
                 if part.log is not None:
                     part.log.let_go()
                     self.open_files.give_back()
-                    yield
-            self.save()
+                    yield None
+            yield from self._saving()
             yield from self._directory.deleting_logs({part.name: part.log for part in parts})
             for topic in topics:
                 # Gone for good, whatever a crash does: the file may go on naming it until it is next written.
@@ -366,7 +322,7 @@ class Catalogue:
         finally:
             self._going -= {topic.name for topic in topics}
 
-    def _finish_deletions(self, names: AbstractSet[str]) -> Iterator[None]:
+    def _finish_deletions(self, names: AbstractSet[str]) -> Work[None]:
         """Removes what earlier deletions that failed have left of topics of these names. Raises OSError."""
         ids = [topic_id for topic_id, deleted in self._deleted.items() if deleted in names]
         if not ids:
@@ -421,7 +377,8 @@ class Catalogue:
 
     def _put(self, name: str, topic_id: bytes, overrides: dict[str, str], partitions: int) -> None:
         topic = Topic(name, topic_id, overrides, self.defaults.parse(overrides), [])
-        taken(self._partitions.add(topic, topic.hosted, 0, partitions))
+        for _ in self._partitions.add(topic, topic.hosted, 0, partitions):
+            pass
         self._index(topic)
         self.open_files.promised += partitions
         for part in topic.hosted:

@@ -7,12 +7,14 @@ from collections import Counter
 
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, PartitionsAdded, TopicChange
-from coordinator.topics.catalogue import Catalogue, Grown, Topic
+from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.config import MAX_PARTITIONS
 from coordinator.topics.create_topics import check_assignment, too_many
-from coordinator.topics.data_plane import DataPlane, Mark, Steps
+from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.deadline import out_of_time
 from coordinator.topics.refusal import Refusal
+from coordinator.topics.steps import Mark
+from coordinator.topics.topic import Grown, Topic
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import (
     CreatePartitionsRequest,

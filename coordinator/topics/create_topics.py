@@ -8,12 +8,14 @@ from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.machine.outcome import Context, Now
 from coordinator.names import CONSUMER_OFFSETS
 from coordinator.topics.answer import Answer, PartitionsRefused, TopicChange, TopicCreated
-from coordinator.topics.catalogue import Catalogue, Created, NewTopic
+from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.config import MAX_PARTITIONS, TopicsConfig
-from coordinator.topics.data_plane import DataPlane, Mark, Steps
+from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.deadline import out_of_time
 from coordinator.topics.open_files import TooManyPartitions
 from coordinator.topics.refusal import Refusal
+from coordinator.topics.steps import Mark
+from coordinator.topics.topic import Created, NewTopic
 from coordinator.topics.topic_name import CLUSTER_METADATA, why_illegal
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import (

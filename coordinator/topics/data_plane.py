@@ -10,8 +10,7 @@ Topics that another part of the server owns (the groups' `__consumer_offsets`) a
 What answers a request is imported when the first such request comes: a daemon at rest needs none of it.
 """
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from enum import Enum
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from secrets import randbelow
 from typing import Any, Final, Protocol
@@ -19,13 +18,14 @@ from typing import Any, Final, Protocol
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, PartitionsAdded, TopicChange, TopicCreated
 from coordinator.topics.broker_configs import BrokerConfig
-from coordinator.topics.catalogue import Catalogue, Topic, random_topic_id
+from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.fetch_session import FetchSessions
-from coordinator.topics.new_partitions import taken
 from coordinator.topics.parked_fetches import ParkedFetch, ParkedFetches
 from coordinator.topics.producer_ids import ProducerIds
+from coordinator.topics.steps import Work, taken
 from coordinator.topics.sweep import sweep
+from coordinator.topics.topic import Topic, random_topic_id
 from coordinator.topics.topic_name import is_internal, why_illegal
 from protocol.apis import ApiKey
 from protocol.schema import message_info
@@ -35,18 +35,7 @@ from storage.topic_partition import TopicPartition
 
 Completions = Iterable[tuple[int, object]]
 """Parked fetches with their answers, each read when it is asked for: they need not be in memory all at once."""
-Elsewhere = Callable[[], Any]
-"""Something that may be done in any thread."""
-
-
-class Mark(Enum):
-    """What a step may tell of those that follow."""
-
-    CHANGES = "changes"
-    """They change what is kept: they are taken to the end, also when nobody waits for the answer any more."""
-
-
-Steps = Generator[Elsewhere | Mark | None, Any, Answer]
+Steps = Work[Answer]
 """An answer that takes long: it is there when the steps have been taken, between which others may be answered. A
 step that gives something to be done elsewhere is given the result. What a step found, the next one looks up anew:
 it may be gone by then."""
@@ -141,14 +130,7 @@ class DataPlane:
     def handle(self, request: object, context: Context, now: Now) -> Answer:
         """The answer to one request. Raises KeyError for a request that is not the data plane's."""
         answer = self.begin(request, context, now)
-        result = None
-        while not isinstance(answer, Answer):
-            try:
-                elsewhere = answer.send(result)
-                result = elsewhere() if callable(elsewhere) else None
-            except StopIteration as end:
-                answer = end.value
-        return answer
+        return answer if isinstance(answer, Answer) else taken(answer)
 
     def begin(self, request: object, context: Context, now: Now) -> Answer | Steps:
         """The same, for whoever lets others be answered between the steps of what takes long."""

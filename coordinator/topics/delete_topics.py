@@ -7,10 +7,12 @@ from collections import Counter
 
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, TopicDeleted
-from coordinator.topics.catalogue import ZERO_ID, Catalogue, Topic
-from coordinator.topics.data_plane import DataPlane, Mark, Steps
+from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.deadline import out_of_time
 from coordinator.topics.refusal import Refusal
+from coordinator.topics.steps import Mark
+from coordinator.topics.topic import ZERO_ID, Topic
 from protocol.errors import ErrorCode
 from protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from storage.os_error import reason_of

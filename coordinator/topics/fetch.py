@@ -17,7 +17,7 @@ from typing import Final
 from coordinator.answers import PARKED
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, PartitionFailed
-from coordinator.topics.catalogue import ZERO_ID, Catalogue
+from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.fetch_session import (
@@ -34,6 +34,7 @@ from coordinator.topics.leader_epoch import check_current_leader_epoch
 from coordinator.topics.missing import TopicMissing, missing_partition
 from coordinator.topics.parked_fetches import Awaited, ParkedFetch, ParkedFetches
 from coordinator.topics.partition import Partition
+from coordinator.topics.topic import ZERO_ID
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import (
     AbortedTransaction,

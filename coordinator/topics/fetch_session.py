@@ -11,7 +11,7 @@ place of one that is stale, or old and smaller.
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
-from coordinator.topics.catalogue import ZERO_ID
+from coordinator.topics.topic import ZERO_ID
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:

@@ -13,14 +13,16 @@ from typing import Final
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, PartitionFailed, TopicChange, TopicCreated
 from coordinator.topics.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
-from coordinator.topics.catalogue import ZERO_ID, Catalogue, NewTopic, Topic
+from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.config import MAX_PARTITIONS, TopicsConfig
 from coordinator.topics.create_topics import too_many
-from coordinator.topics.data_plane import DataPlane, Mark, Steps
+from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.leader_epoch import current_epoch
 from coordinator.topics.missing import TopicMissing, WhyMissing
 from coordinator.topics.open_files import TooManyPartitions
 from coordinator.topics.partition import Partition
+from coordinator.topics.steps import Mark, Work
+from coordinator.topics.topic import ZERO_ID, NewTopic, Topic
 from coordinator.topics.topic_name import is_internal, metric_name, why_illegal
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import (
@@ -219,9 +221,7 @@ def _to_create(
     return list(wanted.values()), absent
 
 
-def _create(
-    plane: DataPlane, names: Iterable[str], changes: list[TopicChange]
-) -> Generator[Mark | None, None, Absent]:
+def _create(plane: DataPlane, names: Iterable[str], changes: list[TopicChange]) -> Work[Absent]:
     """Creates what is not there and may be; why some of that is not there yet, or cannot be."""
     wanted, absent = yield from _to_create(plane, names)
     if not wanted:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from coordinator.topics.catalogue import ZERO_ID, Catalogue
+from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.topic import ZERO_ID
 
 
 class WhyMissing(Enum):

@@ -1,8 +1,8 @@
 """Partitions that are to be opened, and their opening: one in a step, for there may be thousands of them."""
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from coordinator.config.topic_configs import TopicValues
 from coordinator.names import LogFlush
@@ -12,8 +12,6 @@ from coordinator.topics.partition import HostedPartition
 from storage.data_directory import DataDirectory
 from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
-
-T = TypeVar("T")
 
 
 class Named(Protocol):
@@ -35,9 +33,7 @@ class NewPartitions:
         self.open_files = open_files
         """Where their logs are counted."""
 
-    def add(
-        self, topic: Named, to: list[HostedPartition], first: int, end: int
-    ) -> Generator[None, None, None]:
+    def add(self, topic: Named, to: list[HostedPartition], first: int, end: int) -> Iterator[None]:
         """Appends the partitions from `first` to `end` (excluded), none of them opened yet."""
         is_flushed_always = self._config.log_flush is LogFlush.ALWAYS
         for number in range(first, end):
@@ -64,13 +60,3 @@ def open_each(partitions: Iterable[HostedPartition]) -> Iterator[None]:
         if partition.failure is not None:
             raise partition.failure
         yield
-
-
-def taken(steps: Generator[None, None, T]) -> T:
-    """Takes all steps at once; what they give back."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result

@@ -18,7 +18,6 @@ from typing import Final, NamedTuple
 from coordinator.answers import GOODBYE, NO_ANSWER
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, PartitionFailed, SegmentRolled, TopicChange
-from coordinator.topics.catalogue import Topic
 from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.partition import HostedPartition
 from coordinator.topics.produced_batch import (
@@ -30,6 +29,7 @@ from coordinator.topics.produced_batch import (
     one_batch,
 )
 from coordinator.topics.producer_state import InvalidProducerEpoch, OutOfOrderSequence
+from coordinator.topics.topic import Topic
 from protocol.errors import ErrorCode
 from protocol.messages.produce import (
     PartitionProduceResponse,

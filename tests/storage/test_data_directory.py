@@ -242,13 +242,13 @@ def test_the_catalogue_is_replaced_whole() -> None:
     files = FaultyFiles()
     directory = opened(files)
     assert directory.read_catalogue() is None
-    directory.write_catalogue({"topics": {"orders": 6}})
+    directory.draft_catalogue({"topics": {"orders": 6}})()
     for operation in ("write", "fdatasync", "replace"):
         files.fail(operation)
         with pytest.raises(OSError, match="error"):
-            directory.write_catalogue({"topics": {"orders": 7}})
+            directory.draft_catalogue({"topics": {"orders": 7}})()
         assert opened(files.crash()).read_catalogue() == {"topics": {"orders": 6}}
-    directory.write_catalogue({"topics": {"orders": 7}})
+    directory.draft_catalogue({"topics": {"orders": 7}})()
     assert opened(files.crash()).read_catalogue() == {"topics": {"orders": 7}}
 
 

@@ -10,7 +10,8 @@ from coordinator import clock
 from coordinator.net.run_queue import SLICE_NS, RunQueue
 from coordinator.net.slot import Slot
 from coordinator.topics.answer import Answer
-from coordinator.topics.data_plane import Elsewhere, Mark, Steps
+from coordinator.topics.data_plane import Steps
+from coordinator.topics.steps import Elsewhere, Mark
 
 _LOG: Final = logging.getLogger("KafkaApis")
 
