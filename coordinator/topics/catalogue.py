@@ -3,6 +3,8 @@
 The file is the truth and changes first. A topic is created by writing it there and then making its
 directories, so that a crash in between leaves a whole topic with empty partitions. It is deleted by taking
 it out, leaving its id behind, and then removing the directories; a start finishes what a crash interrupted.
+All of that is done in steps, with requests of others in between: a topic is seen from when its last partition
+is open until its removal begins, and its name is taken from the first step to the last.
 A directory that the file does not know (one of a real broker's) becomes a topic, with the partitions and
 properties that the broker's copy of the cluster metadata gives it. Where that says nothing of it, the topic keeps
 every record, since nobody knows how long it was meant to.

@@ -16,7 +16,7 @@ from protocol.messages.offset_commit import (
 )
 from tests.crash.process import Process
 from tests.hostile.few_files import FILES
-from tests.hostile.siege.attacker import Attacker, Hostile
+from tests.hostile.siege.attacker import Attacker, Hostile, frame
 from tests.hostile.siege.siege import besieged
 
 TOPICS: Final = 3000
@@ -61,10 +61,11 @@ async def test_topics_of_thousands_of_partitions_come_and_go(tmp_path: Path) -> 
         assert toll.is_bearable(), toll
 
 
-async def codes(hostile: Hostile, *names: str) -> list[int]:
+async def codes(hostile: Hostile, *names: str, may_create: bool = True) -> list[int]:
     """What Metadata says of topics, which it may create."""
     topics = [MetadataRequestTopic(name=name) for name in names]
-    answer = await hostile.call(MetadataRequest(topics=topics, allow_auto_topic_creation=True), 12)
+    request = MetadataRequest(topics=topics, allow_auto_topic_creation=may_create)
+    answer = await hostile.call(request, 12)
     return [topic.error_code for topic in answer.topics]
 
 
@@ -124,3 +125,16 @@ async def test_a_start_with_more_partitions_than_descriptors_serves_the_rest(tmp
     lines = [line for line in log.read_text().splitlines() if "offline" in line]
     assert len(lines) == 1
     assert str(2 * FILES - FIT) in lines[0]
+
+
+async def test_what_has_begun_is_finished_when_its_client_is_gone(tmp_path: Path) -> None:
+    async with besieged(tmp_path) as siege:
+        hostile, other = await siege.attacker.connect(), await siege.attacker.connect()
+        await hostile.send(frame(creation(("wide", 500)), 7))
+        absent = [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+        while (told := await codes(other, "wide", may_create=False)) == absent:
+            pass
+        assert told == [ErrorCode.LEADER_NOT_AVAILABLE]
+        await hostile.close()
+        while (told := await codes(other, "wide", may_create=False)) != [ErrorCode.NONE]:
+            assert told == [ErrorCode.LEADER_NOT_AVAILABLE]
