@@ -265,7 +265,7 @@ class Catalogue:
         name = topic.name
         if self._by_name.get(name) is not topic:
             raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if name in self._added or len(topic.hosted) != added[0].name.partition:
+        if name in self._added or not added or len(topic.hosted) != added[0].name.partition:
             raise Refusal(ErrorCode.REASSIGNMENT_IN_PROGRESS, f"Topic '{name}' is growing already.")
         self.open_files.promise(len(added))
         self._added[name] = added
