@@ -107,5 +107,5 @@ EXPLAINED: Final = (
     ),
 )
 
-OWN: Final = ("http.listener", "offsets.history", "log.flush")
+OWN: Final = ("http.listener", "offsets.history", "log.flush", "open.files.reserved")
 """Properties that Kafka does not have."""
