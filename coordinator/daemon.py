@@ -28,7 +28,8 @@ EXIT_FAILURE: Final = 1
 EXIT_NO_START: Final = 2
 _HTTP_BACKLOG: Final = 128
 _MAX_REASON: Final = 2000
-_FILES_WANTED: Final = 65_536
+_FILES_WANTED: Final = 1_048_576
+"""Partitions and connections each take one; where the system gives more, nobody needs it."""
 
 
 def run_daemon(settings: ServerSettings, warnings: Iterable[str]) -> int:

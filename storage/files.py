@@ -11,6 +11,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import resource
 import struct
 import sys
 import threading
@@ -359,17 +360,21 @@ class OsFiles:
         return OsLock(path)
 
 
-def delete_directory(files: Files, directory: str) -> None:
-    """Removes a directory and its files, renamed first, so that a crash leaves nothing that looks whole.
+def most_open_files() -> int:
+    """How many files this process may have open, sockets among them."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 
-    The name it has until then is Kafka's, `<name>.<32 hex digits>-delete`. Raises OSError.
+
+def doom_directory(files: Files, directory: str) -> str:
+    """Renames a directory that is to be removed, so that a crash leaves nothing that looks whole; its name from now
+    on is Kafka's, `<name>.<32 hex digits>-delete`. Sync its parent before `remove_directory`. Raises OSError.
     """
     parent, name = os.path.split(directory)
     suffix = f".{uuid4().hex}{DELETED_DIRECTORY_SUFFIX}"
     doomed = os.path.join(parent, name[: MAX_NAME_LENGTH - len(suffix)] + suffix)
     files.replace(directory, doomed)
-    files.fsync_directory(parent)
-    remove_directory(files, doomed)
+    return doomed
 
 
 def remove_directory(files: Files, directory: str) -> None:

@@ -22,7 +22,7 @@ from storage.append_result import AppendResult
 from storage.batch import LENGTH_END, MAGIC, assign_offsets, encode_batch
 from storage.durability import Durability
 from storage.errors import AppendFailed, LogClosed, LogPoisoned, OffsetOutOfRange, StorageError, SyncFailed
-from storage.files import Files, delete_directory
+from storage.files import Files
 from storage.leader_epochs import LeaderEpochs
 from storage.log_config import LogConfig
 from storage.log_segments import LogSegments
@@ -393,8 +393,7 @@ class PartitionLog:
             self.is_closed = True
             self._segments.close()
 
-    def delete(self) -> None:
-        """Removes the whole directory. Raises OSError."""
+    def let_go(self) -> None:
+        """Closes the files of a log that is about to be deleted: nothing of it has to last any more."""
         self.is_closed = True
         self._segments.close(is_deleted=True)
-        delete_directory(self.files, self.directory)

@@ -148,6 +148,13 @@ class Config:
         "A connection that is silent for this long is closed; a negative value keeps it.",
         Within(1, takes_negative=True),
     )
+    open_files_reserved: int = _property(
+        _INT,
+        256,
+        "File descriptors that are kept for connections, listeners and small files, at most half of those that the "
+        "process may have; topics get no more partitions than there are left. groupd's own.",
+        at_least(0),
+    )
     queued_max_request_bytes: int = _property(
         _LONG,
         _QUEUED_BYTES,

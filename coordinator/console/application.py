@@ -65,6 +65,9 @@ def make_application(broker: Broker, before: Iterable[Middleware] = ()) -> web.A
                 status=503, text=f"the disk refuses commits: {printable(refusal, MAX_TEXT)}\n"
             )
         failed = [f"{name} could not be read: its groups are out of service\n" for name in broker.failed()]
+        offline = broker.offline()
+        if offline is not None:
+            failed.append(f"{offline}\n")
         return web.Response(text="".join(["ready\n", *failed]))
 
     async def metrics(request: web.Request) -> web.Response:

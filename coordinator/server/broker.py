@@ -8,6 +8,7 @@ from coordinator.net.run_queue import SLICE_NS
 from coordinator.server.figures import Figures, figures
 from coordinator.server.overview import Overview, overview, standing
 from coordinator.server.server import Server
+from coordinator.server.topic_lines import offline
 from storage.topic_partition import TopicPartition
 
 
@@ -34,6 +35,10 @@ class Broker:
     def disk_refusal(self) -> str | None:
         """Why the disk takes no commits of some groups, with the name of a file; None while it does."""
         return self._server.engine.refusal()
+
+    def offline(self) -> str | None:
+        """Which partitions of topics have no log that works, in a few words; None when all have."""
+        return offline(self._server.data_plane.failed())
 
     def overview(self) -> Overview:
         """What it is and what it has; once it listens, as the next."""

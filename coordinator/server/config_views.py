@@ -1,18 +1,27 @@
 """The broker's properties as each part of the daemon takes them: by the names of its own fields."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from coordinator.config.properties import PROPERTIES, TOPIC_PROPERTIES, Config
 from coordinator.names import LogFlush
 from coordinator.topics.broker_configs import BrokerConfig
 from coordinator.topics.config import TopicsConfig
 
+UNLIMITED: Final = 2**31
 
-def topics_config(config: Config, explicit: Mapping[str, str]) -> TopicsConfig:
+
+def topics_config(
+    config: Config, explicit: Mapping[str, str], max_open_files: int = UNLIMITED
+) -> TopicsConfig:
     """What the data plane obeys. In: also the properties that were set explicitly, by Kafka's names: they give
-    topics their defaults."""
-    log_flush = LogFlush(config.log_flush or LogFlush.OS)
-    return config.view(TopicsConfig, log_flush=log_flush, broker_properties=dict(explicit))
+    topics their defaults; how many files the process may have open."""
+    return config.view(
+        TopicsConfig,
+        log_flush=LogFlush(config.log_flush or LogFlush.OS),
+        broker_properties=dict(explicit),
+        max_open_files=max_open_files,
+    )
 
 
 def broker_configs(explicit: Mapping[str, str]) -> list[BrokerConfig]:

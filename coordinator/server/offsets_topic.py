@@ -13,8 +13,8 @@ from coordinator.group.refusal import error_response, only_reads
 from coordinator.group.shard import Shard
 from coordinator.group.topics_image import TopicsImage
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
-from coordinator.topics.catalogue import random_topic_id
 from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.topic import random_topic_id
 from storage.data_directory import DataDirectory
 from storage.log import PartitionLog
 from storage.log_config import LogConfig

@@ -9,7 +9,7 @@ comes back.
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from coordinator import clock
@@ -53,16 +53,18 @@ from coordinator.server.offsets_topic import OffsetsTopic
 from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
 from coordinator.server.topic_images import SHOWN, TopicImages
-from coordinator.server.topic_lines import log_changes, log_missing
+from coordinator.server.topic_lines import log_changes, log_missing, log_offline
 from coordinator.server.unusable_directory import is_nearly_full, why_too_small, why_unusable
 from coordinator.server.upkeep import Upkeep
 from coordinator.topics.answer import TopicChange
-from coordinator.topics.catalogue import random_topic_id
 from coordinator.topics.data_plane import ANSWERED_BY, DataPlane, TopicsDeclaredSmaller
 from coordinator.topics.missing import TopicMissing
+from coordinator.topics.open_files import TooManyPartitions
+from coordinator.topics.topic import random_topic_id
 from protocol.apis import ApiKey
 from storage.data_directory import DataDirectory, MetaProperties
 from storage.errors import StorageError
+from storage.files import most_open_files
 from storage.log import PartitionLog
 from storage.os_error import reason_of
 from storage.syncer import Syncer
@@ -126,13 +128,13 @@ class Server:
 
     def _open_parts(self) -> None:
         settings, config = self.settings, self.settings.config
-        meta = self.directory.meta
-        if meta.node_id != config.node_id:
-            raise StartFailed(
-                f"{settings.data_dir} belongs to node {meta.node_id}; node.id says {config.node_id}"
-            )
+        owner = self.directory.meta.node_id
+        if owner != config.node_id:
+            raise StartFailed(f"{settings.data_dir} belongs to node {owner}; node.id says {config.node_id}")
         try:
-            self.data_plane = DataPlane.open(self.directory, topics_config(config, settings.properties))
+            self.data_plane = DataPlane.open(
+                self.directory, topics_config(config, settings.properties, most_open_files())
+            )
             self._declare_topics()
         except InvalidConfig as error:
             raise StartFailed(str(error)) from error
@@ -140,8 +142,7 @@ class Server:
         self.data_plane.fetch_room = self.connections.unread.room
         for line in self.data_plane.catalogue.adopted:
             _LOG.warning("Taken over from another broker: %s", line)
-        for name, reason in self.data_plane.failed().items():
-            _LOG.error("Partition %s is offline: %s", name, reason_of(reason))
+        log_offline(self.data_plane.failed())
         self.flusher = self._shared_flusher or Flusher(self.loop, Syncer())
         self.group_config = config.view(GroupConfig)
         self._open_groups()
@@ -167,7 +168,7 @@ class Server:
         for name, partitions in self.settings.topics:
             try:
                 change = self.data_plane.declare(name, partitions)
-            except (ValueError, TopicsDeclaredSmaller) as error:
+            except (ValueError, TopicsDeclaredSmaller, TooManyPartitions) as error:
                 raise StartFailed(f"--topic {name}:{partitions}: {error}") from error
             if change is not None:
                 self._changed([change])
@@ -268,11 +269,11 @@ class Server:
             if type(event) not in SILENT:
                 log_event(partition.name, event, self.line_limit)
 
-    def _changed(self, changes: Iterable[TopicChange]) -> None:
+    def _changed(self, changes: Sequence[TopicChange]) -> None:
         self.metrics.count_changes(changes)
         log_changes(changes, self.line_limit)
 
-    def _topics_changed(self, changes: Iterable[TopicChange]) -> None:
+    def _topics_changed(self, changes: Sequence[TopicChange]) -> None:
         self._changed(changes)
         if any(isinstance(change, SHOWN) for change in changes):
             self.runtime.tell_all(self._topic_images.renew())
@@ -345,7 +346,13 @@ class Server:
         await self._states.write_last(states)
         await self.flusher.drain(self._awaited_logs())
         self._close_flusher()
-        failed = [*self.data_plane.failed(), *self.runtime.failed(), *self.engine.not_open()]
+        self.topics.stop_steps()
+        failed = [
+            *self.data_plane.failed(),
+            *self.data_plane.catalogue.left,
+            *self.runtime.failed(),
+            *self.engine.not_open(),
+        ]
         self.directory.close(self.logs(), failed)
 
     async def _close_connections(self) -> None:

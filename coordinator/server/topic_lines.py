@@ -1,7 +1,8 @@
 """What becomes of topics, and who asks for one that is not there, as lines of a log."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 from coordinator.net.peer import printable
@@ -13,22 +14,53 @@ from coordinator.topics.answer import (
     DirectoryFailed,
     PartitionFailed,
     PartitionsAdded,
+    PartitionsRefused,
     TopicChange,
     TopicCreated,
     TopicDeleted,
 )
 from coordinator.topics.missing import TopicMissing, WhyMissing
+from coordinator.topics.open_files import NoFileLeft
+from storage.os_error import reason_of
+from storage.topic_partition import TopicPartition
 from storage.uuid_text import uuid_to_text
 
 _LOG: Final = logging.getLogger("TopicManager")
 
 _MAX_NAME: Final = 80
 _MAX_LISTED: Final = 5
+_MAX_LINES: Final = 100
+_SUMMED_UP: Final[dict[type[TopicChange], str]] = {
+    TopicCreated: "Created %d topics: %s",
+    TopicDeleted: "Deleted %d topics: %s",
+    PartitionsAdded: "%d topics have grown: %s",
+}
 
 
-def log_changes(changes: Iterable[TopicChange], limit: LineLimit) -> None:
-    """Writes the lines of what became of topics. A partition that fails again and again has one a minute."""
-    for change in changes:
+def log_offline(failed: Mapping[TopicPartition, Exception]) -> None:
+    """Writes which partitions a start could not open, and why; one line for all those that had no descriptor."""
+    without_file = {name: reason for name, reason in failed.items() if isinstance(reason, NoFileLeft)}
+    summary = offline(without_file)
+    if summary is not None:
+        _LOG.error("%s", summary)
+    for name, reason in failed.items():
+        if name not in without_file:
+            _LOG.error("Partition %s is offline: %s", name, reason_of(reason))
+
+
+def offline(failed: Mapping[TopicPartition, Exception]) -> str | None:
+    """All partitions that are offline in one line, with the reason of the first; None when there are none."""
+    if not failed:
+        return None
+    names = [str(name) for name in islice(failed, _MAX_LISTED)]
+    reason = printable(reason_of(next(iter(failed.values()))))
+    verb = "partition is" if len(failed) == 1 else "partitions are"
+    return f"{len(failed)} {verb} offline ({listed(names, len(failed))}): {reason}"
+
+
+def log_changes(changes: Sequence[TopicChange], limit: LineLimit) -> None:
+    """Writes the lines of what became of topics: one for all of a kind where one request has changed many."""
+    for change in _sum_up(changes):
         match change:
             case TopicCreated(name, _, partitions, automatic):
                 how = " automatically" if automatic else ""
@@ -46,8 +78,28 @@ def log_changes(changes: Iterable[TopicChange], limit: LineLimit) -> None:
                     _LOG.error(
                         "Partition %s-%d failed: %s%s", name, partition, printable(reason), times(count)
                     )
+            case PartitionsRefused(topics, reason):
+                if count := limit.admit("descriptors"):
+                    _LOG.error(
+                        "Refused %d topics for want of file descriptors (%d such requests): %s",
+                        topics,
+                        count,
+                        reason,
+                    )
             case DirectoryFailed(path, reason):
                 _LOG.warning("Unable to describe replica dirs for %s: %s", path, printable(reason))
+
+
+def _sum_up(changes: Sequence[TopicChange]) -> list[TopicChange]:
+    """Writes a line for each kind of which there are many; the others."""
+    names: dict[type[TopicChange], list[str]] = {}
+    for change in changes:
+        if isinstance(change, TopicCreated | TopicDeleted | PartitionsAdded):
+            names.setdefault(type(change), []).append(change.name)
+    many = {kind: named for kind, named in names.items() if len(named) > _MAX_LINES}
+    for kind, named in many.items():
+        _LOG.info(_SUMMED_UP[kind], len(named), listed(named[:_MAX_LISTED], len(named)))
+    return [change for change in changes if type(change) not in many]
 
 
 def log_missing(

@@ -13,10 +13,11 @@ from coordinator.config.config_key import ConfigType, InvalidConfig
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, ConfigChanged, TopicChange
-from coordinator.topics.catalogue import Catalogue, Topic
+from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.describe_configs import ResourceType, check_broker_name
 from coordinator.topics.refusal import Refusal
+from coordinator.topics.topic import Topic
 from coordinator.topics.topic_name import why_illegal
 from protocol.errors import ErrorCode
 from protocol.messages.alter_configs import (

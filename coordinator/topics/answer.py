@@ -52,6 +52,14 @@ class PartitionFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionsRefused:
+    """Topics were not created, or did not grow, because there are no descriptors for their partitions."""
+
+    topics: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class DirectoryFailed:
     """The data directory did not say what was asked of it."""
 
@@ -74,6 +82,7 @@ TopicChange = (
     | PartitionsAdded
     | ConfigChanged
     | PartitionFailed
+    | PartitionsRefused
     | DirectoryFailed
     | SegmentRolled
 )

@@ -3,77 +3,34 @@
 The file is the truth and changes first. A topic is created by writing it there and then making its
 directories, so that a crash in between leaves a whole topic with empty partitions. It is deleted by taking
 it out, leaving its id behind, and then removing the directories; a start finishes what a crash interrupted.
+All of that is done in steps, with requests of others in between: a topic is seen from when its last partition
+is open until its removal begins, and its name is taken from the first step to the last.
 A directory that the file does not know (one of a real broker's) becomes a topic, with the partitions and
 properties that the broker's copy of the cluster metadata gives it. Where that says nothing of it, the topic keeps
 every record, since nobody knows how long it was meant to.
 """
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from functools import partial
 
-from coordinator.config.config_key import InvalidConfig
-from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
-from coordinator.config.topic_configs import TopicDefaults, TopicValues
-from coordinator.names import CONSUMER_OFFSETS, LogFlush
-from coordinator.topics.cluster_metadata import ClusterTopic, read_cluster_topics
+from coordinator.config.topic_configs import TopicDefaults
 from coordinator.topics.config import TopicsConfig
+from coordinator.topics.found_topics import VERSION, FoundTopics
+from coordinator.topics.new_partitions import NewPartitions, open_each
+from coordinator.topics.open_files import OpenFiles
 from coordinator.topics.partition import HostedPartition, InternalPartition, Partition
-from coordinator.topics.topic_name import CLUSTER_METADATA, is_internal, metric_name
-from storage.data_directory import CATALOGUE, DataDirectory
-from storage.errors import DamagedFile, StorageError
+from coordinator.topics.refusal import Refusal
+from coordinator.topics.steps import Work, outcome, taken
+from coordinator.topics.topic import Created, Grown, NewTopic, Topic
+from coordinator.topics.topic_name import metric_name
+from protocol.errors import ErrorCode
+from storage.data_directory import DataDirectory
+from storage.errors import StorageError
 from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
-from storage.uuid_text import uuid_from_text, uuid_to_text
-
-VERSION: Final = 1
-ZERO_ID: Final = bytes(16)
-KEEP_ALL: Final = {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"}
-# 00…01 names the cluster metadata log; ids whose text begins with '-' are awkward to type. Kafka skips both.
-_RESERVED_IDS: Final = frozenset({ZERO_ID, bytes(15) + b"\x01"})
-
-
-def random_topic_id() -> bytes:
-    """A version 4 UUID that Kafka would accept as a topic id."""
-    while True:
-        raw = bytearray(os.urandom(16))
-        raw[6] = raw[6] & 0x0F | 0x40
-        raw[8] = raw[8] & 0x3F | 0x80
-        topic_id = bytes(raw)
-        if topic_id not in _RESERVED_IDS and not uuid_to_text(topic_id).startswith("-"):
-            return topic_id
-
-
-class NewTopic(NamedTuple):
-    """A topic to create: a legal name that is free, how many partitions, valid properties of its own."""
-
-    name: str
-    partitions: int
-    overrides: Mapping[str, str]
-
-
-class Topic:
-    """One topic. `overrides` are its own properties as text, `values` all that act, parsed."""
-
-    __slots__ = ("hosted", "is_internal", "name", "overrides", "partitions", "topic_id", "values")
-
-    def __init__(
-        self,
-        name: str,
-        topic_id: bytes,
-        overrides: dict[str, str],
-        values: TopicValues,
-        hosted: list[HostedPartition],
-        partitions: Sequence[Partition] | None = None,
-    ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.is_internal = is_internal(name)
-        self.overrides = overrides
-        self.values = values
-        self.hosted = hosted
-        """Partitions whose log is owned here: all of them, or none."""
-        self.partitions: Sequence[Partition] = hosted if partitions is None else partitions
+from storage.uuid_text import uuid_to_text
 
 
 class Catalogue:
@@ -89,11 +46,21 @@ class Catalogue:
         self._directory = directory
         self._config = config
         self.new_id = new_id
+        self.open_files = OpenFiles(config.max_open_files, config.open_files_reserved)
+        self._partitions = NewPartitions(directory, config, self.open_files)
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
         self._metric_names: dict[str, set[str]] = {}
+        self._new: dict[str, Topic] = {}
+        """Topics that are being made, and that nobody sees yet."""
+        self._added: dict[str, list[HostedPartition]] = {}
+        """Partitions by which topics grow just now."""
+        self._going: set[str] = set()
+        """Names of topics that are being removed, and that nobody sees any more."""
         self._deleted: dict[bytes, str] = {}
         """Topics, name by id, of which directories may still lie there."""
+        self.left: set[TopicPartition] = set()
+        """Partitions that could not be removed: with them there is no clean stop."""
         self.adopted: list[str] = []
         """What `load` made of directories that the file did not know, a line for each topic."""
 
@@ -133,96 +100,29 @@ class Catalogue:
         A log that cannot be opened leaves its partition offline. Raises DamagedFile for a file that makes
         no sense, InvalidConfig for a property it cannot hold, OSError.
         """
-        counts: dict[str, int] = {}
-        ids: dict[str, bytes] = {}
-        configs: dict[str, dict[str, str]] = {}
-        document = self._directory.read_catalogue()
-        if document is not None:
-            self._read(document, counts, ids, configs)
-        for partition in self._directory.partitions():
-            name, number = partition
-            if name in (CONSUMER_OFFSETS, CLUSTER_METADATA):
-                continue
-            topic_id = self._directory.topic_id(partition)
-            if self._is_remains(name, topic_id):
-                self._remove_remains(partition)
-                continue
-            if name not in ids:
-                ids[name] = topic_id or self.new_id()
-            counts[name] = max(counts.get(name, 0), number + 1)
-        self._deleted.clear()
-        strangers = [name for name in counts if name not in configs]
-        cluster = self._cluster_topics() if strangers or document is None else {}
-        for name in strangers:
-            topic = cluster.get(name)
-            known = topic is not None and topic.topic_id == ids[name]
-            configs[name], partitions = self._adopt(name, topic if known else None)
-            counts[name] = max(counts[name], partitions)
-        if CONSUMER_OFFSETS in cluster:
-            self.offsets_partitions = cluster[CONSUMER_OFFSETS].partitions
-        for name, count in counts.items():
-            self._put(name, ids[name], configs[name], count)
-
-    def _cluster_topics(self) -> dict[str, ClusterTopic]:
-        try:
-            return read_cluster_topics(self._directory.files, self._directory.path)
-        except DamagedFile as error:
-            self.adopted.append(str(error))
-            return {}
-
-    def _adopt(self, name: str, topic: ClusterTopic | None) -> tuple[dict[str, str], int]:
-        """Properties and least number of partitions of a topic that the file does not know."""
-        if topic is None:
-            self.adopted.append(f"{name}: its properties are not known, every record is kept: {KEEP_ALL}")
-            return dict(KEEP_ALL), 0
-        configs = {key: value for key, value in topic.configs.items() if key in TOPIC_CONFIG_KEYS}
-        try:
-            self.defaults.parse(configs)
-        except InvalidConfig as error:
-            self.adopted.append(
-                f"{name}: every record is kept, {KEEP_ALL}, because of its properties: {error}"
-            )
-            return dict(KEEP_ALL), topic.partitions
-        self.adopted.append(f"{name}: {topic.partitions} partitions, properties {configs}")
-        return configs, topic.partitions
-
-    def _read(
-        self,
-        document: object,
-        counts: dict[str, int],
-        ids: dict[str, bytes],
-        configs: dict[str, dict[str, str]],
-    ) -> None:
-        path = f"{self._directory.path}/{CATALOGUE}"
-        try:
-            fields: Any = document
-            if fields["version"] != VERSION:
-                raise DamagedFile(path, f"version {fields['version']!r} is not {VERSION}")
-            self.producer_ids_reserved = int(fields["producer_ids_reserved"])
-            for entry in fields["deleted"]:
-                self._deleted[uuid_from_text(entry["topic_id"])] = str(entry["name"])
-            for entry in fields["topics"]:
-                name = str(entry["name"])
-                counts[name] = int(entry["partitions"])
-                ids[name] = uuid_from_text(entry["topic_id"])
-                configs[name] = {str(key): str(value) for key, value in entry["configs"].items()}
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise DamagedFile(path, f"is not a catalogue of topics: {error!r}") from error
-
-    def _is_remains(self, name: str, topic_id: bytes | None) -> bool:
-        """Whether a directory is what is left of a deleted topic. A crash may have taken the file with its
-        id.
-        """
-        if topic_id is None:
-            return name in self._deleted.values()
-        return topic_id in self._deleted
-
-    def _remove_remains(self, partition: TopicPartition) -> None:
-        self._directory.delete_logs({partition: None})
+        found = FoundTopics(self._directory, self.defaults, self.new_id)
+        found.look()
+        if found.remains:
+            self._directory.delete_logs(dict.fromkeys(found.remains))
+        self.producer_ids_reserved = found.producer_ids_reserved
+        self.offsets_partitions, self.adopted = found.offsets_partitions, found.adopted
+        group_partitions = found.offsets_directories or self._config.offsets_topic_num_partitions
+        self.open_files.keep_for_groups(max(group_partitions, found.offsets_partitions))
+        for name, count in found.counts.items():
+            self._put(name, found.ids[name], found.configs[name], count)
 
     def save(self) -> None:
         """Writes the file, atomically and durably. Raises OSError."""
-        self._directory.write_catalogue(
+        self._draft()()
+
+    def _saving(self) -> Work[None]:
+        """The same in a step of its own, elsewhere: the disk may take its time."""
+        error: OSError | None = yield partial(outcome, self._draft())
+        if error is not None:
+            raise error
+
+    def _draft(self) -> Callable[[], None]:
+        return self._directory.draft_catalogue(
             {
                 "version": VERSION,
                 "producer_ids_reserved": self.producer_ids_reserved,
@@ -234,10 +134,12 @@ class Catalogue:
                     {
                         "name": topic.name,
                         "topic_id": uuid_to_text(topic.topic_id),
-                        "partitions": len(topic.partitions),
+                        "partitions": len(topic.hosted) + len(self._added.get(topic.name, ())),
                         "configs": topic.overrides,
                     }
-                    for topic in self
+                    for topic in sorted(
+                        (*self._by_name.values(), *self._new.values()), key=lambda topic: topic.name
+                    )
                     if topic.hosted
                 ],
             }
@@ -245,83 +147,192 @@ class Catalogue:
 
     # Changing
 
+    def is_changing(self, name: str) -> bool:
+        """Whether the topic of that name is being made or removed."""
+        return name in self._new or name in self._going
+
     def create(self, name: str, partitions: int, overrides: Mapping[str, str]) -> Topic:
         """A new topic with a name that is legal and free, and valid overrides.
 
-        Raises OSError or StorageError when the disk refuses; the topic then does not exist.
+        Raises Refusal; OSError or StorageError when the disk refuses. The topic then does not exist.
         """
-        created = self.create_all([NewTopic(name, partitions, overrides)])[name]
+        created = taken(self.creating([NewTopic(name, partitions, overrides)]))[name]
         if isinstance(created, Exception):
             raise created
         return created
 
-    def create_all(self, wanted: Sequence[NewTopic]) -> dict[str, Topic | OSError | StorageError]:
-        """New topics, with one write of the file for all: by name what each became, or why it is not there."""
-        topics = [self._new(new) for new in wanted]
-        for topic in topics:
-            self._index(topic)
-        try:
-            for topic in topics:
-                self._finish_deletion(topic.name)
-            self.save()
-        except (OSError, StorageError) as error:
-            for topic in topics:
-                self._forget(topic)
-            return {topic.name: error for topic in topics}
-        results: dict[str, Topic | OSError | StorageError] = {}
+    def creating(self, wanted: Sequence[NewTopic]) -> Work[Created]:
+        """New topics, in steps, with one write of the file: by name what each became, or why it is not there.
+
+        In: legal names, each once; valid overrides. A topic is there for others when its last partition is open.
+        """
+        topics = []
+        for new in wanted:
+            topic = Topic(
+                new.name, self.new_id(), dict(new.overrides), self.defaults.parse(new.overrides), []
+            )
+            yield from self._partitions.add(topic, topic.hosted, 0, new.partitions)
+            topics.append(topic)
+        results: Created = {}
         for topic in topics:
             try:
-                self._open_new(topic, 0)
-            except (OSError, StorageError) as error:
-                self.delete_all([topic])
-                results[topic.name] = error
-            else:
-                results[topic.name] = topic
+                self._reserve(topic)
+            except Refusal as refusal:
+                results[topic.name] = refusal
+        topics = [topic for topic in topics if topic.name not in results]
+        refused = topics
+        try:
+            yield from self._finish_deletions({topic.name for topic in topics})
+            if topics:
+                yield from self._saving()
+        except (OSError, StorageError) as error:
+            results |= {topic.name: error for topic in topics}
+        else:
+            refused = []
+            for topic in topics:
+                try:
+                    yield from open_each(topic.hosted)
+                except (OSError, StorageError) as error:
+                    results[topic.name] = error
+                    refused.append(topic)
+                else:
+                    results[topic.name] = topic
+                    del self._new[topic.name]
+                    self._by_name[topic.name] = topic
+                    self._by_id[topic.topic_id] = topic
+        if refused:
+            yield from self._undo(refused)
         return results
 
-    def _new(self, new: NewTopic) -> Topic:
-        assert new.name not in self._by_name, new.name
-        topic = Topic(new.name, self.new_id(), dict(new.overrides), self.defaults.parse(new.overrides), [])
-        topic.hosted += [self._hosted(topic, number) for number in range(new.partitions)]
-        return topic
+    def _reserve(self, topic: Topic) -> None:
+        """Nobody else makes a topic of that name, and there are descriptors for it. Raises Refusal."""
+        name = topic.name
+        if name in self._going:
+            raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion.")
+        if name in self._by_name or name in self._new:
+            raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        self.open_files.promise(len(topic.hosted))
+        self._new[name] = topic
+        self._metric_names.setdefault(metric_name(name), set()).add(name)
 
-    def grow(self, topic: Topic, partitions: int) -> None:
-        """Adds partitions until there are `partitions`. Raises OSError, StorageError; it then has what it
-        had.
+    def _undo(self, topics: Sequence[Topic]) -> Work[None]:
+        """Takes back topics that could not be made. What the disk does not let go of is removed when a topic of
+        that name is made again, or by a next start: the file says so as soon as it can be written again."""
+        for topic in topics:
+            del self._new[topic.name]
+            self._forget_metric_name(topic)
+            self._deleted[topic.topic_id] = topic.name
+        with suppress(OSError, StorageError):
+            yield from self._remove(topics, [part for topic in topics for part in topic.hosted])
+
+    def growing(self, wanted: Mapping[Topic, int]) -> Work[Grown]:
+        """Adds partitions until topics have so many, in steps, with one write of the file for all. Out: by name why
+        a topic has what it had; None for one that has grown.
+
+        Others see new partitions when the last one of their topic is open.
         """
-        before = len(topic.hosted)
-        assert topic.hosted
-        assert partitions > before
-        topic.hosted += [self._hosted(topic, number) for number in range(before, partitions)]
+        lists: dict[Topic, list[HostedPartition]] = {topic: [] for topic in wanted}
+        for topic, partitions in wanted.items():
+            yield from self._partitions.add(topic, lists[topic], len(topic.hosted), partitions)
+        results: Grown = {}
+        for topic, added in lists.items():
+            try:
+                self._reserve_more(topic, added)
+            except Refusal as refusal:
+                results[topic.name] = refusal
+        lists = {topic: added for topic, added in lists.items() if topic.name not in results}
         try:
-            self.save()
-            self._open_new(topic, before)
-        except (OSError, StorageError):
-            added = topic.hosted[before:]
-            del topic.hosted[before:]
-            self.save()
-            self._directory.delete_logs({part.name: part.log for part in added if part.log is not None})
-            raise
+            if lists:
+                yield from self._saving()
+        except OSError as error:
+            results |= {topic.name: error for topic in lists}
+        else:
+            for topic, added in lists.items():
+                results[topic.name] = yield from self._open_more(topic, added)
+        refused = [
+            part
+            for topic, added in lists.items()
+            if results[topic.name] is not None and self._added.get(topic.name) is added
+            for part in self._added.pop(topic.name)
+        ]
+        if refused:
+            with suppress(OSError, StorageError):
+                yield from self._remove((), refused)
+        return results
+
+    def _reserve_more(self, topic: Topic, added: list[HostedPartition]) -> None:
+        """Nobody else lets that topic grow, and there are descriptors for it. Raises Refusal."""
+        name = topic.name
+        if self._by_name.get(name) is not topic:
+            raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if name in self._added or not added or len(topic.hosted) != added[0].name.partition:
+            raise Refusal(ErrorCode.REASSIGNMENT_IN_PROGRESS, f"Topic '{name}' is growing already.")
+        self.open_files.promise(len(added))
+        self._added[name] = added
+
+    def _open_more(
+        self, topic: Topic, added: list[HostedPartition]
+    ) -> Work[Refusal | OSError | StorageError | None]:
+        """Opens what is added to a topic, and shows it; why not, where that fails."""
+        steps = open_each(added)
+        while self._added.get(topic.name) is added:
+            try:
+                next(steps)
+            except StopIteration:
+                topic.hosted += self._added.pop(topic.name)
+                return None
+            except (OSError, StorageError) as error:
+                return error
+            yield None
+        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)  # deleted meanwhile, and what was added with it
 
     def delete_all(self, topics: Sequence[Topic]) -> None:
         """Removes topics and their records. Raises OSError; a next start then finishes it."""
-        for topic in topics:
-            self._forget(topic)
-            self._deleted[topic.topic_id] = topic.name
-        self.save()
-        self._directory.delete_logs({part.name: part.log for topic in topics for part in topic.hosted})
-        for topic in topics:
-            # Gone for good, whatever a crash does: the file may go on naming it until it is next written.
-            del self._deleted[topic.topic_id]
+        taken(self.deleting(topics))
 
-    def _finish_deletion(self, name: str) -> None:
-        """Removes what an earlier deletion that failed has left. Raises OSError."""
-        ids = [topic_id for topic_id, deleted in self._deleted.items() if deleted == name]
+    def deleting(self, topics: Sequence[Topic]) -> Work[None]:
+        """The same in steps, the first of which takes them all from everybody's sight."""
+        parts: list[HostedPartition] = []
+        for topic in topics:
+            del self._by_name[topic.name]
+            del self._by_id[topic.topic_id]
+            self._forget_metric_name(topic)
+            self._deleted[topic.topic_id] = topic.name
+            parts += [*topic.hosted, *self._added.pop(topic.name, ())]
+        yield from self._remove(topics, parts)
+
+    def _remove(self, topics: Sequence[Topic], parts: Sequence[HostedPartition]) -> Work[None]:
+        """Closes logs, which takes no descriptor, then writes the file without them and removes the directories.
+        In: topics that are gone with them. Raises OSError."""
+        self._going |= {topic.name for topic in topics}
+        self.open_files.gone(len(parts))
+        try:
+            for part in parts:
+                if part.log is not None:
+                    part.log.let_go()
+                    self.open_files.give_back()
+                    yield None
+            yield from self._saving()
+            yield from self._directory.deleting_logs({part.name: part.log for part in parts})
+            for topic in topics:
+                # Gone for good, whatever a crash does: the file may go on naming it until it is next written.
+                del self._deleted[topic.topic_id]
+        except BaseException:
+            # Not closed as a clean stop closes them, and perhaps still there.
+            self.left |= {part.name for part in parts if part.log is not None}
+            raise
+        finally:
+            self._going -= {topic.name for topic in topics}
+
+    def _finish_deletions(self, names: AbstractSet[str]) -> Work[None]:
+        """Removes what earlier deletions that failed have left of topics of these names. Raises OSError."""
+        ids = [topic_id for topic_id, deleted in self._deleted.items() if deleted in names]
         if not ids:
             return
-        for partition in self._directory.partitions():
-            if partition.topic == name:
-                self._remove_remains(partition)
+        left = {self._deleted[topic_id] for topic_id in ids}
+        yield from self._directory.deleting_logs(
+            {partition: None for partition in self._directory.partitions() if partition.topic in left}
+        )
         for topic_id in ids:
             del self._deleted[topic_id]
 
@@ -358,41 +369,29 @@ class Catalogue:
         self._index(topic)
         return topic
 
-    def hosted(self) -> Iterable[HostedPartition]:
-        """Every partition whose log is owned here."""
-        for topic in self._by_name.values():
-            yield from topic.hosted
+    def hosted(self) -> Iterator[HostedPartition]:
+        """Every partition whose log is owned here, and those that are being made."""
+        for topics in (self._by_name, self._new):
+            for topic in topics.values():
+                yield from topic.hosted
+        for added in self._added.values():
+            yield from added
 
     def _put(self, name: str, topic_id: bytes, overrides: dict[str, str], partitions: int) -> None:
         topic = Topic(name, topic_id, overrides, self.defaults.parse(overrides), [])
-        topic.hosted += [self._hosted(topic, number) for number in range(partitions)]
+        for _ in self._partitions.add(topic, topic.hosted, 0, partitions):
+            pass
         self._index(topic)
+        self.open_files.promised += partitions
         for part in topic.hosted:
             part.open()
-
-    def _hosted(self, topic: Topic, number: int) -> HostedPartition:
-        name = TopicPartition(topic.name, number)
-
-        def open_log() -> PartitionLog:
-            return self._directory.open_log(name, topic.values.log, topic.topic_id)
-
-        expiration_ms = self._config.producer_id_expiration_ms
-        return HostedPartition(name, open_log, expiration_ms, self._config.log_flush is LogFlush.ALWAYS)
-
-    def _open_new(self, topic: Topic, first: int) -> None:
-        for part in topic.hosted[first:]:
-            part.open()
-            if part.failure is not None:
-                raise part.failure
 
     def _index(self, topic: Topic) -> None:
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
         self._metric_names.setdefault(metric_name(topic.name), set()).add(topic.name)
 
-    def _forget(self, topic: Topic) -> None:
-        del self._by_name[topic.name]
-        del self._by_id[topic.topic_id]
+    def _forget_metric_name(self, topic: Topic) -> None:
         names = self._metric_names[metric_name(topic.name)]
         names.discard(topic.name)
         if not names:

@@ -18,6 +18,10 @@ class TopicsConfig:
 
     node_id: int
     num_partitions: int
+    offsets_topic_num_partitions: int
+    max_open_files: int
+    """Of the process: a limit of the system's."""
+    open_files_reserved: int
     auto_create_topics_enable: bool
     delete_topic_enable: bool
     fetch_max_bytes: int

@@ -7,12 +7,14 @@ from collections import Counter
 
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, PartitionsAdded, TopicChange
-from coordinator.topics.catalogue import Catalogue, Topic
+from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.config import MAX_PARTITIONS
-from coordinator.topics.create_topics import check_assignment
-from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.create_topics import check_assignment, too_many
+from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.deadline import out_of_time
 from coordinator.topics.refusal import Refusal
+from coordinator.topics.steps import Mark
+from coordinator.topics.topic import Grown, Topic
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -20,13 +22,12 @@ from protocol.messages.create_partitions import (
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
-from storage.errors import StorageError
 from storage.os_error import reason_of
 
 
 def answer_create_partitions(
     plane: DataPlane, request: CreatePartitionsRequest, context: Context, now: Now
-) -> Answer:
+) -> Steps:
     """Each topic grows or is refused on its own; with `validate_only` nothing changes."""
     late = out_of_time(request.timeout_ms)
     if late is not None:
@@ -40,27 +41,37 @@ def answer_create_partitions(
         for name, count in counts.items()
         if count > 1
     ]
-    changes: list[TopicChange] = []
+    wanted: dict[Topic, int] = {}
+    outcomes: Grown = {}
     for entry in request.topics:
         if counts[entry.name] > 1:
             continue
+        outcomes[entry.name] = None
         try:
-            topic = _validate(catalogue, entry, context.node.node_id)
-            if not request.validate_only:
-                catalogue.grow(topic, entry.count)
-                changes.append(PartitionsAdded(topic.name, topic.topic_id, entry.count))
+            wanted[_validate(catalogue, entry, context.node.node_id)] = entry.count
         except Refusal as error:
-            results.append(_result(entry.name, error))
-        except (OSError, StorageError) as error:
-            results.append(_result(entry.name, Refusal(ErrorCode.KAFKA_STORAGE_ERROR, reason_of(error))))
-        else:
-            results.append(_result(entry.name, None))
+            outcomes[entry.name] = error
+        yield None
+    changes: list[TopicChange] = []
+    if wanted and not request.validate_only:
+        yield Mark.CHANGES
+        grown = yield from catalogue.growing(wanted)
+        outcomes |= grown
+        changes += [
+            PartitionsAdded(topic.name, topic.topic_id, count)
+            for topic, count in wanted.items()
+            if grown[topic.name] is None
+        ]
+        changes += too_many(grown)
+    results += [_result(name, outcome) for name, outcome in outcomes.items()]
     return Answer(CreatePartitionsResponse(results=results), changes=changes)
 
 
-def _result(name: str, error: Refusal | None) -> CreatePartitionsTopicResult:
+def _result(name: str, error: Exception | None) -> CreatePartitionsTopicResult:
     if error is None:
         return CreatePartitionsTopicResult(name=name, error_code=ErrorCode.NONE)
+    if not isinstance(error, Refusal):
+        error = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, reason_of(error))
     return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=error.message)
 
 

@@ -1,18 +1,21 @@
 """CreateTopics. Source: KIP-4, KIP-464, KIP-525, Kafka's `ControllerApis` and `ReplicationControlManager`."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
 
 from coordinator.config.config_key import InvalidConfig
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.machine.outcome import Context, Now
 from coordinator.names import CONSUMER_OFFSETS
-from coordinator.topics.answer import Answer, TopicChange, TopicCreated
-from coordinator.topics.catalogue import Catalogue, NewTopic
+from coordinator.topics.answer import Answer, PartitionsRefused, TopicChange, TopicCreated
+from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.config import MAX_PARTITIONS, TopicsConfig
-from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.deadline import out_of_time
+from coordinator.topics.open_files import TooManyPartitions
 from coordinator.topics.refusal import Refusal
+from coordinator.topics.steps import Mark
+from coordinator.topics.topic import Created, NewTopic
 from coordinator.topics.topic_name import CLUSTER_METADATA, why_illegal
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import (
@@ -26,15 +29,48 @@ from protocol.messages.create_topics import (
 REPLICAS = 1
 
 
-def answer_create_topics(
-    plane: DataPlane, request: CreateTopicsRequest, context: Context, now: Now
-) -> Answer:
+def answer_create_topics(plane: DataPlane, request: CreateTopicsRequest, context: Context, now: Now) -> Steps:
     """Each topic is created or refused on its own; with `validate_only` nothing changes."""
     late = out_of_time(request.timeout_ms)
     if late is not None:
         return Answer(CreateTopicsResponse(topics=[_refused(topic.name, late) for topic in request.topics]))
-    catalogue, config = plane.catalogue, plane.config
+    catalogue = plane.catalogue
     counts = Counter(topic.name for topic in request.topics)
+    outcomes = yield from _validated(plane, request, counts, context.node.node_id)
+    wanted = [outcome for outcome in outcomes.values() if isinstance(outcome, NewTopic)]
+    created: Created = {}
+    if wanted and not request.validate_only:
+        yield Mark.CHANGES
+        created = yield from catalogue.creating(wanted)
+    results: list[CreatableTopicResult] = []
+    changes: list[TopicChange] = []
+    for name, outcome in outcomes.items():
+        made = created.get(name)
+        if isinstance(outcome, Refusal):
+            results.append(_refused(name, outcome))
+        elif isinstance(made, Exception):
+            refusal = made if isinstance(made, Refusal) else Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(made))
+            results.append(_refused(name, refusal))
+        else:
+            topic_id = catalogue.new_id() if made is None else made.topic_id
+            results.append(_created(catalogue, outcome, topic_id))
+            if made is not None:
+                changes.append(TopicCreated(name, topic_id, outcome.partitions))
+        yield None
+    duplicate = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    results += [_refused(name, duplicate) for name, count in counts.items() if count > 1]
+    if counts[CLUSTER_METADATA] == 1:
+        prohibited = Refusal(ErrorCode.INVALID_REQUEST, f"{CLUSTER_METADATA} cannot be created by clients")
+        results.append(_refused(CLUSTER_METADATA, prohibited))
+    changes += too_many(created)
+    return Answer(CreateTopicsResponse(topics=results), changes=changes)
+
+
+def _validated(
+    plane: DataPlane, request: CreateTopicsRequest, counts: Counter[str], node_id: int
+) -> Generator[None, None, dict[str, Refusal | NewTopic]]:
+    """By name what each topic is to be, or why it is not to be; those that are named once."""
+    catalogue = plane.catalogue
     allowed = [
         topic for topic in request.topics if counts[topic.name] == 1 and topic.name != CLUSTER_METADATA
     ]
@@ -45,33 +81,20 @@ def answer_create_topics(
     for topic in allowed:
         outcome: Refusal | NewTopic
         try:
-            outcome = refusals[topic.name] or _validate(catalogue, config, topic, context.node.node_id, left)
+            outcome = refusals[topic.name] or _validate(catalogue, plane.config, topic, node_id, left)
         except Refusal as error:
             outcome = error
         if isinstance(outcome, NewTopic):
             left -= outcome.partitions
         outcomes[topic.name] = outcome
-    wanted = [outcome for outcome in outcomes.values() if isinstance(outcome, NewTopic)]
-    created = {} if request.validate_only or not wanted else catalogue.create_all(wanted)
-    results: list[CreatableTopicResult] = []
-    changes: list[TopicChange] = []
-    for name, outcome in outcomes.items():
-        made = created.get(name)
-        if isinstance(outcome, Refusal):
-            results.append(_refused(name, outcome))
-        elif isinstance(made, Exception):
-            results.append(_refused(name, Refusal(ErrorCode.KAFKA_STORAGE_ERROR, str(made))))
-        else:
-            topic_id = catalogue.new_id() if made is None else made.topic_id
-            results.append(_created(catalogue, outcome, topic_id))
-            if made is not None:
-                changes.append(TopicCreated(name, topic_id, outcome.partitions))
-    duplicate = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-    results += [_refused(name, duplicate) for name, count in counts.items() if count > 1]
-    if counts[CLUSTER_METADATA] == 1:
-        prohibited = Refusal(ErrorCode.INVALID_REQUEST, f"{CLUSTER_METADATA} cannot be created by clients")
-        results.append(_refused(CLUSTER_METADATA, prohibited))
-    return Answer(CreateTopicsResponse(topics=results), changes=changes)
+        yield
+    return outcomes
+
+
+def too_many(outcomes: Mapping[str, object]) -> list[TopicChange]:
+    """What is told of topics, by name, for whose partitions there are no descriptors."""
+    refusals = [outcome for outcome in outcomes.values() if isinstance(outcome, TooManyPartitions)]
+    return [PartitionsRefused(len(refusals), str(refusals[0]))] if refusals else []
 
 
 def _why_not_named(catalogue: Catalogue, name: str) -> Refusal | None:

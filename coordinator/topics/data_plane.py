@@ -10,7 +10,7 @@ Topics that another part of the server owns (the groups' `__consumer_offsets`) a
 What answers a request is imported when the first such request comes: a daemon at rest needs none of it.
 """
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from secrets import randbelow
 from typing import Any, Final, Protocol
@@ -18,12 +18,14 @@ from typing import Any, Final, Protocol
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, PartitionsAdded, TopicChange, TopicCreated
 from coordinator.topics.broker_configs import BrokerConfig
-from coordinator.topics.catalogue import Catalogue, Topic, random_topic_id
+from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.fetch_session import FetchSessions
 from coordinator.topics.parked_fetches import ParkedFetch, ParkedFetches
 from coordinator.topics.producer_ids import ProducerIds
+from coordinator.topics.steps import Work, taken
 from coordinator.topics.sweep import sweep
+from coordinator.topics.topic import Topic, random_topic_id
 from coordinator.topics.topic_name import is_internal, why_illegal
 from protocol.apis import ApiKey
 from protocol.schema import message_info
@@ -31,12 +33,8 @@ from storage.data_directory import DataDirectory
 from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
 
-Elsewhere = Callable[[], Any]
-"""Something that may be done in any thread."""
-Steps = Generator[Elsewhere | None, Any, Answer]
-"""An answer that takes long: it is there when the steps have been taken, between which others may be answered. A
-step that gives something to be done elsewhere is given the result, any other one the time by then. What a step
-found, the next one looks up anew: it may be gone."""
+Steps = Work[Answer]
+"""An answer that takes long: it is there when the steps have been taken, between which others may be answered."""
 Completions = Iterable[tuple[int, object]]
 """Parked fetches with their responses, or the Steps to them where those take long, each read when it is asked for:
 they need not be in memory all at once."""
@@ -63,18 +61,6 @@ ANSWERED_BY: Final[Mapping[ApiKey, str]] = {
 """The function for each API, below `coordinator.topics`: a `Handler`, imported when it is first asked for."""
 
 MAX_SESSION_ID: Final = 2**31 - 1
-
-
-def at_once(steps: Steps, now: Now | None = None) -> Answer:
-    """The answer, with nobody let in between: no time passes."""
-    result: Any = None
-    while True:
-        try:
-            elsewhere = steps.send(result)
-        except StopIteration as end:
-            answer: Answer = end.value
-            return answer
-        result = now if elsewhere is None else elsewhere()
 
 
 class TopicsDeclaredSmaller(Exception):
@@ -159,7 +145,7 @@ class DataPlane:
     def handle(self, request: object, context: Context, now: Now) -> Answer:
         """The answer to one request. Raises KeyError for a request that is not the data plane's."""
         answer = self.begin(request, context, now)
-        return answer if isinstance(answer, Answer) else at_once(answer, now)
+        return answer if isinstance(answer, Answer) else taken(answer, now)
 
     def begin(self, request: object, context: Context, now: Now) -> Answer | Steps:
         """The same, for whoever lets others be answered between the steps of what takes long."""
@@ -202,15 +188,16 @@ class DataPlane:
     def declare(self, name: str, partitions: int) -> TopicChange | None:
         """Makes sure at the start that a topic has so many partitions; what that changed.
 
-        Raises ValueError for an illegal name or count, TopicsDeclaredSmaller, OSError, StorageError.
+        Raises ValueError for an illegal name or count, TopicsDeclaredSmaller, TooManyPartitions, OSError,
+        StorageError.
         """
-        problem = why_illegal(name)
-        if problem is None and is_internal(name):
-            problem = f"{name} belongs to the server"
-        if problem is None and partitions < 1:
-            problem = f"topic {name} needs at least one partition"
-        if problem is not None:
-            raise ValueError(problem)
+        illegal = why_illegal(name)
+        if illegal is None and is_internal(name):
+            illegal = f"{name} belongs to the server"
+        if illegal is None and partitions < 1:
+            illegal = f"topic {name} needs at least one partition"
+        if illegal is not None:
+            raise ValueError(illegal)
         topic = self.catalogue.get(name)
         if topic is None:
             other = self.catalogue.collides(name)
@@ -225,7 +212,9 @@ class DataPlane:
             )
         if partitions == current:
             return None
-        self.catalogue.grow(topic, partitions)
+        problem = taken(self.catalogue.growing({topic: partitions}))[name]
+        if problem is not None:
+            raise problem
         return PartitionsAdded(name, topic.topic_id, partitions)
 
     def attach_internal(
@@ -263,7 +252,7 @@ class DataPlane:
 
 def _completion(fetcher: ParkedAnswers, parked: ParkedFetch, monotonic_ms: int) -> object:
     steps = fetcher.answer_parked(parked, monotonic_ms)
-    return steps if parked.fetch.is_large else at_once(steps).response
+    return steps if parked.fetch.is_large else taken(steps).response
 
 
 def _handler(request: type[object]) -> Handler:

@@ -7,18 +7,18 @@ from collections import Counter
 
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, TopicDeleted
-from coordinator.topics.catalogue import ZERO_ID, Catalogue, Topic
-from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.deadline import out_of_time
 from coordinator.topics.refusal import Refusal
+from coordinator.topics.steps import Mark
+from coordinator.topics.topic import ZERO_ID, Topic
 from protocol.errors import ErrorCode
 from protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from storage.os_error import reason_of
 
 
-def answer_delete_topics(
-    plane: DataPlane, request: DeleteTopicsRequest, context: Context, now: Now
-) -> Answer:
+def answer_delete_topics(plane: DataPlane, request: DeleteTopicsRequest, context: Context, now: Now) -> Steps:
     """Each topic is deleted or refused on its own, in the order of the request, one answer for a
     duplicate.
     """
@@ -32,6 +32,7 @@ def answer_delete_topics(
     clashing = _given_both_ways(catalogue, counts)
     outcomes: list[tuple[str | None, bytes, Topic | Refusal]] = []
     for (name, topic_id), count in counts.items():
+        yield None
         if name is None and topic_id in clashing:
             continue
         try:
@@ -49,12 +50,14 @@ def answer_delete_topics(
             outcomes.append((name, topic_id, topic))
         except Refusal as error:
             outcomes.append((name, topic_id, error))
-    doomed = [outcome for _, _, outcome in outcomes if isinstance(outcome, Topic)]
+    yield Mark.CHANGES
+    outcomes = [(name, topic_id, _if_still_there(catalogue, outcome)) for name, topic_id, outcome in outcomes]
+    doomed = [topic for _, _, topic in outcomes if isinstance(topic, Topic)]
     partitions = [partition for topic in doomed for partition in topic.partitions]
     failure: Refusal | None = None
     try:
         if doomed:
-            catalogue.delete_all(doomed)
+            yield from catalogue.deleting(doomed)
     except OSError as error:
         failure = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, reason_of(error))
     responses = [
@@ -79,6 +82,14 @@ def _given_both_ways(catalogue: Catalogue, counts: Counter[tuple[str | None, byt
         if name and topic_id == ZERO_ID and count == 1 and (topic := catalogue.get(name))
     }
     return {topic_id for topic_id in named if counts[(None, topic_id)] == 1}
+
+
+def _if_still_there(catalogue: Catalogue, found: Topic | Refusal) -> Topic | Refusal:
+    """What was found, unless somebody else has deleted it since."""
+    if isinstance(found, Refusal) or catalogue.get_by_id(found.topic_id) is found:
+        return found
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return Refusal(unknown, unknown.message)
 
 
 def _result(name: str | None, topic_id: bytes, outcome: Topic | Refusal) -> DeletableTopicResult:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, DirectoryFailed
-from coordinator.topics.catalogue import Catalogue, Topic
+from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.topic import Topic
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer
 from coordinator.topics.authorized_operations import NOT_ASKED, ON_TOPIC
-from coordinator.topics.catalogue import Topic
 from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.leader_epoch import current_epoch
 from coordinator.topics.partition import Partition
+from coordinator.topics.topic import Topic
 from coordinator.topics.topic_name import why_illegal
 from protocol.errors import ErrorCode
 from protocol.kinds import ZERO_UUID

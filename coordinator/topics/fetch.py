@@ -17,9 +17,9 @@ from typing import Any, Final
 from coordinator.answers import PARKED
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, PartitionFailed
-from coordinator.topics.catalogue import ZERO_ID, Catalogue
+from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.config import TopicsConfig
-from coordinator.topics.data_plane import DataPlane, Steps, at_once
+from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.fetch_session import (
     NO_SESSION,
     TOPIC_IDS_SINCE,
@@ -34,6 +34,8 @@ from coordinator.topics.leader_epoch import check_current_leader_epoch
 from coordinator.topics.missing import MOST_TOLD, missing_partition
 from coordinator.topics.parked_fetches import Awaited, ParkedFetch, ParkedFetches
 from coordinator.topics.partition import Partition
+from coordinator.topics.steps import taken
+from coordinator.topics.topic import ZERO_ID
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import (
     AbortedTransaction,
@@ -67,7 +69,7 @@ def answer_fetch(plane: DataPlane, request: FetchRequest, context: Context, now:
         )
     assert isinstance(fetcher, Fetcher)
     steps = fetcher.answer(request, context, now.monotonic_ms)
-    return steps if plane.sessions.is_large(request) else at_once(steps)
+    return steps if plane.sessions.is_large(request) else taken(steps)
 
 
 class Fetcher:

@@ -14,7 +14,7 @@ bound on partitions, which Kafka has not: whoever wants more than is left gets n
 from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator.topics.catalogue import ZERO_ID
+from coordinator.topics.topic import ZERO_ID
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:

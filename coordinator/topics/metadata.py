@@ -3,21 +3,27 @@ for.
 
 Source: Kafka's `KafkaApis.handleTopicMetadataRequest`, KIP-4, KIP-204, KIP-516. One difference: Kafka
 answers UNKNOWN_TOPIC_OR_PARTITION while it creates a topic, so that the client asks again; here it exists
-when the answer is sent.
+when the answer is sent. One request creates as many partitions as one CreateTopics may; topics beyond that are
+answered LEADER_NOT_AVAILABLE, and made when the client asks again.
 """
 
-from collections.abc import Callable
+from collections.abc import Generator, Iterable
+from typing import Final
 
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, PartitionFailed, TopicChange, TopicCreated
 from coordinator.topics.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
-from coordinator.topics.catalogue import ZERO_ID, Catalogue, Topic
+from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.config import MAX_PARTITIONS, TopicsConfig
-from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.create_topics import too_many
+from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.leader_epoch import current_epoch
 from coordinator.topics.missing import TopicMissing, WhyMissing
+from coordinator.topics.open_files import TooManyPartitions
 from coordinator.topics.partition import Partition
-from coordinator.topics.topic_name import is_internal, why_illegal
+from coordinator.topics.steps import Mark, Work
+from coordinator.topics.topic import ZERO_ID, NewTopic, Topic
+from coordinator.topics.topic_name import is_internal, metric_name, why_illegal
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import (
     MetadataRequest,
@@ -29,54 +35,55 @@ from protocol.messages.metadata import (
 from storage.errors import StorageError
 from storage.os_error import reason_of
 
+PARTITIONS_AT_ONCE: Final = 200
+"""Partitions that are described in one step."""
 
-def answer_metadata(plane: DataPlane, request: MetadataRequest, context: Context, now: Now) -> Answer:
+Absent = dict[str, tuple[ErrorCode, WhyMissing | None]]
+"""Why topics are not there: for the client, and where it is news for people."""
+
+
+def answer_metadata(plane: DataPlane, request: MetadataRequest, context: Context, now: Now) -> Steps:
     """The answer, and the topics that came into being."""
     catalogue, config = plane.catalogue, plane.config
     if _is_nonsense(request, context.api_version):
         return Answer(_refused(request))
     node_id = context.node.node_id
-    operations = ON_TOPIC if request.include_topic_authorized_operations else NOT_ASKED
     changes: list[TopicChange] = []
     missing: list[TopicMissing] = []
-    may_create = config.auto_create_topics_enable and request.allow_auto_topic_creation
-
-    def describe(topic: Topic) -> MetadataResponseTopic:
-        return MetadataResponseTopic(
-            error_code=ErrorCode.NONE,
-            name=topic.name,
-            topic_id=topic.topic_id,
-            is_internal=topic.is_internal,
-            partitions=[_partition(partition, node_id) for partition in topic.partitions],
-            topic_authorized_operations=operations,
-        )
-
-    def by_name(name: str) -> MetadataResponseTopic:
-        topic = catalogue.get(name)
-        error = ErrorCode.NONE
-        if topic is None:
-            topic, error = _create(catalogue, config, name, changes) if may_create else (None, _missing(name))
-        if topic is not None:
-            return describe(topic)
-        if error is not ErrorCode.LEADER_NOT_AVAILABLE:
-            missing.append(TopicMissing(name, _why_missing(catalogue, config, name, may_create)))
-        return MetadataResponseTopic(
-            error_code=error,
-            name=name,
-            is_internal=is_internal(name),
-            partitions=[],
-            topic_authorized_operations=operations,
-        )
-
+    describe = _Description(catalogue, node_id, request.include_topic_authorized_operations)
+    topics: list[MetadataResponseTopic] = []
+    ids = [entry.topic_id for entry in request.topics or [] if entry.topic_id != ZERO_ID]
     if request.topics is None or (context.api_version == 0 and not request.topics):
-        topics = [describe(topic) for topic in catalogue]
+        for name in [topic.name for topic in catalogue]:
+            topic = catalogue.get(name)
+            if topic is not None:
+                topics.append((yield from describe.topic(topic)))
+    elif ids:
+        # When one is asked for by id, names alone are not looked at.
+        for topic_id in dict.fromkeys(ids):
+            topic = catalogue.get_by_id(topic_id)
+            if topic is None:
+                topics.append(_no_such_id(topic_id))
+                missing.append(TopicMissing("", WhyMissing.UNKNOWN, topic_id=topic_id))
+                yield None
+            else:
+                topics.append((yield from describe.topic(topic)))
     else:
-        topics = _asked_for(catalogue, request, describe, by_name)
-        missing += [
-            TopicMissing("", WhyMissing.UNKNOWN, topic_id=topic.topic_id)
-            for topic in topics
-            if topic.error_code == ErrorCode.UNKNOWN_TOPIC_ID
-        ]
+        names = dict.fromkeys(entry.name or "" for entry in request.topics)
+        may_create = config.auto_create_topics_enable and request.allow_auto_topic_creation
+        absent: Absent = {}
+        if may_create:
+            absent = yield from _create(plane, names, changes)
+        for name in names:
+            topic = catalogue.get(name)
+            if topic is not None:
+                topics.append((yield from describe.topic(topic)))
+                continue
+            error, why = absent.get(name) or _why_absent(catalogue, config, name, may_create)
+            topics.append(describe.absent(name, error))
+            if why is not None:
+                missing.append(TopicMissing(name, why))
+            yield None
     response = MetadataResponse(
         brokers=[MetadataResponseBroker(node_id=node_id, host=context.node.host, port=context.node.port)],
         cluster_id=plane.cluster_id,
@@ -89,31 +96,45 @@ def answer_metadata(plane: DataPlane, request: MetadataRequest, context: Context
     return Answer(response, changes=changes, missing=missing)
 
 
-def _asked_for(
-    catalogue: Catalogue,
-    request: MetadataRequest,
-    describe: Callable[[Topic], MetadataResponseTopic],
-    by_name: Callable[[str], MetadataResponseTopic],
-) -> list[MetadataResponseTopic]:
-    """Each topic once, in the order of the request; when one is asked for by id, names alone are not looked
-    at.
-    """
-    entries = request.topics or []
-    ids = list(dict.fromkeys(entry.topic_id for entry in entries if entry.topic_id != ZERO_ID))
-    if not ids:
-        return [by_name(name) for name in dict.fromkeys(entry.name or "" for entry in entries)]
-    topics = []
-    for topic_id in ids:
-        topic = catalogue.get_by_id(topic_id)
-        if topic is None:
-            topics.append(
-                MetadataResponseTopic(
-                    error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id, partitions=[]
-                )
-            )
-        else:
-            topics.append(describe(topic))
-    return topics
+class _Description:
+    """How the topics of one answer are described."""
+
+    def __init__(self, catalogue: Catalogue, node_id: int, with_operations: bool) -> None:
+        self._catalogue = catalogue
+        self._node_id = node_id
+        self._operations = ON_TOPIC if with_operations else NOT_ASKED
+
+    def topic(self, topic: Topic) -> Generator[None, None, MetadataResponseTopic]:
+        """One that exists, in steps: it may have any number of partitions."""
+        partitions: list[MetadataResponsePartition] = []
+        for first in range(0, len(topic.partitions), PARTITIONS_AT_ONCE):
+            some = topic.partitions[first : first + PARTITIONS_AT_ONCE]
+            partitions += [_partition(partition, self._node_id) for partition in some]
+            yield
+        return MetadataResponseTopic(
+            error_code=ErrorCode.NONE,
+            name=topic.name,
+            topic_id=topic.topic_id,
+            is_internal=topic.is_internal,
+            partitions=partitions,
+            topic_authorized_operations=self._operations,
+        )
+
+    def absent(self, name: str, error: ErrorCode) -> MetadataResponseTopic:
+        """One that does not exist, or not yet."""
+        return MetadataResponseTopic(
+            error_code=error,
+            name=name,
+            is_internal=is_internal(name),
+            partitions=[],
+            topic_authorized_operations=self._operations,
+        )
+
+
+def _no_such_id(topic_id: bytes) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id, partitions=[]
+    )
 
 
 def _is_nonsense(request: MetadataRequest, version: int) -> bool:
@@ -159,36 +180,66 @@ def _partition(partition: Partition, node_id: int) -> MetadataResponsePartition:
     )
 
 
-def _missing(name: str) -> ErrorCode:
-    if why_illegal(name) is not None:
-        return ErrorCode.INVALID_TOPIC_EXCEPTION
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
-def _why_missing(catalogue: Catalogue, config: TopicsConfig, name: str, may_create: bool) -> WhyMissing:
+def _why_absent(
+    catalogue: Catalogue, config: TopicsConfig, name: str, may_create: bool
+) -> tuple[ErrorCode, WhyMissing | None]:
     """What stood against creating the topic."""
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if why_illegal(name) is not None:
-        return WhyMissing.ILLEGAL_NAME
+        return ErrorCode.INVALID_TOPIC_EXCEPTION, WhyMissing.ILLEGAL_NAME
+    if catalogue.is_changing(name):
+        return ErrorCode.LEADER_NOT_AVAILABLE, None
     if not config.auto_create_topics_enable:
-        return WhyMissing.AUTO_CREATION_OFF
+        return unknown, WhyMissing.AUTO_CREATION_OFF
     if not may_create:
-        return WhyMissing.NOT_ALLOWED
-    return WhyMissing.INTERNAL if is_internal(name) else WhyMissing.COLLIDES
+        return unknown, WhyMissing.NOT_ALLOWED
+    return unknown, WhyMissing.INTERNAL if is_internal(name) else WhyMissing.COLLIDES
 
 
-def _create(
-    catalogue: Catalogue, config: TopicsConfig, name: str, changes: list[TopicChange]
-) -> tuple[Topic | None, ErrorCode]:
-    """The topic, or why it cannot be. A broker's own topics are not created by asking for them."""
-    if why_illegal(name) is not None or is_internal(name) or catalogue.collides(name):
-        return None, _missing(name)
+def _to_create(
+    plane: DataPlane, names: Iterable[str]
+) -> Generator[None, None, tuple[list[NewTopic], Absent]]:
+    """Topics that are not there and may be, as many as one request creates; the others. A broker's own topics are
+    not created by asking for them."""
+    catalogue, count = plane.catalogue, plane.config.num_partitions
+    absent: Absent = {}
+    wanted: dict[str, NewTopic] = {}
     # Where CreateTopics refuses so many, a client of Kafka's asks in vain as well.
-    if config.num_partitions > MAX_PARTITIONS:
-        return None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    try:
-        topic = catalogue.create(name, config.num_partitions, {})
-    except (OSError, StorageError) as error:
-        changes.append(PartitionFailed(name, 0, f"cannot be created: {reason_of(error)}"))
-        return None, ErrorCode.LEADER_NOT_AVAILABLE
-    changes.append(TopicCreated(topic.name, topic.topic_id, len(topic.partitions), automatic=True))
-    return topic, ErrorCode.NONE
+    if count > MAX_PARTITIONS:
+        return [], absent
+    for name in names:
+        yield
+        if catalogue.get(name) is not None or catalogue.is_changing(name):
+            continue
+        if why_illegal(name) is not None or is_internal(name) or catalogue.collides(name):
+            continue
+        if (len(wanted) + 1) * count > MAX_PARTITIONS:
+            absent[name] = ErrorCode.LEADER_NOT_AVAILABLE, None
+        else:
+            # Of two names that metrics could not tell apart the first is created.
+            wanted.setdefault(metric_name(name), NewTopic(name, count, {}))
+    return list(wanted.values()), absent
+
+
+def _create(plane: DataPlane, names: Iterable[str], changes: list[TopicChange]) -> Work[Absent]:
+    """Creates what is not there and may be; why some of that is not there yet, or cannot be."""
+    wanted, absent = yield from _to_create(plane, names)
+    if not wanted:
+        return absent
+    yield Mark.CHANGES
+    created = yield from plane.catalogue.creating(wanted)
+    failed: dict[str, str] = {}
+    for name, made in created.items():
+        if isinstance(made, TooManyPartitions):
+            absent[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None
+        elif isinstance(made, OSError | StorageError):
+            absent[name] = ErrorCode.LEADER_NOT_AVAILABLE, None
+            failed[name] = reason_of(made)
+        elif not isinstance(made, Exception):
+            changes.append(TopicCreated(name, made.topic_id, len(made.partitions), automatic=True))
+    if failed:
+        name, reason = next(iter(failed.items()))
+        others = f", nor can {len(failed) - 1} other topics" if len(failed) > 1 else ""
+        changes.append(PartitionFailed(name, 0, f"cannot be created{others}: {reason}"))
+    changes += too_many(created)
+    return absent

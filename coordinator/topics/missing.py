@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from coordinator.topics.catalogue import ZERO_ID, Catalogue
+from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.topic import ZERO_ID
 
 MOST_TOLD: Final = 500
 """How many of one request are looked at for a line; no more than those would be told apart."""

@@ -11,6 +11,7 @@ second.
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from coordinator.topics.open_files import OpenFiles
 from coordinator.topics.producer_state import ProducerState
 from storage.errors import CorruptBatch, LogDamaged, StorageError
 from storage.log import PartitionLog
@@ -74,6 +75,7 @@ class HostedPartition:
 
     __slots__ = (
         "_expiration_ms",
+        "_open_files",
         "_tried_ms",
         "aborted",
         "failure",
@@ -90,8 +92,10 @@ class HostedPartition:
         open_log: Callable[[], PartitionLog],
         expiration_ms: int,
         is_flushed_always: bool,
+        open_files: OpenFiles,
     ) -> None:
-        """In: how to open the log for the first time; how long an idle producer is remembered."""
+        """In: how to open the log for the first time; how long an idle producer is remembered; where an open log
+        is counted."""
         self.name = name
         self.open_log = open_log
         self.is_flushed_always = is_flushed_always
@@ -100,6 +104,7 @@ class HostedPartition:
         self.log: PartitionLog | None = None
         self.failure: Exception | None = None
         self._expiration_ms = expiration_ms
+        self._open_files = open_files
         self._tried_ms: int | None = None
 
     @property
@@ -114,9 +119,17 @@ class HostedPartition:
         offline.
         """
         try:
-            self._use(self.open_log())
+            self._open_first()
         except (StorageError, OSError) as error:
             self.failure = error
+
+    def _open_first(self) -> None:
+        self._open_files.take()
+        try:
+            self._use(self.open_log())
+        except BaseException:
+            self._open_files.give_back()
+            raise
 
     def _use(self, log: PartitionLog) -> None:
         producers = ProducerState(self._expiration_ms)
@@ -138,7 +151,10 @@ class HostedPartition:
             return None
         self._tried_ms = monotonic_ms
         try:
-            self._use(self.open_log() if log is None else log.reopen())
+            if log is None:
+                self._open_first()
+            else:
+                self._use(log.reopen())
         except (StorageError, OSError) as error:
             self.failure = error
             return None

@@ -18,7 +18,6 @@ from typing import Final, NamedTuple
 from coordinator.answers import GOODBYE, NO_ANSWER
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, PartitionFailed, SegmentRolled, TopicChange
-from coordinator.topics.catalogue import Topic
 from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.partition import HostedPartition
 from coordinator.topics.produced_batch import (
@@ -30,6 +29,8 @@ from coordinator.topics.produced_batch import (
     one_batch,
 )
 from coordinator.topics.producer_state import InvalidProducerEpoch, OutOfOrderSequence
+from coordinator.topics.steps import Mark
+from coordinator.topics.topic import Topic
 from protocol.errors import ErrorCode
 from protocol.messages.produce import (
     PartitionProduceResponse,
@@ -76,6 +77,7 @@ def _examine_elsewhere(
 ) -> Steps:
     """A batch at a time, so that others' come in between. By the end, the time is another one."""
     budget = UnpackBudget.of_request(sum(len(each.batch) for each in sent if isinstance(each, Sent)))
+    yield Mark.CHANGES
     examined: list[Examined] = []
     for each in sent:
         examined += yield partial(examine_all, [each], now.wall_ms, budget, may_refuse=True)

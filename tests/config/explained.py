@@ -120,6 +120,7 @@ OWN: Final = (
     "http.request.timeout.ms",
     "max.incremental.fetch.session.cache.partitions",
     "offsets.history",
+    "open.files.reserved",
     "queued.max.request.stall.ms",
     "log.flush",
 )

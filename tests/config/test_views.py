@@ -13,7 +13,7 @@ from coordinator.net.connection_limits import ConnectionLimits
 from coordinator.topics.config import TopicsConfig
 from storage.log_config import LogConfig
 
-ELSEWHERE = {"broker_properties", "log_flush", "per_ip_overrides"}
+ELSEWHERE = {"broker_properties", "max_open_files", "log_flush", "per_ip_overrides"}
 """Fields that hold more than the text of one property."""
 
 

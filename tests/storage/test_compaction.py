@@ -12,6 +12,7 @@ from storage.compaction.compaction import Compaction
 from storage.compaction.survivors import Terms
 from storage.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from storage.errors import LogClosed, LogPoisoned
+from storage.files import remove_directory
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record
@@ -303,7 +304,8 @@ def test_a_pass_ends_when_its_log_does(closes: bool) -> None:
     if closes:
         log.close()
     else:
-        log.delete()
+        log.let_go()
+        remove_directory(log.files, log.directory)
     with pytest.raises((LogClosed, LogPoisoned)):
         run(steps)
     if closes:

@@ -242,13 +242,13 @@ def test_the_catalogue_is_replaced_whole() -> None:
     files = FaultyFiles()
     directory = opened(files)
     assert directory.read_catalogue() is None
-    directory.write_catalogue({"topics": {"orders": 6}})
+    directory.draft_catalogue({"topics": {"orders": 6}})()
     for operation in ("write", "fdatasync", "replace"):
         files.fail(operation)
         with pytest.raises(OSError, match="error"):
-            directory.write_catalogue({"topics": {"orders": 7}})
+            directory.draft_catalogue({"topics": {"orders": 7}})()
         assert opened(files.crash()).read_catalogue() == {"topics": {"orders": 6}}
-    directory.write_catalogue({"topics": {"orders": 7}})
+    directory.draft_catalogue({"topics": {"orders": 7}})()
     assert opened(files.crash()).read_catalogue() == {"topics": {"orders": 7}}
 
 
@@ -307,14 +307,14 @@ def test_a_new_log_on_a_full_disk_is_none() -> None:
 def test_a_catalogue_that_is_the_same_is_not_written_again() -> None:
     files = FaultyFiles()
     directory = opened(files)
-    directory.write_catalogue({"version": 1})
+    directory.draft_catalogue({"version": 1})()
     directory.close({})
     directory = opened(files)
     assert directory.read_catalogue() == {"version": 1}
     files.is_full = True
-    directory.write_catalogue({"version": 1})
+    directory.draft_catalogue({"version": 1})()
     with pytest.raises(OSError, match="space"):
-        directory.write_catalogue({"version": 2})
+        directory.draft_catalogue({"version": 2})()
     files.is_full = False
-    directory.write_catalogue({"version": 2})
+    directory.draft_catalogue({"version": 2})()
     assert directory.read_catalogue() == {"version": 2}

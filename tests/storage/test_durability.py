@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from storage.errors import AppendFailed, LogContradicted, LogPoisoned, SyncFailed
+from storage.files import remove_directory
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from tests.storage.batches import record
@@ -99,7 +100,8 @@ def test_a_sync_under_way_survives_the_deletion_of_its_log() -> None:
     _, log = filled([2])
     plan = log.begin_sync()
     assert plan is not None
-    log.delete()
+    log.let_go()
+    remove_directory(log.files, log.directory)
     plan.run(set())
     assert log.complete_sync(plan, None) is None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from storage.errors import FileClosed
-from storage.files import Files, OsFiles, delete_directory
+from storage.files import Files, OsFiles, doom_directory, remove_directory
 from tests.storage.faulty_files import FaultyFiles
 
 
@@ -118,7 +118,7 @@ def test_a_deleted_directory_is_gone_with_its_files(place: tuple[Files, str]) ->
     files, directory = place
     files.mkdir(f"{directory}/orders-0")
     files.write(f"{directory}/orders-0/a", b"")
-    delete_directory(files, f"{directory}/orders-0")
+    remove_directory(files, doom_directory(files, f"{directory}/orders-0"))
     assert files.listdir(directory) == []
 
 

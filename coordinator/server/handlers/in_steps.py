@@ -1,42 +1,62 @@
 """Answers of the data plane that take long: found in slices, with others in between, or in part elsewhere.
 
-What was begun is brought to its end, also when whoever asked has gone: it may be half done, and a Produce that
-wants no answer is often the last thing that a client sends.
+What changes something is brought to its end, also when whoever asked has gone: it may be half done, and a Produce
+that wants no answer is often the last thing that a client sends.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, Final
 
 from coordinator import clock
 from coordinator.net.run_queue import SLICE_NS, RunQueue
 from coordinator.net.slot import Slot
 from coordinator.topics.answer import Answer
-from coordinator.topics.data_plane import Elsewhere, Steps
+from coordinator.topics.data_plane import Steps
+from coordinator.topics.steps import Elsewhere, Mark
+
+_LOG: Final = logging.getLogger("KafkaApis")
 
 
 class InSteps:
     """The steps that are left of one answer. A slot gets it, unless the first slice is enough."""
 
-    __slots__ = ("_elsewhere", "_executor", "_finish", "_result", "_run_queue", "_slot", "_steps")
+    __slots__ = (
+        "_changes",
+        "_elsewhere",
+        "_executor",
+        "_finish",
+        "_is_given_up",
+        "_result",
+        "_run_queue",
+        "_slot",
+        "_steps",
+        "_underway",
+    )
 
     def __init__(
         self,
         steps: Steps,
         run_queue: RunQueue,
         executor: Callable[[], Executor],
-        finish: Callable[[Answer, Slot], None],
+        finish: Callable[[Answer, Slot | None], None],
+        underway: set["InSteps"],
     ) -> None:
         """In: who else wants to work; where work is done that need not be done on the loop; what becomes of the
-        answer and its slot."""
+        answer and its slot, which is None when nobody waits for the answer any more; where it is found while it
+        takes longer than a slice."""
         self._steps = steps
         self._run_queue = run_queue
         self._executor = executor
         self._finish = finish
+        self._underway = underway
         self._slot: Slot | None = None
         self._elsewhere: Elsewhere | None = None
         self._result: Any = None
+        self._is_given_up = False
+        self._changes = False
 
     def advance(self) -> Answer | None:
         """Works for a slice; the answer, when that was enough."""
@@ -44,8 +64,12 @@ class InSteps:
         try:
             while self._elsewhere is None and clock.monotonic_ns() - started_ns < SLICE_NS:
                 result, self._result = self._result, None
-                self._elsewhere = self._steps.send(result)
-                if self._elsewhere is None:
+                step = self._steps.send(result)
+                if step is Mark.CHANGES:
+                    self._changes = True
+                    step = None
+                self._elsewhere = step
+                if step is None:
                     self._result = clock.now()
         except StopIteration as end:
             answer: Answer = end.value
@@ -56,19 +80,34 @@ class InSteps:
         """Goes on in later iterations of the loop, and fills the slot in the end."""
         self._slot = slot
         slot.ends = True
+        slot.dropped = self._give_up
+        self._underway.add(self)
         self._wait()
 
     def go_on(self) -> None:
         """One more slice."""
-        slot = self._slot
-        assert slot is not None
         try:
             answer = self.advance()
             if answer is None:
                 self._wait()
             else:
-                self._finish(answer, slot)
+                self._finish(answer, self._released())
         except Exception as problem:  # noqa: BLE001 - whatever a request causes costs its connection only
+            self._has_failed(problem)
+
+    def _released(self) -> Slot | None:
+        """The slot, which does not wait here any more: there is nothing left to do."""
+        self._underway.discard(self)
+        slot, self._slot = self._slot, None
+        if slot is not None:
+            slot.dropped = None
+        return slot
+
+    def _has_failed(self, problem: Exception) -> None:
+        slot = self._released()
+        if slot is None:
+            _LOG.error("A request has failed that nobody waits for any more", exc_info=problem)
+        else:
             slot.owner.has_failed(problem)
 
     def _wait(self) -> None:
@@ -86,6 +125,20 @@ class InSteps:
         try:
             self._result = done.result()
         except Exception as problem:  # noqa: BLE001 - whatever a request causes costs its connection only
-            self._slot.owner.has_failed(problem)
+            self._has_failed(problem)
         else:
             self.go_on()
+
+    def _give_up(self) -> None:
+        """Nobody wants the answer any more. What has begun to change something goes on."""
+        self._slot = None
+        if not self._changes:
+            self.stop()
+
+    def stop(self) -> None:
+        """Takes no further step."""
+        self._underway.discard(self)
+        self._is_given_up = True
+        if self._elsewhere is None:
+            self._run_queue.remove(self)
+        self._steps.close()

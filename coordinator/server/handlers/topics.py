@@ -26,7 +26,7 @@ from storage.log import PartitionLog
 
 _LOG: Final = logging.getLogger("KafkaApis")
 
-ChangesCallback = Callable[[Iterable[TopicChange]], None]
+ChangesCallback = Callable[[Sequence[TopicChange]], None]
 MissingCallback = Callable[[Sequence[TopicMissing], Caller], None]
 """Takes what is not there, and who asked for it."""
 
@@ -69,6 +69,7 @@ class TopicsHandler:
         self._expiry: asyncio.TimerHandle | None = None
         self._expiry_ms = 0
         self._executor: Executor | None = None
+        self._underway: set[InSteps] = set()
 
     def handle(self, request: Any, caller: Caller) -> object:
         """Puts a request to the data plane."""
@@ -76,7 +77,8 @@ class TopicsHandler:
         context = Context(waiter, caller.api_version, caller.client_id, caller.client_host, node=caller.node)
         answer = self._data_plane.begin(request, context, self._arrival.now)
         if not isinstance(answer, Answer):
-            steps = InSteps(answer, self._run_queue, self._elsewhere, partial(self._fill, caller, waiter))
+            fill = partial(self._fill, caller, waiter)
+            steps = InSteps(answer, self._run_queue, self._elsewhere, fill, self._underway)
             at_once = steps.advance()
             if at_once is None:
                 steps.wait_in(caller.answer_later(parks=True))
@@ -99,9 +101,11 @@ class TopicsHandler:
         if answer.missing:
             self._on_missing(answer.missing[:MOST_TOLD], caller)
 
-    def _fill(self, caller: Caller, waiter: int, answer: Answer, slot: Slot) -> None:
-        """An answer is there that has taken long."""
+    def _fill(self, caller: Caller, waiter: int, answer: Answer, slot: Slot | None) -> None:
+        """An answer is there that has taken long. In: None when nobody waits for it any more."""
         self._consequences(answer, caller)
+        if slot is None:
+            return
         if answer.response is PARKED:
             self._park(waiter, slot)
             return
@@ -135,7 +139,7 @@ class TopicsHandler:
         for log in logs:
             self._durable.setdefault(log, []).append(entry)
 
-    def _changed(self, changes: Iterable[TopicChange]) -> None:
+    def _changed(self, changes: Sequence[TopicChange]) -> None:
         self._on_changes(changes)
         rolled = [change.log for change in changes if isinstance(change, SegmentRolled)]
         if rolled:
@@ -167,7 +171,9 @@ class TopicsHandler:
             if slot is None:
                 continue
             if isinstance(response, Generator):
-                InSteps(response, self._run_queue, self._elsewhere, _fill_parked).wait_in(slot)
+                InSteps(response, self._run_queue, self._elsewhere, _fill_parked, self._underway).wait_in(
+                    slot
+                )
             else:
                 slot.fill(response)
 
@@ -202,6 +208,11 @@ class TopicsHandler:
             self._expiry.cancel()
             self._expiry = None
         self._complete(self._data_plane.expire(2**62))
+
+    def stop_steps(self) -> None:
+        """Leaves what is under way as it is; a start finishes it, as after a crash."""
+        for steps in list(self._underway):
+            steps.stop()
 
     # The disk
 
@@ -284,8 +295,9 @@ class TopicsHandler:
             self._on_changes(failures)
 
 
-def _fill_parked(answer: Answer, slot: Slot) -> None:
-    slot.fill(answer.response)
+def _fill_parked(answer: Answer, slot: Slot | None) -> None:
+    if slot is not None:
+        slot.fill(answer.response)
 
 
 def _not_durable(answer: Answer) -> dict[PartitionLog, int]:

@@ -1,0 +1,123 @@
+"""What a start finds: the topics of the file, and the directories that it does not know."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from coordinator.config.config_key import InvalidConfig
+from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
+from coordinator.config.topic_configs import TopicDefaults
+from coordinator.names import CONSUMER_OFFSETS
+from coordinator.topics.cluster_metadata import ClusterTopic, read_cluster_topics
+from coordinator.topics.topic_name import CLUSTER_METADATA
+from storage.data_directory import CATALOGUE, DataDirectory
+from storage.errors import DamagedFile
+from storage.topic_partition import TopicPartition
+from storage.uuid_text import uuid_from_text
+
+VERSION: Final = 1
+KEEP_ALL: Final = {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"}
+
+
+class FoundTopics:
+    """All topics of a data directory, before any of them is opened."""
+
+    def __init__(
+        self, directory: DataDirectory, defaults: TopicDefaults, new_id: Callable[[], bytes]
+    ) -> None:
+        """In: an open data directory; where ids come from for topics that have none. `look` comes next."""
+        self.counts: dict[str, int] = {}
+        """Partitions, by topic."""
+        self.ids: dict[str, bytes] = {}
+        self.configs: dict[str, dict[str, str]] = {}
+        self.producer_ids_reserved = 0
+        self.offsets_partitions = 0
+        """How many partitions the cluster of a directory that is taken over has for the groups; 0 for none."""
+        self.offsets_directories = 0
+        """Partitions of the groups that have a directory."""
+        self.adopted: list[str] = []
+        """What was made of directories that the file did not know, a line for each topic."""
+        self.remains: list[TopicPartition] = []
+        """Directories that a deletion has left."""
+        self._directory = directory
+        self._defaults = defaults
+        self._new_id = new_id
+        self._deleted: dict[bytes, str] = {}
+
+    def look(self) -> None:
+        """Raises DamagedFile for a file that makes no sense, OSError."""
+        document = self._directory.read_catalogue()
+        if document is not None:
+            self._read(document)
+        for partition in self._directory.partitions():
+            self._meet(partition)
+        strangers = [name for name in self.counts if name not in self.configs]
+        cluster = self._cluster_topics() if strangers or document is None else {}
+        for name in strangers:
+            topic = cluster.get(name)
+            known = topic is not None and topic.topic_id == self.ids[name]
+            self.configs[name], partitions = self._adopt(name, topic if known else None)
+            self.counts[name] = max(self.counts[name], partitions)
+        if CONSUMER_OFFSETS in cluster:
+            self.offsets_partitions = cluster[CONSUMER_OFFSETS].partitions
+
+    def _meet(self, partition: TopicPartition) -> None:
+        name, number = partition
+        if name == CONSUMER_OFFSETS:
+            self.offsets_directories += 1
+        if name in (CONSUMER_OFFSETS, CLUSTER_METADATA):
+            return
+        topic_id = self._directory.topic_id(partition)
+        if self._is_remains(name, topic_id):
+            self.remains.append(partition)
+            return
+        if name not in self.ids:
+            self.ids[name] = topic_id or self._new_id()
+        self.counts[name] = max(self.counts.get(name, 0), number + 1)
+
+    def _is_remains(self, name: str, topic_id: bytes | None) -> bool:
+        """Whether a directory is what is left of a deleted topic. A crash may have taken the file with its
+        id.
+        """
+        if topic_id is None:
+            return name in self._deleted.values()
+        return topic_id in self._deleted
+
+    def _cluster_topics(self) -> dict[str, ClusterTopic]:
+        try:
+            return read_cluster_topics(self._directory.files, self._directory.path)
+        except DamagedFile as error:
+            self.adopted.append(str(error))
+            return {}
+
+    def _adopt(self, name: str, topic: ClusterTopic | None) -> tuple[dict[str, str], int]:
+        """Properties and least number of partitions of a topic that the file does not know."""
+        if topic is None:
+            self.adopted.append(f"{name}: its properties are not known, every record is kept: {KEEP_ALL}")
+            return dict(KEEP_ALL), 0
+        configs = {key: value for key, value in topic.configs.items() if key in TOPIC_CONFIG_KEYS}
+        try:
+            self._defaults.parse(configs)
+        except InvalidConfig as error:
+            self.adopted.append(
+                f"{name}: every record is kept, {KEEP_ALL}, because of its properties: {error}"
+            )
+            return dict(KEEP_ALL), topic.partitions
+        self.adopted.append(f"{name}: {topic.partitions} partitions, properties {configs}")
+        return configs, topic.partitions
+
+    def _read(self, document: object) -> None:
+        path = f"{self._directory.path}/{CATALOGUE}"
+        try:
+            fields: Any = document
+            if fields["version"] != VERSION:
+                raise DamagedFile(path, f"version {fields['version']!r} is not {VERSION}")
+            self.producer_ids_reserved = int(fields["producer_ids_reserved"])
+            for entry in fields["deleted"]:
+                self._deleted[uuid_from_text(entry["topic_id"])] = str(entry["name"])
+            for entry in fields["topics"]:
+                name = str(entry["name"])
+                self.counts[name] = int(entry["partitions"])
+                self.ids[name] = uuid_from_text(entry["topic_id"])
+                self.configs[name] = {str(key): str(value) for key, value in entry["configs"].items()}
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DamagedFile(path, f"is not a catalogue of topics: {error!r}") from error

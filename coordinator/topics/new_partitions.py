@@ -1,0 +1,62 @@
+"""Partitions that are to be opened, and their opening: one in a step, for there may be thousands of them."""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Protocol
+
+from coordinator.config.topic_configs import TopicValues
+from coordinator.names import LogFlush
+from coordinator.topics.config import TopicsConfig
+from coordinator.topics.open_files import OpenFiles
+from coordinator.topics.partition import HostedPartition
+from storage.data_directory import DataDirectory
+from storage.log import PartitionLog
+from storage.topic_partition import TopicPartition
+
+
+class Named(Protocol):
+    """The topic that partitions are made for. Its values may be others when a log is opened."""
+
+    name: str
+    topic_id: bytes
+    values: TopicValues
+
+
+class NewPartitions:
+    """Makes the partitions of a data directory's topics."""
+
+    __slots__ = ("_config", "_directory", "open_files")
+
+    def __init__(self, directory: DataDirectory, config: TopicsConfig, open_files: OpenFiles) -> None:
+        self._directory = directory
+        self._config = config
+        self.open_files = open_files
+        """Where their logs are counted."""
+
+    def add(self, topic: Named, to: list[HostedPartition], first: int, end: int) -> Iterator[None]:
+        """Appends the partitions from `first` to `end` (excluded), none of them opened yet."""
+        is_flushed_always = self._config.log_flush is LogFlush.ALWAYS
+        for number in range(first, end):
+            name = TopicPartition(topic.name, number)
+            to.append(
+                HostedPartition(
+                    name,
+                    partial(self._open_log, topic, name),
+                    self._config.producer_id_expiration_ms,
+                    is_flushed_always,
+                    self.open_files,
+                )
+            )
+            yield
+
+    def _open_log(self, topic: Named, name: TopicPartition) -> PartitionLog:
+        return self._directory.open_log(name, topic.values.log, topic.topic_id)
+
+
+def open_each(partitions: Iterable[HostedPartition]) -> Iterator[None]:
+    """Opens them. Raises what the disk does, an OSError or a StorageError."""
+    for partition in partitions:
+        partition.open()
+        if partition.failure is not None:
+            raise partition.failure
+        yield

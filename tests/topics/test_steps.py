@@ -1,0 +1,116 @@
+"""What others see of topics that are being changed, and what a crash in between leaves."""
+
+import errno
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from coordinator.machine.outcome import Context, Now
+from coordinator.topics import metadata
+from coordinator.topics.answer import Answer
+from protocol.errors import ErrorCode
+from protocol.kinds import ZERO_UUID
+from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from tests.storage.faulty_files import FaultyFiles
+from tests.topics.broker import NODE, Broker
+
+Steps = Generator[Any, Any, Answer]
+
+
+def begin(broker: Broker, request: object, until: str) -> Steps:
+    """Takes the steps of a request until there is a directory."""
+    context = Context(1, 5, "test", "/127.0.0.1", node=NODE)
+    steps = broker.plane.begin(request, context, Now(broker.monotonic_ms, broker.now_ms))
+    assert not isinstance(steps, Answer)
+    result = None
+    while not broker.files.exists(f"{broker.path}/{until}"):
+        step = steps.send(result)
+        result = step() if callable(step) else None
+    return steps
+
+
+def finish(steps: Steps) -> Any:
+    """Takes the steps that are left; the response."""
+    result = None
+    while True:
+        try:
+            step = steps.send(result)
+        except StopIteration as end:
+            return end.value.response
+        result = step() if callable(step) else None
+
+
+def creation(name: str, partitions: int) -> CreateTopicsRequest:
+    topic = CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[]
+    )
+    return CreateTopicsRequest(topics=[topic])
+
+
+def asked(broker: Broker, *names: str) -> list[int]:
+    topics = [MetadataRequestTopic(name=name) for name in names]
+    request = MetadataRequest(topics=topics, allow_auto_topic_creation=True)
+    return [topic.error_code for topic in broker.ask(request, MetadataResponse).topics]
+
+
+def remove(broker: Broker, name: str) -> int:
+    state = DeleteTopicState(name=name, topic_id=ZERO_UUID)
+    request = DeleteTopicsRequest(topics=[state], timeout_ms=1000)
+    return broker.ask(request, DeleteTopicsResponse).responses[0].error_code
+
+
+def test_a_topic_that_is_being_made_is_nobody_elses(broker: Broker) -> None:
+    steps = begin(broker, creation("orders", 5), "orders-2")
+    assert broker.plane.catalogue.get("orders") is None
+    assert asked(broker, "orders") == [ErrorCode.LEADER_NOT_AVAILABLE]
+    assert broker.create_result("orders").error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+    assert remove(broker, "orders") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    broker.create("others")
+    assert finish(steps).topics[0].error_code == ErrorCode.NONE
+    assert asked(broker, "orders") == [ErrorCode.NONE]
+
+
+def test_a_crash_between_two_steps_leaves_a_whole_topic() -> None:
+    broker = Broker("/data", files=FaultyFiles())
+    steps = begin(broker, creation("orders", 5), "orders-2")
+    broker.crash()
+    steps.close()
+    broker.open()
+    assert [str(name) for name in broker.plane.logs()] == [f"orders-{number}" for number in range(5)]
+
+
+def test_a_topic_may_be_deleted_while_it_grows(broker: Broker) -> None:
+    broker.create("orders", 2)
+    more = CreatePartitionsTopic(name="orders", count=8)
+    request = CreatePartitionsRequest(topics=[more], timeout_ms=1000, validate_only=False)
+    steps = begin(broker, request, "orders-4")
+    assert remove(broker, "orders") == ErrorCode.NONE
+    assert finish(steps).results[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert not [name for name in broker.files.listdir(broker.path) if name.startswith("orders")]
+    assert broker.create("orders", 3)
+
+
+def test_what_cannot_be_undone_for_want_of_descriptors_is_answered_and_mended() -> None:
+    files = FaultyFiles()
+    broker = Broker("/data", files=files)
+    steps = begin(broker, creation("orders", 5), "orders-2")
+    for operation in ("open", "write", "write_atomically", "fsync_directory", "listdir", "mkdir"):
+        files.fail(operation, error=errno.EMFILE, times=10_000)
+    assert finish(steps).topics[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert broker.plane.catalogue.get("orders") is None
+    after = Broker("/data", files=files.crash())
+    assert after.plane.failed() == {}
+    assert {str(name) for name in after.plane.logs()} in ({f"orders-{n}" for n in range(5)}, set())
+
+
+def test_more_new_topics_than_one_request_makes_are_made_by_the_next(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metadata, "MAX_PARTITIONS", 2)
+    later = ErrorCode.LEADER_NOT_AVAILABLE
+    assert asked(broker, "a", "b", "c", "d", "e") == [0, 0, later, later, later]
+    assert asked(broker, "a", "b", "c", "d", "e") == [0, 0, 0, 0, later]
