@@ -253,20 +253,22 @@ class FaultyFiles:
     def fsync_directory(self, path: str) -> None:
         self.call("fsync_directory")
         self._inode(path)
-        for name in [name for name in self.disk_names if _parent(name) == path and name not in self.names]:
+        for name in [
+            name for name in list(self.disk_names) if _parent(name) == path and name not in self.names
+        ]:
             for below in [
-                other for other in self.disk_names if other == name or other.startswith(name + "/")
+                other for other in list(self.disk_names) if other == name or other.startswith(name + "/")
             ]:
                 del self.disk_names[below]
-        for name, inode in self.names.items():
+        for name, inode in list(self.names.items()):  # another thread may make files meanwhile
             if _parent(name) == path and self.disk_names.get(name) is not inode:
                 self.disk_names[name] = inode
                 if inode.is_directory:  # a renamed directory brings what was on disk in it
                     self._adopt(name)
 
     def _adopt(self, directory: str) -> None:
-        on_disk = set(map(id, self.disk_names.values()))
-        for name, inode in self.names.items():
+        on_disk = set(map(id, list(self.disk_names.values())))
+        for name, inode in list(self.names.items()):  # another thread may make files meanwhile
             if name.startswith(directory + "/") and id(inode) in on_disk:
                 self.disk_names[name] = inode
 
