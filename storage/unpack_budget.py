@@ -8,8 +8,8 @@ from typing import Final
 
 from storage.errors import StorageError
 
-MAX_UNPACKED_BYTES: Final = 128 * 1024 * 1024
-"""Of one batch: all of it is in memory at one time."""
+MAX_UNPACKED_BYTES: Final = 64 * 1024 * 1024
+"""Of one batch: all of it is in memory at one time, and zstd takes as much again for its window."""
 AT_ONCE_BYTES: Final = 64 * 1024
 """What is unpacked while everybody waits."""
 AT_ONCE_ITEMS: Final = 10_000

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from aiohttp import web
@@ -87,12 +86,11 @@ class _Metrics:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._process = ProcessCollector(registry=None)
-        self._executor = ThreadPoolExecutor(1, "groupd-metrics")
 
     async def text(self) -> bytes:
         """In Prometheus's form."""
         figures = await self._broker.gather_figures()
-        return await asyncio.get_running_loop().run_in_executor(self._executor, self._write, figures)
+        return await asyncio.get_running_loop().run_in_executor(None, self._write, figures)
 
     def _write(self, figures: Figures) -> bytes:
         registry = CollectorRegistry()

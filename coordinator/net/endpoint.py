@@ -70,7 +70,7 @@ class Endpoint:
     @property
     def bound_address(self) -> Address:
         """What the listener is bound to."""
-        return Address(self.listener.address.host, self.port)
+        return self.listener.address.bound(self.port)
 
     @property
     def advertised_address(self) -> Address | None:

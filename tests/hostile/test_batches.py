@@ -85,8 +85,8 @@ async def test_a_record_with_many_headers_that_just_fit(tmp_path: Path) -> None:
 
 
 async def test_twenty_batches_that_unpack_to_gigabytes(tmp_path: Path) -> None:
-    bomb = batch_of(bytes(120 * 1024 * 1024), 1)
-    gzipped = batch_of(bytes(120 * 1024 * 1024), 1, GZIP)
+    bomb = batch_of(bytes(60 * 1024 * 1024), 1)
+    gzipped = batch_of(bytes(60 * 1024 * 1024), 1, GZIP)
     async with besieged(tmp_path, TOPIC) as siege:
         await siege.begin()
         refused = await errors(siege, produce(*[bomb] * 19, gzipped))
