@@ -68,6 +68,17 @@ def test_compressed_batches_are_stored_as_they_came(broker: Broker, codec: int) 
     assert [record.value for record in stored(broker)] == [b"a" * 100, b"b" * 100]
 
 
+def test_a_topic_that_names_a_codec_stores_batches_as_they_came_all_the_same(broker: Broker) -> None:
+    broker.create("packed", compression_type="gzip")
+    data = batch(values=[b"a" * 100])
+    assert broker.produce("packed", data).error_code == ErrorCode.NONE
+    part = broker.plane.catalogue.partition("packed", 0)
+    assert part is not None
+    assert part.log is not None
+    (found,) = part.log.batches()
+    assert found.data[21:] == data[21:]
+
+
 @pytest.mark.parametrize(
     ("data", "code"),
     [
