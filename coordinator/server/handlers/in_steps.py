@@ -7,7 +7,6 @@ that wants no answer is often the last thing that a client sends.
 import asyncio
 import logging
 from collections.abc import Callable
-from concurrent.futures import Executor
 from typing import Any, Final
 
 from coordinator import clock
@@ -25,8 +24,8 @@ class InSteps:
 
     __slots__ = (
         "_changes",
+        "_do_elsewhere",
         "_elsewhere",
-        "_executor",
         "_finish",
         "_is_given_up",
         "_result",
@@ -40,7 +39,7 @@ class InSteps:
         self,
         steps: Steps,
         run_queue: RunQueue,
-        executor: Callable[[], Executor],
+        do_elsewhere: Callable[[Elsewhere], "asyncio.Future[Any]"],
         finish: Callable[[Answer, Slot | None], None],
         underway: set["InSteps"],
     ) -> None:
@@ -49,7 +48,7 @@ class InSteps:
         takes longer than a slice."""
         self._steps = steps
         self._run_queue = run_queue
-        self._executor = executor
+        self._do_elsewhere = do_elsewhere
         self._finish = finish
         self._underway = underway
         self._slot: Slot | None = None
@@ -114,8 +113,7 @@ class InSteps:
         if self._elsewhere is None:
             self._run_queue.add(self)
         else:
-            done = asyncio.get_running_loop().run_in_executor(self._executor(), self._elsewhere)
-            done.add_done_callback(self._is_done)
+            self._do_elsewhere(self._elsewhere).add_done_callback(self._is_done)
 
     def _is_done(self, done: "asyncio.Future[Any]") -> None:
         self._elsewhere = None

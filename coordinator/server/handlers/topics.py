@@ -19,6 +19,7 @@ from coordinator.server.handlers.in_steps import InSteps
 from coordinator.topics.answer import Answer, PartitionFailed, SegmentRolled, TopicChange
 from coordinator.topics.data_plane import Completions, DataPlane
 from coordinator.topics.missing import MOST_TOLD, TopicMissing
+from coordinator.topics.steps import Elsewhere
 from protocol.errors import ErrorCode
 from protocol.messages.produce import ProduceResponse
 from storage.errors import StorageError
@@ -118,11 +119,11 @@ class TopicsHandler:
         else:
             slot.fill(answer.response)
 
-    def _elsewhere(self) -> Executor:
+    def _elsewhere(self, work: Elsewhere) -> "asyncio.Future[Any]":
         """One thread: who asks for much gets no more of the machine by asking on many connections."""
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, "groupd-batches")
-        return self._executor
+        return self._loop.run_in_executor(self._executor, work)
 
     def _when_durable(self, answer: Answer, caller: Caller) -> object:
         logs = _not_durable(answer)
