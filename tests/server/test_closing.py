@@ -38,3 +38,19 @@ async def test_it_is_written(tmp_path: Path, requests: int, records: int, codec:
                 pass
         while len(server.connections.open) > 1:
             await end_offset(friend)
+
+
+async def test_what_is_looked_at_is_written_though_its_connection_was_cut(tmp_path: Path) -> None:
+    async with serving(tmp_path) as server, Client(server) as friend:
+        async with Client(server) as hasty:
+            hasty.send(produce(900, GZIP), 9)
+            await hasty.writer.drain()
+            while not server.topics.underway and await end_offset(friend) < 900:
+                pass
+            for connection in list(server.connections.open):
+                if connection.open_answers:
+                    connection.abort()
+        async with asyncio.timeout(60):
+            while await end_offset(friend) < 900:
+                pass
+        assert not server.topics.underway

@@ -117,9 +117,8 @@ class InSteps:
 
     def _is_done(self, done: "asyncio.Future[Any]") -> None:
         self._elsewhere = None
-        if done.cancelled():
+        if done.cancelled() or self._is_given_up:
             return
-        assert self._slot is not None
         try:
             self._result = done.result()
         except Exception as problem:  # noqa: BLE001 - whatever a request causes costs its connection only

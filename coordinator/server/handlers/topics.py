@@ -93,6 +93,11 @@ class TopicsHandler:
             return GOODBYE
         return self._when_durable(answer, caller)
 
+    @property
+    def underway(self) -> int:
+        """How many answers are being found that take long."""
+        return len(self._underway)
+
     def _consequences(self, answer: Answer, caller: Caller) -> None:
         """What an answer is for others than who asked."""
         if answer.changes:
