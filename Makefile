@@ -1,5 +1,7 @@
 # `make run` and `make test` are all a fresh clone needs; `make help` lists the rest.
 SHELL := /bin/bash
+# Tests start hundreds of processes: each module is compiled once, not by each of them.
+unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

@@ -25,6 +25,7 @@ VERSION: Final = 9
 PARTITIONS: Final = 100
 TOPIC: Final = ("--topic", f"orders:{PARTITIONS}", "--topic", "payments:1")
 PLAIN_BYTES: Final = 900_000
+OF_SMALL: Final = 25
 
 
 def batch_of(section: bytes, count: int, codec: int = ZSTD) -> bytes:
@@ -109,9 +110,11 @@ async def test_a_quarter_of_a_million_records_in_a_small_batch_are_stored(tmp_pa
 
 
 async def test_a_request_as_large_as_any_may_be_is_stored(tmp_path: Path) -> None:
+    """A quarter of it is of the smallest records there are: millions, which take the daemon seconds."""
     count = PLAIN_BYTES // 9
-    batch = encode_batch([Record(-1, -1, None, b"", ())] * count)
-    data = produce(*[batch] * PARTITIONS)
+    small = encode_batch([Record(-1, -1, None, b"", ())] * count)
+    large = encode_batch([Record(-1, -1, None, bytes(PLAIN_BYTES))])
+    data = produce(*[large] * (PARTITIONS - OF_SMALL), *[small] * OF_SMALL)
     assert len(data) > 80_000_000
     async with besieged(tmp_path, TOPIC) as siege:
         await siege.begin()
