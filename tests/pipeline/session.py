@@ -12,6 +12,7 @@ from pyspark import SparkContext, java_gateway
 from pyspark.sql import SparkSession
 
 from pipeline.session import start
+from tests.pipeline.class_archive import quick_jvm
 
 QUICK: Final = {
     "spark.sql.shuffle.partitions": "1",
@@ -19,9 +20,6 @@ QUICK: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-QUICK_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -XX:ReservedCodeCacheSize=256m"
-"""Most code of these tests runs a few times: compiling it well takes longer than running it does. Without the
-best compiler the machine keeps 48 MB of compiled code: Spark fills them, and the same code is compiled again."""
 MASTER: Final = "local[2,2]"
 """Two cores, and two tries of a task: Spark waits ten seconds, no longer, for a Python process to begin."""
 END_TIMEOUT_S: Final = 30
@@ -41,7 +39,7 @@ def spark_session() -> Iterator[SparkSession]:
 
     try:
         with pytest.MonkeyPatch.context() as patched:
-            patched.setenv("SPARK_SUBMIT_OPTS", QUICK_JVM)
+            patched.setenv("SPARK_SUBMIT_OPTS", quick_jvm())
             patched.setattr(java_gateway, "Popen", launch)
             session = start(MASTER, QUICK)
         yield session

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.warehouse import Warehouse
+from tests.pipeline.class_archive import quick_jvm
 from tests.pipeline.cluster import LocalCluster
 from tests.pipeline.log_directory import LogDirectory
-from tests.pipeline.session import QUICK_JVM
 from tests.pipeline.silver_tables import expected_tables, tables
 from tests.pipeline.test_command import long_log, need_java
 from tests.pipeline.test_decode import plain
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(400)
 
 def test_ingest_on_a_cluster_of_two_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     need_java()
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", QUICK_JVM)  # of all six virtual machines
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", quick_jvm())  # of all six virtual machines
     made = LogDirectory(tmp_path / "data")
     written = [long_log(), long_log()]
     for number, log in enumerate(written):

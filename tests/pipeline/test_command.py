@@ -16,9 +16,9 @@ from pipeline.ingest import ingest
 from pipeline.session import java_version
 from pipeline.warehouse import Warehouse
 from tests.interop.requirement import lacking
+from tests.pipeline.class_archive import quick_jvm
 from tests.pipeline.log_directory import LogDirectory
 from tests.pipeline.random_logs import Log
-from tests.pipeline.session import QUICK_JVM
 from tests.pipeline.silver_tables import table, tables
 from tests.pipeline.test_decode import commit_record
 
@@ -87,7 +87,7 @@ def test_a_warehouse_that_the_system_refuses_takes_one_line(tmp_path: Path, made
     need_java()
     made.write_log(7, long_log())
     warehouse = str(tmp_path / ("w" * 300))
-    done = run("ingest", "--log-dir", made.path, "--warehouse", warehouse, SPARK_SUBMIT_OPTS=QUICK_JVM)
+    done = run("ingest", "--log-dir", made.path, "--warehouse", warehouse, SPARK_SUBMIT_OPTS=quick_jvm())
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == f"groupd-pipeline: {warehouse}: file name too long"
     assert "Traceback" not in done.stderr
@@ -112,7 +112,7 @@ def start(arguments: Sequence[str]) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "SPARK_SUBMIT_OPTS": QUICK_JVM},
+        env={**os.environ, "SPARK_SUBMIT_OPTS": quick_jvm()},
         start_new_session=True,
     )
 

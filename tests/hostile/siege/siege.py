@@ -1,7 +1,7 @@
 """A daemon that is attacked, its neighbour, and a daemon that is left in peace.
 
 Times are judged by comparison: the quiet daemon's neighbour suffers from the same machine, and what it waited is
-allowed to the other one on top of `WORST_MS`.
+allowed to the other one on top of `WORST_MS`. What a daemon waited for a processor is not counted (neighbour.py).
 """
 
 import asyncio
@@ -54,10 +54,16 @@ class Neighbour:
         self._process = process
 
     @classmethod
-    async def beside(cls, port: int) -> "Neighbour":
+    async def beside(cls, daemon: Process) -> "Neighbour":
         """One whose group is stable."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.hostile.siege.neighbour", str(port)),
+            *(
+                sys.executable,
+                "-m",
+                "tests.hostile.siege.neighbour",
+                str(daemon.port),
+                str(daemon.process_id),
+            ),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
@@ -100,7 +106,7 @@ class Siege:
     async def begin(self) -> None:
         """Lets the neighbours in, and looks at the daemon's memory."""
         for daemon in (self.daemon, self._quiet):
-            self._neighbours.append(await Neighbour.beside(daemon.port))
+            self._neighbours.append(await Neighbour.beside(daemon))
         self._before_bytes = _memory(self.daemon.process_id, "VmRSS")
         _reset_peak(self.daemon.process_id)
 
