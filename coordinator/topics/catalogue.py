@@ -286,12 +286,11 @@ class Catalogue:
             yield None
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)  # deleted meanwhile, and what was added with it
 
-    def delete_all(self, topics: Sequence[Topic]) -> None:
-        """Removes topics and their records. Raises OSError; a next start then finishes it."""
-        taken(self.deleting(topics))
-
     def deleting(self, topics: Sequence[Topic]) -> Work[None]:
-        """The same in steps, the first of which takes them all from everybody's sight."""
+        """Removes topics and their records, in steps, the first of which takes them all from everybody's sight.
+
+        Raises OSError; a next start then finishes it.
+        """
         parts: list[HostedPartition] = []
         for topic in topics:
             del self._by_name[topic.name]

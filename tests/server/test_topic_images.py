@@ -5,6 +5,7 @@ from pathlib import Path
 from coordinator.group.topics_image import TopicImage, TopicsImage
 from coordinator.machine.outcome import Context
 from coordinator.server.server import Server
+from coordinator.topics.steps import taken
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -65,7 +66,7 @@ async def test_offsets_of_a_topic_that_is_gone_at_a_start_stay(tmp_path: Path) -
         catalogue = server.data_plane.catalogue
         topic = catalogue.get("orders")
         assert topic is not None
-        catalogue.delete_all([topic])
+        taken(catalogue.deleting([topic]))
     async with serving(tmp_path, ONE_PARTITION, topics=()) as server, Client(server) as client:
         assert await committed(client) == 5
 

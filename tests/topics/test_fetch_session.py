@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from coordinator.config.properties import Config
 from coordinator.topics.fetch_session import EVICTION_MS
+from coordinator.topics.steps import taken
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchResponse, PartitionData
 from tests.topics.broker import Broker
@@ -121,7 +122,7 @@ def test_a_topic_that_comes_back_under_its_name_is_another_one(filled: Broker) -
     request = fetch_request({A: 3}, session=(0, 0))
     request.topics[0].topic_id = topic.topic_id
     session = filled.ask(request, FetchResponse).session_id
-    filled.plane.catalogue.delete_all([topic])
+    taken(filled.plane.catalogue.deleting([topic]))
     gone = filled.ask(fetch_request({}, session=(session, 1)), FetchResponse)
     assert gone.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     filled.create("orders")
