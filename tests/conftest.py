@@ -9,7 +9,10 @@ pytest_plugins = ["tests.shared_fixtures"]
 
 SHARED: Final = {"spark": "spark", "machine": "tools"}
 """Fixtures that take long to make, and what the tests that ask for them are called together."""
-LONG: Final = (*SHARED.values(), "tests/readme/", "tests/interop/", "tests/ecosystem/", "tests/crash/")
+LONG: Final = (
+    *SHARED.values(), "tests/readme/", "tests/interop/", "tests/ecosystem/", "tests/crash/", "tests/pipeline/",
+    "tests/hostile/",
+)  # fmt: skip
 """The groups that take longest, by how their names begin. They are begun first, so that no process is still at one
 of them when there is nothing left for the others."""
 
