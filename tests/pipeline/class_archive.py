@@ -5,6 +5,7 @@ work to start. A virtual machine that it does not fit, since Java is another one
 """
 
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -22,14 +23,14 @@ OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -XX:Rese
 best compiler the machine keeps 48 MB of compiled code: Spark fills them, and the same code is compiled again."""
 _SILENT: Final = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 _FILE: Final = "spark.jsa"
-_END_TIMEOUT_S: Final = 300
+_END_TIMEOUT_S: Final = 800
 
 
 def quick_jvm() -> str:
     """Options of a virtual machine for Spark that soon ends. Makes the archive, unless it is there."""
     of_spark = [pyspark.version.__file__]
     target = build.once("spark-classes", of_spark, lambda fresh: _make(os.path.join(fresh, _FILE)))
-    return f"{OPTIONS} {_SILENT} -XX:SharedArchiveFile={os.path.join(target, _FILE)}"
+    return f"{OPTIONS} {_SILENT} {shlex.quote(f'-XX:SharedArchiveFile={os.path.join(target, _FILE)}')}"
 
 
 def _make(file: str) -> None:
@@ -38,7 +39,7 @@ def _make(file: str) -> None:
 
 def main(file: str) -> None:
     """Uses what most tests use, in a machine that writes down its classes when it ends."""
-    os.environ["SPARK_SUBMIT_OPTS"] = f"{OPTIONS} {_SILENT} -XX:ArchiveClassesAtExit={file}"
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{OPTIONS} {_SILENT} {shlex.quote(f'-XX:ArchiveClassesAtExit={file}')}"
     spark = start("local[2]")
     gateway = spark.sparkContext._gateway
     assert gateway is not None

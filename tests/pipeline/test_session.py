@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.pipeline.class_archive import quick_jvm
 from tests.pipeline.test_command import need_java
 from tests.small_run import small_run
 
@@ -34,6 +35,7 @@ def test_after(spark, made_of_it):
 
 def test_a_test_that_kills_sparks_virtual_machine_is_the_only_one_that_fails(tmp_path: Path) -> None:
     need_java()
+    quick_jvm()  # what it makes is not to take the small run's time
     run = small_run(tmp_path, TESTS, "-p", "tests.pipeline.conftest")
     assert run.outcomes == {
         "test_before": ["PASSED"],

@@ -3,8 +3,7 @@
 It prints `ready` once its group is stable, and at the end, as JSON, how many heartbeats it sent, and by how much
 the latest answer came after it was due (milliseconds), without the time in which the daemon or the neighbour could
 have run and the system let others run: a daemon that works waits longer for a busy machine than one that is idle.
-An answer that does not come at all, or that says anything
-but that all is well, ends it with an error.
+An answer that does not come at all, or that says anything but that all is well, ends it with an error.
 """
 
 import contextlib
