@@ -5,6 +5,7 @@ of an event-loop turn go to up to 50 files. A connection speaks for one group, o
 answers when the record is in the page cache, as `log.flush=os` does; the other peers keep everything in memory.
 """
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import ExitStack
 from statistics import median
@@ -68,13 +69,15 @@ def commit_frame(member: Member) -> bytes:
 
 async def commit_frames(server: Server, groups: Sequence[str]) -> list[bytes]:
     """What the only member of each group commits with; the server has taken each once."""
-    frames = []
-    for member in await join_all(server, groups):
-        frames.append(commit_frame(member))
-        answer = await member.connection.exchange(frames[-1])
+
+    async def committed(member: Member) -> bytes:
+        frame = commit_frame(member)
+        answer = await member.connection.exchange(frame)
         assert answer.endswith(b"\0\0\0\0\0"), f"the commit was refused: {answer.hex()}"
         member.connection.transport.abort()
-    return frames
+        return frame
+
+    return await asyncio.gather(*(committed(member) for member in await join_all(server, groups)))
 
 
 async def measure(pace: Pace = FULL) -> Report:

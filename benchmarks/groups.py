@@ -41,5 +41,8 @@ async def join_all(server: Server, names: Sequence[str]) -> list[Member]:
 
 async def speaking(server: Server, frames: Sequence[bytes], share: int) -> list[Repeated]:
     """Connections that each repeat `share` frames in turn, or fewer where the frames run out."""
-    shares = [frames[first : first + share] for first in range(0, CONNECTIONS * share, share)]
-    return [await Repeated.prepare(await Connection.open(server), each) for each in shares if each]
+    shares = [
+        frames[first : first + share] for first in range(0, min(len(frames), CONNECTIONS * share), share)
+    ]
+    connections = [await Connection.open(server) for _ in shares]
+    return await asyncio.gather(*map(Repeated.prepare, connections, shares))

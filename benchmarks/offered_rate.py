@@ -39,11 +39,10 @@ async def measure(pace: Pace = FULL, others: Sequence[str] = OTHERS) -> Report:
         }
         report.unsettled = await warm_up_sides(sides, [FLOOD], pace.windows, WINDOW_SECONDS)
         for _ in range(pace.rounds):
-            for name, (server, each) in frames.items():
-                shares = [each[first : first + SHARE] for first in range(0, len(each), SHARE)]
-                before = server.cpu_seconds()
-                seen.setdefault(name, []).append(await asyncio.to_thread(offer_to, server, shares, plan))
-                busy.setdefault(name, []).append((server.cpu_seconds() - before) / pace.seconds)
+            for name, side in sides.items():
+                before = side.server.cpu_seconds()
+                seen.setdefault(name, []).append(await asyncio.to_thread(offer_to, side, plan))
+                busy.setdefault(name, []).append((side.server.cpu_seconds() - before) / pace.seconds)
     for name, runs in seen.items():
         waits = [spread(_waits(runs, quantile), ".2f") for quantile in QUANTILES]
         late = spread([waited_ms(run.late, 0.99) for run in runs], ".2f")

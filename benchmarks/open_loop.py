@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Final, NamedTuple, Protocol
 
-from benchmarks.process import Server
+from benchmarks.flood import Side
 
 ANSWER_SECONDS: Final = 30.0
 """Of silence after the last request was planned, from which on answers are not awaited any more."""
@@ -103,24 +103,23 @@ def offer(plan: Plan, wire: Wire, clock: Callable[[], float] = perf_counter) -> 
 
 
 class Sockets:
-    """Connections to a server, each with requests that it sends in turn, the answers to which are all one.
+    """Connections of their own to a server, which send the requests of others in turn and expect their answers.
 
     They wait with select(), which knows fractions of a millisecond where the event loop does not.
     """
 
-    def __init__(self, server: Server, requests: Sequence[Sequence[bytes]]) -> None:
-        """Connects, and asks everything once to learn the answers."""
-        self._requests = requests
-        self._sockets = [socket.create_connection((server.host, server.port)) for _ in requests]
-        self._number = {connected: number for number, connected in enumerate(self._sockets)}
-        self._next = [0] * len(requests)
-        self._partial = [0] * len(requests)
-        self._answers = []
-        for connected, own in zip(self._sockets, requests, strict=True):
+    def __init__(self, side: Side) -> None:
+        """Connects. The answers to the requests of a connection have to be all one."""
+        self._requests = [repeated.requests for repeated in side.connections]
+        self._answers = [repeated.answers[0] for repeated in side.connections]
+        assert all(len(set(repeated.answers)) == 1 for repeated in side.connections), "the answers differ"
+        address = side.server.host, side.server.port
+        self._sockets = [socket.create_connection(address) for _ in side.connections]
+        for connected in self._sockets:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            answers = {_exchange(connected, request) for request in own}
-            assert len(answers) == 1, "the answers differ"
-            self._answers.append(answers.pop())
+        self._number = {connected: number for number, connected in enumerate(self._sockets)}
+        self._next = [0] * len(self._sockets)
+        self._partial = [0] * len(self._sockets)
 
     def send(self, connection: int) -> None:
         """Sends the request whose turn it is."""
@@ -146,16 +145,9 @@ class Sockets:
             connected.close()
 
 
-def _exchange(connected: socket.socket, request: bytes) -> bytes:
-    connected.sendall(request)
-    with connected.makefile("rb") as stream:
-        size = stream.read(4)
-        return size + stream.read(int.from_bytes(size))
-
-
-def offer_to(server: Server, requests: Sequence[Sequence[bytes]], plan: Plan) -> Offered:
-    """Offers a server its requests over connections of their own, the garbage collector at rest meanwhile."""
-    sockets = Sockets(server, requests)
+def offer_to(side: Side, plan: Plan) -> Offered:
+    """Offers a server the requests of its side, the garbage collector at rest meanwhile."""
+    sockets = Sockets(side)
     gc.collect()
     gc.disable()
     try:

@@ -11,6 +11,7 @@ import pytest
 from benchmarks.connection import Connection
 from benchmarks.flood import Load, Repeated, Side, in_turn
 from benchmarks.groups import GROUPS, OFFSETS_PARTITIONS, group_names, speaking
+from benchmarks.open_loop import Plan, offer_to
 from benchmarks.process import Server
 from protocol.partitioner import partition_for
 
@@ -81,6 +82,22 @@ async def test_requests_of_a_connection_go_out_in_turn(
 async def test_the_answer_to_another_request_of_the_turn_is_wrong(address: Server) -> None:
     with pytest.raises(ConnectionError, match="another answer than expected"):
         await flooded(address, 32)
+
+
+async def test_the_open_loop_sends_the_same_requests_in_turn(address: Server, seen: list[bytes]) -> None:
+    connections = await speaking(address, [FRAMES[0], FRAMES[0]], 2)
+    seen.clear()
+    offered = await asyncio.to_thread(offer_to, Side(address, connections), Plan(2000, 0.05, 1))
+    assert len(offered.latencies) == len(seen) == 100
+    connections[0].connection.transport.abort()
+
+
+@pytest.mark.parametrize("address", [FRAMES[1]], indirect=True)
+async def test_the_open_loop_believes_no_answer_either(address: Server) -> None:
+    connections = await speaking(address, [FRAMES[2]], 1)
+    with pytest.raises(ConnectionError, match="another answer than expected"):
+        await asyncio.to_thread(offer_to, Side(address, connections), Plan(2000, 0.05, 1))
+    connections[0].connection.transport.abort()
 
 
 async def test_connections_share_out_the_frames(address: Server) -> None:
