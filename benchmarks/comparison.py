@@ -79,7 +79,7 @@ def _rows(seen: Seen, share: int, ours: Sequence[str]) -> Iterable[list[str]]:
                 f"{max(run.cpu_share for run in runs):.0%}",
                 *waits,
             ]
-            to_it = ["" if name in ours else spread(ratios(seen, mine, name, load), ".2f") for mine in ours]
+            to_it = ["" if name in ours else spread(ratios(seen, mine, name, load), ".3g") for mine in ours]
             yield [str(load), str(share), name, *map(Absolute, cells), *to_it]
 
 
