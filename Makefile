@@ -100,7 +100,7 @@ config-record: $(VENV)/.test ## ask Kafka's own classes about every property and
 	@$(BIN)/python -m tests.config.record
 	@$(BIN)/python -m docs.generate_configuration
 
-bench: $(VENV)/.test ## measure (minutes); results go to benchmarks/RESULTS.md; 1 when a figure is outside its bounds
+bench: $(VENV)/.test ## measure (half an hour); results go to benchmarks/RESULTS.md; 1 when a figure is outside its bounds
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 clean: ## remove the virtual environment, caches and built drivers (keeps ./data)

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME …] [--quick]`: measure and write RESULTS.md. Takes minutes.
+"""`python -m benchmarks [NAME …] [--quick]`: measure and write RESULTS.md. Takes half an hour.
 
 Ends with what lies outside of its bounds (bounds.toml), and with 1 if anything does.
 """
@@ -11,9 +11,22 @@ from typing import Final
 
 import uvloop
 
-from benchmarks import commit, compaction, health, heartbeat, load, memory, pipeline, rebalance, startup
+from benchmarks import (
+    commit,
+    compaction,
+    comparison,
+    health,
+    heartbeat,
+    load,
+    memory,
+    offered_rate,
+    pipeline,
+    rebalance,
+    startup,
+)
 from benchmarks.bounds import BadBounds, Bound, Judged, judge, read_bounds, table
 from benchmarks.neighbours import Neighbours
+from benchmarks.peers import KFAKE, MOCK, WITHOUT_KAFKA
 from benchmarks.report import Report, write_result
 
 FULL: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
@@ -21,6 +34,7 @@ FULL: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "health": health.measure,
     "heartbeat": heartbeat.measure,
     "commit": commit.measure,
+    "offered_rate": offered_rate.measure,
     "rebalance": rebalance.measure,
     "memory": memory.measure,
     "load": load.measure,
@@ -30,9 +44,10 @@ FULL: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
 QUICK: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "startup": lambda: startup.measure(runs=3),
     "health": lambda: health.measure(runs=3),
-    "heartbeat": lambda: heartbeat.measure(rounds=1, seconds=0.5),
-    "commit": lambda: commit.measure(rounds=1, seconds=0.5),
-    "rebalance": lambda: rebalance.measure(rounds=1),
+    "heartbeat": lambda: heartbeat.measure(comparison.QUICK, WITHOUT_KAFKA),
+    "commit": lambda: commit.measure(comparison.QUICK),
+    "offered_rate": lambda: offered_rate.measure(offered_rate.QUICK, (MOCK, KFAKE)),
+    "rebalance": lambda: rebalance.measure(1, 1, (KFAKE,)),
     "memory": lambda: memory.measure(groups=20),
     "load": lambda: load.measure(sizes=(20_000,), rounds=1),
     "compaction": lambda: compaction.measure(commits=150_000, rounds=1, seconds=0.5),
@@ -45,6 +60,7 @@ FIGURES: Final[dict[str, Sequence[str]]] = {
     "health": health.FIGURES,
     "heartbeat": heartbeat.FIGURES,
     "commit": commit.FIGURES,
+    "offered_rate": offered_rate.FIGURES,
     "rebalance": rebalance.FIGURES,
     "memory": memory.FIGURES,
     "load": load.FIGURES,
@@ -59,12 +75,13 @@ async def _measure(names: list[str], bounds: list[Bound], quick: bool) -> list[J
     for name in names:
         neighbours, began = Neighbours(), time.monotonic()
         report = await (QUICK if quick else FULL)[name]()
-        print(report.markdown(), flush=True)
+        print(report.markdown(neighbours.stolen), flush=True)
         print(f"({name}: {time.monotonic() - began:.0f} s)\n", flush=True)
         if not quick:
-            write_result(report, neighbours)
             own = [bound for bound in bounds if bound.benchmark == name]
-            judged += judge(own, report.figures, report.absent, neighbours.stolen)
+            verdicts = judge(own, report.figures, report.absent, neighbours.stolen)
+            write_result(report, neighbours, verdicts)
+            judged += verdicts
     return judged
 
 

@@ -11,9 +11,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.neighbours import STOLEN
+
 BOUNDS: Final = Path(__file__).with_name("bounds.toml")
-STOLEN: Final = 0.05
-"""Of the processors' time, from which on times say nothing."""
 _SIZES: Final = frozenset({"bytes", "MB"})
 _KEYS: Final = frozenset({"at_least", "at_most", "peer", "unit", "why"})
 

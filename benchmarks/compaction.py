@@ -9,12 +9,14 @@ from statistics import median
 from time import process_time
 from typing import Final
 
-from benchmarks.commit import committing
-from benchmarks.flood import Load, Measured, in_turn
+from benchmarks.commit import commit_frames
+from benchmarks.comparison import QUANTILES
+from benchmarks.flood import Load, Measured, Side, in_turn
+from benchmarks.groups import group_names, speaking
 from benchmarks.history import open_logs, write_history
 from benchmarks.member import TOPIC
 from benchmarks.process import Server, groupd
-from benchmarks.report import Report, spread
+from benchmarks.report import Absolute, Report, spread
 from storage.compaction.cleanable import cleanable
 from storage.compaction.compaction import Compacted, Compaction
 from storage.compaction.survivors import Terms
@@ -52,7 +54,8 @@ async def _flooded(
     serve: Callable[[str], AbstractContextManager[Server]], option: str, seconds: float
 ) -> Measured:
     with serve(option) as server:
-        side = await committing(server, FLOOD.connections)
+        frames = await commit_frames(server, group_names(FLOOD.connections))
+        side = Side(server, await speaking(server, frames, 1))
         return (await in_turn({option: side}, [FLOOD], 1, seconds))[option, FLOOD][0]
 
 
@@ -88,18 +91,19 @@ async def measure(commits: int = COMMITS, rounds: int = ROUNDS, seconds: float =
             rates.append(sum(each.records_before for each in done) / cpu_seconds)
             sizes.append(written_bytes - sum(each.bytes_before - each.bytes_after for each in done))
     report.figures = {RATE: median(rates), SIZE: sizes[0] / commits}
-    report.rows.append(["records compacted per CPU-second", spread(rates, "k")])
+    report.rows.append(["records compacted per CPU-second", Absolute(spread(rates, "k"))])
     report.rows.append(["bytes a commit before", f"{written_bytes / commits:.0f}"])
     report.rows.append(["bytes a commit after, active segments included", f"{sizes[0] / commits:.1f}"])
-    waited: dict[tuple[str, str], float] = {}
     for name, runs in floods.items():
-        for quantile, label in ((0.5, "p50"), (0.99, "p99")):
-            waits = [run.latencies[int(len(run.latencies) * quantile)] * 1000 for run in runs]
-            waited[name, label] = median(waits)
-            report.rows.append([f"commit {label}, ms, {name}", spread(waits, ".2f")])
-        report.rows.append([f"commits per second, {name}", spread([run.per_second for run in runs], "k")])
-    for label in ("p50", "p99"):
-        report.figures[f"{label}, compacting to at rest"] = (
-            waited["compacting", label] / waited["at rest", label]
-        )
+        for quantile, label in QUANTILES.items():
+            waits = spread([run.waited_ms(quantile) for run in runs], ".2f")
+            report.rows.append([f"commit {label}, ms, {name}", Absolute(waits)])
+        per_second = spread([run.per_second for run in runs], "k")
+        report.rows.append([f"commits per second, {name}", Absolute(per_second)])
+    for quantile, label in QUANTILES.items():
+        waited = ([run.waited_ms(quantile) for run in floods[name]] for name in ("compacting", "at rest"))
+        ratios = [busy / at_rest for busy, at_rest in zip(*waited, strict=True)]
+        figure = f"{label}, compacting to at rest"
+        report.rows.append([f"commit {figure}", spread(ratios, ".2f")])
+        report.figures[figure] = median(ratios)
     return report

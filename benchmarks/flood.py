@@ -1,4 +1,4 @@
-"""The load: the same frame again and again, a fixed number in flight on each connection.
+"""The load: the same frames again and again, a fixed number in flight on each connection.
 
 It must cost less than any server it drives. So nothing is encoded or decoded while it runs: every answer
 must be, byte for byte, the one that the same request got before the flood began, and as many answers as a
@@ -13,6 +13,11 @@ from typing import NamedTuple
 
 from benchmarks.connection import Connection
 from benchmarks.process import Server
+
+
+def waited_ms(latencies: Sequence[float], quantile: float) -> float:
+    """A quantile of sorted latencies in seconds, in milliseconds."""
+    return latencies[min(int(len(latencies) * quantile), len(latencies) - 1)] * 1000
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,10 @@ class Measured:
         """Requests per second."""
         return self.requests / self.wall_seconds
 
+    def waited_ms(self, quantile: float) -> float:
+        """What that share of the requests waited at most, in milliseconds. There have to be latencies."""
+        return waited_ms(self.latencies, quantile)
+
     @property
     def cpu_share(self) -> float:
         """How busy the server was: 1.0 is one core all the time."""
@@ -42,16 +51,18 @@ class Measured:
 
 @dataclass(frozen=True)
 class Repeated:
-    """A connection that is ready to flood, its request and the answer expected each time."""
+    """A connection that is ready to flood, its requests, sent in turn, and the answer expected to each."""
 
     connection: Connection
-    request: bytes
-    answer: bytes
+    requests: Sequence[bytes]
+    answers: Sequence[bytes]
 
     @classmethod
-    async def prepare(cls, connection: Connection, request: bytes) -> "Repeated":
-        """Ask once to learn the answer."""
-        return cls(connection, request, await connection.exchange(request))
+    async def prepare(cls, connection: Connection, requests: Sequence[bytes]) -> "Repeated":
+        """Ask everything once to learn the answers, which have to be equally long."""
+        answers = [await connection.exchange(request) for request in requests]
+        assert len({len(answer) for answer in answers}) == 1, "answers differ in their length"
+        return cls(connection, requests, answers)
 
 
 class _Flooding(asyncio.Protocol):
@@ -66,11 +77,14 @@ class _Flooding(asyncio.Protocol):
         self.latencies: list[float] = []
         self.drained = asyncio.get_running_loop().create_future()
         self._transport = repeated.connection.transport
-        self._request_size = len(repeated.request)
-        self._answer_size = len(repeated.answer)
-        self._requests = repeated.request * depth
-        self._answers = repeated.answer * (depth + 1)
-        self._partial = 0
+        self._turn = len(repeated.requests)
+        self._next = 0
+        self._bursts: dict[tuple[int, int], bytes] = {}
+        self._answer_size = len(repeated.answers[0])
+        self._turn_size = self._turn * self._answer_size
+        # From any answer of the turn on, as many as can arrive at once.
+        self._answers = b"".join(repeated.answers) * (2 + depth // self._turn)
+        self._received = 0
         self._sent_at = 0.0
 
     def start(self) -> None:
@@ -78,22 +92,34 @@ class _Flooding(asyncio.Protocol):
         self.in_flight = self.depth
         self._transport.set_protocol(self)
         self._sent_at = perf_counter()
-        self._transport.write(self._requests)
+        self._transport.write(self._burst(self.depth))
+
+    def _burst(self, count: int) -> bytes:
+        """The requests whose turn it is."""
+        first = self._next
+        self._next = (first + count) % self._turn
+        burst = self._bursts.get((first, count))
+        if burst is None:
+            requests = self.repeated.requests
+            burst = b"".join(requests[(first + each) % self._turn] for each in range(count))
+            self._bursts[first, count] = burst
+        return burst
 
     def data_received(self, data: bytes) -> None:
-        start = self._partial
+        start = self._received
         end = start + len(data)
         if data != self._answers[start:end]:
             self._fail(f"another answer than expected: {data[:64].hex()}")
             return
-        count, self._partial = divmod(end, self._answer_size)
+        count = end // self._answer_size - start // self._answer_size
+        self._received = end % self._turn_size
         self.answered += count
         if self.depth == 1 and count:
             now = perf_counter()
             self.latencies.append(now - self._sent_at)
             self._sent_at = now
         if self.running:
-            self._transport.write(self._requests[: count * self._request_size])
+            self._transport.write(self._burst(count))
         else:
             self.in_flight -= count
             if self.in_flight == 0 and not self.drained.done():
@@ -108,9 +134,19 @@ class _Flooding(asyncio.Protocol):
         self._transport.abort()
 
 
-async def flood(server: Server, connections: Sequence[Repeated], depth: int, seconds: float) -> Measured:
-    """Flood a server with `depth` requests in flight on each connection; raises when an answer is wrong."""
-    protocols = [_Flooding(repeated, depth) for repeated in connections]
+class Load(NamedTuple):
+    """How many connections flood, with how many requests in flight on each."""
+
+    connections: int
+    in_flight: int
+
+    def __str__(self) -> str:
+        return f"{self.connections} x {self.in_flight}"
+
+
+async def flood(server: Server, connections: Sequence[Repeated], load: Load, seconds: float) -> Measured:
+    """Flood a server over the first of these connections; raises when an answer is wrong."""
+    protocols = [_Flooding(repeated, load.in_flight) for repeated in connections[: load.connections]]
     cpu_before, began = server.cpu_seconds(), perf_counter()
     for protocol in protocols:
         protocol.start()
@@ -129,16 +165,6 @@ async def flood(server: Server, connections: Sequence[Repeated], depth: int, sec
     )
 
 
-class Load(NamedTuple):
-    """How many connections flood, with how many requests in flight on each."""
-
-    connections: int
-    in_flight: int
-
-    def __str__(self) -> str:
-        return f"{self.connections} x {self.in_flight}"
-
-
 class Side(NamedTuple):
     """One of those that are compared: a server and connections that are ready to flood it."""
 
@@ -154,6 +180,6 @@ async def in_turn(
     for _ in range(rounds):
         for load in loads:
             for name, (server, connections) in sides.items():
-                measured = await flood(server, connections[: load.connections], load.in_flight, seconds)
+                measured = await flood(server, connections, load, seconds)
                 seen.setdefault((name, load), []).append(measured)
     return seen

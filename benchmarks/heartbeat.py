@@ -1,79 +1,75 @@
 """How many heartbeats does a second of server CPU answer?
 
-Every connection is the only member of a group of its own, so the groups stay quiet. The echo gets the very
-same frames; librdkafka's mock cluster gets version 3, the newest it knows.
+Every member is alone in a group of its own, so the groups stay quiet. A connection speaks for one member, as a
+client's does, or for four in turn, which is harder: no heartbeat repeats the one before it. The echo gets the very
+same frames; librdkafka's mock cluster gets version 3, the newest it knows, and is compared with that.
 """
 
-import asyncio
+from collections.abc import Sequence
 from contextlib import ExitStack
-from statistics import median
 from typing import Final
 
-from benchmarks.connection import Connection, encode_frame
-from benchmarks.flood import Load, Measured, Repeated, Side, in_turn
-from benchmarks.member import Member
-from benchmarks.process import Server, groupd, peer
-from benchmarks.report import Report, spread
+from benchmarks.comparison import FULL, Pace, columns, compare, figures
+from benchmarks.connection import encode_frame
+from benchmarks.flood import Load
+from benchmarks.groups import CONNECTIONS, SHARES, group_names, join_all
+from benchmarks.member import TOPIC, Member
+from benchmarks.peers import ECHO, KAFKA, KFAKE, MOCK, Peers, start_peers
+from benchmarks.process import groupd
+from benchmarks.report import Report
+from benchmarks.warm_up import METHOD
 
-CONNECTIONS: Final = 50
 LOADS: Final = (Load(CONNECTIONS, 1), Load(CONNECTIONS, 32))
-ROUNDS: Final = 5
-SECONDS: Final = 2.0
 OPTIONS: Final = ("-o", "group.initial.rebalance.delay.ms=0")
-FIGURES: Final = tuple(f"{load}, to {name}" for load in LOADS for name in ("echo", "mock"))
+NEWEST, OLDER = 4, 3
+OURS: Final = {NEWEST: f"groupd v{NEWEST}", OLDER: f"groupd v{OLDER}"}
+VERSION_OF: Final = {ECHO: NEWEST, MOCK: OLDER, KFAKE: NEWEST, KAFKA: NEWEST}
+_BOUND: Final = (ECHO, MOCK)
 
 
-async def _members(server: Server) -> list[Member]:
-    members = [Member(await Connection.open(server), f"group-{number}") for number in range(CONNECTIONS)]
-    # All at once: the mock cluster lets every group wait for its initial rebalance delay.
-    await asyncio.gather(*(member.join() for member in members))
-    return members
+def _figure(load: Load, share: int, peer: str) -> str:
+    return f"{load}, {share} a connection, to {peer}"
 
 
-async def _repeated(server: Server, frames: list[bytes]) -> list[Repeated]:
-    return [await Repeated.prepare(await Connection.open(server), frame) for frame in frames]
+FIGURES: Final = tuple(_figure(load, share, peer) for share in SHARES for load in LOADS for peer in _BOUND)
 
 
-async def measure(rounds: int = ROUNDS, seconds: float = SECONDS) -> Report:
-    """Rounds of all servers in turn, with each load."""
+def _frames(members: Sequence[Member], version: int) -> list[bytes]:
+    return [encode_frame(member.heartbeat_request(), version) for member in members]
+
+
+async def measure(pace: Pace = FULL, others: Sequence[str] = tuple(VERSION_OF)) -> Report:
+    """All servers in turn, with each load and with each number of members a connection."""
+    names = group_names()
     with ExitStack() as stack:
         daemon = stack.enter_context(groupd(*OPTIONS))
-        echo = stack.enter_context(peer("echo_server"))
-        mock = stack.enter_context(peer("mock_cluster"))
-        members = await _members(daemon)
-        of_mock = await _members(mock)
-        newest = [encode_frame(member.heartbeat_request(), 4) for member in members]
-        version_3 = [encode_frame(member.heartbeat_request(), 3) for member in members]
-        mocked = [encode_frame(member.heartbeat_request(), 3) for member in of_mock]
-        sides = {
-            "groupd v4": Side(daemon, await _repeated(daemon, newest)),
-            "groupd v3": Side(daemon, await _repeated(daemon, version_3)),
-            "echo": Side(echo, await _repeated(echo, newest)),
-            "mock": Side(mock, await _repeated(mock, mocked)),
+        peers = await start_peers(stack, others, TOPIC, names)
+        members = await join_all(daemon, names)
+        frames = {name: (daemon, _frames(members, version)) for version, name in OURS.items()}
+        for name, server in peers.servers.items():
+            asked = members if name == ECHO else await join_all(server, names)
+            frames[name] = (server, _frames(asked, VERSION_OF[name]))
+        report = _report(peers, pace)
+        seen = await compare(report, frames, list(OURS.values()), LOADS, pace)
+    for share, of_share in seen.items():
+        wanted = {
+            _figure(load, share, peer): (load, OURS[VERSION_OF[peer]], peer)
+            for load in LOADS
+            for peer in _BOUND
         }
-        seen = await in_turn(sides, LOADS, rounds, seconds)
-    return _report(seen, rounds, seconds)
-
-
-def _report(seen: dict[tuple[str, Load], list[Measured]], rounds: int, seconds: float) -> Report:
-    report = Report(
-        "Heartbeats per server CPU-second",
-        f"{CONNECTIONS} connections with 1 or 32 heartbeats in flight each, {rounds} rounds of {seconds:g} s, the "
-        "servers in turn. Echo: a bare uvloop server that returns the same v4 frames. Mock: librdkafka's mock "
-        "cluster (C). Each connection is a group of one member. Busy: the server's share of one core; well "
-        "below 100 % the load generator or the machine, not the server, set the pace.",
-        ["in flight", "server", "heartbeats per CPU-second", "busy", "ratio to it: groupd"],
-    )
-    for load in LOADS:
-        for name in ("groupd v4", "groupd v3", "echo", "mock"):
-            runs = seen[name, load]
-            per_second = [run.per_cpu_second for run in runs]
-            busy = f"{max(run.cpu_share for run in runs):.0%}"
-            ratio = ""
-            if not name.startswith("groupd"):
-                ours = seen["groupd v4" if name == "echo" else "groupd v3", load]
-                ratios = [mine.per_cpu_second / its for mine, its in zip(ours, per_second, strict=True)]
-                ratio = spread(ratios, ".2f")
-                report.figures[f"{load}, to {name}"] = median(ratios)
-            report.rows.append([str(load), name, spread(per_second, "k"), busy, ratio])
+        report.figures |= figures(of_share, wanted)
+    report.absent = [figure for figure in FIGURES if figure not in report.figures]
     return report
+
+
+def _report(peers: Peers, pace: Pace) -> Report:
+    return Report(
+        "Heartbeats per server CPU-second",
+        f"{CONNECTIONS} connections with 1 or 32 heartbeats in flight each, each for one member or for four "
+        f"in turn, {pace.rounds} rounds of {pace.seconds:g} s, the servers in turn. Echo: a bare uvloop "
+        "server that returns the same v4 frames. Mock: librdkafka's mock cluster (C), which knows v3. "
+        "kfake: franz-go's fake cluster (Go). Kafka: a real broker, with the JVM options of its start "
+        f"script.{peers.left_out} {METHOD} Every member is a group of its own. Busy: the server's share of "
+        "one core; well below 100 % the load generator or the machine, not the server, set the pace.",
+        columns(list(OURS.values()), "heartbeats per CPU-second"),
+    )

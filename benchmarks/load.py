@@ -11,7 +11,7 @@ from typing import Final
 
 from benchmarks.history import KEYS, OFFSETS_PARTITIONS, open_logs, write_history
 from benchmarks.process import environment, groupd_command
-from benchmarks.report import Report, spread
+from benchmarks.report import Absolute, Report, spread
 from coordinator.config.properties import Config
 from coordinator.engine.loader import Load
 from coordinator.group.config import GroupConfig
@@ -80,9 +80,9 @@ def _measure(report: Report, commits: int, commits_in_a_batch: int, rounds: int)
             f"{commits / MILLION:g} M",
             str(commits_in_a_batch),
             f"{size_bytes / commits:.0f}",
-            spread(rates, "k"),
-            f"{whole:.2f}",
-            spread(starts, ".2f"),
+            Absolute(spread(rates, "k")),
+            Absolute(f"{whole:.2f}"),
+            Absolute(spread(starts, ".2f")),
         ]
     )
     print(f"load {commits}: {median(rates):.0f} records/s, start {median(starts):.2f} s", flush=True)

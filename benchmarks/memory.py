@@ -11,7 +11,7 @@ from typing import Final
 from benchmarks.connection import Connection
 from benchmarks.member import Member
 from benchmarks.process import Server, groupd
-from benchmarks.report import Report
+from benchmarks.report import Absolute, Report
 
 GROUPS: Final = 1000
 MEMBERS_PER_GROUP: Final = 100
@@ -58,5 +58,5 @@ async def measure(groups: int = GROUPS) -> Report:
     )
     report.figures["bytes a member"] = used / members
     each, total = f"{used / members:.0f}", f"{(before + used) / 1e6:.0f}"
-    report.rows.append([f"{members:,}", each, total, f"{cpu * 1000 / members:.2f}"])
+    report.rows.append([f"{members:,}", each, total, Absolute(f"{cpu * 1000 / members:.2f}")])
     return report

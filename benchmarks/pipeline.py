@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from benchmarks.offsets_log import Written, write_log
 from benchmarks.process_tree import command_of, descendants, peak_resident_bytes, tree_cpu_seconds
-from benchmarks.report import Report, spread
+from benchmarks.report import Absolute, Report, spread
 from tests.interop.build import CannotBuild
 from tests.kafka_log.artifacts import dump_log
 
@@ -56,7 +56,8 @@ class Used(NamedTuple):
         """A line of the report: per CPU second, which is per second of a core."""
         megabytes = [self.written.bytes / 1e6 / cpu_s for cpu_s in self.rounds]
         rate = [self.written.records / 1e6 / cpu_s for cpu_s in self.rounds]
-        return [self.what, spread(megabytes, ".0f"), spread(rate, ".2f"), spread(self.rounds, ".1f")]
+        figures = (spread(megabytes, ".0f"), spread(rate, ".2f"), spread(self.rounds, ".1f"))
+        return [self.what, *map(Absolute, figures)]
 
     @property
     def megabytes_a_second(self) -> float:

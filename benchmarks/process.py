@@ -43,14 +43,15 @@ def _running(command: list[str], log: Path) -> Iterator[tuple[subprocess.Popen[s
     """Start a server; gives the process and its first line of output. Stops it with SIGTERM."""
     with log.open("w") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+    assert process.stdout is not None
     try:
-        assert process.stdout is not None
         line = process.stdout.readline()
         if not line:
             process.wait(STOP_SECONDS)
             raise RuntimeError(f"{command} ended with {process.returncode}:\n{log.read_text()}")
         yield process, line
     finally:
+        process.stdout.close()
         process.send_signal(signal.SIGTERM)
         try:
             process.wait(STOP_SECONDS)
@@ -93,13 +94,14 @@ def kafka_address(ready_line: str) -> tuple[str, int]:
 
 
 @contextmanager
-def peer(module: str) -> Iterator[Server]:
-    """A server of this package that prints HOST:PORT when it listens."""
-    with tempfile.TemporaryDirectory(prefix="groupd-bench-") as directory:
-        command = [sys.executable, "-m", f"benchmarks.{module}"]
-        with _running(command, Path(directory) / "stderr") as (process, line):
-            host, _, port = line.strip().rpartition(":")
-            yield Server(process.pid, host, int(port))
+def serving(command: list[str]) -> Iterator[Server]:
+    """A server that prints HOST:PORT when it listens."""
+    with (
+        tempfile.TemporaryDirectory(prefix="groupd-bench-") as directory,
+        _running(command, Path(directory) / "stderr") as (process, line),
+    ):
+        host, _, port = line.strip().rpartition(":")
+        yield Server(process.pid, host, int(port))
 
 
 def machine() -> str:

@@ -6,21 +6,37 @@ group completes early generations with the members that came first, and those le
 """
 
 import asyncio
+from collections.abc import Sequence
+from contextlib import ExitStack
+from itertools import count
 from statistics import median
 from time import perf_counter
-from typing import Final
+from typing import Final, NamedTuple
 
 from benchmarks.connection import Connection
-from benchmarks.member import Member
+from benchmarks.groups import group_names
+from benchmarks.member import TOPIC, Member
+from benchmarks.peers import KAFKA, KFAKE, start_peers
 from benchmarks.process import Server, groupd
-from benchmarks.report import Report, spread
+from benchmarks.report import Absolute, Report, spread
+from benchmarks.warm_up import METHOD, MOST_WINDOWS, warm_up
 
 SIZES: Final = (10, 100, 1000)
+WARM_UP_SIZE: Final = 100
 ROUNDS: Final = 5
+OURS: Final = "groupd"
 GROWTH: Final = "CPU of a member, 1000 to 100"
 FIGURES: Final = ("100 members", "1000 members", GROWTH)
 OPTIONS: Final = ("-o", "group.initial.rebalance.delay.ms=0")
 LIMIT_SECONDS: Final = 120
+
+
+class Storm(NamedTuple):
+    """What one group took to settle: wall and server CPU seconds, the CPU's for each member."""
+
+    seconds: float
+    cpu_seconds_a_member: float
+    generations: int
 
 
 async def _keep_joined(member: Member, joined: asyncio.Event) -> None:
@@ -40,8 +56,8 @@ async def _until_one_generation(members: list[Member], changed: asyncio.Event) -
             return
 
 
-async def _rebalance(server: Server, group_id: str, size: int) -> tuple[float, float, int]:
-    """Wall seconds, server CPU seconds and generations until `size` members hold one generation."""
+async def _storm(server: Server, group_id: str, size: int) -> Storm:
+    """`size` members that join at once, until they hold one generation."""
     members = [Member(await Connection.open(server), group_id) for _ in range(size)]
     changed = asyncio.Event()
     cpu_before, began = server.cpu_seconds(), perf_counter()
@@ -57,29 +73,77 @@ async def _rebalance(server: Server, group_id: str, size: int) -> tuple[float, f
     await asyncio.gather(*tasks, return_exceptions=True)
     for member in members:
         member.connection.transport.abort()
-    return wall, cpu, members[0].generation_id
+    return Storm(wall, cpu / size, members[0].generation_id)
 
 
-async def measure(rounds: int = ROUNDS) -> Report:
-    """Rounds of each size, every time with a group of its own."""
-    report = Report(
-        "Time for N members to hold one generation",
-        f"N open connections, then N first JoinGroups at once into a group of its own, {rounds} rounds; JoinGroup "
-        "v5 (so with the MEMBER_ID_REQUIRED round trip), heartbeats every 100 ms, no initial rebalance delay. "
-        "Until the last member has its assignment of the generation that all others hold.",
-        ["members", "seconds", "server CPU ms per member", "generations"],
-    )
-    each: dict[int, float] = {}
-    with groupd(*OPTIONS) as server:
-        await _rebalance(server, "warm-up", 10)
+async def measure(
+    rounds: int = ROUNDS, windows: int = MOST_WINDOWS, others: Sequence[str] = (KFAKE, KAFKA)
+) -> Report:
+    """Rounds of each size, all servers in turn, every time with a group of its own."""
+    number = count()
+    names = group_names()
+
+    def group_id() -> str:
+        return f"{names[next(number) % len(names)]}-{next(number)}"
+
+    with ExitStack() as stack:
+        servers = {OURS: stack.enter_context(groupd(*OPTIONS))}
+        peers = await start_peers(stack, others, TOPIC, names)
+        servers |= peers.servers
+        report = _report(peers.left_out, rounds)
+        for name, server in servers.items():
+
+            async def window(server: Server = server) -> float:
+                return (await _storm(server, group_id(), WARM_UP_SIZE)).cpu_seconds_a_member
+
+            warmed = await warm_up(window, windows)
+            if not warmed.is_settled:
+                report.unsettled.append(f"{name} ({warmed})")
+        seen: dict[tuple[str, int], list[Storm]] = {}
         for size in SIZES:
-            runs = [await _rebalance(server, f"group-{size}-{number}", size) for number in range(rounds)]
-            wall = spread([run[0] for run in runs], ".3f")
-            cpu = spread([run[1] * 1000 / size for run in runs], ".2f")
-            if size > SIZES[0]:
-                report.figures[f"{size} members"] = median(run[0] for run in runs)
-            each[size] = median(run[1] for run in runs) / size
-            generations = spread([run[2] for run in runs], ".0f")
-            report.rows.append([str(size), wall, cpu, generations])
-    report.figures[GROWTH] = each[1000] / each[100]
+            for _ in range(rounds):
+                for name, server in servers.items():
+                    storm = await _storm(server, group_id(), size)
+                    seen.setdefault((name, size), []).append(storm)
+    for (name, size), storms in seen.items():
+        report.rows.append(_row(name, size, storms, seen[OURS, size]))
+    for size in SIZES[1:]:
+        report.figures[f"{size} members"] = median(storm.seconds for storm in seen[OURS, size])
+    small, large = (median(storm.cpu_seconds_a_member for storm in seen[OURS, size]) for size in SIZES[1:])
+    report.figures[GROWTH] = large / small
     return report
+
+
+def _row(name: str, size: int, storms: Sequence[Storm], ours: Sequence[Storm]) -> list[str]:
+    seconds = Absolute(spread([storm.seconds for storm in storms], ".3f"))
+    cpu_ms = Absolute(spread([storm.cpu_seconds_a_member * 1000 for storm in storms], ".2f"))
+    generations = spread([storm.generations for storm in storms], ".0f")
+    to_it = ["", ""]
+    if name != OURS:
+        pairs = list(zip(ours, storms, strict=True))
+        to_it = [
+            spread([mine.seconds / its.seconds for mine, its in pairs], ".2f"),
+            spread([mine.cpu_seconds_a_member / its.cpu_seconds_a_member for mine, its in pairs], ".2f"),
+        ]
+    return [str(size), name, seconds, cpu_ms, generations, *to_it]
+
+
+def _report(left_out: str, rounds: int) -> Report:
+    return Report(
+        "Time for N members to hold one generation",
+        f"N open connections, then N first JoinGroups at once into a group of its own, {rounds} rounds, the "
+        "servers in turn; JoinGroup v5 (so with the MEMBER_ID_REQUIRED round trip), heartbeats every 100 "
+        "ms, no initial rebalance delay, which is why librdkafka's mock is not here: it waits three "
+        "seconds. Until the last member has its assignment of the generation that all others "
+        f"hold.{left_out} {METHOD} A window of the warm-up is a group of {WARM_UP_SIZE}, and its figure the "
+        "CPU time of a member.",
+        [
+            "members",
+            "server",
+            "seconds",
+            "server CPU ms per member",
+            "generations",
+            "groupd to it: seconds",
+            "CPU",
+        ],
+    )

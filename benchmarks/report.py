@@ -7,10 +7,36 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from benchmarks.neighbours import Neighbours
+from benchmarks.bounds import Judged, Verdict
+from benchmarks.neighbours import STOLEN, Neighbours
 from benchmarks.process import machine
 
 RESULTS: Final = Path(__file__).with_name("RESULTS.md")
+
+
+class Absolute(str):
+    """A cell that says what something took on this machine: nothing where others had its processors meanwhile.
+
+    All other cells are names, sizes, or ratios of interleaved pairs, which count on any machine.
+    """
+
+    __slots__ = ()
+
+
+INTRODUCTION: Final = (
+    "# What groupd costs\n\n"
+    "Written by `make bench`. Compare the ratios: peers run in turn with groupd, in the same run, on the "
+    "same machine; absolute figures move with the machine. A figure is a median, with the lowest and "
+    "highest of the rounds in brackets. CPU time is the server process alone, all threads, user and "
+    "system, as the kernel counts it. On a machine that does other work at the same time (see the load "
+    "average) caches are cold and everything costs more, short requests most of all. Where a hypervisor takes "
+    "the processors away meanwhile (time that is *stolen*), everything costs up to three times as much; from "
+    f"{STOLEN:.0%} on only sizes and ratios of interleaved pairs are kept. What lies outside of its bounds "
+    "(bounds.toml), targets that are not reached included, is named below each table.\n\n"
+)
+_ONLY_RATIOS: Final = (
+    "only sizes and ratios of interleaved pairs are kept, and those scatter more than on a quiet machine."
+)
 
 
 @dataclass
@@ -26,12 +52,24 @@ class Report:
     absent: list[str] = field(default_factory=list)
     """Figures that lack their peer."""
 
-    def markdown(self) -> str:
-        """The report as a section of RESULTS.md."""
+    unsettled: list[str] = field(default_factory=list)
+    """Servers that were still getting faster or slower when they were measured."""
+
+    def markdown(self, stolen: float) -> str:
+        """The report as a section of RESULTS.md. In: the share of the processors' time that was stolen."""
         lines = [f"## {self.title}", "", self.method, ""]
+        if self.unsettled:
+            lines += [f"Never settled while it was warmed up: {'; '.join(self.unsettled)}.", ""]
+        is_stolen = stolen > STOLEN
+        if is_stolen:
+            lines += [f"**{stolen:.0%} of the processors' time was stolen:** {_ONLY_RATIOS}", ""]
         lines += [_row(self.columns), _row(["---"] * len(self.columns))]
-        lines += [_row(row) for row in self.rows]
+        lines += [_row([_shown(cell, is_stolen) for cell in row]) for row in self.rows]
         return "\n".join(lines) + "\n"
+
+
+def _shown(cell: str, is_stolen: bool) -> str:
+    return "(stolen)" if is_stolen and cell and isinstance(cell, Absolute) else cell
 
 
 def _row(cells: Sequence[str]) -> str:
@@ -47,24 +85,17 @@ def spread(values: Sequence[float], form: str) -> str:
     return f"{middle} ({low} to {high})"
 
 
-def write_result(report: Report, neighbours: Neighbours) -> None:
+def write_result(report: Report, neighbours: Neighbours, judged: Sequence[Judged]) -> None:
     """Replace the section of this report in RESULTS.md, keep the others.
 
-    In: what else the machine did since before anything was measured.
+    In: what else the machine did since before anything was measured; the verdicts on its figures.
     """
     sections: dict[str, str] = {}
     if RESULTS.exists():
         for section in RESULTS.read_text().split("\n## ")[1:]:
             sections[section.partition("\n")[0]] = "## " + section.rstrip("\n") + "\n"
     stamp = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine()}; {neighbours}."
-    sections[report.title] = report.markdown() + f"\nMeasured {stamp}\n"
-    introduction = (
-        "# What groupd costs\n\n"
-        "Written by `make bench`. Compare the ratios: peers run in turn with groupd, in the same run, on the "
-        "same machine; absolute figures move with the machine. A figure is a median, with the lowest and "
-        "highest of the rounds in brackets. CPU time is the server process alone, all threads, user and "
-        "system, as the kernel counts it. On a machine that does other work at the same time (see the load "
-        "average) caches are cold and everything costs more, short requests most of all. Where a hypervisor takes "
-        "the processors away meanwhile (time that is *stolen*), everything costs up to three times as much.\n\n"
-    )
-    RESULTS.write_text(introduction + "\n".join(sections.values()))
+    missed = [f"- {one}\n" for one in judged if one.verdict is not Verdict.INSIDE]
+    told = "\nNot inside of their bounds:\n\n" + "".join(missed) if missed else ""
+    sections[report.title] = report.markdown(neighbours.stolen) + told + f"\nMeasured {stamp}\n"
+    RESULTS.write_text(INTRODUCTION + "\n".join(sections.values()))

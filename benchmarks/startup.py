@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Final, NamedTuple
 
 from benchmarks.process import STOP_SECONDS, Server, environment, groupd_command, kafka_address
-from benchmarks.report import Report, spread
+from benchmarks.report import Absolute, Report, spread
 
 RUNS: Final = 15
 READY: Final = "start to ready line"
@@ -56,8 +56,8 @@ async def measure(runs: int = RUNS) -> Report:
         ["what", "median (lowest to highest)"],
     )
     wall, cpu, memory = zip(*started, strict=True)
-    report.rows.append([f"{READY}, s", spread(wall, ".3f")])
-    report.rows.append(["CPU until then, s", spread(cpu, ".3f")])
+    report.rows.append([f"{READY}, s", Absolute(spread(wall, ".3f"))])
+    report.rows.append(["CPU until then, s", Absolute(spread(cpu, ".3f"))])
     report.rows.append([f"{AT_REST}, MB", spread(memory, ".1f")])
     report.figures = {READY: median(wall), AT_REST: median(memory)}
     return report

@@ -137,7 +137,7 @@ def test_the_command_ends_with_1_when_a_figure_is_outside(
         return Report("A health check", "made up", ["what"], figures={"groupd-health": ratio})
 
     monkeypatch.setitem(command.FULL, "health", measure)
-    monkeypatch.setattr(command, "write_result", lambda report, neighbours: None)
+    monkeypatch.setattr(command, "write_result", lambda report, neighbours, judged: None)
     monkeypatch.setattr("sys.argv", ["benchmarks", "health"])
     with pytest.raises(SystemExit) as ended:
         command.main()

@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -32,10 +32,17 @@ def free_ports(count: int) -> list[int]:
 class KafkaBroker:
     """One broker process. It is formatted on first start; later starts keep the data."""
 
-    def __init__(self, directory: str, properties: Mapping[str, str], version: str = NEWEST) -> None:
+    def __init__(
+        self,
+        directory: str,
+        properties: Mapping[str, str],
+        version: str = NEWEST,
+        java_options: Sequence[str] = (),
+    ) -> None:
         """In: a directory for the data and the files beside it; properties besides the necessary ones; which
-        Kafka, one of those in `artifacts.BROKERS`.
+        Kafka, one of those in `artifacts.BROKERS`; options of the JVM, which outweigh those for quick starts.
         """
+        self._java_options = java_options
         self._version = version
         self.data_directory = os.path.join(directory, "data")
         self._directory = directory
@@ -58,7 +65,7 @@ class KafkaBroker:
             file.writelines(
                 f"{name}={value}\n" for name, value in (self._necessary() | self._properties).items()
             )
-        command = [*broker(self._version), *_QUIET]
+        command = [*broker(self._version), *_QUIET, *self._java_options]
         if not os.path.exists(os.path.join(self.data_directory, "meta.properties")):
             format_storage = [*command, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", config]
             subprocess.run(format_storage, check=True, stdout=subprocess.DEVNULL, timeout=START_TIMEOUT_S)

@@ -1,0 +1,92 @@
+"""Tables of groupd beside its peers: floods of the same requests, in turn, each pair of a round a ratio."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+from typing import Final, NamedTuple
+
+from benchmarks.flood import Load, Measured, Side, in_turn
+from benchmarks.groups import SHARES, speaking
+from benchmarks.process import Server
+from benchmarks.report import Absolute, Report, spread
+from benchmarks.warm_up import MOST_WINDOWS, warm_up_sides
+
+Frames = Mapping[str, tuple[Server, Sequence[bytes]]]
+"""The servers that are compared, and what each is asked, one frame for a group."""
+Seen = Mapping[tuple[str, Load], Sequence[Measured]]
+"""What the floods of all rounds saw, by the name of the side and the load."""
+QUANTILES: Final = {0.5: "p50", 0.99: "p99"}
+
+
+class Pace(NamedTuple):
+    """How long it is measured: rounds, seconds of each flood, windows as long to warm up with at most."""
+
+    rounds: int
+    seconds: float
+    windows: int
+
+
+FULL: Final = Pace(10, 1.0, MOST_WINDOWS)
+QUICK: Final = Pace(1, 0.2, 1)
+
+
+def ratios(seen: Seen, ours: str, other: str, load: Load) -> list[float]:
+    """Of requests per CPU-second, a round each."""
+    pairs = zip(seen[ours, load], seen[other, load], strict=True)
+    return [mine.per_cpu_second / its.per_cpu_second for mine, its in pairs]
+
+
+def latency_ratios(seen: Seen, ours: str, other: str, load: Load, quantile: float) -> list[float]:
+    """Of what a request waits, with one in flight, a round each."""
+    pairs = zip(seen[ours, load], seen[other, load], strict=True)
+    return [mine.waited_ms(quantile) / its.waited_ms(quantile) for mine, its in pairs]
+
+
+def columns(ours: Sequence[str], per_cpu_second: str) -> list[str]:
+    """Of the table that `compare` fills. In: the sides that are groupd, and what a CPU-second answers."""
+    to_it = [f"{name} to it" for name in ours]
+    return ["in flight", "members a connection", "server", per_cpu_second, "busy", "p50 ms", "p99 ms", *to_it]
+
+
+async def compare(
+    report: Report, frames: Frames, ours: Sequence[str], loads: Sequence[Load], pace: Pace
+) -> dict[int, Seen]:
+    """Floods all servers in turn, warm ones, with each share of the frames a connection, and adds the rows.
+
+    In: the sides that are groupd. Out: what was seen, by share.
+    """
+    seen: dict[int, Seen] = {}
+    for share in SHARES:
+        sides = {
+            name: Side(server, await speaking(server, each, share)) for name, (server, each) in frames.items()
+        }
+        never = await warm_up_sides(sides, loads, pace.windows, pace.seconds)
+        report.unsettled += [f"{each}, {share} a connection" for each in never]
+        seen[share] = await in_turn(sides, loads, pace.rounds, pace.seconds)
+        report.rows += _rows(seen[share], share, ours)
+    return seen
+
+
+def _rows(seen: Seen, share: int, ours: Sequence[str]) -> Iterable[list[str]]:
+    for load in dict.fromkeys(load for _, load in seen):
+        for name in dict.fromkeys(side for side, _ in seen):
+            runs = seen[name, load]
+            waits = [
+                spread([run.waited_ms(quantile) for run in runs], ".2f") if load.in_flight == 1 else ""
+                for quantile in QUANTILES
+            ]
+            cells = [
+                spread([run.per_cpu_second for run in runs], "k"),
+                f"{max(run.cpu_share for run in runs):.0%}",
+                *waits,
+            ]
+            to_it = ["" if name in ours else spread(ratios(seen, mine, name, load), ".3g") for mine in ours]
+            yield [str(load), str(share), name, *map(Absolute, cells), *to_it]
+
+
+def figures(seen: Seen, wanted: Mapping[str, tuple[Load, str, str]]) -> dict[str, float]:
+    """Medians of ratios, by their names, of those whose peer was there. In: load, side and peer of each."""
+    return {
+        figure: median(ratios(seen, ours, other, load))
+        for figure, (load, ours, other) in wanted.items()
+        if (other, load) in seen
+    }

@@ -1,0 +1,61 @@
+"""The servers of others that groupd is measured beside, those of them that this machine can run."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Final
+
+from benchmarks.kafka import kafka
+from benchmarks.kfake.server import kfake_command
+from benchmarks.process import Server, serving
+from tests.interop.build import CannotBuild
+
+ECHO: Final = "echo"
+KAFKA: Final = "Kafka"
+KFAKE: Final = "kfake"
+MOCK: Final = "mock"
+WITHOUT_KAFKA: Final = (ECHO, MOCK, KFAKE)
+"""Those that start at once, for a quick run."""
+_PARTITIONS: Final = 6
+
+
+@dataclass
+class Peers:
+    """Those that run, by name, and why others do not."""
+
+    servers: dict[str, Server] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def left_out(self) -> str:
+        """A sentence for the text of a report; "" when all are there."""
+        reasons = "; ".join(f"{name} ({reason})" for name, reason in self.missing.items())
+        return f" Not there: {reasons}." if reasons else ""
+
+
+async def start_peers(stack: ExitStack, names: Sequence[str], topic: str, groups: Sequence[str]) -> Peers:
+    """Starts peers that have a topic; they stop when `stack` is left.
+
+    In: which of ECHO, KAFKA, KFAKE and MOCK; the groups that will be used, which Kafka is to coordinate by then.
+    """
+    peers = Peers()
+    for name in names:
+        try:
+            if name == KAFKA:
+                server = await kafka(stack, topic, _PARTITIONS, groups)
+            else:
+                server = stack.enter_context(serving(_command(name, topic)))
+        except CannotBuild as problem:
+            peers.missing[name] = " ".join(str(problem).split())
+            print(f"{name} is left out: {peers.missing[name]}", flush=True)
+        else:
+            peers.servers[name] = server
+    return peers
+
+
+def _command(name: str, topic: str) -> list[str]:
+    python = [sys.executable, "-m"]
+    if name == ECHO:
+        return [*python, "benchmarks.echo_server"]
+    return [*python, "benchmarks.mock_cluster", topic] if name == MOCK else kfake_command(topic, _PARTITIONS)

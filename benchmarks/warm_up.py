@@ -1,0 +1,68 @@
+"""When a server is warm: windows of the same load cost it the same.
+
+A Java program compiles itself while it runs and gets several times as fast by that; caches fill everywhere. A peer
+that is measured before it is warm flatters whoever is compared with it.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from benchmarks.flood import Load, Side, flood
+
+IN_A_ROW: Final = 3
+AGREEMENT: Final = 0.05
+MOST_WINDOWS: Final = 30
+METHOD: Final = (
+    f"Each server was warmed up until {IN_A_ROW} windows in a row agreed within {AGREEMENT:.0%}, and for "
+    f"{MOST_WINDOWS} windows at most."
+)
+"""For the text of a report."""
+
+
+class WarmedUp(NamedTuple):
+    """What the windows of a warm-up measured, in their order."""
+
+    figures: Sequence[float]
+
+    @property
+    def apart(self) -> float:
+        """By how much of the lowest the last windows differ; infinite before there were enough."""
+        last = self.figures[-IN_A_ROW:]
+        return max(last) / min(last) - 1 if len(last) == IN_A_ROW else float("inf")
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the server is warm."""
+        return self.apart <= AGREEMENT
+
+    def __str__(self) -> str:
+        windows = f"{len(self.figures)} windows"
+        return windows if len(self.figures) < IN_A_ROW else f"{windows}, the last {self.apart:.0%} apart"
+
+
+async def warm_up(window: Callable[[], Awaitable[float]], most: int = MOST_WINDOWS) -> WarmedUp:
+    """Measures windows until the server is warm, or `most` of them."""
+    warmed = WarmedUp([])
+    while len(warmed.figures) < most and not warmed.is_settled:
+        warmed = WarmedUp([*warmed.figures, await window()])
+    return warmed
+
+
+async def warm_up_sides(
+    sides: Mapping[str, Side], loads: Sequence[Load], most: int, seconds: float
+) -> list[str]:
+    """Warms up every side with every load, one after the other, in windows of so many seconds.
+
+    Out: those that never settled, in words.
+    """
+    never = []
+    for name, side in sides.items():
+        for load in loads:
+
+            async def window(side: Side = side, load: Load = load) -> float:
+                return (await flood(side.server, side.connections, load, seconds)).per_cpu_second
+
+            warmed = await warm_up(window, most)
+            if not warmed.is_settled:
+                never.append(f"{name} at {load} ({warmed})")
+    return never if most >= IN_A_ROW else ["all of them, for want of time"]
