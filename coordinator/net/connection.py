@@ -70,7 +70,7 @@ class Connection(Outgoing):
         self._is_reading = True
         self._is_starved = False
         self._is_working = False
-        self._repeated: Repeated | None = None
+        self._repeated = Repeated()
         self._client_id_bytes = b""
         self.client_id = ""
         self.node: Node = endpoint.fallback_node
@@ -125,17 +125,16 @@ class Connection(Outgoing):
             self._pending += data
             return
         repeated = self._repeated
-        if repeated is not None and not self._slots and repeated.epoch is self._endpoint.routes.epoch:
+        if repeated.epoch is self._endpoint.routes.epoch and not self._slots:
             try:
-                answer = repeated.answer(data, started_ns // 1_000_000)
+                answers = repeated.answers(data, started_ns // 1_000_000)
             except Exception as problem:  # noqa: BLE001 - whatever a request causes costs this connection only
                 self._give_up(problem, bytearray(), was_decoded=True)
                 return
-            if answer is not None:
+            if answers is not None:
                 assert self._transport is not None
-                self._transport.write(answer)
                 # A few microseconds: not worth a look at the clock.
-                repeated.counts.add(0, len(data) // repeated.frame_bytes)
+                self._transport.write(answers)
                 return
         if self._endpoint.run_queue.is_turn_over:
             self._pending += data
@@ -213,13 +212,15 @@ class Connection(Outgoing):
                 if route is None:
                     self._answer_bytes(endpoint.routes.refuse_version(key_version, correlation_id), out)
                     continue
-                body = self._body(frame, base + 14, length, is_flexible=route.is_flexible)
-                message = route.decode(frame, body)
-                if route.repeat is not None:
-                    self._remember(frame[base:], message, route)
                 self._route, self._correlation_id = route, correlation_id
-                response = route.handle(message, self)
-                message = None
+                response = None if route.repeat is None else self._repeated_response(frame[base:], started_ns)
+                if response is None:
+                    body = self._body(frame, base + 14, length, is_flexible=route.is_flexible)
+                    message = route.decode(frame, body)
+                    response = route.handle(message, self)
+                    if route.repeat is not None:
+                        self._repeated.keep(frame[base:], message, response, route, endpoint.routes.epoch)
+                    message = None
                 if type(response) is Later:
                     if self._is_held:
                         break
@@ -324,11 +325,12 @@ class Connection(Outgoing):
         if size_bytes:
             self._endpoint.memory.give_back(size_bytes)
 
-    def _remember(self, frame: bytes, request: object, route: Route) -> None:
-        """A request that is likely to come again just so."""
-        assert route.repeat is not None
-        response, is_well = route.repeat(request)
-        self._repeated = Repeated(frame, response, is_well, route, self._endpoint.routes.epoch)
+    def _repeated_response(self, frame: bytes, started_ns: int) -> object | None:
+        """The answer to a request that came again just so, among others; None: it is to be decoded."""
+        repeated = self._repeated
+        if repeated.epoch is not self._endpoint.routes.epoch:
+            return None
+        return repeated.response(frame, started_ns // 1_000_000)
 
     def _body(self, frame: bytes, position: int, length: int, *, is_flexible: bool) -> int:
         """Reads the client id, `length` bytes at `position`, and what follows it of the header; where that ends."""
