@@ -24,7 +24,6 @@ from coordinator.net.endpoint import Endpoint
 from coordinator.net.outgoing import Outgoing
 from coordinator.net.peer import peer_address, peer_name
 from coordinator.net.repeat import Repeated
-from coordinator.net.route import Route
 from coordinator.net.run_queue import SLICE_NS
 from protocol.apis import ApiKey
 from protocol.malformed import Malformed, TooLong
@@ -58,6 +57,7 @@ class Connection(Outgoing):
         "_repeated",
         "_reserved_bytes",
         "_wanted",
+        "api_version",
         "client_id",
         "node",
     )
@@ -73,17 +73,14 @@ class Connection(Outgoing):
         self._repeated = Repeated()
         self._client_id_bytes = b""
         self.client_id = ""
+        self.api_version = -1
+        """Of the request at hand."""
         self.node: Node = endpoint.fallback_node
 
     @property
     def api_name(self) -> str:
         """Of the request at hand."""
         return self._route.api.name
-
-    @property
-    def api_version(self) -> int:
-        """Of the request at hand."""
-        return self._route.version
 
     # What asyncio calls
 
@@ -213,6 +210,7 @@ class Connection(Outgoing):
                     self._answer_bytes(endpoint.routes.refuse_version(key_version, correlation_id), out)
                     continue
                 self._route, self._correlation_id = route, correlation_id
+                self.api_version = route.version
                 response = None if route.repeat is None else self._repeated_response(frame[base:], started_ns)
                 if response is None:
                     body = self._body(frame, base + 14, length, is_flexible=route.is_flexible)
@@ -231,7 +229,8 @@ class Connection(Outgoing):
                         break
                     continue
                 if route is not counted:
-                    _count(counted, count, clock.monotonic_ns() - started_ns)
+                    if counted is not None:
+                        counted.counts.add(clock.monotonic_ns() - started_ns, count)
                     counted, count = route, 0
                 count += 1
                 if response is GOODBYE:
@@ -257,10 +256,12 @@ class Connection(Outgoing):
         if out:
             self._write(out)
         took_ns = clock.monotonic_ns() - started_ns
-        _count(counted, count, took_ns)
+        if counted is not None:
+            counted.counts.add(took_ns, count)
         if took_ns > SLICE_NS:
             endpoint.run_queue.spent(took_ns)
-        self._keep(data, position)
+        if position != end or self._is_closing:
+            self._keep(data, position)
 
     def _keep(self, data: bytes, position: int) -> None:
         """Keeps what is left over, and looks how long the request is that begins there."""
@@ -366,9 +367,3 @@ def _skip_tags(frame: bytes, position: int) -> int:
     if count > MAX_UNKNOWN_TAGS:
         raise Malformed(f"there are more than {MAX_UNKNOWN_TAGS} unknown tagged fields in the header")
     return skip_tagged_fields(frame, position, count)
-
-
-def _count(route: Route | None, count: int, duration_ns: int) -> None:
-    """Adds answers to the counts of their API."""
-    if route is not None:
-        route.counts.add(duration_ns, count)
