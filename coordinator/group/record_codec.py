@@ -83,17 +83,15 @@ class _Encoder:
 
     def encode(self, fact: Fact) -> EncodedFact:
         key = fact.key
-        raw = self._key(key) if type(key) is OffsetCommitKey else encode_key(key)
-        return _new_encoded(EncodedFact, (raw, _value(fact)))
-
-    def _key(self, key: OffsetCommitKey) -> bytes:
+        if type(key) is not OffsetCommitKey:
+            return EncodedFact(encode_key(key), _value(fact))
         name = (key.group, key.topic, key.partition)
         raw = self._keys.get(name)
         if raw is None:
             if len(self._keys) >= MAX_KEPT_KEYS:
                 self._keys.clear()
             raw = self._keys[name] = encode_key(key)
-        return raw
+        return _new_encoded(EncodedFact, (raw, _value(fact)))
 
 
 def _value(fact: Fact) -> bytes | None:
