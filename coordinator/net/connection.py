@@ -24,6 +24,7 @@ from coordinator.net.endpoint import Endpoint
 from coordinator.net.outgoing import Outgoing
 from coordinator.net.peer import peer_address, peer_name
 from coordinator.net.repeat import Repeated
+from coordinator.net.route import Route
 from coordinator.net.run_queue import SLICE_NS
 from protocol.apis import ApiKey
 from protocol.malformed import Malformed, TooLong
@@ -188,8 +189,7 @@ class Connection(Outgoing):
 
     def _process(self, data: bytes, started_ns: int) -> None:  # noqa: C901 - the hot path: no calls to share
         """Processes the requests in `data`; what is left over is kept. `started_ns`: now."""
-        self._is_working = True
-        self._wanted = _START.size
+        self._is_working, self._wanted = True, _START.size
         endpoint = self._endpoint
         endpoint.arrival.advance(started_ns)
         table, message, counted, count = endpoint.routes.by_version, None, None, 0
@@ -209,8 +209,7 @@ class Connection(Outgoing):
                 if route is None:
                     self._answer_bytes(endpoint.routes.refuse_version(key_version, correlation_id), out)
                     continue
-                self._route, self._correlation_id = route, correlation_id
-                self.api_version = route.version
+                self._route, self._correlation_id, self.api_version = route, correlation_id, route.version
                 response = None if route.repeat is None else self._repeated_response(frame[base:], started_ns)
                 if response is None:
                     body = self._body(frame, base + 14, length, is_flexible=route.is_flexible)
@@ -255,13 +254,17 @@ class Connection(Outgoing):
             self._is_working = False
         if out:
             self._write(out)
+        self._has_worked(started_ns, counted, count)
+        if position != end or self._is_closing:
+            self._keep(data, position)
+
+    def _has_worked(self, started_ns: int, counted: Route | None, count: int) -> None:
+        """Counts the last answers, all of one route, and the time that all have taken."""
         took_ns = clock.monotonic_ns() - started_ns
         if counted is not None:
             counted.counts.add(took_ns, count)
         if took_ns > SLICE_NS:
-            endpoint.run_queue.spent(took_ns)
-        if position != end or self._is_closing:
-            self._keep(data, position)
+            self._endpoint.run_queue.spent(took_ns)
 
     def _keep(self, data: bytes, position: int) -> None:
         """Keeps what is left over, and looks how long the request is that begins there."""
