@@ -47,6 +47,7 @@ _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _PREFIX: Final = struct.Struct(">qiibI")
 _SIGNED: Final = struct.Struct(">hiqqqhii")
 _PLACE: Final = struct.Struct(">qii")
+_LENGTH: Final = struct.Struct(">i")
 
 
 class BatchHeader(NamedTuple):
@@ -317,7 +318,7 @@ def assign_offsets(
     given, makes it CreateTime with that maximum, as a broker corrects what a producer declared. The CRC is
     computed anew only when one of those changed something. Source: Kafka's `LogValidator`.
     """
-    (batch_length,) = struct.unpack_from(">i", batch, 8)
+    (batch_length,) = _LENGTH.unpack_from(batch, 8)
     if log_append_time_ms is None and max_timestamp_ms is None:
         return _PLACE.pack(base_offset, batch_length, leader_epoch) + batch[16:]
     header = read_header(batch)

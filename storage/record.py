@@ -37,6 +37,12 @@ class Record(NamedTuple):
 _new_record = tuple.__new__
 
 
+def records_of(pairs: Iterable[tuple[bytes | None, bytes | None]], timestamp_ms: int) -> list[Record]:
+    """Records of keys and values that are all of one time, not in a log yet."""
+    new = _new_record
+    return [new(Record, (UNASSIGNED_OFFSET, timestamp_ms, key, value, ())) for key, value in pairs]
+
+
 def encode_records(records: Iterable[Record], base_timestamp_ms: int) -> bytes:
     """The records section for consecutive records; offset deltas count from 0, whatever `offset` says."""
     small = SMALL

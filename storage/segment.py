@@ -119,13 +119,14 @@ class Segment:
         assert self.next_offset <= base_offset <= last_offset, (self.path, self.next_offset, base_offset)
         (self._file or self.file).write(data)
         self.is_synced = False
-        self.note(self.size, len(data), last_offset, max_timestamp_ms, index_interval_bytes)
+        self.indexes.note(self.size, len(data), last_offset, max_timestamp_ms, index_interval_bytes)
+        self.next_offset = last_offset + 1
         self.size += len(data)
 
     def note(
         self, position: int, length: int, last_offset: int, max_timestamp_ms: int, index_interval_bytes: int
     ) -> None:
-        """Takes one batch, appended or found in a scan, into the indexes."""
+        """Takes one batch, found in a scan, into the indexes, as `append` does."""
         self.indexes.note(position, length, last_offset, max_timestamp_ms, index_interval_bytes)
         self.next_offset = last_offset + 1
 

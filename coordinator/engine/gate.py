@@ -4,7 +4,6 @@ Positions never fall, so the gate is a queue: what the disk has reached is relea
 """
 
 from collections import deque
-from collections.abc import Iterator
 
 
 class Gate:
@@ -23,12 +22,14 @@ class Gate:
         assert not self._held or position >= self._held[-1][0], (position, self._held[-1])
         self._held.append((position, waiter, response))
 
-    def release(self, durable_offset: int) -> Iterator[tuple[int, object]]:
+    def release(self, durable_offset: int) -> list[tuple[int, object]]:
         """Takes out the answers, as (waiter, response), that wait for nothing past `durable_offset`."""
         held = self._held
+        released: list[tuple[int, object]] = []
         while held and held[0][0] <= durable_offset:
             _, waiter, response = held.popleft()
-            yield waiter, response
+            released.append((waiter, response))
+        return released
 
     def clear(self) -> None:
         """Forgets all of them; their waiters are answered otherwise."""

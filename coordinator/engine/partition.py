@@ -22,7 +22,7 @@ from coordinator.names import LogFlush
 from protocol.errors import ErrorCode
 from storage.batch import encode_batch
 from storage.log import PartitionLog
-from storage.record import UNASSIGNED_OFFSET, Record
+from storage.record import Record, records_of
 from storage.topic_partition import TopicPartition
 
 BASE_SEQUENCE: Final = 0
@@ -139,7 +139,7 @@ class Partition(Generic[M]):
             if batch and size + unit_size > MAX_BATCH_BYTES:
                 is_rolled |= self._append(log, batch)
                 batch, size = [], 0
-            batch += [Record(UNASSIGNED_OFFSET, wall_ms, fact.key, fact.value) for fact in unit]
+            batch += records_of(unit, wall_ms)
             size += unit_size
         if batch:
             is_rolled |= self._append(log, batch)

@@ -47,6 +47,8 @@ class Runtime(Generic[M]):
         self.fired: Callable[[Partition[M], Hashable, Outcome, int], None] | None = None
         """Called after a timer has fired, with its key, what came of it, and how long that took in nanoseconds."""
         self.is_shut_down = False
+        self.next_waiter = shared.next_waiter
+        """Gives a number that no waiter had before."""
         self._shared = shared
         self._flush = topic.flush
         self._log = logging.getLogger(topic.logger)
@@ -70,10 +72,6 @@ class Runtime(Generic[M]):
             self.by_key[key] = partition
         return partition
 
-    def next_waiter(self) -> int:
-        """A number that no waiter had before."""
-        return self._shared.next_waiter()
-
     @property
     def timers(self) -> int:
         """How many are armed."""
@@ -96,9 +94,10 @@ class Runtime(Generic[M]):
         except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's machine
             return self.contradicted(partition, problem, request, context.api_version)
         if own is not PARKED:
-            if partition.position <= partition.readable_offset:
+            position = partition.position
+            if position <= partition.readable_offset:
                 return own
-            partition.gate.hold(partition.position, context.waiter, own)
+            partition.gate.hold(position, context.waiter, own)
             own = HELD
         place = asker.answer_later(parks=own is PARKED)
         partition.await_answer(place, context.waiter, request)
@@ -157,8 +156,11 @@ class Runtime(Generic[M]):
 
     # Acting on what came of it
 
-    def _absorb(self, partition: Partition[M], outcome: Outcome, now: Now) -> None:
-        """Everything but the answers."""
+    def _follow(
+        self, partition: Partition[M], outcome: Outcome, now: Now, asking: int = _NOBODY
+    ) -> object | Later:
+        """Acts on an outcome. Out: the answer for the waiter that is asking, which is the caller's to give; PARKED
+        where there is none for it yet."""
         if outcome.records:
             partition.keep(outcome.records)
             if not partition.is_dirty:
@@ -177,23 +179,14 @@ class Runtime(Generic[M]):
             self._send(partition, outcome.messages)
         if outcome.work:
             self._works.begin(partition, outcome.work)
-
-    def _follow(
-        self, partition: Partition[M], outcome: Outcome, now: Now, asking: int = _NOBODY
-    ) -> object | Later:
-        """Acts on an outcome. Out: the answer for the waiter that is asking, which is the caller's to give; PARKED
-        where there is none for it yet."""
-        self._absorb(partition, outcome, now)
         own: object | Later = PARKED
-        position = partition.position
-        is_readable = position <= partition.readable_offset
         for waiter, response in outcome.replies:
             if waiter == asking:
                 own = response
-            elif is_readable:
+            elif partition.position <= partition.readable_offset:
                 partition.answer(waiter, response)
             else:
-                partition.gate.hold(position, waiter, response)
+                partition.gate.hold(partition.position, waiter, response)
         return own
 
     def _send(self, partition: Partition[M], messages: Sequence[Message]) -> None:
@@ -272,7 +265,8 @@ class Runtime(Generic[M]):
 
     def _moved(self, partition: Partition[M]) -> None:
         partition.open_gate()
-        self._send_due(partition)
+        if partition.outbound:
+            self._send_due(partition)
         self.ownership.is_in_order(partition)
         if self.advanced is not None:
             self.advanced(partition.number)

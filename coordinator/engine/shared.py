@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import count
 from typing import Any, Final
 
 from coordinator.engine.flusher import Flusher
@@ -25,13 +26,13 @@ class Shared:
 
     __slots__ = (
         "_event_number",
-        "_waiter",
         "deliver",
         "failures",
         "files",
         "flusher",
         "group_clock",
         "loop",
+        "next_waiter",
         "observers",
         "queue",
         "workers",
@@ -58,13 +59,9 @@ class Shared:
         """Takes messages to other machines that are durable where they come from."""
         self.observers: list[Observer] = []
         self.workers: dict[str, Callable[[Any], Awaitable[object]]] = {}
-        self._waiter = 0
+        self.next_waiter: Callable[[], int] = count(1).__next__
+        """Gives a number that no waiter had before."""
         self._event_number = 0
-
-    def next_waiter(self) -> int:
-        """A number that no waiter had before."""
-        self._waiter += 1
-        return self._waiter
 
     def tell(self, partition: Partition[Any], events: Sequence[Any], now: Now) -> None:
         """Tells every observer. One that fails is told of the next events all the same, and harms nobody else."""

@@ -32,6 +32,9 @@ _MAX_SHORT_TEXT: Final = 126  # its length and one more fit in one byte of a var
 _VALUE_START: Final = Struct(">hqiB")  # version, offset, leader epoch, length of the text and one more
 _VALUE_END: Final = Struct(">qBBB16s")  # commit timestamp; one tag, number 0, of 16 bytes: the topic id
 
+# What the class itself calls, without its argument handling.
+_new_encoded = tuple.__new__
+
 
 def _spans(numbers: Iterable[int]) -> str:
     """Numbers as people write them: 0 to 2, 5."""
@@ -80,17 +83,15 @@ class _Encoder:
 
     def encode(self, fact: Fact) -> EncodedFact:
         key = fact.key
-        raw = self._key(key) if type(key) is OffsetCommitKey else encode_key(key)
-        return EncodedFact(raw, _value(fact))
-
-    def _key(self, key: OffsetCommitKey) -> bytes:
+        if type(key) is not OffsetCommitKey:
+            return EncodedFact(encode_key(key), _value(fact))
         name = (key.group, key.topic, key.partition)
         raw = self._keys.get(name)
         if raw is None:
             if len(self._keys) >= MAX_KEPT_KEYS:
                 self._keys.clear()
             raw = self._keys[name] = encode_key(key)
-        return raw
+        return _new_encoded(EncodedFact, (raw, _value(fact)))
 
 
 def _value(fact: Fact) -> bytes | None:

@@ -2,28 +2,27 @@
 
 from collections.abc import Callable, Hashable, Sequence
 
+from msgspec import Struct, field
+
 from coordinator.machine.outcome import Event, Fact, Message, Now, Outcome, Work
 
 
-class Turn:
-    """Collects what one call of a machine does. A fact is applied to the durable state as it is written;
+class Turn(Struct, eq=False):
+    """Collects what one call of a machine does. A fact is applied to the durable state as it is written (`apply`);
     of several settings of one timer the last one counts."""
 
-    __slots__ = ("_apply", "events", "messages", "now", "records", "replies", "timers", "work")
-
-    def __init__(self, now: Now, apply: Callable[[Fact], None]) -> None:
-        self.now = now
-        self._apply = apply
-        self.records: list[Fact] = []
-        self.replies: list[tuple[int, object]] = []
-        self.timers: dict[Hashable, int | None] = {}
-        self.events: list[Event] = []
-        self.messages: Sequence[Message] = ()
-        self.work: Sequence[Work] = ()
+    now: Now
+    apply: Callable[[Fact], None]
+    records: list[Fact] = field(default_factory=list)
+    replies: list[tuple[int, object]] = field(default_factory=list)
+    timers: dict[Hashable, int | None] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    messages: Sequence[Message] = ()
+    work: Sequence[Work] = ()
 
     def write(self, fact: Fact) -> None:
         """Make a fact durable, and true at once."""
-        self._apply(fact)
+        self.apply(fact)
         self.records.append(fact)
 
     def reply(self, waiter: int, message: object) -> None:

@@ -58,6 +58,7 @@ class Connection(Outgoing):
         "_repeated",
         "_reserved_bytes",
         "_wanted",
+        "api_version",
         "client_id",
         "node",
     )
@@ -70,20 +71,17 @@ class Connection(Outgoing):
         self._is_reading = True
         self._is_starved = False
         self._is_working = False
-        self._repeated: Repeated | None = None
+        self._repeated = Repeated()
         self._client_id_bytes = b""
         self.client_id = ""
+        self.api_version = -1
+        """Of the request at hand."""
         self.node: Node = endpoint.fallback_node
 
     @property
     def api_name(self) -> str:
         """Of the request at hand."""
         return self._route.api.name
-
-    @property
-    def api_version(self) -> int:
-        """Of the request at hand."""
-        return self._route.version
 
     # What asyncio calls
 
@@ -125,17 +123,16 @@ class Connection(Outgoing):
             self._pending += data
             return
         repeated = self._repeated
-        if repeated is not None and not self._slots and repeated.epoch is self._endpoint.routes.epoch:
+        if repeated.epoch is self._endpoint.routes.epoch and not self._slots:
             try:
-                answer = repeated.answer(data, started_ns // 1_000_000)
+                answers = repeated.answers(data, started_ns // 1_000_000)
             except Exception as problem:  # noqa: BLE001 - whatever a request causes costs this connection only
                 self._give_up(problem, bytearray(), was_decoded=True)
                 return
-            if answer is not None:
+            if answers is not None:
                 assert self._transport is not None
-                self._transport.write(answer)
                 # A few microseconds: not worth a look at the clock.
-                repeated.counts.add(0, len(data) // repeated.frame_bytes)
+                self._transport.write(answers)
                 return
         if self._endpoint.run_queue.is_turn_over:
             self._pending += data
@@ -192,8 +189,7 @@ class Connection(Outgoing):
 
     def _process(self, data: bytes, started_ns: int) -> None:  # noqa: C901 - the hot path: no calls to share
         """Processes the requests in `data`; what is left over is kept. `started_ns`: now."""
-        self._is_working = True
-        self._wanted = _START.size
+        self._is_working, self._wanted = True, _START.size
         endpoint = self._endpoint
         endpoint.arrival.advance(started_ns)
         table, message, counted, count = endpoint.routes.by_version, None, None, 0
@@ -213,13 +209,15 @@ class Connection(Outgoing):
                 if route is None:
                     self._answer_bytes(endpoint.routes.refuse_version(key_version, correlation_id), out)
                     continue
-                body = self._body(frame, base + 14, length, is_flexible=route.is_flexible)
-                message = route.decode(frame, body)
-                if route.repeat is not None:
-                    self._remember(frame[base:], message, route)
-                self._route, self._correlation_id = route, correlation_id
-                response = route.handle(message, self)
-                message = None
+                self._route, self._correlation_id, self.api_version = route, correlation_id, route.version
+                response = None if route.repeat is None else self._repeated_response(frame[base:], started_ns)
+                if response is None:
+                    body = self._body(frame, base + 14, length, is_flexible=route.is_flexible)
+                    message = route.decode(frame, body)
+                    response = route.handle(message, self)
+                    if route.repeat is not None:
+                        self._repeated.keep(frame[base:], message, response, route, endpoint.routes.epoch)
+                    message = None
                 if type(response) is Later:
                     if self._is_held:
                         break
@@ -230,7 +228,8 @@ class Connection(Outgoing):
                         break
                     continue
                 if route is not counted:
-                    _count(counted, count, clock.monotonic_ns() - started_ns)
+                    if counted is not None:
+                        counted.counts.add(clock.monotonic_ns() - started_ns, count)
                     counted, count = route, 0
                 count += 1
                 if response is GOODBYE:
@@ -255,11 +254,17 @@ class Connection(Outgoing):
             self._is_working = False
         if out:
             self._write(out)
+        self._has_worked(started_ns, counted, count)
+        if position != end or self._is_closing:
+            self._keep(data, position)
+
+    def _has_worked(self, started_ns: int, counted: Route | None, count: int) -> None:
+        """Counts the last answers, all of one route, and the time that all have taken."""
         took_ns = clock.monotonic_ns() - started_ns
-        _count(counted, count, took_ns)
+        if counted is not None:
+            counted.counts.add(took_ns, count)
         if took_ns > SLICE_NS:
-            endpoint.run_queue.spent(took_ns)
-        self._keep(data, position)
+            self._endpoint.run_queue.spent(took_ns)
 
     def _keep(self, data: bytes, position: int) -> None:
         """Keeps what is left over, and looks how long the request is that begins there."""
@@ -324,11 +329,12 @@ class Connection(Outgoing):
         if size_bytes:
             self._endpoint.memory.give_back(size_bytes)
 
-    def _remember(self, frame: bytes, request: object, route: Route) -> None:
-        """A request that is likely to come again just so."""
-        assert route.repeat is not None
-        response, is_well = route.repeat(request)
-        self._repeated = Repeated(frame, response, is_well, route, self._endpoint.routes.epoch)
+    def _repeated_response(self, frame: bytes, started_ns: int) -> object | None:
+        """The answer to a request that came again just so, among others; None: it is to be decoded."""
+        repeated = self._repeated
+        if repeated.epoch is not self._endpoint.routes.epoch:
+            return None
+        return repeated.response(frame, started_ns // 1_000_000)
 
     def _body(self, frame: bytes, position: int, length: int, *, is_flexible: bool) -> int:
         """Reads the client id, `length` bytes at `position`, and what follows it of the header; where that ends."""
@@ -364,9 +370,3 @@ def _skip_tags(frame: bytes, position: int) -> int:
     if count > MAX_UNKNOWN_TAGS:
         raise Malformed(f"there are more than {MAX_UNKNOWN_TAGS} unknown tagged fields in the header")
     return skip_tagged_fields(frame, position, count)
-
-
-def _count(route: Route | None, count: int, duration_ns: int) -> None:
-    """Adds answers to the counts of their API."""
-    if route is not None:
-        route.counts.add(duration_ns, count)

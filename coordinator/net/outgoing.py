@@ -213,12 +213,11 @@ class Outgoing(asyncio.Protocol):
         if self._transport is None:
             return
         out = bytearray()
+        left_bytes = 0
         now_ns = clock.monotonic_ns()
-        while slots and slots[0].data is not None:
+        while slots and (data := slots[0].data) is not None:
             slot = slots.popleft()
-            data = slot.data
-            assert data is not None
-            self._hold(-len(data))
+            left_bytes += len(data)
             if len(data) > COPIED_BYTES:
                 self._write(out)
                 self._write(data)
@@ -227,11 +226,13 @@ class Outgoing(asyncio.Protocol):
                 out += data
             if slot.opened_ns:
                 slot.form.counts.add(now_ns - slot.opened_ns)
+        self._hold(-left_bytes)
         if out:
             self._write(out)
         self._weigh()
         self._work()
-        self._close_if_done()
+        if self._has_ended:
+            self._close_if_done()
 
     # The end of what a peer sends
 

@@ -1,67 +1,106 @@
-"""The request that a connection sends again and again.
+"""The requests that a connection sends again and again.
 
 A member of a quiet group repeats one heartbeat for most of its life, the same bytes but for the correlation id, and
-gets the same answer to it. So the bytes are kept: what arrives is compared with them instead of being decoded, and
-whoever answers it is asked whether all is well. Several of them in one read are one to them, since they arrive at
-the same instant, and as many answers.
+gets the same answer to it. So the bytes are kept: what arrives is looked up among them instead of being decoded,
+and whoever answers it is asked whether all is well. Most connections speak for one member; proxies, Connect workers
+and the drivers of tests speak for several, so that several requests are kept, up to a bound. Several of the same in
+one read are one to whoever answers, since they arrive at the same instant.
 
 Where things are: a request's frame begins with size, api key and version (bytes 0 to 7) and the correlation id (8
 to 11); an answer's with its size (0 to 3) and the correlation id (4 to 7).
 """
 
 from collections.abc import Callable
+from typing import Final
 
 from coordinator.net.route import Route
 
+MAX_KEPT: Final = 64
+"""Requests of one connection. With what is kept beside its bytes, one takes about a kilobyte."""
+MAX_FRAME_BYTES: Final = 1024
+"""Of a request that is kept: names may be far longer, but hardly anybody's are."""
+MISSES_UNTIL_ANEW: Final = 16 * MAX_KEPT
+"""How many requests find no room before what is kept is forgotten: their senders may be those that are left."""
 
-class Repeated:
+_START_BYTES: Final = 8
+_REST_FROM: Final = 12
+
+
+class _Kept:
     """A request that was answered, and its answer."""
 
-    __slots__ = (
-        "_after",
-        "_answer_end",
-        "_answer_size",
-        "_answers_between",
-        "_before",
-        "_between",
-        "_is_well",
-        "counts",
-        "epoch",
-        "frame_bytes",
-    )
+    __slots__ = ("answer_end", "answer_size", "counts", "is_well", "response", "start")
 
-    def __init__(
-        self, frame: bytes, response: object, is_well: Callable[[int], bool], route: Route, epoch: object
-    ) -> None:
-        """In: the whole frame, size included; its answer; who tells whether it is the answer again, at a monotonic
-        time of the process in milliseconds; the epoch of the routes that it was answered by."""
-        self.counts = route.counts
-        self.frame_bytes = len(frame)
-        self.epoch = epoch
-        self._is_well = is_well
-        self._before = frame[:8]
-        self._after = frame[12:]
-        self._between = self._after + self._before
+    def __init__(self, frame: bytes, response: object, is_well: Callable[[int], bool], route: Route) -> None:
         answer = bytearray()
         route.write(response, 0, answer)
-        self._answer_size = bytes(answer[:4])
-        self._answer_end = bytes(answer[8:])
-        self._answers_between = self._answer_end + self._answer_size
+        self.start = frame[:_START_BYTES]
+        self.response = response
+        self.is_well = is_well
+        self.answer_size = bytes(answer[:4])
+        self.answer_end = bytes(answer[8:])
+        self.counts = route.counts
 
-    def answer(self, data: bytes, monotonic_ms: int) -> bytes | None:
-        """The answers to `data`, if it is this request, whole, any number of times, and all is well; else None, and
-        nothing was done."""
-        if len(data) == self.frame_bytes:
-            if data[12:] != self._after or data[:8] != self._before:
-                return None
-            correlation_ids = data[8:12]
-        elif len(data) % self.frame_bytes == 0:
-            several = [data[at : at + 4] for at in range(8, len(data), self.frame_bytes)]
-            if self._before + self._between.join(several) + self._after != data:
-                return None
-            correlation_ids = self._answers_between.join(several)
-        else:
+
+class Repeated:
+    """Of one connection."""
+
+    __slots__ = ("_kept", "_missed", "epoch")
+
+    def __init__(self) -> None:
+        self.epoch: object = None
+        """Of the routes by which the requests were answered. By those of another one nothing may be asked."""
+        self._kept: dict[bytes, _Kept] = {}
+        """By what follows the correlation id."""
+        self._missed = 0
+
+    def keep(self, frame: bytes, request: object, response: object, route: Route, epoch: object) -> None:
+        """Takes a request that is likely to come again just so, if its answer was that all is well.
+
+        In: the whole frame, size included; its answer; by which route it was answered, of which epoch.
+        """
+        assert route.repeat is not None
+        if epoch is not self.epoch:
+            self.epoch = epoch
+            self._kept.clear()
+        rest = frame[_REST_FROM:]
+        if len(frame) > MAX_FRAME_BYTES or rest in self._kept:
+            return
+        if len(self._kept) >= MAX_KEPT:
+            self._missed += 1
+            if self._missed < MISSES_UNTIL_ANEW:
+                return
+            self._kept.clear()
+            self._missed = 0
+        well, is_well = route.repeat(request)
+        if response is well:
+            self._kept[rest] = _Kept(frame, response, is_well, route)
+
+    def response(self, frame: bytes, monotonic_ms: int) -> object | None:
+        """The answer to a request, if it is kept and all is well; else None, and nothing was done."""
+        kept = self._kept.get(frame[_REST_FROM:])
+        if kept is None or not frame.startswith(kept.start) or not kept.is_well(monotonic_ms):
             return None
-        if not self._is_well(monotonic_ms):
+        return kept.response
+
+    def answers(self, data: bytes, monotonic_ms: int) -> bytes | None:
+        """The answers, as they are sent, to `data`, if it is one request that is kept, whole, any number of times,
+        and all is well; else None, and nothing was done."""
+        kept = self._kept.get(data[_REST_FROM:])
+        if kept is not None:
+            if not data.startswith(kept.start) or not kept.is_well(monotonic_ms):
+                return None
+            kept.counts.add(0)
+            return kept.answer_size + data[_START_BYTES:_REST_FROM] + kept.answer_end
+        frame_bytes = 4 + int.from_bytes(data[:4], "big")
+        if len(data) == frame_bytes or len(data) % frame_bytes:
             return None
-        return self._answer_size + correlation_ids + self._answer_end
+        rest = data[_REST_FROM:frame_bytes]
+        kept = self._kept.get(rest)
+        if kept is None:
+            return None
+        ids = [data[at : at + 4] for at in range(_START_BYTES, len(data), frame_bytes)]
+        if kept.start + (rest + kept.start).join(ids) + rest != data or not kept.is_well(monotonic_ms):
+            return None
+        kept.counts.add(0, len(ids))
+        return kept.answer_size + (kept.answer_end + kept.answer_size).join(ids) + kept.answer_end

@@ -7,6 +7,8 @@ later answers wait behind it, in slots of their own, until it is filled.
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from coordinator.net.api_counts import ApiCounts
 
 
@@ -59,45 +61,27 @@ class SlotOwner(Protocol):
         """There is no answer: the connection is closed."""
 
 
-class Slot:
+class Slot(Struct, eq=False):
     """One open answer. `parks`: nothing else of this connection is processed until it is filled."""
 
-    __slots__ = (
-        "correlation_id",
-        "data",
-        "dropped",
-        "ends",
-        "finish",
-        "form",
-        "opened_ns",
-        "owner",
-        "parks",
-        "registry",
-        "request",
-        "waiter",
-    )
-
-    def __init__(
-        self, owner: SlotOwner, form: AnswerForm, correlation_id: int, parks: bool, opened_ns: int
-    ) -> None:
-        self.owner = owner
-        self.form = form
-        self.correlation_id = correlation_id
-        self.parks = parks
-        self.opened_ns = opened_ns
-        self.data: bytes | bytearray | None = None
-        """The frame to send, once there is one; empty for no answer at all."""
-        self.finish: Callable[[Any], object] | None = None
-        """What makes the answer for this client of the one that comes."""
-        self.request: object = None
-        """What is being answered, for the case that there will be no answer."""
-        self.registry: dict[int, Any] | None = None
-        """Where the slot waits, as `waiter`."""
-        self.waiter = 0
-        self.ends = False
-        """Whether it is filled soon whatever anybody else does: the daemon is at work on it."""
-        self.dropped: Callable[[], object] | None = None
-        """Called when the connection is lost before the slot is filled."""
+    owner: SlotOwner
+    form: AnswerForm
+    correlation_id: int
+    parks: bool
+    opened_ns: int
+    data: bytes | bytearray | None = None
+    """The frame to send, once there is one; empty for no answer at all."""
+    finish: Callable[[Any], object] | None = None
+    """What makes the answer for this client of the one that comes."""
+    request: object = None
+    """What is being answered, for the case that there will be no answer."""
+    registry: dict[int, Any] | None = None
+    """Where the slot waits, as `waiter`."""
+    waiter: int = 0
+    ends: bool = False
+    """Whether it is filled soon whatever anybody else does: the daemon is at work on it."""
+    dropped: Callable[[], object] | None = None
+    """Called when the connection is lost before the slot is filled."""
 
     @property
     def api_version(self) -> int:

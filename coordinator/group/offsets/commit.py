@@ -54,8 +54,11 @@ def offset_commit(groups: Groups, request: OffsetCommitRequest, context: Context
     group_id = intern(request.group_id)
     if group is not None:
         group.heard(request.member_id, turn)
-    limit, least = groups.config.message_max_bytes, _least(groups, request)
-    if least * RECORD_BYTES_MIN > limit:
+    limit, asked = groups.config.message_max_bytes, 0
+    for topic in request.topics:
+        asked += len(topic.partitions)
+    # Only where they are so many that this alone may be too much, is it worth a look at each.
+    if asked * RECORD_BYTES_MIN > limit and (least := _least(groups, request)) * RECORD_BYTES_MIN > limit:
         too_large, error = RecordsTooLarge(limit), ErrorCode.UNKNOWN_SERVER_ERROR
         refuse(group, request, context, error, turn, too_large, partitions=least)
         return
@@ -70,7 +73,10 @@ def offset_commit(groups: Groups, request: OffsetCommitRequest, context: Context
         turn.tell(SimpleGroupCreated(group_id))
     for record in records:
         turn.write(record)
-    _tell(groups, group, request, context, len(records), turn)
+    if records:
+        turn.tell(OffsetsCommitted(group.group_id, request.member_id, len(records)))
+    if len(records) < asked:
+        _tell_too_long(groups, group, request, context, asked - len(records), turn)
     turn.reply(context.waiter, response)
 
 
@@ -121,10 +127,8 @@ def _read(
 
 
 def _least(groups: Groups, request: OffsetCommitRequest) -> int:
-    """How many records there will be if they are so many that this alone may be too much; else 0."""
-    limit, metadata_max = groups.config.message_max_bytes, groups.config.offset_metadata_max_bytes
-    if sum([len(topic.partitions) for topic in request.topics]) * RECORD_BYTES_MIN <= limit:
-        return 0
+    """How many records there will be."""
+    metadata_max = groups.config.offset_metadata_max_bytes
     return sum(
         not _is_longer_than(metadata_max, partition.committed_metadata or "")
         for topic in request.topics
@@ -143,24 +147,19 @@ def _is_too_large(records: list[Fact], limit: int) -> bool:
     return bound > limit and batch_size(records) > limit
 
 
-def _tell(
+def _tell_too_long(
     groups: Groups,
     group: Group,
     request: OffsetCommitRequest,
     context: Context,
-    committed: int,
+    too_long: int,
     turn: Turn,
 ) -> None:
-    if committed:
-        turn.tell(OffsetsCommitted(group.group_id, request.member_id, committed))
-    asked = sum([len(topic.partitions) for topic in request.topics])
-    too_long = asked - committed
-    if too_long:
-        error = ErrorCode.OFFSET_METADATA_TOO_LARGE
-        texts = [part.committed_metadata or "" for topic in request.topics for part in topic.partitions]
-        longest = max(_utf_16_length(text) for text in texts)
-        detail = MetadataTooLong(longest, groups.config.offset_metadata_max_bytes)
-        tell_refusal(group, request, context, error, turn, detail, partitions=too_long)
+    error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+    texts = [part.committed_metadata or "" for topic in request.topics for part in topic.partitions]
+    longest = max(_utf_16_length(text) for text in texts)
+    detail = MetadataTooLong(longest, groups.config.offset_metadata_max_bytes)
+    tell_refusal(group, request, context, error, turn, detail, partitions=too_long)
 
 
 def _is_longer_than(limit: int, metadata: str) -> bool:

@@ -39,24 +39,18 @@ class OffsetCommitHandler:
     def handle(self, request: OffsetCommitRequest, caller: Caller) -> object:
         """Commits what exists; a group that has nothing to commit is not consulted at all.
 
-        The group gets both name and id of each topic: the one to find offsets by, the other to keep with them.
+        The group gets the request with both name and id of each topic: the one to find offsets by, the other to
+        keep with them.
         """
         by_id = caller.api_version >= TOPIC_IDS_SINCE
         known, refused = self._sift(request.topics, by_id)
         if not known:
             return OffsetCommitResponse(topics=_merged(refused, by_id))
-        commit = OffsetCommitRequest(
-            group_id=request.group_id,
-            generation_id_or_member_epoch=request.generation_id_or_member_epoch,
-            member_id=request.member_id,
-            group_instance_id=request.group_instance_id,
-            retention_time_ms=request.retention_time_ms,
-            topics=known,
-        )
+        request.topics = known
         if not refused and not by_id:
-            return self._router.answer(commit, caller)
+            return self._router.answer(request, caller)
         ids = {topic.name: topic.topic_id for topic in known}
-        return self._router.answer(commit, caller, partial(_finish_commit, refused, ids, by_id))
+        return self._router.answer(request, caller, partial(_finish_commit, refused, ids, by_id))
 
     def _sift(
         self, topics: list[OffsetCommitRequestTopic], by_id: bool
@@ -71,9 +65,8 @@ class OffsetCommitHandler:
             found = [part for part in asked.partitions if 0 <= part.partition_index < count]
             if topic is not None and len(found) == len(asked.partitions):
                 if found:
-                    known.append(
-                        OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=found)
-                    )
+                    asked.name, asked.topic_id = topic.name, topic.topic_id
+                    known.append(asked)
                 continue
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if topic is None and by_id:
