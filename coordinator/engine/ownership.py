@@ -65,7 +65,7 @@ class Ownership(Generic[M]):
         self._unsound: dict[int, PartitionLog] = {}
         """Logs that are closed and being opened anew, by partition."""
         self._pinned: dict[int, PartitionLog] = {}
-        """Logs of partitions that were given up while compaction was at work on them."""
+        """Logs of partitions that were given up while compaction was at work on them, until it is not any more."""
 
     def owner_of(self, log: PartitionLog) -> Partition[M] | None:
         """The partition that has a machine, with this log."""
@@ -77,11 +77,15 @@ class Ownership(Generic[M]):
     # Coming and going
 
     def take(self, partition: Partition[M], epoch: int) -> None:
-        """Opens and reads a partition that is ABSENT, while the loop does other work; one that is here stays. An
-        epoch that is not above the last one is old news."""
+        """Opens and reads a partition that is ABSENT or FAILED, while the loop does other work; one that is here
+        stays. An epoch that is not above the last one is old news."""
         if self.is_shut_down or epoch <= partition.epoch:
             return
         partition.epoch = epoch
+        if partition.state is PartitionState.FAILED:
+            self._unload(partition)
+            self._let_go(partition)
+            partition.state = PartitionState.ABSENT
         if partition.state is PartitionState.ABSENT:
             partition.tenure += 1
             partition.state = PartitionState.LOADING
@@ -99,6 +103,10 @@ class Ownership(Generic[M]):
         self._unload(partition)
         partition.state = PartitionState.ABSENT
         partition.missed.clear()
+        self._let_go(partition)
+
+    def _let_go(self, partition: Partition[M]) -> None:
+        """Closes the log of a partition that has no machine, as soon as compaction has let go of it too."""
         log, partition.log = partition.log, None
         log = self._unsound.pop(partition.number, None) or log
         if log is None:
@@ -108,7 +116,16 @@ class Ownership(Generic[M]):
             # Its compaction notices soon. Until then it may be about to replace files.
             log.poison(LogPoisoned(log.directory, "is being given up"))
             self._pinned[partition.number] = log
+            self._shared.loop.call_later(UNPIN_RETRY_S, self._close_unpinned, partition.number, log)
         elif not log.is_closed:
+            log.close(clean=False)
+
+    def _close_unpinned(self, number: int, log: PartitionLog) -> None:
+        if log.is_pinned and not self.is_shut_down:
+            self._shared.loop.call_later(UNPIN_RETRY_S, self._close_unpinned, number, log)
+            return
+        del self._pinned[number]
+        if not log.is_closed:
             log.close(clean=False)
 
     def reload(self, partition: Partition[M]) -> None:
@@ -177,17 +194,12 @@ class Ownership(Generic[M]):
 
     def _open_unpinned(self, partition: Partition[M], tenure: int) -> None:
         """Opens a partition whose last log compaction may not have let go of yet."""
-        log = self._pinned.get(partition.number)
         if not partition.is_loading(tenure) or self.is_shut_down:
             return
-        if log is not None and log.is_pinned:
+        if partition.number in self._pinned:
             self._shared.loop.call_later(UNPIN_RETRY_S, self._open_unpinned, partition, tenure)
-            return
-        if log is not None:
-            del self._pinned[partition.number]
-            if not log.is_closed:
-                log.close(clean=False)
-        self._open(partition)
+        else:
+            self._open(partition)
 
     def _open(self, partition: Partition[M]) -> None:
         open_log = partial(self._topic.open_log, partition.number)
