@@ -71,6 +71,8 @@ class DataDirectory:
         """As found, or as given when the directory was new."""
         self.was_clean = was_clean
         """Whether the last process stopped cleanly (False for a new directory)."""
+        self.not_removed: Mapping[str, OSError] = {}
+        """What `open` could not remove of interrupted deletions, and why; the next one tries again."""
         self._opened: set[TopicPartition] = set()
         self._catalogue: bytes | None = None
         """What is in the file, as far as that is known."""
@@ -83,7 +85,8 @@ class DataDirectory:
 
     @classmethod
     def open(cls, files: Files, path: str, new: MetaProperties) -> "DataDirectory":
-        """Creates the directory where needed, locks it, and finishes deletions that a crash interrupted.
+        """Creates the directory where needed, locks it, and finishes deletions that a crash interrupted, as far as
+        the disk allows it.
 
         In: an absolute path; the ids for a directory that has none yet.
         Raises DataDirectoryLocked, DataDirectoryUnusable, DamagedFile.
@@ -106,10 +109,15 @@ class DataDirectory:
             meta = _read_or_write_meta(files, f"{path}/{META_PROPERTIES}", new)
             marker = f"{path}/{CLEAN_MARKER}"
             was_clean = files.exists(marker)
+            not_removed = {}
             for name in files.listdir(path):
                 if _DELETED_DIRECTORY.fullmatch(name) and files.is_directory(f"{path}/{name}"):
-                    remove_directory(files, f"{path}/{name}")
+                    try:
+                        remove_directory(files, f"{path}/{name}")
+                    except OSError as error:
+                        not_removed[f"{path}/{name}"] = error
             directory = cls(files, path, lock, meta, was_clean)
+            directory.not_removed = not_removed
             if was_clean:
                 files.unlink(marker)
                 files.fsync_directory(path)

@@ -53,7 +53,7 @@ from coordinator.server.offsets_topic import OffsetsTopic
 from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
 from coordinator.server.topic_images import SHOWN, TopicImages
-from coordinator.server.topic_lines import log_changes, log_missing, log_offline
+from coordinator.server.topic_lines import log_changes, log_found, log_missing
 from coordinator.server.unusable_directory import is_nearly_full, why_too_small, why_unusable
 from coordinator.server.upkeep import Upkeep
 from coordinator.topics.answer import TopicChange
@@ -142,7 +142,7 @@ class Server:
         self.data_plane.fetch_room = self.connections.unread.room
         for line in self.data_plane.catalogue.adopted:
             _LOG.warning("Taken over from another broker: %s", line)
-        log_offline(self.data_plane.failed())
+        log_found(self.data_plane)
         self.flusher = self._shared_flusher or Flusher(self.loop, Syncer())
         self.group_config = config.view(GroupConfig)
         self._open_groups()

@@ -61,6 +61,8 @@ class Catalogue:
         """Topics, name by id, of which directories may still lie there."""
         self.left: set[TopicPartition] = set()
         """Partitions that could not be removed: with them there is no clean stop."""
+        self.not_removed: OSError | None = None
+        """Why `load` could not finish deletions."""
         self.adopted: list[str] = []
         """What `load` made of directories that the file did not know, a line for each topic."""
 
@@ -95,7 +97,8 @@ class Catalogue:
     # Loading and saving
 
     def load(self) -> None:
-        """Reads the file, opens every log, and finishes deletions; `save` is to come next.
+        """Reads the file, opens every log, and finishes deletions as far as the disk allows it; `save` is to come
+        next.
 
         A log that cannot be opened leaves its partition offline. Raises DamagedFile for a file that makes
         no sense, InvalidConfig for a property it cannot hold, OSError.
@@ -103,7 +106,11 @@ class Catalogue:
         found = FoundTopics(self._directory, self.defaults, self.new_id)
         found.look()
         if found.remains:
-            self._directory.delete_logs(dict.fromkeys(found.remains))
+            try:
+                self._directory.delete_logs(dict.fromkeys(found.remains))
+            except OSError as error:
+                # Starting needs no space. The file goes on naming them, for the next start or a topic of that name.
+                self._deleted, self.not_removed = found.deleted, error
         self.producer_ids_reserved = found.producer_ids_reserved
         self.offsets_partitions, self.adopted = found.offsets_partitions, found.adopted
         group_partitions = found.offsets_directories or self._config.offsets_topic_num_partitions

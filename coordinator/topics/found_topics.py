@@ -38,10 +38,11 @@ class FoundTopics:
         """What was made of directories that the file did not know, a line for each topic."""
         self.remains: list[TopicPartition] = []
         """Directories that a deletion has left."""
+        self.deleted: dict[bytes, str] = {}
+        """Topics, name by id, that were deleted and may have left some."""
         self._directory = directory
         self._defaults = defaults
         self._new_id = new_id
-        self._deleted: dict[bytes, str] = {}
 
     def look(self) -> None:
         """Raises DamagedFile for a file that makes no sense, OSError."""
@@ -79,8 +80,8 @@ class FoundTopics:
         id.
         """
         if topic_id is None:
-            return name in self._deleted.values()
-        return topic_id in self._deleted
+            return name in self.deleted.values()
+        return topic_id in self.deleted
 
     def _cluster_topics(self) -> dict[str, ClusterTopic]:
         try:
@@ -113,7 +114,7 @@ class FoundTopics:
                 raise DamagedFile(path, f"version {fields['version']!r} is not {VERSION}")
             self.producer_ids_reserved = int(fields["producer_ids_reserved"])
             for entry in fields["deleted"]:
-                self._deleted[uuid_from_text(entry["topic_id"])] = str(entry["name"])
+                self.deleted[uuid_from_text(entry["topic_id"])] = str(entry["name"])
             for entry in fields["topics"]:
                 name = str(entry["name"])
                 self.counts[name] = int(entry["partitions"])

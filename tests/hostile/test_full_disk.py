@@ -20,8 +20,10 @@ from coordinator.server.broker import Broker
 from coordinator.server.server import Server
 from coordinator.server.start_failed import StartFailed
 from protocol.errors import ErrorCode
+from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.list_groups import ListGroupsRequest
+from protocol.messages.metadata import MetadataRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
 from tests.crash.process import Process
 from tests.engine.held_clock import HeldClock
@@ -208,6 +210,45 @@ async def test_a_start_on_a_full_disk(was_clean: bool, caplog: pytest.LogCapture
         assert code(await client.call(commit(20, group=GROUPS[0]), 2)) == ErrorCode.NONE
     async with serving(DATA, small, topics=(), files=files.crash()) as server, Client(server) as client:
         assert [await committed(client, group) for group in GROUPS] == [20] + [19] * (len(GROUPS) - 1)
+
+
+@pytest.mark.parametrize(
+    ("call", "nth", "error"),
+    [("unlink", 1, errno.EROFS), ("write_atomically", 2, errno.ENOSPC), ("replace", 3, errno.EIO)],
+    ids=["half removed", "only forgotten", "checkpoints written"],
+)
+async def test_a_start_that_cannot_finish_a_deletion(
+    call: str, nth: int, error: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is left of a topic is named in a line and removed when that can be done; nobody meets it again."""
+    files = FaultyFiles()
+    server = await start(settings(DATA, FOUR, topics=[("orders", 1), ("doomed", 2)], files=files))
+    async with Client(server) as client:
+        assert code(await client.call(commit(7), 2)) == ErrorCode.NONE
+        files.fail(call, nth, error, times=10**9)
+        deletion = DeleteTopicsRequest(topic_names=["doomed"], timeout_ms=30_000)
+        (deleted,) = (await client.call(deletion, 1)).responses
+        assert deleted.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    server.abandon()
+    files = files.kill()
+    files.fail("unlink", error=error, times=10**9)
+    files.is_full = True
+    caplog.clear()
+    server = await start(settings(DATA, FOUR, files=files))
+    async with Client(server) as client:
+        (told,) = [line for line in errors(caplog) if "Deleted topics" in line]
+        assert f"{DATA}/" in told
+        answer = await client.call(MetadataRequest(topics=None), 9)
+        assert "doomed" not in {topic.name for topic in answer.topics}
+        assert await committed(client) == 7
+    server.abandon()
+    files = files.kill()
+    caplog.clear()
+    async with serving(DATA, FOUR, topics=[("doomed", 2)], files=files) as server:
+        assert server.data_plane.failed() == {}
+        assert [topic.name for topic in server.data_plane.catalogue if topic.hosted] == ["doomed", "orders"]
+    assert not errors(caplog)
+    assert not [name for name in files.names if name.endswith("-delete")]
 
 
 async def test_a_new_directory_on_a_full_disk_is_refused() -> None:
