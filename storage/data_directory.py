@@ -203,17 +203,22 @@ class DataDirectory:
 
         In: None for a log that is not open; it need not be whole, nor be there at all.
         """
-        for _ in self.deleting_logs(logs):
-            pass
+        for step in self.deleting_logs(logs):
+            if isinstance(step, Draft):
+                step.write()
+            elif step is not None:
+                step()
 
-    def deleting_logs(self, logs: Mapping[TopicPartition, PartitionLog | None]) -> Iterator[None]:
-        """The same in steps, for whoever has other work in between."""
+    def deleting_logs(
+        self, logs: Mapping[TopicPartition, PartitionLog | None]
+    ) -> Iterator[Draft | Callable[[], None] | None]:
+        """The same in steps, for whoever has other work in between. What a step gives is to be written, or called
+        in any thread, before the next is taken."""
         checkpoints = (self._recovery_points, self._log_start_offsets, self._cleaned_offsets)
         for checkpoint in checkpoints:
             for partition in logs:
                 checkpoint.offsets.pop(partition, None)
-        for checkpoint in checkpoints:
-            checkpoint.write()
+        yield from [checkpoint.draft() for checkpoint in checkpoints]
         for log in logs.values():
             if log is not None:
                 log.let_go()
@@ -222,10 +227,10 @@ class DataDirectory:
             some = directories[first : first + _RENAMED_AT_ONCE]
             doomed = [doom_directory(self.files, each) for each in some if self.files.exists(each)]
             if doomed:
-                self.files.fsync_directory(self.path)
+                yield partial(self.files.fsync_directory, self.path)
             for directory in doomed:
                 remove_directory(self.files, directory)
-                yield
+                yield None
 
     # Checkpoints
 
@@ -234,12 +239,11 @@ class DataDirectory:
 
         Call it after DeleteRecords, and before anything that moves a log's end back. Blocks; raises OSError.
         """
-        self._note(logs)
-        self._recovery_points.write()
-        self._log_start_offsets.write()
+        for draft in self.draft_checkpoints(logs):
+            draft.write()
 
     def draft_checkpoints(self, logs: Mapping[TopicPartition, PartitionLog]) -> list[Draft]:
-        """The same, for somebody else to write; from time to time (Kafka: each minute)."""
+        """The same, for somebody else to write; also from time to time (Kafka: each minute)."""
         self._note(logs)
         return [self._recovery_points.draft(), self._log_start_offsets.draft()]
 

@@ -197,7 +197,6 @@ class Server:
         self._topic_images.renew()
 
     def _make_routes(self) -> Routes:
-        cluster_id = self.directory.meta.cluster_id
         router = GroupRouter(self.runtime, self.group_config)
         admin = GroupAdmin(router, self.run_queue)
         catalogue = self.data_plane.catalogue
@@ -210,13 +209,14 @@ class Server:
             self.engine.next_waiter,
             self._topics_changed,
             self._missed,
+            self.checkpoints.write,
         )
         self.runtime.advanced = self.topics.offsets_advanced
         handlers: dict[int, Handler] = dict.fromkeys(ANSWERED_BY, self.topics.handle)
         handlers |= {
-            ApiKey.API_VERSIONS: ApiVersionsHandler(cluster_id).handle,
+            ApiKey.API_VERSIONS: ApiVersionsHandler(self.directory.meta.cluster_id).handle,
             ApiKey.FIND_COORDINATOR: find_coordinator,
-            ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(cluster_id).handle,
+            ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(self.directory.meta.cluster_id).handle,
             ApiKey.HEARTBEAT: router.heartbeat,
             ApiKey.JOIN_GROUP: router.join,
             ApiKey.SYNC_GROUP: router.handle,

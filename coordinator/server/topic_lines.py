@@ -46,7 +46,9 @@ def log_found(plane: DataPlane) -> None:
 
 def _log_not_removed(directories: Mapping[str, OSError], others: OSError | None) -> None:
     """In: directories that had been given up already, each with its reason; the reason why others were not."""
-    reasons = [f"{path}: {reason_of(error, path)}" for path, error in islice(directories.items(), _MAX_LISTED)]
+    reasons = [
+        f"{path}: {reason_of(error, path)}" for path, error in islice(directories.items(), _MAX_LISTED)
+    ]
     if others is not None:
         reasons.insert(0, reason_of(others))
     if reasons:

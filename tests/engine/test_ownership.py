@@ -19,6 +19,12 @@ def files() -> FaultyFiles:
     return FaultyFiles()
 
 
+async def closed(log: PartitionLog) -> None:
+    async with asyncio.timeout(TIMEOUT_S):
+        while not log.is_closed:
+            await one_turn()
+
+
 async def test_a_released_log_is_closed_when_compaction_lets_go_of_it(files: FaultyFiles) -> None:
     bench = Bench(files)
     await bench.take_all()
@@ -30,9 +36,7 @@ async def test_a_released_log_is_closed_when_compaction_lets_go_of_it(files: Fau
     await asyncio.sleep(0.05)
     assert not log.is_closed
     log.unpin()
-    async with asyncio.timeout(TIMEOUT_S):
-        while not log.is_closed:
-            await one_turn()
+    await closed(log)
     bench.counters.ownership.take(partition, epoch=2)
     await owned_again(bench, "a")
     await bench.close()

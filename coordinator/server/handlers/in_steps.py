@@ -15,6 +15,7 @@ from coordinator.net.slot import Slot
 from coordinator.topics.answer import Answer
 from coordinator.topics.data_plane import Steps
 from coordinator.topics.steps import Elsewhere, Mark
+from storage.checkpoint import Draft
 
 _LOG: Final = logging.getLogger("KafkaApis")
 
@@ -39,7 +40,7 @@ class InSteps:
         self,
         steps: Steps,
         run_queue: RunQueue,
-        do_elsewhere: Callable[[Elsewhere], "asyncio.Future[Any]"],
+        do_elsewhere: Callable[[Elsewhere | Draft], "asyncio.Future[Any]"],
         finish: Callable[[Answer, Slot | None], None],
         underway: set["InSteps"],
     ) -> None:
@@ -52,7 +53,7 @@ class InSteps:
         self._finish = finish
         self._underway = underway
         self._slot: Slot | None = None
-        self._elsewhere: Elsewhere | None = None
+        self._elsewhere: Elsewhere | Draft | None = None
         self._result: Any = None
         self._is_given_up = False
         self._changes = False
