@@ -14,6 +14,7 @@ Bytes that are no request cost this connection and one log line, nothing else.
 """
 
 import asyncio
+from functools import partial
 from struct import Struct, error
 from typing import Final, cast
 
@@ -176,7 +177,7 @@ class Connection(Outgoing):
             if received_bytes:
                 self._endpoint.memory.received(self)
             self._process(data, clock.monotonic_ns())
-            self._give_back(received_bytes)
+            self._give_back_in_time(received_bytes)
         self._reserve()
         if self._is_reading or self._is_closing or self._is_starved:
             return
@@ -323,6 +324,14 @@ class Connection(Outgoing):
     def _give_back(self, size_bytes: int) -> None:
         if size_bytes:
             self._endpoint.memory.give_back(size_bytes)
+
+    def _give_back_in_time(self, size_bytes: int) -> None:
+        """A request that is still being worked on, in slices or in a thread, is in memory until that is done."""
+        slot = self._slots[-1] if self._slots else None
+        if size_bytes and slot is not None and slot.ends and slot.data is None:
+            slot.done = partial(self._give_back, size_bytes)
+        else:
+            self._give_back(size_bytes)
 
     def _remember(self, frame: bytes, request: object, route: Route) -> None:
         """A request that is likely to come again just so."""

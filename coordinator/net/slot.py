@@ -65,6 +65,7 @@ class Slot:
     __slots__ = (
         "correlation_id",
         "data",
+        "done",
         "dropped",
         "ends",
         "finish",
@@ -96,6 +97,8 @@ class Slot:
         self.waiter = 0
         self.ends = False
         """Whether it is filled soon whatever anybody else does: the daemon is at work on it."""
+        self.done: Callable[[], object] | None = None
+        """Called when the daemon is no longer at work on the request, also where nobody waits for it any more."""
         self.dropped: Callable[[], object] | None = None
         """Called when the connection is lost before the slot is filled."""
 
