@@ -1,5 +1,6 @@
 """A disk that is full: nothing can be committed, all else goes on; a daemon starts on it all the same."""
 
+import asyncio
 import errno
 import logging
 import os
@@ -35,6 +36,8 @@ DATA = "/data"
 FOUR = {"offsets.topic.num.partitions": "4"}
 GROUPS = [f"group-{number}" for number in range(12)]
 COMMITS = 40
+REFUSING_S = 4
+"""Several attempts long."""
 
 
 @asynccontextmanager
@@ -82,8 +85,9 @@ async def test_offsets_are_read_while_commits_are_refused(caplog: pytest.LogCapt
                 assert error in {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
             heartbeat = await member.call(heartbeat_request("members", member_id, generation_id), 3)
             assert heartbeat.error_code == ErrorCode.NONE
-            if offset > 0:  # each partition has been read again
-                assert [await committed(member, group) for group in GROUPS] == [7] * len(GROUPS)
+            while offset == 0 and (await member.call(ListGroupsRequest(), 0)).error_code != ErrorCode.NONE:
+                pass  # each partition is read again, once
+            assert [await committed(member, group) for group in GROUPS] == [7] * len(GROUPS)
         listed = await client.call(ListGroupsRequest(), 0)
         assert {group.group_id for group in listed.groups} == {*GROUPS, "members"}
         (described,) = (await client.call(DescribeGroupsRequest(groups=["members"]), 0)).groups
@@ -115,6 +119,60 @@ async def test_offsets_are_read_while_commits_are_refused(caplog: pytest.LogCapt
     async with serving(DATA, FOUR, files=files.crash(), topics=()) as after, Client(after) as client:
         assert [await committed(client, group) for group in GROUPS] == [8] * len(GROUPS)
         assert await committed(client, "members") == 9
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
+async def test_offsets_are_read_while_the_disk_syncs_nothing(
+    error: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was acknowledged is read, and nothing else; then all is well again, though nobody writes."""
+    caplog.set_level(logging.INFO)
+    files = FaultyFiles()
+    server = await start(settings(DATA, FOUR, topics=[("orders", 1)], files=files))
+    async with Client(server) as client, Client(server) as member, console(server) as address:
+        for group in GROUPS:
+            assert code(await client.call(commit(7, group=group), 2)) == ErrorCode.NONE
+        member_id, generation_id = await join_alone(member, "members")
+        files.fail("fdatasync", error=error, times=10**9)
+        loop = asyncio.get_running_loop()
+        ends_s, rounds, unread = loop.time() + REFUSING_S, 0, 0
+        while loop.time() < ends_s:
+            for group in GROUPS:
+                refused = code(await client.call(commit(100 + rounds, group=group), 2))
+                assert refused in {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+                answer = await member.call(fetch(group), 5)
+                unread += answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+                if answer.error_code == ErrorCode.NONE:
+                    assert answer.topics[0].partitions[0].committed_offset == 7
+            heartbeat = await member.call(heartbeat_request("members", member_id, generation_id), 3)
+            assert heartbeat.error_code == ErrorCode.NONE
+            rounds += 1
+            await asyncio.sleep(0.1)
+        assert unread <= 2 * len(GROUPS)  # while each partition was read, and not since
+        (described,) = (await client.call(DescribeGroupsRequest(groups=["members"]), 0)).groups
+        assert [one.member_id for one in described.members] == [member_id]
+        status, text = await get(f"{address}/ready")
+        assert status == 503
+        assert os.strerror(error).lower() in text
+        _, metrics = await get(f"{address}/metrics")
+        assert 'groupd_partitions{state="read-only"} 4.0' in metrics
+        assert "groupd_disk_refusals_total 0.0" not in metrics
+        assert 1 <= len(errors(caplog)) <= 2
+        crashed = files.crash()
+
+        files.faults.clear()
+        while (await get(f"{address}/ready"))[0] != 200:
+            pass
+        found = [await committed(client, group) for group in GROUPS]
+        assert all(offset in (7, *range(100, 100 + rounds)) for offset in found)
+        own = commit(9, group="members", member_id=member_id, generation_id=generation_id)
+        assert code(await member.call(own, 5)) == ErrorCode.NONE
+        for group in GROUPS:
+            assert code(await client.call(commit(8, group=group), 2)) == ErrorCode.NONE
+    server.abandon()
+    for left, offset in ((crashed, 7), (files.crash(), 8)):
+        async with serving(DATA, FOUR, files=left, topics=()) as after, Client(after) as client:
+            assert [await committed(client, group) for group in GROUPS] == [offset] * len(GROUPS)
 
 
 async def test_nobody_is_given_up_as_long_as_that_cannot_be_written() -> None:
@@ -214,7 +272,7 @@ async def test_a_start_on_a_full_disk(was_clean: bool, caplog: pytest.LogCapture
 
 @pytest.mark.parametrize(
     ("call", "nth", "error"),
-    [("unlink", 1, errno.EROFS), ("write_atomically", 2, errno.ENOSPC), ("replace", 3, errno.EIO)],
+    [("unlink", 1, errno.EROFS), ("fdatasync", 2, errno.ENOSPC), ("replace", 5, errno.EIO)],
     ids=["half removed", "only forgotten", "checkpoints written"],
 )
 async def test_a_start_that_cannot_finish_a_deletion(
