@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from coordinator.engine.partition import PartitionState
+from coordinator.engine.partition import Partition, PartitionState
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import UNASSIGNED_OFFSET, Record
 from tests.engine.bench import COUNTERS, Bench
-from tests.engine.counter import Add
-from tests.engine.test_second_machine import TIMEOUT_S, one_turn, owned_again
+from tests.engine.counter import Add, Counters
+from tests.engine.test_second_machine import NOT_COORDINATOR, TIMEOUT_S, one_turn, owned_again
 from tests.storage.faulty_files import FaultyFiles
 
 
@@ -22,6 +22,12 @@ def files() -> FaultyFiles:
 async def closed(log: PartitionLog) -> None:
     async with asyncio.timeout(TIMEOUT_S):
         while not log.is_closed:
+            await one_turn()
+
+
+async def in_state(partition: Partition[Counters], state: PartitionState) -> None:
+    async with asyncio.timeout(TIMEOUT_S):
+        while partition.state is not state:
             await one_turn()
 
 
@@ -69,3 +75,38 @@ async def test_a_partition_that_could_not_be_read_is_taken_again(files: FaultyFi
     await owned_again(bench, "a")
     assert await bench.ask(bench.counters, "a", Add("a", 1)) == 4
     await bench.close()
+
+
+@pytest.mark.parametrize("way", ["comes back", "released", "contradicted"])
+async def test_a_partition_whose_log_is_being_opened_anew(files: FaultyFiles, way: str) -> None:
+    """What is durable is shown meanwhile; whatever happens to it then, it ends with one log that takes writes."""
+    bench = Bench(files)
+    await bench.take_all()
+    assert await bench.ask(bench.counters, "a", Add("a", 3)) == 3
+    partition = bench.counters.partition_of("a")
+    files.fail("fdatasync", times=10**9)
+    assert await bench.ask(bench.counters, "a", Add("a", 1)) == NOT_COORDINATOR
+    await in_state(partition, PartitionState.READ_ONLY)
+    assert partition.machine is not None
+    assert partition.machine.values == {"a": 3}
+    assert partition.readable_offset == partition.position == 1
+    assert await bench.ask(bench.counters, "a", Add("a", 1)) == NOT_COORDINATOR
+    if way == "released":
+        bench.counters.ownership.release(partition, 1, "it moves")
+        assert partition.state is PartitionState.ABSENT
+        assert partition.readable_offset == 0
+        files.faults.clear()
+        bench.counters.ownership.take(partition, epoch=2)
+    elif way == "contradicted":
+        bench.counters.contradicted(partition, AssertionError("broken"))
+        assert partition.machine is None
+    files.faults.clear()
+    await owned_again(bench, "a")
+    assert partition.machine.values["a"] in (3, 4)
+    before = partition.machine.values["a"]
+    assert await bench.ask(bench.counters, "a", Add("a", 10)) == before + 10
+    await bench.close()
+    again = Bench(files.crash())
+    await again.take_all()
+    assert await again.ask(again.counters, "a", Add("a", 0)) == before + 10
+    await again.close()
