@@ -65,6 +65,10 @@ class Checkpoint:
         """Replaces the file, atomically and durably. Blocks; raises OSError."""
         self.draft().write()
 
+    def forget_drafts(self) -> None:
+        """What is still to be written comes too late."""
+        self._in_place = self._drafts
+
     def _place(self, number: int) -> None:
         self._in_place = max(self._in_place, number)
 

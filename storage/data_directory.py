@@ -336,6 +336,8 @@ class DataDirectory:
             self._catalogue_written = (
                 self._catalogues_drafted
             )  # what still waits to be written comes too late
+        for checkpoint in (self._recovery_points, self._log_start_offsets, self._cleaned_offsets):
+            checkpoint.forget_drafts()
         self._lock.release()
 
 

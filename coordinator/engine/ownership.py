@@ -108,11 +108,11 @@ class Ownership(Generic[M]):
         self._log.info("Releasing %s: %s", partition.name, reason)
         self._unload(partition)
         partition.state = PartitionState.ABSENT
-        partition.missed.clear()
         self._let_go(partition)
 
     def _let_go(self, partition: Partition[M]) -> None:
         """Closes the log of a partition that has no machine, as soon as compaction has let go of it too."""
+        partition.missed.clear()
         log, partition.log = partition.log, None
         log = self._unsound.pop(partition.number, None) or log
         if log is None:
