@@ -159,6 +159,12 @@ FORMATS: Final[Mapping[str, str]] = {
         "A start on a full disk: indexes, the catalogue and the like are made again later"
     ),
     "Reading %s without what can wait: %s%s": "The same, of one offsets partition",
+    "%s cannot be read until its log is opened anew: %s": (
+        "A sync has failed, and what was synced before cannot be read either: its groups are out of service"
+    ),
+    "Deleted topics are not removed whole, which the next start tries again: %s": (
+        "What is left of them takes space and is seen by nobody"
+    ),
     "Unloading %s of %s: %s%s": (
         "The disk refused a write or flush; the partition loads again from what the disk has. Said once while it "
         "lasts"

@@ -23,37 +23,59 @@ _VERSION: Final = "0"
 
 
 class Draft(NamedTuple):
-    """What a checkpoint file is to hold, for somebody to write while its owner does other work."""
+    """What a checkpoint file is to hold, for somebody to write while its owner does other work. Its functions are
+    for the owner's thread."""
 
     path: str
     data: bytes
     is_newest: Callable[[], bool]
-    """Whether nobody began to write a later one, which this one must not replace. The owner's thread only."""
+    """Whether no later one is in place, which this one must not replace."""
+    is_in_place: Callable[[], None]
+    """To be called when it is, durably."""
+    write: Callable[[], None]
+    """Does all of it at once, for an owner who has nothing else to do. Blocks; raises OSError."""
 
 
 class Checkpoint:
     """One checkpoint file of an open data directory. All methods belong to the thread that owns it."""
 
-    __slots__ = ("_drafts", "_files", "_path", "offsets")
+    __slots__ = ("_drafts", "_files", "_in_place", "_path", "offsets")
 
     def __init__(self, files: Files, path: str) -> None:
         """Reads the file. Raises DamagedFile, OSError."""
         self._files = files
         self._path = path
-        self._drafts = 0
+        self._drafts = self._in_place = 0
         self.offsets = read_offsets(files, path)
         """What it is to hold from the next time on that it is written."""
 
     def draft(self) -> Draft:
         """What is to be written now."""
         self._drafts += 1
-        number = self._drafts
-        return Draft(self._path, _text(self._path, self.offsets), lambda: self._drafts == number)
+        number, data = self._drafts, _text(self._path, self.offsets)
+        return Draft(
+            self._path,
+            data,
+            lambda: self._in_place < number,
+            lambda: self._place(number),
+            lambda: self._write(number, data),
+        )
 
     def write(self) -> None:
         """Replaces the file, atomically and durably. Blocks; raises OSError."""
-        draft = self.draft()
-        self._files.write_atomically(draft.path, draft.data)
+        self.draft().write()
+
+    def forget_drafts(self) -> None:
+        """What is still to be written comes too late."""
+        self._in_place = self._drafts
+
+    def _place(self, number: int) -> None:
+        self._in_place = max(self._in_place, number)
+
+    def _write(self, number: int, data: bytes) -> None:
+        if self._in_place < number:
+            self._files.write_atomically(self._path, data)
+            self._place(number)
 
 
 def write_offsets(files: Files, path: str, offsets: Mapping[TopicPartition, int]) -> None:

@@ -71,6 +71,8 @@ class DataDirectory:
         """As found, or as given when the directory was new."""
         self.was_clean = was_clean
         """Whether the last process stopped cleanly (False for a new directory)."""
+        self.not_removed: Mapping[str, OSError] = {}
+        """What `open` could not remove of interrupted deletions, and why; the next one tries again."""
         self._opened: set[TopicPartition] = set()
         self._catalogue: bytes | None = None
         """What is in the file, as far as that is known."""
@@ -83,7 +85,8 @@ class DataDirectory:
 
     @classmethod
     def open(cls, files: Files, path: str, new: MetaProperties) -> "DataDirectory":
-        """Creates the directory where needed, locks it, and finishes deletions that a crash interrupted.
+        """Creates the directory where needed, locks it, and finishes deletions that a crash interrupted, as far as
+        the disk allows it.
 
         In: an absolute path; the ids for a directory that has none yet.
         Raises DataDirectoryLocked, DataDirectoryUnusable, DamagedFile.
@@ -106,10 +109,15 @@ class DataDirectory:
             meta = _read_or_write_meta(files, f"{path}/{META_PROPERTIES}", new)
             marker = f"{path}/{CLEAN_MARKER}"
             was_clean = files.exists(marker)
+            not_removed = {}
             for name in files.listdir(path):
                 if _DELETED_DIRECTORY.fullmatch(name) and files.is_directory(f"{path}/{name}"):
-                    remove_directory(files, f"{path}/{name}")
+                    try:
+                        remove_directory(files, f"{path}/{name}")
+                    except OSError as error:
+                        not_removed[f"{path}/{name}"] = error
             directory = cls(files, path, lock, meta, was_clean)
+            directory.not_removed = not_removed
             if was_clean:
                 files.unlink(marker)
                 files.fsync_directory(path)
@@ -195,17 +203,22 @@ class DataDirectory:
 
         In: None for a log that is not open; it need not be whole, nor be there at all.
         """
-        for _ in self.deleting_logs(logs):
-            pass
+        for step in self.deleting_logs(logs):
+            if isinstance(step, Draft):
+                step.write()
+            elif step is not None:
+                step()
 
-    def deleting_logs(self, logs: Mapping[TopicPartition, PartitionLog | None]) -> Iterator[None]:
-        """The same in steps, for whoever has other work in between."""
+    def deleting_logs(
+        self, logs: Mapping[TopicPartition, PartitionLog | None]
+    ) -> Iterator[Draft | Callable[[], None] | None]:
+        """The same in steps, for whoever has other work in between. What a step gives is to be written, or called
+        in any thread, before the next is taken."""
         checkpoints = (self._recovery_points, self._log_start_offsets, self._cleaned_offsets)
         for checkpoint in checkpoints:
             for partition in logs:
                 checkpoint.offsets.pop(partition, None)
-        for checkpoint in checkpoints:
-            checkpoint.write()
+        yield from [checkpoint.draft() for checkpoint in checkpoints]
         for log in logs.values():
             if log is not None:
                 log.let_go()
@@ -214,10 +227,10 @@ class DataDirectory:
             some = directories[first : first + _RENAMED_AT_ONCE]
             doomed = [doom_directory(self.files, each) for each in some if self.files.exists(each)]
             if doomed:
-                self.files.fsync_directory(self.path)
+                yield partial(self.files.fsync_directory, self.path)
             for directory in doomed:
                 remove_directory(self.files, directory)
-                yield
+                yield None
 
     # Checkpoints
 
@@ -226,12 +239,11 @@ class DataDirectory:
 
         Call it after DeleteRecords, and before anything that moves a log's end back. Blocks; raises OSError.
         """
-        self._note(logs)
-        self._recovery_points.write()
-        self._log_start_offsets.write()
+        for draft in self.draft_checkpoints(logs):
+            draft.write()
 
     def draft_checkpoints(self, logs: Mapping[TopicPartition, PartitionLog]) -> list[Draft]:
-        """The same, for somebody else to write; from time to time (Kafka: each minute)."""
+        """The same, for somebody else to write; also from time to time (Kafka: each minute)."""
         self._note(logs)
         return [self._recovery_points.draft(), self._log_start_offsets.draft()]
 
@@ -324,6 +336,8 @@ class DataDirectory:
             self._catalogue_written = (
                 self._catalogues_drafted
             )  # what still waits to be written comes too late
+        for checkpoint in (self._recovery_points, self._log_start_offsets, self._cleaned_offsets):
+            checkpoint.forget_drafts()
         self._lock.release()
 
 

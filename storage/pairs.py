@@ -47,15 +47,26 @@ class PlainRun(NamedTuple):
     pairs: list[Pair]
 
 
-def walk_pairs(log: PartitionLog, from_offset: int) -> Iterator[PlainRun | StoredBatch]:
+def walk_pairs(
+    log: PartitionLog, from_offset: int, end_offset: int | None = None
+) -> Iterator[PlainRun | StoredBatch]:
     """All that `log.batches(from_offset)` gives, plain batches as runs. Raises LogDamaged, OffsetOutOfRange.
 
-    No run comes after a batch of a transaction: from there on it matters which offset a record has.
+    In: an offset where a batch ends, where not all is to be read. No run comes after a batch of a transaction: from
+    there on it matters which offset a record has.
     """
-    end_offset = log.log_end_offset
-    if not log.log_start_offset <= from_offset <= end_offset:
+    if end_offset is None:
+        end_offset = log.log_end_offset
+    if not log.log_start_offset <= from_offset <= end_offset <= log.log_end_offset:
         raise OffsetOutOfRange(log.directory, from_offset, log.log_start_offset, end_offset)
-    return _walk(log, from_offset, end_offset, log.segments, log.segments[-1].size)
+    segments = [each for each in log.segments if each.base_offset < end_offset] or log.segments[:1]
+    end_position = segments[-1].size
+    if end_offset < log.log_end_offset:
+        try:
+            end_position = segments[-1].position_of(end_offset, log.config.index_interval_bytes)
+        except CorruptBatch as error:
+            raise LogDamaged(segments[-1].path, error.reason, error.position) from error
+    return _walk(log, from_offset, end_offset, segments, end_position)
 
 
 def _walk(

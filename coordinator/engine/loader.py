@@ -34,8 +34,17 @@ class LoadFailed(Exception):
 class Load:
     """One reading of one log into one machine, from the newest state beside it, or from the start."""
 
-    def __init__(self, log: PartitionLog, machine: Machine, files: Files, codec: Codec) -> None:
+    def __init__(
+        self,
+        log: PartitionLog,
+        machine: Machine,
+        files: Files,
+        codec: Codec,
+        end_offset: int | None = None,
+    ) -> None:
+        """In: where a batch ends, and the reading, unless that is where the log ends."""
         self._log = log
+        self._end_offset = end_offset
         self._machine = machine
         self._files = files
         self._codec = codec
@@ -88,6 +97,8 @@ class Load:
 
     def _read_state(self) -> Iterator[int]:
         state, ignored = find_state(self._files, self._log, self._codec.contents)
+        if state is not None and self._end_offset is not None and state.end_offset > self._end_offset:
+            raise LoadFailed(f"{state.path}: ends after offset {self._end_offset}")
         if state is not None:
             try:
                 for records in state.batches():
@@ -103,7 +114,8 @@ class Load:
             self.warnings.append(f"The log is read without a state that is of no use: {line}")
 
     def _read_log(self) -> Iterator[int]:
-        for part in walk_pairs(self._log, self.state_end_offset or self._log.log_start_offset):
+        from_offset = self.state_end_offset or self._log.log_start_offset
+        for part in walk_pairs(self._log, from_offset, self._end_offset):
             try:
                 if isinstance(part, PlainRun):
                     assert not self._open

@@ -3,6 +3,9 @@
 A partition whose append or sync fails, or whose machine contradicts itself, is taken out of service: whoever waits
 is told NOT_COORDINATOR and looks for the coordinator again, and the machine is made anew from what the disk holds.
 While the disk refuses it is only read: see `refused_partitions.py`.
+
+After a failed sync nobody knows what the disk holds, but for what was durable before: that is read first, and shown
+until the log could be opened anew, which ends with a sync. All that was acknowledged is in it, and nothing else is.
 """
 
 import logging
@@ -19,6 +22,7 @@ from coordinator.engine.refused_partitions import RETRY_S, RefusedPartitions
 from coordinator.engine.shared import Shared
 from coordinator.engine.state_keeper import StateKeeper
 from coordinator.machine.outcome import Now, Outcome
+from coordinator.names import LogFlush
 from coordinator.ongoing_failures import times
 from protocol.errors import ErrorCode
 from storage.errors import LogDamaged, LogPoisoned, StorageError
@@ -63,9 +67,11 @@ class Ownership(Generic[M]):
         )
         self._by_log: dict[PartitionLog, Partition[M]] = {}
         self._unsound: dict[int, PartitionLog] = {}
-        """Logs that are closed and being opened anew, by partition."""
+        """Logs that are being opened anew, by partition; nobody else looks at them."""
+        self._reopening: set[tuple[int, int]] = set()
+        """Partitions, with their tenure, whose log is in the thread that opens."""
         self._pinned: dict[int, PartitionLog] = {}
-        """Logs of partitions that were given up while compaction was at work on them."""
+        """Logs of partitions that were given up while compaction was at work on them, until it is not any more."""
 
     def owner_of(self, log: PartitionLog) -> Partition[M] | None:
         """The partition that has a machine, with this log."""
@@ -77,11 +83,15 @@ class Ownership(Generic[M]):
     # Coming and going
 
     def take(self, partition: Partition[M], epoch: int) -> None:
-        """Opens and reads a partition that is ABSENT, while the loop does other work; one that is here stays. An
-        epoch that is not above the last one is old news."""
+        """Opens and reads a partition that is ABSENT or FAILED, while the loop does other work; one that is here
+        stays. An epoch that is not above the last one is old news."""
         if self.is_shut_down or epoch <= partition.epoch:
             return
         partition.epoch = epoch
+        if partition.state is PartitionState.FAILED:
+            self._unload(partition)
+            self._let_go(partition)
+            partition.state = PartitionState.ABSENT
         if partition.state is PartitionState.ABSENT:
             partition.tenure += 1
             partition.state = PartitionState.LOADING
@@ -98,6 +108,10 @@ class Ownership(Generic[M]):
         self._log.info("Releasing %s: %s", partition.name, reason)
         self._unload(partition)
         partition.state = PartitionState.ABSENT
+        self._let_go(partition)
+
+    def _let_go(self, partition: Partition[M]) -> None:
+        """Closes the log of a partition that has no machine, as soon as compaction has let go of it too."""
         partition.missed.clear()
         log, partition.log = partition.log, None
         log = self._unsound.pop(partition.number, None) or log
@@ -108,7 +122,16 @@ class Ownership(Generic[M]):
             # Its compaction notices soon. Until then it may be about to replace files.
             log.poison(LogPoisoned(log.directory, "is being given up"))
             self._pinned[partition.number] = log
+            self._shared.loop.call_later(UNPIN_RETRY_S, self._close_unpinned, partition.number, log)
         elif not log.is_closed:
+            log.close(clean=False)
+
+    def _close_unpinned(self, number: int, log: PartitionLog) -> None:
+        if log.is_pinned and not self.is_shut_down:
+            self._shared.loop.call_later(UNPIN_RETRY_S, self._close_unpinned, number, log)
+            return
+        del self._pinned[number]
+        if not log.is_closed:
             log.close(clean=False)
 
     def reload(self, partition: Partition[M]) -> None:
@@ -177,17 +200,12 @@ class Ownership(Generic[M]):
 
     def _open_unpinned(self, partition: Partition[M], tenure: int) -> None:
         """Opens a partition whose last log compaction may not have let go of yet."""
-        log = self._pinned.get(partition.number)
         if not partition.is_loading(tenure) or self.is_shut_down:
             return
-        if log is not None and log.is_pinned:
+        if partition.number in self._pinned:
             self._shared.loop.call_later(UNPIN_RETRY_S, self._open_unpinned, partition, tenure)
-            return
-        if log is not None:
-            del self._pinned[partition.number]
-            if not log.is_closed:
-                log.close(clean=False)
-        self._open(partition)
+        else:
+            self._open(partition)
 
     def _open(self, partition: Partition[M]) -> None:
         open_log = partial(self._topic.open_log, partition.number)
@@ -209,24 +227,42 @@ class Ownership(Generic[M]):
         if log.failure is None and not log.is_closed:
             self._shared.queue.add(partial(_itself, log), load)
             return
-        # Until it is open nobody looks at it.
         partition.log = None
         self._unsound[partition.number] = log
-        self._shared.queue.add(log.reopen, load)
+        if log.is_closed or self._topic.flush is not LogFlush.ALWAYS:
+            self._reopen(partition, log)
+        else:
+            self._shared.queue.add(
+                partial(_itself, log), partial(self._load_durable, partition, partition.tenure)
+            )
+
+    def _reopen(self, partition: Partition[M], log: PartitionLog) -> None:
+        tenure = partition.tenure
+        if (partition.number, tenure) not in self._reopening:
+            self._reopening.add((partition.number, tenure))
+            self._shared.queue.add(log.reopen, partial(self._load, partition, tenure))
 
     def _retry(self, partition: Partition[M], tenure: int) -> None:
-        if not self.is_shut_down and partition.is_loading(tenure):
+        if not self.is_shut_down and self._awaits_log(partition, tenure):
             self._open_again(partition)
+
+    def _awaits_log(self, partition: Partition[M], tenure: int) -> bool:
+        """Whether a log that is opened is wanted; a partition that shows what is durable goes on with it."""
+        shows = partition.state is PartitionState.READ_ONLY and partition.log is None
+        return partition.is_loading(tenure) or (shows and partition.tenure == tenure)
 
     # Reading
 
     def _load(self, partition: Partition[M], tenure: int, opening: Opening) -> Iterator[object]:
         started_ns = clock.monotonic_ns()
+        self._reopening.discard((partition.number, tenure))
         try:
             log = opening.result()
-            if not partition.is_loading(tenure):  # released meanwhile
+            if not self._awaits_log(partition, tenure):  # released meanwhile
                 log.close(clean=False)
                 return
+            if partition.state is PartitionState.READ_ONLY:
+                self._unload(partition)
             self._unsound.pop(partition.number, None)
             if log is not partition.log:
                 partition.log = log
@@ -248,13 +284,45 @@ class Ownership(Generic[M]):
         self._failures.is_over(_loading(partition))
         self._report_load(partition, log, reading.records, clock.monotonic_ns() - started_ns)
 
+    def _load_durable(self, partition: Partition[M], tenure: int, opening: Opening) -> Iterator[object]:
+        """Shows what is durable of a log that has to be opened anew, if that can be read; then has it opened."""
+        log = opening.result()
+        if not partition.is_loading(tenure):
+            return
+        try:
+            machine = self._topic.new_machine(partition.number)
+            reading = Load(log, machine, self._shared.files, self._topic.codec, log.durable_offset)
+            for step in reading.steps():
+                yield step
+                if not partition.is_loading(tenure):  # released meanwhile
+                    return
+            self._show(partition, log.durable_offset, machine)
+        except Exception as problem:  # noqa: BLE001 - it is read again, and then told
+            self._log.warning(
+                "%s cannot be read until its log is opened anew: %s", partition.name, reason_of(problem)
+            )
+        if self._awaits_log(partition, tenure) and not self.is_shut_down:
+            self._reopen(partition, log)
+
+    def _show(self, partition: Partition[M], end_offset: int, machine: M) -> None:
+        now = self._shared.group_clock.now()
+        outcome = machine.loaded(now)
+        if not outcome.records and not self.is_shut_down:  # else it is ahead of what can be written
+            partition.machine, partition.durable_end = machine, end_offset
+            partition.state = PartitionState.READ_ONLY
+            self._began(partition, outcome, now)
+
     def _not_loaded(self, partition: Partition[M], problem: Exception) -> None:
         """A partition could not be read: it is out of service, or read again where the disk refused."""
-        partition.machine = None
+        is_refused = isinstance(problem, StorageError | OSError) and not isinstance(problem, LogDamaged)
+        if not is_refused and partition.state is PartitionState.READ_ONLY:
+            self._unload(partition)
+        if partition.state is not PartitionState.READ_ONLY:
+            partition.machine = None
         if isinstance(problem, LogDamaged | LoadFailed):
             partition.state = PartitionState.FAILED
             self._log.error("Failed to load metadata from %s: %s. %s", partition.name, problem, REMEDY)
-        elif isinstance(problem, StorageError | OSError):
+        elif is_refused:
             count = self._failures.failed(_loading(partition), problem)
             if count:
                 self._log.error(

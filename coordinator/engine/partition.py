@@ -50,6 +50,7 @@ class Partition(Generic[M]):
         "_flush",
         "_pending",
         "_refuse",
+        "durable_end",
         "epoch",
         "gate",
         "is_dirty",
@@ -77,6 +78,9 @@ class Partition(Generic[M]):
         self.machine: M | None = None
         """None unless the partition is OWNED or READ_ONLY."""
         self.log: PartitionLog | None = None
+        self.durable_end = 0
+        """Where the machine of a READ_ONLY partition has stopped reading whose log is being opened anew, and None
+        meanwhile."""
         self.gate = Gate()
         self.waiting: dict[int, Place] = {}
         self.pending_records = 0
@@ -103,14 +107,14 @@ class Partition(Generic[M]):
         """Where answers and consumers may look up to."""
         log = self.log
         if log is None:
-            return 0
+            return self.durable_end
         return log.durability.offset if self._flush is LogFlush.ALWAYS else log.log_end_offset
 
     @property
     def position(self) -> int:
         """Where the log ends once this iteration's records are in it."""
-        assert self.log is not None
-        return self.log.log_end_offset + self.pending_records
+        end_offset = self.durable_end if self.log is None else self.log.log_end_offset
+        return end_offset + self.pending_records
 
     def keep(self, facts: Sequence[Fact]) -> None:
         """Takes the records of one outcome for the end of the iteration."""
@@ -182,6 +186,7 @@ class Partition(Generic[M]):
         """
         machine, self.machine = self.machine, None
         self._pending, self.pending_records = [], 0
+        self.durable_end = 0
         self.gate.clear()
         self.outbound.clear()
         answers: dict[int, Any] = {}

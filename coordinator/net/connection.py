@@ -14,6 +14,7 @@ Bytes that are no request cost this connection and one log line, nothing else.
 """
 
 import asyncio
+from functools import partial
 from struct import Struct, error
 from typing import Final, cast
 
@@ -173,7 +174,7 @@ class Connection(Outgoing):
             if received_bytes:
                 self._endpoint.memory.received(self)
             self._process(data, clock.monotonic_ns())
-            self._give_back(received_bytes)
+            self._give_back_in_time(received_bytes)
         self._reserve()
         if self._is_reading or self._is_closing or self._is_starved:
             return
@@ -335,6 +336,14 @@ class Connection(Outgoing):
         if repeated.epoch is not self._endpoint.routes.epoch:
             return None
         return repeated.response(frame, started_ns // 1_000_000)
+
+    def _give_back_in_time(self, size_bytes: int) -> None:
+        """A request that is still being worked on, in slices or in a thread, is in memory until that is done."""
+        slot = self._slots[-1] if self._slots else None
+        if size_bytes and slot is not None and slot.ends and slot.data is None:
+            slot.done = partial(self._give_back, size_bytes)
+        else:
+            self._give_back(size_bytes)
 
     def _body(self, frame: bytes, position: int, length: int, *, is_flexible: bool) -> int:
         """Reads the client id, `length` bytes at `position`, and what follows it of the header; where that ends."""

@@ -37,6 +37,18 @@ class _Large(NamedTuple):
     response: object
 
 
+class _Given(NamedTuple):
+    """Large answers that a peer may not have read yet: their bytes, and where the last of them ends in all that is
+    sent to it. What comes after that is no large answer."""
+
+    size_bytes: int
+    until_bytes: int
+
+    def unread_bytes(self, owner: SlotOwner) -> int:
+        """What the peer has not read of them."""
+        return min(self.size_bytes, max(0, self.until_bytes - owner.read_bytes), owner.answer_bytes)
+
+
 class LargeAnswers:
     """The large answers of all connections. All methods belong to the loop's thread."""
 
@@ -44,8 +56,7 @@ class LargeAnswers:
         self._loop = loop
         self._waiting: deque[_Large] = deque()
         self._is_busy = False
-        self._given: dict[SlotOwner, int] = {}
-        """How many bytes of large answers each peer was given that may not have read them yet."""
+        self._given: dict[SlotOwner, _Given] = {}
         self._read_at_first: dict[SlotOwner, int] = {}
         self._patience_ends_ns = 0
 
@@ -84,15 +95,21 @@ class LargeAnswers:
         except Exception as problem:  # noqa: BLE001 - the connections behind this one wait for their answers
             slot.owner.has_failed(problem)
         else:
-            slot.owner.fill_written(slot, frame)
-            self._given[slot.owner] = self._given.get(slot.owner, 0) + len(frame)
+            self._give(slot, frame)
         self._begin()
+
+    def _give(self, slot: Slot, frame: bytearray) -> None:
+        owner, earlier = slot.owner, self._given.get(slot.owner)
+        unread_bytes = 0 if earlier is None else earlier.unread_bytes(owner)
+        until_bytes = owner.read_bytes + owner.answer_bytes + len(frame)
+        owner.fill_written(slot, frame)
+        self._given[owner] = _Given(unread_bytes + len(frame), until_bytes)
 
     def _unread_bytes(self) -> int:
         """What peers have not read of the answers that they were given here."""
-        for owner in [owner for owner in self._given if not owner.answer_bytes]:
-            del self._given[owner]
-        return sum(min(given, owner.answer_bytes) for owner, given in self._given.items())
+        unread = {owner: given.unread_bytes(owner) for owner, given in self._given.items()}
+        self._given = {owner: given for owner, given in self._given.items() if unread[owner]}
+        return sum(unread.values())
 
     def _wait_for_room(self) -> None:
         """Cuts off whoever lets others wait for too long."""
@@ -104,8 +121,8 @@ class LargeAnswers:
             self._patience_ends_ns = 0
             at_first, self._read_at_first = self._read_at_first, {}
             for owner, before_bytes in at_first.items():
-                given = self._given.get(owner, 0)
-                if owner.read_bytes - before_bytes < given // PATIENCES and owner.answer_bytes:
+                given = self._given.get(owner)
+                if given is not None and owner.read_bytes - before_bytes < given.size_bytes // PATIENCES:
                     self._cut_off(owner)
 
     def _cut_off(self, owner: SlotOwner) -> None:

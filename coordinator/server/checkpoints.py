@@ -1,7 +1,7 @@
 """Writes the checkpoints of a data directory while the loop does other work.
 
-What must be on the disk before a client is answered (DeleteRecords, the deletion of a topic), and what a stop
-leaves behind, the data directory writes itself, at once; what was being written here then stays out of place.
+Who deletes records or topics waits for it before a client is answered. What a stop leaves behind, the data
+directory writes itself, at once; what was being written here then stays out of place.
 """
 
 import asyncio
@@ -24,8 +24,7 @@ TEMPORARY_SUFFIX: Final = ".next.tmp"
 
 
 class Checkpoints:
-    """All methods belong to the event loop's thread. No file is written twice at a time, if the callers of `write`
-    wait for it."""
+    """All methods belong to the event loop's thread."""
 
     def __init__(self, directory: DataDirectory, failures: OngoingFailures) -> None:
         """In: who counts what the disk refuses."""
@@ -33,6 +32,7 @@ class Checkpoints:
         self._failures = failures
         self._files = AsyncFiles(directory.files)
         self._task: asyncio.Task[None] | None = None
+        self._is_writing = asyncio.Lock()
 
     def write_due(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
         """Begins to record how far logs are durable and where they begin, unless that goes on already."""
@@ -60,12 +60,16 @@ class Checkpoints:
             _LOG.error("Writing checkpoints", exc_info=problem)
 
     async def write(self, draft: Draft) -> None:
-        """Writes a checkpoint, unless a later one was begun meanwhile. Raises OSError."""
-        async with self._files.new_file(draft.path, TEMPORARY_SUFFIX) as file:
-            await file.write(draft.data)
-            await file.sync()
-            if draft.is_newest():
-                await file.put_in_place()
+        """Writes a checkpoint, unless a later one is in place; one at a time. Raises OSError."""
+        async with self._is_writing:
+            if not draft.is_newest():
+                return
+            async with self._files.new_file(draft.path, TEMPORARY_SUFFIX) as file:
+                await file.write(draft.data)
+                await file.sync()
+                if draft.is_newest():
+                    await file.put_in_place()
+                    draft.is_in_place()
 
     async def stop(self) -> None:
         """Waits for what is being written."""

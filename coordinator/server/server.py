@@ -53,7 +53,7 @@ from coordinator.server.offsets_topic import OffsetsTopic
 from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
 from coordinator.server.topic_images import SHOWN, TopicImages
-from coordinator.server.topic_lines import log_changes, log_missing, log_offline
+from coordinator.server.topic_lines import log_changes, log_found, log_missing
 from coordinator.server.unusable_directory import is_nearly_full, why_too_small, why_unusable
 from coordinator.server.upkeep import Upkeep
 from coordinator.topics.answer import TopicChange
@@ -142,7 +142,7 @@ class Server:
         self.data_plane.fetch_room = self.connections.unread.room
         for line in self.data_plane.catalogue.adopted:
             _LOG.warning("Taken over from another broker: %s", line)
-        log_offline(self.data_plane.failed())
+        log_found(self.data_plane)
         self.flusher = self._shared_flusher or Flusher(self.loop, Syncer())
         self.group_config = config.view(GroupConfig)
         self._open_groups()
@@ -197,7 +197,6 @@ class Server:
         self._topic_images.renew()
 
     def _make_routes(self) -> Routes:
-        cluster_id = self.directory.meta.cluster_id
         router = GroupRouter(self.runtime, self.group_config)
         admin = GroupAdmin(router, self.run_queue)
         catalogue = self.data_plane.catalogue
@@ -210,13 +209,14 @@ class Server:
             self.engine.next_waiter,
             self._topics_changed,
             self._missed,
+            self.checkpoints.write,
         )
         self.runtime.advanced = self.topics.offsets_advanced
         handlers: dict[int, Handler] = dict.fromkeys(ANSWERED_BY, self.topics.handle)
         handlers |= {
-            ApiKey.API_VERSIONS: ApiVersionsHandler(cluster_id).handle,
+            ApiKey.API_VERSIONS: ApiVersionsHandler(self.directory.meta.cluster_id).handle,
             ApiKey.FIND_COORDINATOR: find_coordinator,
-            ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(cluster_id).handle,
+            ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(self.directory.meta.cluster_id).handle,
             ApiKey.HEARTBEAT: router.heartbeat,
             ApiKey.JOIN_GROUP: router.join,
             ApiKey.SYNC_GROUP: router.handle,

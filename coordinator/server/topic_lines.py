@@ -19,6 +19,7 @@ from coordinator.topics.answer import (
     TopicCreated,
     TopicDeleted,
 )
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.missing import TopicMissing, WhyMissing
 from coordinator.topics.open_files import NoFileLeft
 from storage.os_error import reason_of
@@ -37,8 +38,28 @@ _SUMMED_UP: Final[dict[type[TopicChange], str]] = {
 }
 
 
-def log_offline(failed: Mapping[TopicPartition, Exception]) -> None:
-    """Writes which partitions a start could not open, and why; one line for all those that had no descriptor."""
+def log_found(plane: DataPlane) -> None:
+    """Writes what a start could not remove of deleted topics, and which partitions it could not open, and why."""
+    _log_not_removed(plane.directory.not_removed, plane.catalogue.not_removed)
+    _log_offline(plane.failed())
+
+
+def _log_not_removed(directories: Mapping[str, OSError], others: OSError | None) -> None:
+    """In: directories that had been given up already, each with its reason; the reason why others were not."""
+    reasons = [
+        f"{path}: {reason_of(error, path)}" for path, error in islice(directories.items(), _MAX_LISTED)
+    ]
+    if others is not None:
+        reasons.insert(0, reason_of(others))
+    if reasons:
+        _LOG.error(
+            "Deleted topics are not removed whole, which the next start tries again: %s",
+            printable(listed(reasons, len(directories) + (others is not None))),
+        )
+
+
+def _log_offline(failed: Mapping[TopicPartition, Exception]) -> None:
+    """One line for all those that had no descriptor."""
     without_file = {name: reason for name, reason in failed.items() if isinstance(reason, NoFileLeft)}
     summary = offline(without_file)
     if summary is not None:

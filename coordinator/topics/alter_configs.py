@@ -5,9 +5,9 @@ A broker's own properties are set at its start here, so none of them can be chan
 """
 
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any, Final
+from typing import Final
 
 from coordinator.config.config_key import ConfigType, InvalidConfig
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
@@ -17,6 +17,7 @@ from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.describe_configs import ResourceType, check_broker_name
 from coordinator.topics.refusal import Refusal
+from coordinator.topics.steps import Mark, Work
 from coordinator.topics.topic import Topic
 from coordinator.topics.topic_name import why_illegal
 from protocol.errors import ErrorCode
@@ -98,11 +99,13 @@ def _alter(
     validate_only: bool,
     *,
     replace: bool = False,
-) -> Generator[None, Any, tuple[list[Outcome], list[TopicChange]]]:
+) -> Work[tuple[list[Outcome], list[TopicChange]]]:
     """What became of each resource, and what has changed. `replace`: what is not set now falls away.
 
-    A step for each: one that changes is written to the disk.
+    A step for each, and one for each that changes: it is written to the disk.
     """
+    if not validate_only:
+        yield Mark.CHANGES
     counts = Counter((resource.resource_type, resource.resource_name) for resource in resources)
     outcomes: list[Outcome] = []
     changes: list[TopicChange] = []
@@ -111,8 +114,10 @@ def _alter(
             if counts[resource.resource_type, resource.resource_name] > 1:
                 raise Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             topic, overrides = _validate(catalogue, resource, context.node.node_id, replace)
-            if not validate_only and overrides != topic.overrides:
-                catalogue.configure(topic, overrides)
+            # What is not on the disk yet may never be: then this has to be.
+            is_new = not overrides == topic.overrides == topic.next_overrides
+            if not validate_only and is_new:
+                yield from catalogue.configuring(topic, overrides)
                 changes.append(ConfigChanged(topic.name, tuple(sorted(overrides.items()))))
             outcomes.append((ErrorCode.NONE, None))
         except Refusal as error:
@@ -161,7 +166,7 @@ def _validate_topic(
     if not name:
         raise Refusal(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
     topic = catalogue.get(name)
-    overrides = {} if topic is None or replace else dict(topic.overrides)
+    overrides = {} if topic is None or replace else dict(topic.next_overrides)
     try:
         for config in resource.configs:
             _apply(catalogue, overrides, config)

@@ -13,16 +13,15 @@ every record, since nobody knows how long it was meant to.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from functools import partial
 
 from coordinator.config.topic_configs import TopicDefaults
 from coordinator.topics.config import TopicsConfig
-from coordinator.topics.found_topics import VERSION, FoundTopics
+from coordinator.topics.found_topics import FoundTopics, document
 from coordinator.topics.new_partitions import NewPartitions, open_each
 from coordinator.topics.open_files import OpenFiles
 from coordinator.topics.partition import HostedPartition, InternalPartition, Partition
 from coordinator.topics.refusal import Refusal
-from coordinator.topics.steps import Work, outcome, taken
+from coordinator.topics.steps import Work, taken, written
 from coordinator.topics.topic import Created, Grown, NewTopic, Topic
 from coordinator.topics.topic_name import metric_name
 from protocol.errors import ErrorCode
@@ -30,7 +29,6 @@ from storage.data_directory import DataDirectory
 from storage.errors import StorageError
 from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
-from storage.uuid_text import uuid_to_text
 
 
 class Catalogue:
@@ -61,6 +59,8 @@ class Catalogue:
         """Topics, name by id, of which directories may still lie there."""
         self.left: set[TopicPartition] = set()
         """Partitions that could not be removed: with them there is no clean stop."""
+        self.not_removed: OSError | None = None
+        """Why `load` could not finish deletions."""
         self.adopted: list[str] = []
         """What `load` made of directories that the file did not know, a line for each topic."""
 
@@ -95,7 +95,8 @@ class Catalogue:
     # Loading and saving
 
     def load(self) -> None:
-        """Reads the file, opens every log, and finishes deletions; `save` is to come next.
+        """Reads the file, opens every log, and finishes deletions as far as the disk allows it; `save` is to come
+        next.
 
         A log that cannot be opened leaves its partition offline. Raises DamagedFile for a file that makes
         no sense, InvalidConfig for a property it cannot hold, OSError.
@@ -103,7 +104,11 @@ class Catalogue:
         found = FoundTopics(self._directory, self.defaults, self.new_id)
         found.look()
         if found.remains:
-            self._directory.delete_logs(dict.fromkeys(found.remains))
+            try:
+                self._directory.delete_logs(dict.fromkeys(found.remains))
+            except OSError as error:
+                # Starting needs no space. The file goes on naming them, for the next start or a topic of that name.
+                self._deleted, self.not_removed = found.deleted, error
         self.producer_ids_reserved = found.producer_ids_reserved
         self.offsets_partitions, self.adopted = found.offsets_partitions, found.adopted
         group_partitions = found.offsets_directories or self._config.offsets_topic_num_partitions
@@ -115,35 +120,18 @@ class Catalogue:
         """Writes the file, atomically and durably. Raises OSError."""
         self._draft()()
 
-    def _saving(self) -> Work[None]:
+    def saving(self) -> Work[None]:
         """The same in a step of its own, elsewhere: the disk may take its time."""
-        error: OSError | None = yield partial(outcome, self._draft())
-        if error is not None:
-            raise error
+        yield from written([self._draft()])
 
     def _draft(self) -> Callable[[], None]:
-        return self._directory.draft_catalogue(
-            {
-                "version": VERSION,
-                "producer_ids_reserved": self.producer_ids_reserved,
-                "deleted": [
-                    {"name": name, "topic_id": uuid_to_text(topic_id)}
-                    for topic_id, name in self._deleted.items()
-                ],
-                "topics": [
-                    {
-                        "name": topic.name,
-                        "topic_id": uuid_to_text(topic.topic_id),
-                        "partitions": len(topic.hosted) + len(self._added.get(topic.name, ())),
-                        "configs": topic.overrides,
-                    }
-                    for topic in sorted(
-                        (*self._by_name.values(), *self._new.values()), key=lambda topic: topic.name
-                    )
-                    if topic.hosted
-                ],
-            }
-        )
+        topics = sorted((*self._by_name.values(), *self._new.values()), key=lambda topic: topic.name)
+        counts = {
+            topic: len(topic.hosted) + len(self._added.get(topic.name, ()))
+            for topic in topics
+            if topic.hosted
+        }
+        return self._directory.draft_catalogue(document(counts, self._deleted, self.producer_ids_reserved))
 
     # Changing
 
@@ -184,7 +172,7 @@ class Catalogue:
         try:
             yield from self._finish_deletions({topic.name for topic in topics})
             if topics:
-                yield from self._saving()
+                yield from self.saving()
         except (OSError, StorageError) as error:
             results |= {topic.name: error for topic in topics}
         else:
@@ -243,7 +231,7 @@ class Catalogue:
         lists = {topic: added for topic, added in lists.items() if topic.name not in results}
         try:
             if lists:
-                yield from self._saving()
+                yield from self.saving()
         except OSError as error:
             results |= {topic.name: error for topic in lists}
         else:
@@ -311,8 +299,8 @@ class Catalogue:
                     part.log.let_go()
                     self.open_files.give_back()
                     yield None
-            yield from self._saving()
-            yield from self._directory.deleting_logs({part.name: part.log for part in parts})
+            yield from self.saving()
+            yield from written(self._directory.deleting_logs({part.name: part.log for part in parts}))
             for topic in topics:
                 # Gone for good, whatever a crash does: the file may go on naming it until it is next written.
                 del self._deleted[topic.topic_id]
@@ -329,24 +317,24 @@ class Catalogue:
         if not ids:
             return
         left = {self._deleted[topic_id] for topic_id in ids}
-        yield from self._directory.deleting_logs(
-            {partition: None for partition in self._directory.partitions() if partition.topic in left}
-        )
+        remains = [partition for partition in self._directory.partitions() if partition.topic in left]
+        yield from written(self._directory.deleting_logs(dict.fromkeys(remains)))
         for topic_id in ids:
             del self._deleted[topic_id]
 
-    def configure(self, topic: Topic, overrides: Mapping[str, str]) -> None:
-        """Replaces a topic's overrides by valid ones; its logs obey from now on. Raises OSError."""
-        before = topic.overrides
+    def configuring(self, topic: Topic, overrides: Mapping[str, str]) -> Work[None]:
+        """Replaces a topic's overrides by valid ones, in steps; its logs obey when that is on the disk. What comes
+        meanwhile builds on `next_overrides`. Raises OSError."""
         values = self.defaults.parse(overrides)
-        topic.overrides = dict(overrides)
+        wanted = topic.next_overrides = dict(overrides)
         try:
-            self.save()
+            yield from self.saving()
         except OSError:
-            topic.overrides = before
+            if topic.next_overrides is wanted:
+                topic.next_overrides = topic.overrides
             raise
-        topic.values = values
-        for part in topic.hosted:
+        topic.overrides, topic.values = wanted, values
+        for part in (*topic.hosted, *self._added.get(topic.name, ())):
             if part.log is not None:
                 part.log.config = values.log
 

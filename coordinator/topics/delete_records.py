@@ -10,6 +10,7 @@ from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.partition import HostedPartition
 from coordinator.topics.refusal import Refusal
+from coordinator.topics.steps import Mark, written
 from protocol.errors import ErrorCode
 from protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -34,7 +35,9 @@ def answer_delete_records(
     """
     catalogue = plane.catalogue
     moved: dict[TopicPartition, PartitionLog] = {}
+    answers: list[DeleteRecordsPartitionResult] = []
     topics = []
+    yield Mark.CHANGES
     for topic in request.topics:
         result = DeleteRecordsTopicResult(name=topic.name, partitions=[])
         for wanted in {asked.partition_index: asked for asked in topic.partitions}.values():
@@ -48,6 +51,7 @@ def answer_delete_records(
                 answer.low_watermark = _delete(partition, wanted.offset)
                 assert partition.log is not None, partition.name
                 moved[partition.name] = partition.log
+                answers.append(answer)
             except Refusal as error:
                 answer.error_code = error.code
             result.partitions.append(answer)
@@ -55,8 +59,12 @@ def answer_delete_records(
         if result.partitions:
             topics.append(result)
     moved = {name: log for name, log in moved.items() if not log.is_closed}
-    if moved:
-        plane.directory.write_checkpoints(moved)
+    try:
+        yield from written(plane.directory.draft_checkpoints(moved) if moved else ())
+    except OSError:
+        # The log begins there; a restart may bring back what was before it.
+        for answer in answers:
+            answer.error_code, answer.low_watermark = ErrorCode.KAFKA_STORAGE_ERROR, NO_LOW_WATERMARK
     return Answer(DeleteRecordsResponse(topics=topics))
 
 

@@ -1,6 +1,6 @@
-"""What a start finds: the topics of the file, and the directories that it does not know."""
+"""What a start finds: the topics of the file, and the directories that it does not know; and what the file says."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from coordinator.config.config_key import InvalidConfig
@@ -8,11 +8,12 @@ from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.config.topic_configs import TopicDefaults
 from coordinator.names import CONSUMER_OFFSETS
 from coordinator.topics.cluster_metadata import ClusterTopic, read_cluster_topics
+from coordinator.topics.topic import Topic
 from coordinator.topics.topic_name import CLUSTER_METADATA
 from storage.data_directory import CATALOGUE, DataDirectory
 from storage.errors import DamagedFile
 from storage.topic_partition import TopicPartition
-from storage.uuid_text import uuid_from_text
+from storage.uuid_text import uuid_from_text, uuid_to_text
 
 VERSION: Final = 1
 KEEP_ALL: Final = {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"}
@@ -38,10 +39,11 @@ class FoundTopics:
         """What was made of directories that the file did not know, a line for each topic."""
         self.remains: list[TopicPartition] = []
         """Directories that a deletion has left."""
+        self.deleted: dict[bytes, str] = {}
+        """Topics, name by id, that were deleted and may have left some."""
         self._directory = directory
         self._defaults = defaults
         self._new_id = new_id
-        self._deleted: dict[bytes, str] = {}
 
     def look(self) -> None:
         """Raises DamagedFile for a file that makes no sense, OSError."""
@@ -79,8 +81,8 @@ class FoundTopics:
         id.
         """
         if topic_id is None:
-            return name in self._deleted.values()
-        return topic_id in self._deleted
+            return name in self.deleted.values()
+        return topic_id in self.deleted
 
     def _cluster_topics(self) -> dict[str, ClusterTopic]:
         try:
@@ -113,7 +115,7 @@ class FoundTopics:
                 raise DamagedFile(path, f"version {fields['version']!r} is not {VERSION}")
             self.producer_ids_reserved = int(fields["producer_ids_reserved"])
             for entry in fields["deleted"]:
-                self._deleted[uuid_from_text(entry["topic_id"])] = str(entry["name"])
+                self.deleted[uuid_from_text(entry["topic_id"])] = str(entry["name"])
             for entry in fields["topics"]:
                 name = str(entry["name"])
                 self.counts[name] = int(entry["partitions"])
@@ -121,3 +123,24 @@ class FoundTopics:
                 self.configs[name] = {str(key): str(value) for key, value in entry["configs"].items()}
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DamagedFile(path, f"is not a catalogue of topics: {error!r}") from error
+
+
+def document(
+    partitions: Mapping[Topic, int], deleted: Mapping[bytes, str], producer_ids_reserved: int
+) -> dict[str, object]:
+    """What the file is to say. In: how many partitions each topic has, in order; topics, name by id, of which
+    directories may still lie there."""
+    return {
+        "version": VERSION,
+        "producer_ids_reserved": producer_ids_reserved,
+        "deleted": [{"name": name, "topic_id": uuid_to_text(topic_id)} for topic_id, name in deleted.items()],
+        "topics": [
+            {
+                "name": topic.name,
+                "topic_id": uuid_to_text(topic.topic_id),
+                "partitions": count,
+                "configs": topic.next_overrides,
+            }
+            for topic, count in partitions.items()
+        ],
+    }

@@ -9,7 +9,7 @@ the application), where UNSUPPORTED_VERSION or COORDINATOR_NOT_AVAILABLE would b
 
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer
-from coordinator.topics.data_plane import DataPlane
+from coordinator.topics.data_plane import DataPlane, Steps
 from protocol.errors import ErrorCode
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -19,7 +19,7 @@ NO_PRODUCER_EPOCH = -1
 
 def answer_init_producer_id(
     plane: DataPlane, request: InitProducerIdRequest, context: Context, now: Now
-) -> Answer:
+) -> Answer | Steps:
     """A new id at epoch 0. An id that a producer without transactions already has is replaced, as
     in Kafka.
     """
@@ -29,10 +29,19 @@ def answer_init_producer_id(
         return Answer(_refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         return Answer(_refused(ErrorCode.INVALID_REQUEST))
+    producer_id = plane.producer_ids.take()
+    return _wait_for_id(plane) if producer_id is None else _given(producer_id)
+
+
+def _wait_for_id(plane: DataPlane) -> Steps:
     try:
-        producer_id = plane.producer_ids.take()
+        producer_id = yield from plane.producer_ids.taking()
     except OSError:
         return Answer(_refused(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    return _given(producer_id)
+
+
+def _given(producer_id: int) -> Answer:
     return Answer(
         InitProducerIdResponse(error_code=ErrorCode.NONE, producer_id=producer_id, producer_epoch=0)
     )

@@ -7,6 +7,7 @@ the block is lost, which costs nothing. Source: Kafka's `ProducerIdManager`.
 from typing import Final
 
 from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.steps import Mark, Work
 
 BLOCK: Final = 1000
 
@@ -16,17 +17,38 @@ class ProducerIds:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
-        self._next = catalogue.producer_ids_reserved
+        self._next = self._end = catalogue.producer_ids_reserved
+        self._is_reserving = False
 
-    def take(self) -> int:
-        """A producer id that no one has had. Raises OSError when the disk refuses; no id is lost then."""
-        if self._next == self._catalogue.producer_ids_reserved:
-            self._catalogue.producer_ids_reserved += BLOCK
-            try:
-                self._catalogue.save()
-            except OSError:
-                self._catalogue.producer_ids_reserved -= BLOCK
-                raise
-        producer_id = self._next
+    def take(self) -> int | None:
+        """A producer id that no one has had; None where a block has to be reserved first."""
+        if self._next == self._end:
+            return None
         self._next += 1
+        return self._next - 1
+
+    def taking(self) -> Work[int]:
+        """The same in steps, which reserve a block. Raises OSError when the disk refuses; no id is lost then."""
+        yield Mark.CHANGES
+        while (producer_id := self.take()) is None:
+            if self._is_reserving:
+                yield _after_what_goes_on
+            else:
+                yield from self._reserve()
         return producer_id
+
+    def _reserve(self) -> Work[None]:
+        self._is_reserving = True
+        self._catalogue.producer_ids_reserved += BLOCK
+        try:
+            yield from self._catalogue.saving()
+        except OSError:
+            self._catalogue.producer_ids_reserved -= BLOCK
+            raise
+        finally:
+            self._is_reserving = False
+        self._end = self._catalogue.producer_ids_reserved
+
+
+def _after_what_goes_on() -> None:
+    """What is done elsewhere is done one after the other: this is done when the block is reserved, or is not."""

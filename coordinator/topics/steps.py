@@ -1,10 +1,12 @@
 """Work that takes long, in steps: between two of them others may be answered."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from enum import Enum
+from functools import partial
 from typing import Any, TypeVar
 
 from coordinator.machine.outcome import Now
+from storage.checkpoint import Draft
 
 T = TypeVar("T")
 
@@ -19,9 +21,10 @@ class Mark(Enum):
     """They change what is kept: they are taken to the end, also when nobody waits for the answer any more."""
 
 
-Work = Generator[Elsewhere | Mark | None, Any, T]
-"""Steps that lead to a T. One that gives something to be done elsewhere is given the result, any other one the time
-by then. What a step found, the next one looks up anew: it may be gone."""
+Work = Generator[Elsewhere | Draft | Mark | None, Any, T]
+"""Steps that lead to a T. One that gives something to be done elsewhere is given the result; one that gives a
+checkpoint, the OSError that it could not be written for, or None; any other one the time by then. What a step
+found, the next one looks up anew: it may be gone."""
 
 
 def taken(steps: Work[T], now: Now | None = None) -> T:
@@ -33,6 +36,8 @@ def taken(steps: Work[T], now: Now | None = None) -> T:
         except StopIteration as end:
             found: T = end.value
             return found
+        if isinstance(step, Draft):
+            step = partial(outcome, step.write)
         result = step() if callable(step) else now
 
 
@@ -43,3 +48,14 @@ def outcome(write: Callable[[], None]) -> OSError | None:
     except OSError as error:
         return error
     return None
+
+
+def written(steps: Iterable[Draft | Callable[[], None] | None]) -> Work[None]:
+    """Has everything written that comes: checkpoints, and what waits for the disk in other ways. Raises OSError."""
+    for step in steps:
+        if step is None:
+            yield None
+            continue
+        error: OSError | None = yield step if isinstance(step, Draft) else partial(outcome, step)
+        if error is not None:
+            raise error

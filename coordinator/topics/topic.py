@@ -38,7 +38,16 @@ class NewTopic(NamedTuple):
 class Topic:
     """One topic. `overrides` are its own properties as text, `values` all that act, parsed."""
 
-    __slots__ = ("hosted", "is_internal", "name", "overrides", "partitions", "topic_id", "values")
+    __slots__ = (
+        "hosted",
+        "is_internal",
+        "name",
+        "next_overrides",
+        "overrides",
+        "partitions",
+        "topic_id",
+        "values",
+    )
 
     def __init__(
         self,
@@ -53,6 +62,8 @@ class Topic:
         self.topic_id = topic_id
         self.is_internal = is_internal(name)
         self.overrides = overrides
+        self.next_overrides = overrides
+        """What they are to be when that is on the disk: others, while they are being changed."""
         self.values = values
         self.hosted = hosted
         """Partitions whose log is owned here: all of them, or none."""

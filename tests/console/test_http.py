@@ -207,3 +207,20 @@ async def test_an_answer_that_is_not_read_costs_its_connection(tmp_path: Path) -
         except ConnectionError:
             pass
         assert (await asked(port, get()))[0] == 200
+
+
+async def test_ready_names_the_partitions_that_are_offline(tmp_path: Path) -> None:
+    """The daemon serves all else: it is ready, and says which topic is not whole, and why."""
+    async with console(tmp_path) as port:
+        assert await asked(port, get("/ready")) == (200, "ready\n")
+    for number in (0, 2):
+        log = tmp_path / f"orders-{number}" / f"{0:020d}.log"
+        log.unlink()
+        log.mkdir()
+    async with console(tmp_path) as port:
+        status, text = await asked(port, get("/ready"))
+        ready, offline = text.splitlines()
+        assert (status, ready) == (200, "ready")
+        assert "orders-0, orders-2" in offline
+        assert "orders-1" not in offline
+        assert "is a directory" in offline

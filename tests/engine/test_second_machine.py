@@ -58,7 +58,7 @@ async def committed(bench: Bench) -> int | None:
 
 async def owned_again(bench: Bench, name: str) -> None:
     async with asyncio.timeout(TIMEOUT_S):
-        while bench.counters.partition_of(name).machine is None:
+        while bench.counters.partition_of(name).state is not PartitionState.OWNED:
             await one_turn()
 
 

@@ -1,5 +1,6 @@
 """A disk that is full: nothing can be committed, all else goes on; a daemon starts on it all the same."""
 
+import asyncio
 import errno
 import logging
 import os
@@ -20,8 +21,10 @@ from coordinator.server.broker import Broker
 from coordinator.server.server import Server
 from coordinator.server.start_failed import StartFailed
 from protocol.errors import ErrorCode
+from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.list_groups import ListGroupsRequest
+from protocol.messages.metadata import MetadataRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
 from tests.crash.process import Process
 from tests.engine.held_clock import HeldClock
@@ -33,6 +36,8 @@ DATA = "/data"
 FOUR = {"offsets.topic.num.partitions": "4"}
 GROUPS = [f"group-{number}" for number in range(12)]
 COMMITS = 40
+REFUSING_S = 4
+"""Several attempts long."""
 
 
 @asynccontextmanager
@@ -80,8 +85,9 @@ async def test_offsets_are_read_while_commits_are_refused(caplog: pytest.LogCapt
                 assert error in {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
             heartbeat = await member.call(heartbeat_request("members", member_id, generation_id), 3)
             assert heartbeat.error_code == ErrorCode.NONE
-            if offset > 0:  # each partition has been read again
-                assert [await committed(member, group) for group in GROUPS] == [7] * len(GROUPS)
+            while offset == 0 and (await member.call(ListGroupsRequest(), 0)).error_code != ErrorCode.NONE:
+                pass  # each partition is read again, once
+            assert [await committed(member, group) for group in GROUPS] == [7] * len(GROUPS)
         listed = await client.call(ListGroupsRequest(), 0)
         assert {group.group_id for group in listed.groups} == {*GROUPS, "members"}
         (described,) = (await client.call(DescribeGroupsRequest(groups=["members"]), 0)).groups
@@ -113,6 +119,60 @@ async def test_offsets_are_read_while_commits_are_refused(caplog: pytest.LogCapt
     async with serving(DATA, FOUR, files=files.crash(), topics=()) as after, Client(after) as client:
         assert [await committed(client, group) for group in GROUPS] == [8] * len(GROUPS)
         assert await committed(client, "members") == 9
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
+async def test_offsets_are_read_while_the_disk_syncs_nothing(
+    error: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was acknowledged is read, and nothing else; then all is well again, though nobody writes."""
+    caplog.set_level(logging.INFO)
+    files = FaultyFiles()
+    server = await start(settings(DATA, FOUR, topics=[("orders", 1)], files=files))
+    async with Client(server) as client, Client(server) as member, console(server) as address:
+        for group in GROUPS:
+            assert code(await client.call(commit(7, group=group), 2)) == ErrorCode.NONE
+        member_id, generation_id = await join_alone(member, "members")
+        files.fail("fdatasync", error=error, times=10**9)
+        loop = asyncio.get_running_loop()
+        ends_s, rounds, unread = loop.time() + REFUSING_S, 0, 0
+        while loop.time() < ends_s:
+            for group in GROUPS:
+                refused = code(await client.call(commit(100 + rounds, group=group), 2))
+                assert refused in {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+                answer = await member.call(fetch(group), 5)
+                unread += answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+                if answer.error_code == ErrorCode.NONE:
+                    assert answer.topics[0].partitions[0].committed_offset == 7
+            heartbeat = await member.call(heartbeat_request("members", member_id, generation_id), 3)
+            assert heartbeat.error_code == ErrorCode.NONE
+            rounds += 1
+            await asyncio.sleep(0.1)
+        assert unread <= 2 * len(GROUPS)  # while each partition was read, and not since
+        (described,) = (await client.call(DescribeGroupsRequest(groups=["members"]), 0)).groups
+        assert [one.member_id for one in described.members] == [member_id]
+        status, text = await get(f"{address}/ready")
+        assert status == 503
+        assert os.strerror(error).lower() in text
+        _, metrics = await get(f"{address}/metrics")
+        assert 'groupd_partitions{state="read-only"} 4.0' in metrics
+        assert "groupd_disk_refusals_total 0.0" not in metrics
+        assert 1 <= len(errors(caplog)) <= 2
+        crashed = files.crash()
+
+        files.faults.clear()
+        while (await get(f"{address}/ready"))[0] != 200:
+            pass
+        found = [await committed(client, group) for group in GROUPS]
+        assert all(offset in (7, *range(100, 100 + rounds)) for offset in found)
+        own = commit(9, group="members", member_id=member_id, generation_id=generation_id)
+        assert code(await member.call(own, 5)) == ErrorCode.NONE
+        for group in GROUPS:
+            assert code(await client.call(commit(8, group=group), 2)) == ErrorCode.NONE
+    server.abandon()
+    for left, offset in ((crashed, 7), (files.crash(), 8)):
+        async with serving(DATA, FOUR, files=left, topics=()) as after, Client(after) as client:
+            assert [await committed(client, group) for group in GROUPS] == [offset] * len(GROUPS)
 
 
 async def test_nobody_is_given_up_as_long_as_that_cannot_be_written() -> None:
@@ -208,6 +268,45 @@ async def test_a_start_on_a_full_disk(was_clean: bool, caplog: pytest.LogCapture
         assert code(await client.call(commit(20, group=GROUPS[0]), 2)) == ErrorCode.NONE
     async with serving(DATA, small, topics=(), files=files.crash()) as server, Client(server) as client:
         assert [await committed(client, group) for group in GROUPS] == [20] + [19] * (len(GROUPS) - 1)
+
+
+@pytest.mark.parametrize(
+    ("call", "nth", "error"),
+    [("unlink", 1, errno.EROFS), ("fdatasync", 2, errno.ENOSPC), ("replace", 5, errno.EIO)],
+    ids=["half removed", "only forgotten", "checkpoints written"],
+)
+async def test_a_start_that_cannot_finish_a_deletion(
+    call: str, nth: int, error: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is left of a topic is named in a line and removed when that can be done; nobody meets it again."""
+    files = FaultyFiles()
+    server = await start(settings(DATA, FOUR, topics=[("orders", 1), ("doomed", 2)], files=files))
+    async with Client(server) as client:
+        assert code(await client.call(commit(7), 2)) == ErrorCode.NONE
+        files.fail(call, nth, error, times=10**9)
+        deletion = DeleteTopicsRequest(topic_names=["doomed"], timeout_ms=30_000)
+        (deleted,) = (await client.call(deletion, 1)).responses
+        assert deleted.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    server.abandon()
+    files = files.kill()
+    files.fail("unlink", error=error, times=10**9)
+    files.is_full = True
+    caplog.clear()
+    server = await start(settings(DATA, FOUR, files=files))
+    async with Client(server) as client:
+        (told,) = [line for line in errors(caplog) if "Deleted topics" in line]
+        assert f"{DATA}/" in told
+        answer = await client.call(MetadataRequest(topics=None), 9)
+        assert "doomed" not in {topic.name for topic in answer.topics}
+        assert await committed(client) == 7
+    server.abandon()
+    files = files.kill()
+    caplog.clear()
+    async with serving(DATA, FOUR, topics=[("doomed", 2)], files=files) as server:
+        assert server.data_plane.failed() == {}
+        assert [topic.name for topic in server.data_plane.catalogue if topic.hosted] == ["doomed", "orders"]
+    assert not errors(caplog)
+    assert not [name for name in files.names if name.endswith("-delete")]
 
 
 async def test_a_new_directory_on_a_full_disk_is_refused() -> None:

@@ -114,13 +114,52 @@ async def test_who_hardly_reads_is_cut_off_when_another_waits(answers: LargeAnsw
 
 
 async def test_who_reads_on_is_not_cut_off_though_new_answers_come_for_it(answers: LargeAnswers) -> None:
-    reader, waiting = Peer().ask(answers, 80 * MIB), Peer()
+    """It reads a quarter of what it was given in each time that it has: a sixth is asked of it."""
+    reader, waiting = Peer().ask(answers, 90 * MIB), Peer()
     await made(reader)
     waiting.ask(answers, MIB)
+    loop = asyncio.get_running_loop()
+    started_s = loop.time()
     while not waiting.filled.is_set():
-        reader.read(2 * MIB)
+        due = round((loop.time() - started_s) / large_answers.PATIENCE_S * 90 * MIB / 4)
         reader.answer_bytes += MIB  # a Fetch was answered meanwhile
+        reader.read(due - reader.read_bytes)
         await asyncio.sleep(0.005)
+    assert not reader.is_cut_off
+
+
+async def test_what_comes_after_a_large_answer_is_none(answers: LargeAnswers) -> None:
+    """A consumer that has read it, and leaves unread what it has fetched since, keeps nobody waiting here."""
+    reader = Peer().ask(answers, 80 * MIB)
+    await made(reader)
+    reader.answer_bytes += 100 * MIB
+    reader.read(80 * MIB)
+    waiting = Peer().ask(answers, MIB)
+    await made(waiting)
+    assert not reader.is_cut_off
+
+
+async def test_what_came_before_a_large_answer_is_none_either(answers: LargeAnswers) -> None:
+    consumer = Peer()
+    consumer.answer_bytes = 100 * MIB
+    await made(consumer.ask(answers, MIB))
+    waiting = Peer().ask(answers, MIB)
+    await made(waiting)
+    assert not consumer.is_cut_off
+
+
+async def test_two_large_answers_are_read_one_after_the_other(answers: LargeAnswers) -> None:
+    """When the second is given, the peer has read a part of the first: both together are still too much."""
+    reader = Peer().ask(answers, 60 * MIB)
+    await made(reader)
+    reader.read(10 * MIB)
+    reader.filled.clear()
+    await made(reader.ask(answers, 60 * MIB))
+    waiting = Peer().ask(answers, MIB)
+    await asyncio.sleep(0.02)
+    assert not waiting.filled.is_set()
+    reader.read(50 * MIB)
+    await made(waiting)
     assert not reader.is_cut_off
 
 

@@ -62,6 +62,10 @@ def delete_records(directory: DataDirectory, log: PartitionLog) -> None:
     directory.write_checkpoints({ORDERS: log})
 
 
+def abandon(directory: DataDirectory, log: PartitionLog) -> None:
+    directory.abandon()
+
+
 def stop(directory: DataDirectory, log: PartitionLog) -> None:
     log.append_records([record(3)])
     directory.close({ORDERS: log})
@@ -73,6 +77,7 @@ def stop(directory: DataDirectory, log: PartitionLog) -> None:
         (delete_topic, {}, {}),
         (delete_records, {ORDERS: 3}, {ORDERS: 2}),
         (stop, {ORDERS: 4}, {}),
+        (abandon, {}, {}),
     ],
 )
 async def test_what_was_being_written_does_not_replace_what_is_newer(

@@ -3,10 +3,15 @@
 import asyncio
 import errno
 import logging
+import socket
+import struct
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from coordinator.topics.produced_batch import examine_all
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.delete_topics import DeleteTopicsRequest
@@ -16,6 +21,7 @@ from protocol.messages.produce import PartitionProduceData, ProduceRequest, Topi
 from storage.batch import encode_batch
 from storage.record import Record
 from tests.server.harness import Client, serving, settings, start
+from tests.server.test_cleaner import one_turn
 from tests.storage.faulty_files import FaultyFiles
 
 VERSION = 7
@@ -142,3 +148,43 @@ async def test_topics_are_there_after_a_restart(tmp_path: Path) -> None:
     async with serving(tmp_path) as server, Client(server) as client:
         again = await client.call(CreateTopicsRequest(topics=[topic], timeout_ms=1000), 7)
         assert again.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+@pytest.mark.parametrize("is_cut_off", [False, True])
+async def test_a_large_produce_keeps_its_memory_until_it_was_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_cut_off: bool
+) -> None:
+    """Also when its client has gone: the batch waits all the same. Then others get the memory."""
+    goes_on = threading.Event()
+
+    def examine(*arguments: Any, may_refuse: bool) -> Any:
+        assert not may_refuse or goes_on.wait(10)
+        return examine_all(*arguments, may_refuse=may_refuse)
+
+    monkeypatch.setattr("coordinator.topics.produce.examine_all", examine)
+    large = produce(b"")
+    records = [Record(-1, 1_700_000_000_000, None, bytes(50)) for _ in range(16_000)]
+    large.topic_data[0].partition_data[0].records = encode_batch(records)
+    bounded = {"queued.max.request.bytes": "1000000", "socket.request.max.bytes": "1000000"}
+    async with serving(tmp_path, bounded) as server, Client(server) as second, Client(server) as third:
+        memory = server.connections.memory
+        async with Client(server) as first:
+            first.send(large, 9)
+            while not server.topics.underway:
+                await one_turn()
+            if is_cut_off:
+                reset = struct.pack("ii", 1, 0)
+                first.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+                first.writer.transport.abort()
+                while len(server.connections.open) > 2:
+                    await one_turn()
+            assert memory.taken_bytes > 900_000
+            for other in (second, third):
+                other.send(large, 9)
+            while not memory.waiting:
+                await one_turn()
+            goes_on.set()
+            for each in (second, third) if is_cut_off else (first, second, third):
+                answer = await each.receive()
+                assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+            assert memory.taken_bytes == 0

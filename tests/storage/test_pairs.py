@@ -105,6 +105,20 @@ def test_the_same_records_from_any_offset(history: list[Batch], compacts: bool, 
     assert by_pairs(log, offset) == by_batches(log, offset)
 
 
+@given(HISTORY, st.data())
+def test_a_part_that_ends_before_the_log_does(history: list[Batch], data: st.DataObject) -> None:
+    _, log = written(history)
+    ends = [log.log_start_offset, *(batch.header.next_offset for batch in log.batches())]
+    end_offset = data.draw(st.sampled_from(ends))
+    part = [
+        (one.key, one.value)
+        for batch in log.batches()
+        if batch.header.next_offset <= end_offset
+        for one in batch.records()
+    ]
+    assert outcome(walk_pairs(log, log.log_start_offset, end_offset)) == (part, None)
+
+
 @given(st.lists(PLAIN | OTHERS, min_size=1, max_size=30), st.data())
 def test_the_same_damage(history: list[Batch], data: st.DataObject) -> None:
     files, log = written(history)

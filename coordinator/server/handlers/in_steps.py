@@ -15,6 +15,7 @@ from coordinator.net.slot import Slot
 from coordinator.topics.answer import Answer
 from coordinator.topics.data_plane import Steps
 from coordinator.topics.steps import Elsewhere, Mark
+from storage.checkpoint import Draft
 
 _LOG: Final = logging.getLogger("KafkaApis")
 
@@ -28,6 +29,7 @@ class InSteps:
         "_elsewhere",
         "_finish",
         "_is_given_up",
+        "_place",
         "_result",
         "_run_queue",
         "_slot",
@@ -39,7 +41,7 @@ class InSteps:
         self,
         steps: Steps,
         run_queue: RunQueue,
-        do_elsewhere: Callable[[Elsewhere], "asyncio.Future[Any]"],
+        do_elsewhere: Callable[[Elsewhere | Draft], "asyncio.Future[Any]"],
         finish: Callable[[Answer, Slot | None], None],
         underway: set["InSteps"],
     ) -> None:
@@ -51,8 +53,10 @@ class InSteps:
         self._do_elsewhere = do_elsewhere
         self._finish = finish
         self._underway = underway
+        self._place: Slot | None = None
+        """The slot, also when nobody waits there any more."""
         self._slot: Slot | None = None
-        self._elsewhere: Elsewhere | None = None
+        self._elsewhere: Elsewhere | Draft | None = None
         self._result: Any = None
         self._is_given_up = False
         self._changes = False
@@ -77,7 +81,7 @@ class InSteps:
 
     def wait_in(self, slot: Slot) -> None:
         """Goes on in later iterations of the loop, and fills the slot in the end."""
-        self._slot = slot
+        self._place = self._slot = slot
         slot.ends = True
         slot.dropped = self._give_up
         self._underway.add(self)
@@ -96,11 +100,18 @@ class InSteps:
 
     def _released(self) -> Slot | None:
         """The slot, which does not wait here any more: there is nothing left to do."""
-        self._underway.discard(self)
+        self._let_go()
         slot, self._slot = self._slot, None
         if slot is not None:
             slot.dropped = None
         return slot
+
+    def _let_go(self) -> None:
+        """The request is worked on no more."""
+        self._underway.discard(self)
+        place, self._place = self._place, None
+        if place is not None and place.done is not None:
+            place.done()
 
     def _has_failed(self, problem: Exception) -> None:
         slot = self._released()
@@ -134,7 +145,7 @@ class InSteps:
 
     def stop(self) -> None:
         """Takes no further step."""
-        self._underway.discard(self)
+        self._let_go()
         self._is_given_up = True
         if self._elsewhere is None:
             self._run_queue.remove(self)

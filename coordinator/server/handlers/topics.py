@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
@@ -22,6 +22,7 @@ from coordinator.topics.missing import MOST_TOLD, TopicMissing
 from coordinator.topics.steps import Elsewhere
 from protocol.errors import ErrorCode
 from protocol.messages.produce import ProduceResponse
+from storage.checkpoint import Draft
 from storage.errors import StorageError
 from storage.log import PartitionLog
 
@@ -56,7 +57,9 @@ class TopicsHandler:
         next_waiter: Callable[[], int],
         on_changes: ChangesCallback,
         on_missing: MissingCallback,
+        write: Callable[[Draft], Awaitable[None]],
     ) -> None:
+        """In: who writes checkpoints, as the last."""
         self._loop = loop
         self._data_plane = data_plane
         self._flusher = flusher
@@ -65,6 +68,7 @@ class TopicsHandler:
         self._next_waiter = next_waiter
         self._on_changes = on_changes
         self._on_missing = on_missing
+        self._write = write
         self._parked: dict[int, Slot] = {}
         self._durable: dict[PartitionLog, list[_Durable]] = {}
         self._expiry: asyncio.TimerHandle | None = None
@@ -124,11 +128,20 @@ class TopicsHandler:
         else:
             slot.fill(answer.response)
 
-    def _elsewhere(self, work: Elsewhere) -> "asyncio.Future[Any]":
+    def _elsewhere(self, work: Elsewhere | Draft) -> "asyncio.Future[Any]":
         """One thread: who asks for much gets no more of the machine by asking on many connections."""
+        if isinstance(work, Draft):
+            return self._loop.create_task(self._written(work))
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, "groupd-batches")
         return self._loop.run_in_executor(self._executor, work)
+
+    async def _written(self, draft: Draft) -> OSError | None:
+        try:
+            await self._write(draft)
+        except OSError as error:
+            return error
+        return None
 
     def _when_durable(self, answer: Answer, caller: Caller) -> object:
         logs = _not_durable(answer)
