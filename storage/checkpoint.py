@@ -29,6 +29,8 @@ class Draft(NamedTuple):
     data: bytes
     is_newest: Callable[[], bool]
     """Whether nobody began to write a later one, which this one must not replace. The owner's thread only."""
+    written: Callable[[], None]
+    """To be called when it is in place and durable. The owner's thread only."""
 
 
 class Checkpoint:
@@ -44,11 +46,11 @@ class Checkpoint:
         self.offsets = read_offsets(files, path)
         """What it is to hold from the next time on that it is written."""
 
-    def draft(self) -> Draft:
-        """What is to be written now."""
+    def draft(self, written: Callable[[], None] = lambda: None) -> Draft:
+        """What is to be written now. In: whom to tell when it is."""
         self._drafts += 1
         number = self._drafts
-        return Draft(self._path, _text(self._path, self.offsets), lambda: self._drafts == number)
+        return Draft(self._path, _text(self._path, self.offsets), lambda: self._drafts == number, written)
 
     def write(self) -> None:
         """Replaces the file, atomically and durably. Blocks; raises OSError."""

@@ -66,6 +66,7 @@ class Checkpoints:
             await file.sync()
             if draft.is_newest():
                 await file.put_in_place()
+                draft.written()
 
     async def stop(self) -> None:
         """Waits for what is being written."""

@@ -15,7 +15,7 @@ from storage.compaction import compaction
 from storage.compaction.cleanable import Cleanable, cleanable
 from storage.compaction.cleaned_segment import CleanedSegment
 from storage.compaction.survivors import Survivors
-from storage.data_directory import DataDirectory, MetaProperties
+from storage.data_directory import DataDirectory
 from storage.errors import LogContradicted
 from storage.files import Files
 from storage.index import OffsetIndex, TimeIndex
@@ -25,6 +25,7 @@ from storage.leader_epochs import EpochStart, LeaderEpochs
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.log_segments import LogSegments
+from storage.meta_properties import MetaProperties
 from storage.record import Record
 from storage.recovery.recovery import Recovered, recover
 from storage.recovery.tail_scan import TailScan
