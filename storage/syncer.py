@@ -4,13 +4,13 @@ The owner of the logs appends during one iteration of its loop and then submits 
 callback. A thread puts on the disk what they appended and calls back, in the order of submission. Whatever was
 submitted while it was busy is taken up together.
 
-What goes to a journal is one write and one sync for all logs of it. Where a log has no journal, or that did not
-take all of it, the files of the log are synced; a file that several submissions name is synced once for all of
-them, because that one sync begins after all of their writes. What a journal refuses comes back to be submitted
-again, and is synced then.
+What goes to a journal is one write and one sync for all logs of it, in a thread of its own. Where a log has no
+journal, or that did not take all of it, the files of the log are synced; a file that several submissions name is
+synced once for all of them, because that one sync begins after all of their writes. What a journal refuses comes
+back to be submitted again, and is synced then.
 
-A second thread settles logs: it syncs their files so that the journal is not needed for them any more. Nobody waits
-for that.
+The thread that syncs files also settles logs, so that the journal is not needed for them any more. Nobody waits for
+that, but who asks for a log that is being settled is told after it: all files of a log are synced in one thread.
 
 The callback runs in the thread; whoever has an event loop hops to it from there. No failed sync is ever
 repeated and believed: it poisons its log, and every later submission of that log reports the failure.
@@ -20,6 +20,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from typing import NamedTuple, TypeVar
+from weakref import WeakValueDictionary
 
 from storage.errors import JournalRefused, StorageError, SyncFailed
 from storage.files import File
@@ -43,31 +44,51 @@ class SyncResult(NamedTuple):
     """Journals with a file that is full: to be settled."""
 
 
-class _Job(NamedTuple):
-    plans: list[tuple[PartitionLog, SyncPlan]]
-    entries: list[tuple[PartitionLog, Entry]]
-    result: SyncResult
-    failed: dict[PartitionLog, StorageError]
-    refused: list[PartitionLog]
-    full: list[Journal]
-    done: Callable[[SyncResult], None]
+class _Job:
+    """One submission. It is over when each thread has done its part."""
+
+    __slots__ = ("_done", "_lock", "_parts", "being_settled", "entries", "failed", "full", "plans", "refused")
+
+    def __init__(self, done: Callable[[SyncResult], None]) -> None:
+        self.plans: list[tuple[PartitionLog, SyncPlan]] = []
+        self.entries: list[tuple[PartitionLog, Entry]] = []
+        self.being_settled: list[PartitionLog] = []
+        """Logs with nothing to sync that is not being synced already."""
+        self.failed: dict[PartitionLog, StorageError] = {}
+        self.refused: list[PartitionLog] = []
+        self.full: list[Journal] = []
+        self._done = done
+        self._parts = 0
+        self._lock = threading.Lock()
+
+    def begin(self, parts: int) -> None:
+        """In: how many threads have to do with it."""
+        self._parts = parts
+
+    def end(self) -> None:
+        """A thread has done its part."""
+        with self._lock:
+            self._parts -= 1
+            is_over = not self._parts
+        if is_over:
+            self._done(SyncResult(self.failed, self.refused, self.full))
 
 
 class Syncer:
-    """Two threads, for any number of logs. All methods belong to the thread that owns the logs."""
+    """For any number of logs. All methods belong to the thread that owns the logs."""
 
     def __init__(self) -> None:
-        self._now = _Worker("log-sync")
-        self._later: _Worker | None = None
-        self._in_journals: dict[tuple[Journal, LogKey], PartitionLog] = {}
+        self._files = _Worker("log-sync", _sync_files)
+        self._journals: _Worker | None = None
+        self._in_journals: WeakValueDictionary[tuple[Journal, LogKey], PartitionLog] = WeakValueDictionary()
 
     def submit(self, logs: Iterable[PartitionLog], done: Callable[[SyncResult], None]) -> None:
-        """Makes everything appended to `logs` until now durable, then calls `done`, in the syncing thread.
+        """Makes everything appended to `logs` until now durable, then calls `done`, in a thread of its own.
 
         `done` is called exactly once, also for logs with nothing to sync and for poisoned ones.
         Raises RuntimeError after `close`.
         """
-        job = _new_job(done)
+        job = _Job(done)
         begun: list[PartitionLog] = []
         for log in logs:
             work = _begun(log, log.begin_submission, job)
@@ -79,22 +100,30 @@ class Syncer:
                 self._in_journals[log.journal.journal, log.journal.key] = log
                 if log.durability.has_new_names:
                     begun.append(log)
-        self._now.put(job)
+            elif log.durable_offset < log.log_end_offset:
+                job.being_settled.append(log)
+        has_files = bool(job.plans or job.being_settled or not job.entries)
+        job.begin(has_files + bool(job.entries))
+        if job.entries:
+            if self._journals is None:
+                self._journals = _Worker("log-journal", _write_entries)
+            self._journals.put(job)
+        if has_files:
+            self._files.put(job)
         if begun:
             self.settle(begun)
 
     def settle(self, logs: Iterable[PartitionLog]) -> None:
         """Has the segments of logs synced, some time. One that cannot be is poisoned."""
-        job = _new_job(_nobody)
+        job = _Job(_nobody)
         for log in logs:
             if not log.is_closed and log.failure is None:
                 plan = _begun(log, log.begin_sync, job)
                 if plan is not None:
                     job.plans.append((log, plan))
         if job.plans:
-            if self._later is None:
-                self._later = _Worker("log-settle")
-            self._later.put(job)
+            job.begin(1)
+            self._files.put(job)
 
     def settle_full(self, journals: Iterable[Journal]) -> None:
         """The same for the logs that keep a journal's files from being used again."""
@@ -102,25 +131,16 @@ class Syncer:
             found = [self._in_journals.get((journal, key)) for key in journal.in_full_files()]
             self.settle(log for log in found if log is not None)
 
-    def forget_closed(self) -> None:
-        """Lets go of logs that are closed; from time to time."""
-        self._in_journals = {key: log for key, log in self._in_journals.items() if not log.is_closed}
-
     def close(self) -> None:
         """Finishes what was submitted, every callback included, and ends the threads. Idempotent.
 
         Raises what a callback raised, if one did.
         """
-        if self._later is not None:
-            self._later.close()
-        self._now.close()
-
-
-def _new_job(done: Callable[[SyncResult], None]) -> _Job:
-    failed: dict[PartitionLog, StorageError] = {}
-    refused: list[PartitionLog] = []
-    full: list[Journal] = []
-    return _Job([], [], SyncResult(failed, refused, full), failed, refused, full, done)
+        try:
+            if self._journals is not None:
+                self._journals.close()
+        finally:
+            self._files.close()
 
 
 def _begun(log: PartitionLog, begin: Callable[[], _T], job: _Job) -> _T | None:
@@ -138,9 +158,11 @@ def _nobody(result: SyncResult) -> None:
 
 
 class _Worker:
-    """A thread that does jobs in order."""
+    """A thread that does its part of jobs, in order."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, run: Callable[[Sequence[_Job]], None]) -> None:
+        """In: what it does with jobs, which it takes up together when there are several."""
+        self._run = run
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._callback_error: BaseException | None = None
         self._is_closed = False
@@ -171,37 +193,37 @@ class _Worker:
                     jobs.append(self._jobs.get_nowait())
                 except Empty:
                     break
-            self._run([job for job in jobs if job is not None])
+            given = [job for job in jobs if job is not None]
+            self._run(given)
+            for job in given:
+                try:
+                    job.end()
+                except BaseException as error:  # noqa: BLE001 - `close` raises it
+                    self._callback_error = self._callback_error or error
             if jobs[-1] is None:
                 return
 
-    def _run(self, jobs: list[_Job]) -> None:
-        synced: set[File | str] = set()
-        for job in jobs:
-            for log, plan in job.plans:
-                _run_plan(job, log, plan, synced)
-        _run_entries(jobs)
-        for job in jobs:
-            try:
-                job.done(job.result)
-            except BaseException as error:  # noqa: BLE001 - `close` raises it
-                self._callback_error = self._callback_error or error
+
+def _sync_files(jobs: Sequence[_Job]) -> None:
+    synced: set[File | str] = set()
+    for job in jobs:
+        for log, plan in job.plans:
+            failure: StorageError | None = None
+            # After a failure another fdatasync of that file might succeed without having written anything.
+            if log.failure is None:
+                try:
+                    plan.run(synced)
+                except StorageError as error:
+                    failure = error
+            failure = log.complete_sync(plan, failure)
+            if failure is not None:
+                job.failed[log] = failure
+        for log in job.being_settled:
+            if log.failure is not None:
+                job.failed[log] = log.failure
 
 
-def _run_plan(job: _Job, log: PartitionLog, plan: SyncPlan, synced: set[File | str]) -> None:
-    failure: StorageError | None = None
-    # After a failure another fdatasync of that file might succeed without having written anything.
-    if log.failure is None:
-        try:
-            plan.run(synced)
-        except StorageError as error:
-            failure = error
-    failure = log.complete_sync(plan, failure)
-    if failure is not None:
-        job.failed[log] = failure
-
-
-def _run_entries(jobs: list[_Job]) -> None:
+def _write_entries(jobs: Sequence[_Job]) -> None:
     """Writes what goes to journals, each of them once."""
     by_journal: dict[Journal, list[tuple[_Job, PartitionLog, Entry]]] = {}
     for job in jobs:
@@ -219,7 +241,7 @@ def _run_entries(jobs: list[_Job]) -> None:
             given[0][0].full.append(journal)
         for job, log, entry in given:
             if entry.base_offset > log.durable_offset and log.failure is None:
-                _leave_out(job, log)  # what it follows was refused
+                _leave_out(job, log)  # what it follows was refused, or is still being synced
                 continue
             failure = log.complete_entry(entry)
             if failure is not None:

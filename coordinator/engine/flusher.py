@@ -88,7 +88,6 @@ class Flusher:
     def settle(self, logs: Iterable[PartitionLog]) -> None:
         """Has segments synced that only the journal stands for; from time to time."""
         if not self._is_closed:
-            self._syncer.forget_closed()
             self._syncer.settle(logs)
 
     async def drain(self, logs: Container[PartitionLog]) -> None:

@@ -24,8 +24,7 @@ TEMPORARY_SUFFIX: Final = ".next.tmp"
 
 
 class Checkpoints:
-    """All methods belong to the event loop's thread. No file is written twice at a time, if the callers of `write`
-    wait for it."""
+    """All methods belong to the event loop's thread."""
 
     def __init__(self, directory: DataDirectory, failures: OngoingFailures) -> None:
         """In: who counts what the disk refuses."""
@@ -33,6 +32,7 @@ class Checkpoints:
         self._failures = failures
         self._files = AsyncFiles(directory.files)
         self._task: asyncio.Task[None] | None = None
+        self._is_writing = asyncio.Lock()
 
     def write_due(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
         """Begins to record how far logs are durable and where they begin, unless that goes on already."""
@@ -60,8 +60,8 @@ class Checkpoints:
             _LOG.error("Writing checkpoints", exc_info=problem)
 
     async def write(self, draft: Draft) -> None:
-        """Writes a checkpoint, unless a later one was begun meanwhile. Raises OSError."""
-        async with self._files.new_file(draft.path, TEMPORARY_SUFFIX) as file:
+        """Writes a checkpoint, unless a later one was begun meanwhile; one at a time. Raises OSError."""
+        async with self._is_writing, self._files.new_file(draft.path, TEMPORARY_SUFFIX) as file:
             await file.write(draft.data)
             await file.sync()
             if draft.is_newest():
