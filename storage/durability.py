@@ -70,6 +70,14 @@ class Durability:
             if directory not in self._unsynced_directories:
                 self._unsynced_directories.append(directory)
 
+    def sync_names(self) -> None:
+        """Makes names durable that a sync would, or that one has begun to; blocks. Raises OSError."""
+        with self._lock:
+            begun = [directory for plan in self._under_way for directory in plan.directories]
+        for directory in dict.fromkeys([*begun, *self._unsynced_directories]):
+            self._files.fsync_directory(directory)
+        self._unsynced_directories = []
+
     @property
     def has_new_names(self) -> bool:
         """Whether a segment was begun, or the log, and the disk does not know."""

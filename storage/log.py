@@ -202,6 +202,9 @@ class PartitionLog(ReadableLog):
             if is_synced:
                 sealed.is_synced = False  # a sync under way may not have come to it
                 self.sync()
+            else:
+                # A segment that is there and one before it that is not: nobody could tell that from retention.
+                self.durability.sync_names()
             sealed.seal(is_synced=is_synced)
             active = Segment.create(self.files, self.directory, self.log_end_offset)
         except (OSError, SyncFailed) as error:
@@ -317,7 +320,11 @@ class PartitionLog(ReadableLog):
         first_kept = self._segments.all[count]
         assert first_kept.base_offset <= self.log_start_offset <= self.log_end_offset, first_kept.path
         self.durability.names_changed()
-        self._segments.remove_first(count)
+        for left in reversed(range(count)):
+            self._segments.remove_first(1)
+            if left:
+                # Were an older one there after a crash, and this one not, what follows would seem torn off.
+                self.sync_directory()
 
     # Compaction
 

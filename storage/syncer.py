@@ -19,7 +19,7 @@ repeated and believed: it poisons its log, and every later submission of that lo
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from queue import Empty, SimpleQueue
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from storage.errors import JournalRefused, StorageError, SyncFailed
@@ -44,7 +44,7 @@ class SyncResult(NamedTuple):
     """Journals with a file that is full: to be settled."""
 
 
-class _Job:
+class Job:
     """One submission. It is over when each thread has done its part."""
 
     __slots__ = ("_done", "_lock", "_parts", "being_settled", "entries", "failed", "full", "plans", "refused")
@@ -74,12 +74,18 @@ class _Job:
             self._done(SyncResult(self.failed, self.refused, self.full))
 
 
+Run = Callable[[Sequence[Job]], None]
+"""A part of jobs, which are taken up together when there are several."""
+
+
 class Syncer:
     """For any number of logs. All methods belong to the thread that owns the logs."""
 
-    def __init__(self) -> None:
-        self._files = _Worker("log-sync", _sync_files)
-        self._journals: _Worker | None = None
+    def __init__(self, new_worker: "Callable[[str, Run], Worker] | None" = None) -> None:
+        """In: who runs its parts, by the name of what runs; threads, where nothing is said."""
+        self._new_worker = new_worker or ThreadWorker
+        self._files: Worker = self._new_worker("log-sync", _sync_files)
+        self._journals: Worker | None = None
         self._in_journals: WeakValueDictionary[tuple[Journal, LogKey], PartitionLog] = WeakValueDictionary()
 
     def submit(self, logs: Iterable[PartitionLog], done: Callable[[SyncResult], None]) -> None:
@@ -88,7 +94,7 @@ class Syncer:
         `done` is called exactly once, also for logs with nothing to sync and for poisoned ones.
         Raises RuntimeError after `close`.
         """
-        job = _Job(done)
+        job = Job(done)
         begun: list[PartitionLog] = []
         for log in logs:
             work = _begun(log, log.begin_submission, job)
@@ -106,7 +112,7 @@ class Syncer:
         job.begin(has_files + bool(job.entries))
         if job.entries:
             if self._journals is None:
-                self._journals = _Worker("log-journal", _write_entries)
+                self._journals = self._new_worker("log-journal", _write_entries)
             self._journals.put(job)
         if has_files:
             self._files.put(job)
@@ -115,7 +121,7 @@ class Syncer:
 
     def settle(self, logs: Iterable[PartitionLog]) -> None:
         """Has the segments of logs synced, some time. One that cannot be is poisoned."""
-        job = _Job(_nobody)
+        job = Job(_nobody)
         for log in logs:
             if not log.is_closed and log.failure is None:
                 plan = _begun(log, log.begin_sync, job)
@@ -143,7 +149,7 @@ class Syncer:
             self._files.close()
 
 
-def _begun(log: PartitionLog, begin: Callable[[], _T], job: _Job) -> _T | None:
+def _begun(log: PartitionLog, begin: Callable[[], _T], job: Job) -> _T | None:
     try:
         return begin()
     except StorageError as error:
@@ -157,26 +163,34 @@ def _nobody(result: SyncResult) -> None:
     """Who settles is not waited for."""
 
 
-class _Worker:
-    """A thread that does its part of jobs, in order."""
+class Worker(Protocol):
+    """Does its part of jobs, in order."""
 
-    def __init__(self, name: str, run: Callable[[Sequence[_Job]], None]) -> None:
-        """In: what it does with jobs, which it takes up together when there are several."""
+    def put(self, job: Job) -> None:
+        """Has a job done, some time. Raises RuntimeError after `close`."""
+
+    def close(self) -> None:
+        """Does what is left. Raises what a callback raised, if one did."""
+
+
+class ThreadWorker:
+    """A `Worker` in a thread."""
+
+    def __init__(self, name: str, run: Run) -> None:
+        """In: what it does with jobs."""
         self._run = run
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._callback_error: BaseException | None = None
         self._is_closed = False
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
-    def put(self, job: _Job) -> None:
-        """Raises RuntimeError after `close`."""
+    def put(self, job: Job) -> None:
         if self._is_closed:
             raise RuntimeError("the syncer is closed")
         self._jobs.put(job)
 
     def close(self) -> None:
-        """Does what is left. Raises what a callback raised, if one did."""
         if not self._is_closed:
             self._is_closed = True
             self._jobs.put(None)
@@ -204,7 +218,7 @@ class _Worker:
                 return
 
 
-def _sync_files(jobs: Sequence[_Job]) -> None:
+def _sync_files(jobs: Sequence[Job]) -> None:
     synced: set[File | str] = set()
     for job in jobs:
         for log, plan in job.plans:
@@ -223,9 +237,9 @@ def _sync_files(jobs: Sequence[_Job]) -> None:
                 job.failed[log] = log.failure
 
 
-def _write_entries(jobs: Sequence[_Job]) -> None:
+def _write_entries(jobs: Sequence[Job]) -> None:
     """Writes what goes to journals, each of them once."""
-    by_journal: dict[Journal, list[tuple[_Job, PartitionLog, Entry]]] = {}
+    by_journal: dict[Journal, list[tuple[Job, PartitionLog, Entry]]] = {}
     for job in jobs:
         for log, entry in job.entries:
             assert log.journal is not None, log.directory
@@ -248,7 +262,7 @@ def _write_entries(jobs: Sequence[_Job]) -> None:
                 job.failed[log] = failure
 
 
-def _leave_out(job: _Job, log: PartitionLog) -> None:
+def _leave_out(job: Job, log: PartitionLog) -> None:
     assert log.journal is not None, log.directory
     log.journal.leave_out()
     job.refused.append(log)

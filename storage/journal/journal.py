@@ -39,6 +39,11 @@ _RUN_BYTES: Final = 8
 _NEVER: Final = 2**63
 
 
+def new_run() -> bytes:
+    """A name for the files of a process that nobody can guess."""
+    return os.urandom(_RUN_BYTES)
+
+
 class Journal:
     """Of one data directory. `write` and `revive` belong to the thread that syncs, all else is safe in any."""
 
@@ -54,7 +59,7 @@ class Journal:
         self._files = files
         self._data_directory = data_directory
         self._file_bytes = file_bytes
-        self._run = os.urandom(_RUN_BYTES)
+        self._run = new_run()
         self._left_over: LeftOver = read_left_over(files, self.directory)
         self._in_turn: deque[JournalFile] = deque()
         """From the oldest; the last is written to."""
