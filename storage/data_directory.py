@@ -39,14 +39,13 @@ from storage.journal.journal import Journal
 from storage.journal.of_log import JournalOfLog
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.meta_properties import MetaProperties, properties_of, read_or_write_meta
+from storage.meta_properties import META_PROPERTIES, MetaProperties, properties_of, read_or_write_meta
 from storage.os_error import reason_of
 from storage.topic_partition import TopicPartition
 from storage.uuid_text import TEXT_LENGTH, uuid_from_text, uuid_to_text
 
 LOCK_FILE: Final = ".lock"
 CLEAN_MARKER: Final = ".kafka_cleanshutdown"
-META_PROPERTIES: Final = "meta.properties"
 PARTITION_METADATA: Final = "partition.metadata"
 CATALOGUE: Final = "topics.json"
 UNFINISHED_REPAIR: Final = ".unfinished-repair"

@@ -3,10 +3,12 @@
 Source: Kafka's `MetaProperties`.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from storage.errors import DamagedFile
 from storage.files import Files
+
+META_PROPERTIES: Final = "meta.properties"
 
 
 class MetaProperties(NamedTuple):

@@ -268,9 +268,11 @@ class Server:
         failed = self.runtime.failed()
         if failed:
             _LOG.error("%d partitions of %s could not be read", len(failed), CONSUMER_OFFSETS)
-        if not self.directory.was_clean:
-            # What the journal gave back is synced; the logs may use it again when that is on record.
-            self.checkpoints.write_due(self.logs())
+        logs = self.logs()
+        if any(
+            log.journal is not None and log.journal.is_kept_out for log in logs.values()
+        ):  # of the journal
+            self.checkpoints.write_due(logs)
         self.ready.set()
 
     # What happens
@@ -321,7 +323,7 @@ class Server:
         logs = self.logs()
         self.checkpoints.write_due(logs)
         self.flusher.settle(log for log in logs.values() if log.journal is not None and log.is_dirty)
-        self.directory.journal.revive()
+        self.directory.journal.keep_up()
         self._states.write_due()
 
     def _sync_all(self) -> None:

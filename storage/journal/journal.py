@@ -29,7 +29,7 @@ from typing import Final
 
 from storage.errors import JournalRefused
 from storage.files import Files
-from storage.journal.frame import Entry, FrameHead, LogKey, encode_frame, frame_size
+from storage.journal.frame import BLOCK_BYTES, Entry, FrameHead, LogKey, encode_frame, frame_size
 from storage.journal.journal_file import JournalFile
 from storage.journal.left_over import LeftOver, read_left_over
 
@@ -42,6 +42,17 @@ _NEVER: Final = 2**63
 def new_run() -> bytes:
     """A name for the files of a process that nobody can guess."""
     return os.urandom(_RUN_BYTES)
+
+
+def remove_journal(files: Files, data_directory: str) -> None:
+    """Removes a journal that nobody uses, with all that is in it. Raises OSError."""
+    directory = f"{data_directory}/{JOURNAL}"
+    if files.is_directory(directory):
+        for name in files.listdir(directory):
+            files.unlink(f"{directory}/{name}")
+        files.fsync_directory(directory)
+        files.rmdir(directory)
+        files.fsync_directory(data_directory)
 
 
 class Journal:
@@ -63,6 +74,8 @@ class Journal:
         self._left_over: LeftOver = read_left_over(files, self.directory)
         self._in_turn: deque[JournalFile] = deque()
         """From the oldest; the last is written to."""
+        self._is_there = False
+        """Whether its directory is, for certain."""
         self._is_closed = False
         self._names = 0
         self._number = self._newest_on_disk = self._oldest_said = 0
@@ -79,33 +92,34 @@ class Journal:
         if self.is_off:
             raise JournalRefused(self.directory, "is switched off")
         size = frame_size(entries)
-        if size > self._file_bytes:
+        if size + BLOCK_BYTES > self._file_bytes:
             raise JournalRefused(self.directory, f"has no room for {size} bytes at once")
         try:
             is_full = self._make_room(size)
-            file = self._in_turn[-1]
-            self._number += 1
-            oldest = self._oldest_needed()
-            file.write(
-                encode_frame(FrameHead(self._run, self._number, self._newest_on_disk, oldest), entries)
-            )
+            self._write(entries)
         except OSError as error:
             self.is_off, self._untold = True, error
             if self._in_turn:
                 self._in_turn[-1].give_up()
             raise JournalRefused(self.directory, f"cannot be written: {error}") from error
+        return is_full
+
+    def _write(self, entries: Sequence[Entry]) -> None:
+        file = self._in_turn[-1]
+        self._number += 1
+        oldest = self._oldest_needed()
+        head = FrameHead(self._run, self._number, self._newest_on_disk, oldest)
+        file.write(encode_frame(head, entries))
         self._newest_on_disk, self._oldest_said = self._number, oldest
         with self._lock:
             file.note(self._number, entries)
-        return is_full
 
     def _make_room(self, size: int) -> bool:
         """Has the last file be one with room. Raises JournalRefused, OSError."""
         if self._in_turn and self._in_turn[-1].has_room(size):
             return False
         oldest = self._in_turn[0] if self._in_turn else None
-        # A frame on the disk has to say that the file does not count before it is written over.
-        if oldest is not None and oldest.last_number < self._oldest_said:
+        if oldest is not None and oldest.last_number < self._oldest_needed() and self._says_so(oldest):
             self._in_turn.popleft()
             if oldest.is_usable:
                 oldest.begin_again()
@@ -117,10 +131,18 @@ class Journal:
         self._in_turn.append(self._new_file())
         return len(self._in_turn) > 1
 
+    def _says_so(self, oldest: JournalFile) -> bool:
+        """Whether a frame on the disk says that a file does not count any more, before it is written over. Raises
+        OSError."""
+        if oldest.last_number >= self._oldest_said and self._in_turn[-1].has_room_for_a_word:
+            self._write(())
+        return oldest.last_number < self._oldest_said
+
     def _new_file(self) -> JournalFile:
-        if not self._files.is_directory(self.directory):
+        if not self._is_there:
             self._files.mkdir(self.directory)
             self._files.fsync_directory(self._data_directory)
+            self._is_there = True
         self._names += 1
         path = f"{self.directory}/{self._run.hex()}-{self._names}"
         file = JournalFile(self._files, path, self._file_bytes)
@@ -186,8 +208,10 @@ class Journal:
 
     # Ending
 
-    def remove_left_over(self) -> None:
-        """Removes the files of former processes that hold nothing any more. Raises OSError."""
+    def keep_up(self) -> None:
+        """Tries anew, and removes the files of former processes that hold nothing any more; from time to time.
+        Raises OSError."""
+        self.revive()
         self._left_over.remove_files(self._files)
 
     def close(self) -> None:
@@ -200,10 +224,4 @@ class Journal:
         """Leaves no journal behind, once all logs are settled. Raises OSError."""
         assert not self.logs(), sorted(self.logs())
         self.close()
-        if not self._files.is_directory(self.directory):
-            return
-        for name in self._files.listdir(self.directory):
-            self._files.unlink(f"{self.directory}/{name}")
-        self._files.fsync_directory(self.directory)
-        self._files.rmdir(self.directory)
-        self._files.fsync_directory(self._data_directory)
+        remove_journal(self._files, self._data_directory)

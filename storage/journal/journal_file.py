@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from storage.files import Files
-from storage.journal.frame import Entry, LogKey, after, entries_at, read_head
+from storage.journal.frame import BLOCK_BYTES, Entry, LogKey, after, entries_at, read_head
 
 RESERVED_BYTES: Final = 256 * 1024
 """What a file grows by: a frame in blocks that it has already costs its sync less than half."""
@@ -37,8 +37,13 @@ class JournalFile:
         self._ends: dict[LogKey, int] = {}
 
     def has_room(self, size: int) -> bool:
-        """Whether a frame of so many bytes goes into it."""
-        return self.is_usable and self._size + size <= self._file_bytes
+        """Whether a frame of so many bytes goes into it, and an empty one after it."""
+        return self.is_usable and self._size + size + BLOCK_BYTES <= self._file_bytes
+
+    @property
+    def has_room_for_a_word(self) -> bool:
+        """Whether an empty frame goes into it."""
+        return self.is_usable and self._size + BLOCK_BYTES <= self._file_bytes
 
     def write(self, frame: bytes) -> None:
         """Writes a frame and syncs it. Raises OSError; then `give_up`."""

@@ -43,9 +43,14 @@ class JournalOfLog:
         self.recovery_point = max(self.recovery_point, recovery_point)
 
     @property
+    def is_kept_out(self) -> bool:
+        """Whether it is not on record yet how far the log was synced when it was opened."""
+        return self.recovery_point < self._joins_at
+
+    @property
     def takes_all(self) -> bool:
         """Whether all that was appended since it was last taken is here, to go to the journal."""
-        return not self._is_left_out and self.recovery_point >= self._joins_at and not self.journal.is_off
+        return not self._is_left_out and not self.is_kept_out and not self.journal.is_off
 
     def appended(self, data: bytes, base_offset: int) -> None:
         """A batch was written to the segment."""

@@ -49,9 +49,9 @@ class LateSyncer:
             if worker.waiting:
                 worker.work(self._random.randrange(worker.waiting + 1))
 
-    def work_until(self, is_over: Callable[[], bool]) -> None:
-        """Runs what waits, in any order, until something has come to pass."""
-        while not is_over():
+    def work_until(self, results: list[SyncResult]) -> None:
+        """Runs what waits, in any order, until there is a result."""
+        while not results:
             waiting = [worker for worker in self.workers.values() if worker.waiting]
             assert waiting, "nothing is left that could bring it about"
             self._random.choice(waiting).work(1)

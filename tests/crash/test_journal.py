@@ -144,7 +144,7 @@ class Life:
         while logs:
             found, done = results()
             self._late.syncer.submit(logs, done)
-            self._late.work_until(lambda found=found: bool(found))
+            self._late.work_until(found)
             (result,) = found
             for name, log in self._logs.items():
                 if log in logs and log not in result.failed and log not in result.refused:
