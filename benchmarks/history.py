@@ -10,10 +10,11 @@ from coordinator.machine.outcome import Fact
 from protocol.partitioner import partition_for
 from protocol.records import OffsetCommitKey, OffsetCommitValue
 from storage.batch import encode_batch
-from storage.data_directory import DataDirectory, MetaProperties
+from storage.data_directory import DataDirectory
 from storage.files import OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from storage.meta_properties import MetaProperties
 from storage.record import UNASSIGNED_OFFSET, Record
 from storage.topic_partition import TopicPartition
 

@@ -49,16 +49,21 @@ class Checkpoint:
         self.offsets = read_offsets(files, path)
         """What it is to hold from the next time on that it is written."""
 
-    def draft(self) -> Draft:
-        """What is to be written now."""
+    def draft(self, written: Callable[[], None] = lambda: None) -> Draft:
+        """What is to be written now. In: whom to tell when it is."""
         self._drafts += 1
         number, data = self._drafts, _text(self._path, self.offsets)
+
+        def is_in_place() -> None:
+            self._place(number)
+            written()
+
         return Draft(
             self._path,
             data,
             lambda: self._in_place < number,
-            lambda: self._place(number),
-            lambda: self._write(number, data),
+            is_in_place,
+            lambda: self._write(number, data, is_in_place),
         )
 
     def write(self) -> None:
@@ -72,10 +77,10 @@ class Checkpoint:
     def _place(self, number: int) -> None:
         self._in_place = max(self._in_place, number)
 
-    def _write(self, number: int, data: bytes) -> None:
+    def _write(self, number: int, data: bytes, is_in_place: Callable[[], None]) -> None:
         if self._in_place < number:
             self._files.write_atomically(self._path, data)
-            self._place(number)
+            is_in_place()
 
 
 def write_offsets(files: Files, path: str, offsets: Mapping[TopicPartition, int]) -> None:

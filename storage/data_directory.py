@@ -7,10 +7,14 @@
     log-start-offset-checkpoint        where each log begins
     cleaner-offset-checkpoint          up to where each log is compacted
     topics.json                        the catalogue: partition counts and configs (not a file of Kafka's)
+    journal/                           what a process has not settled; none is there after a clean stop
     <topic>-<partition>/               a log, with partition.metadata naming its topic id
 
 The checkpoints may be older than the logs; recovery then looks at more bytes, no worse. They must never be
 newer: a recovery point beyond a log's end means loss. Hence a log's entry goes before its directory does.
+
+The journal is no file of Kafka's either, and is named so that a broker refuses the directory instead of serving
+logs that lack what is in it. `storage/journal/journal.py` has its theory.
 """
 
 import json
@@ -19,7 +23,7 @@ import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from storage.checkpoint import (
     CLEANED_OFFSETS,
@@ -30,15 +34,18 @@ from storage.checkpoint import (
 )
 from storage.errors import DamagedFile, DataDirectoryLocked, DataDirectoryUnusable
 from storage.files import DELETED_DIRECTORY_SUFFIX, Files, Lock, doom_directory, remove_directory
+from storage.journal.frame import LogKey
+from storage.journal.journal import Journal
+from storage.journal.of_log import JournalOfLog
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from storage.meta_properties import META_PROPERTIES, MetaProperties, properties_of, read_or_write_meta
 from storage.os_error import reason_of
 from storage.topic_partition import TopicPartition
 from storage.uuid_text import TEXT_LENGTH, uuid_from_text, uuid_to_text
 
 LOCK_FILE: Final = ".lock"
 CLEAN_MARKER: Final = ".kafka_cleanshutdown"
-META_PROPERTIES: Final = "meta.properties"
 PARTITION_METADATA: Final = "partition.metadata"
 CATALOGUE: Final = "topics.json"
 UNFINISHED_REPAIR: Final = ".unfinished-repair"
@@ -53,18 +60,12 @@ _JSON: Final = json.JSONEncoder(sort_keys=True)
 _CLEAN_CONTENTS: Final = b'{"version":0,"brokerEpoch":-1}'
 
 
-class MetaProperties(NamedTuple):
-    """Whose directory it is."""
-
-    cluster_id: str
-    node_id: int
-    directory_id: str
-
-
 class DataDirectory:
     """An open, locked data directory."""
 
-    def __init__(self, files: Files, path: str, lock: Lock, meta: MetaProperties, was_clean: bool) -> None:
+    def __init__(
+        self, files: Files, path: str, lock: Lock, meta: MetaProperties, was_clean: bool, journal: Journal
+    ) -> None:
         self.files = files
         self.path = path
         self.meta = meta
@@ -73,6 +74,7 @@ class DataDirectory:
         """Whether the last process stopped cleanly (False for a new directory)."""
         self.not_removed: Mapping[str, OSError] = {}
         """What `open` could not remove of interrupted deletions, and why; the next one tries again."""
+        self.journal = journal
         self._opened: set[TopicPartition] = set()
         self._catalogue: bytes | None = None
         """What is in the file, as far as that is known."""
@@ -84,11 +86,14 @@ class DataDirectory:
         self._cleaned_offsets = Checkpoint(files, self._file(CLEANED_OFFSETS))
 
     @classmethod
-    def open(cls, files: Files, path: str, new: MetaProperties) -> "DataDirectory":
+    def open(
+        cls, files: Files, path: str, new: MetaProperties, journal_file_bytes: int = 0
+    ) -> "DataDirectory":
         """Creates the directory where needed, locks it, and finishes deletions that a crash interrupted, as far as
         the disk allows it.
 
-        In: an absolute path; the ids for a directory that has none yet.
+        In: an absolute path; the ids for a directory that has none yet; how large a file of the journal may be, 0
+        for a process that writes none. What another one left in it is used in any case.
         Raises DataDirectoryLocked, DataDirectoryUnusable, DamagedFile.
         """
         try:
@@ -106,7 +111,7 @@ class DataDirectory:
         except OSError as error:
             raise DataDirectoryUnusable(path, f"cannot be used: {reason_of(error, path)}") from error
         try:
-            meta = _read_or_write_meta(files, f"{path}/{META_PROPERTIES}", new)
+            meta = read_or_write_meta(files, f"{path}/{META_PROPERTIES}", new)
             marker = f"{path}/{CLEAN_MARKER}"
             was_clean = files.exists(marker)
             not_removed = {}
@@ -116,7 +121,7 @@ class DataDirectory:
                         remove_directory(files, f"{path}/{name}")
                     except OSError as error:
                         not_removed[f"{path}/{name}"] = error
-            directory = cls(files, path, lock, meta, was_clean)
+            directory = cls(files, path, lock, meta, was_clean, Journal(files, path, journal_file_bytes))
             directory.not_removed = not_removed
             if was_clean:
                 files.unlink(marker)
@@ -144,30 +149,43 @@ class DataDirectory:
         return sorted(found)
 
     def open_log(
-        self, partition: TopicPartition, config: LogConfig, topic_id: bytes | None = None
+        self,
+        partition: TopicPartition,
+        config: LogConfig,
+        topic_id: bytes | None = None,
+        *,
+        is_journaled: bool = False,
     ) -> PartitionLog:
         """Opens or creates a partition's log, with its checkpoints; writes its partition.metadata if it has
         none.
 
-        In: the topic id (16 bytes), where one is known. Raises LogDamaged, OSError.
+        In: the topic id (16 bytes), where one is known; whether what is appended goes to the journal, if there is
+        one. Raises LogDamaged, SyncFailed, OSError.
         """
         # What a clean stop promises holds for what it left behind, not for what this process has appended since.
         is_as_left = self.was_clean and partition not in self._opened
         self._opened.add(partition)
         is_new = not self.files.exists(self._file(str(partition)))
+        recovery_point = self._recovery_points.offsets.get(partition, 0)
         log = PartitionLog.open(
             self.files,
             self._file(str(partition)),
             config,
-            recovery_point=self._recovery_points.offsets.get(partition, 0),
+            recovery_point=recovery_point,
             log_start_offset=self._log_start_offsets.offsets.get(partition, 0),
             was_clean=is_as_left,
+            journal=self._journal_of(partition, topic_id),
         )
+        if log.journal is not None:
+            log.journal.recorded(recovery_point)
+            log.journal.keeps_out_until(log.log_end_offset)
+        if not is_journaled:
+            log.journal = None
         if self.cleaned_to(partition) > log.log_end_offset:
             # The log was cut. What it grows to from here is not clean.
             self._cleaned_offsets.offsets[partition] = log.log_end_offset
         log.cleaned_to = self.cleaned_to(partition)
-        if topic_id is not None and self.topic_id(partition) is None:
+        if topic_id is not None and self._topic_id_on_disk(partition) is None:
             text = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}\n"
             try:
                 self.files.write(f"{log.directory}/{PARTITION_METADATA}", text.encode())
@@ -178,11 +196,23 @@ class DataDirectory:
                 log.recovery_report = log.recovery_report.without(error)
         return log
 
+    def _journal_of(self, partition: TopicPartition, topic_id: bytes | None) -> JournalOfLog | None:
+        topic_id = topic_id or self.topic_id(partition)
+        return None if topic_id is None else JournalOfLog(self.journal, LogKey(topic_id, *partition))
+
     def topic_id(self, partition: TopicPartition) -> bytes | None:
-        """From partition.metadata, 16 bytes; None where the file is missing or torn by a crash.
+        """From partition.metadata, 16 bytes; where the file is missing or torn by a crash, from the journal; None
+        where that has nothing of the partition either.
 
         Raises DamagedFile, OSError.
         """
+        topic_id = self._topic_id_on_disk(partition)
+        if topic_id is None:
+            found = {key.topic_id for key in self.journal.logs() if key[1:] == partition}
+            topic_id = next(iter(found)) if len(found) == 1 else None
+        return topic_id
+
+    def _topic_id_on_disk(self, partition: TopicPartition) -> bytes | None:
         path = self._file(f"{partition}/{PARTITION_METADATA}")
         if not self.files.exists(path):
             return None
@@ -190,7 +220,7 @@ class DataDirectory:
         data = self.files.read(path).rstrip(b"\0")
         if len(data) < _PARTITION_METADATA_BYTES:
             return None
-        fields = _fields(data, ":")
+        fields = properties_of(data, ":")
         if fields.get("version") != "0":
             raise DamagedFile(path, f"version {fields.get('version')!r} is not 0")
         try:
@@ -222,6 +252,8 @@ class DataDirectory:
         for log in logs.values():
             if log is not None:
                 log.let_go()
+        for key in [key for key in self.journal.logs() if TopicPartition(key.topic, key.partition) in logs]:
+            self.journal.drop(key)
         directories = [self._file(str(partition)) for partition in logs]
         for first in range(0, len(directories), _RENAMED_AT_ONCE):
             some = directories[first : first + _RENAMED_AT_ONCE]
@@ -244,19 +276,23 @@ class DataDirectory:
 
     def draft_checkpoints(self, logs: Mapping[TopicPartition, PartitionLog]) -> list[Draft]:
         """The same, for somebody else to write; also from time to time (Kafka: each minute)."""
-        self._note(logs)
-        return [self._recovery_points.draft(), self._log_start_offsets.draft()]
+        noted = self._note(logs)
+        return [self._recovery_points.draft(partial(_recorded, noted)), self._log_start_offsets.draft()]
 
-    def _note(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
+    def _note(self, logs: Mapping[TopicPartition, PartitionLog]) -> list[tuple[JournalOfLog, int]]:
+        noted = []
         recovery_points, log_start_offsets = self._recovery_points.offsets, self._log_start_offsets.offsets
         for partition, log in logs.items():
-            assert log.durable_offset <= log.log_end_offset, (partition, log.durable_offset)
+            assert log.synced_offset <= log.log_end_offset, (partition, log.synced_offset)
             # A start that falls would bring back what was deleted.
             recorded = log_start_offsets.get(partition, 0)
             assert recorded <= log.log_start_offset <= log.log_end_offset, (partition, log.log_start_offset)
-            recovery_points[partition] = log.durable_offset
+            recovery_points[partition] = log.synced_offset
             if log.log_start_offset > 0:
                 log_start_offsets[partition] = log.log_start_offset
+            if log.journal is not None:
+                noted.append((log.journal, log.synced_offset))
+        return noted
 
     def cleaned_to(self, partition: TopicPartition) -> int:
         """Up to where a log was compacted, as recorded; 0 where it never was."""
@@ -322,16 +358,26 @@ class DataDirectory:
             self.write_checkpoints(logs)
             if not errors and not failed:
                 # The next start takes every log as it is, and for durable.
-                unsynced = [name for name, log in logs.items() if log.durable_offset != log.log_end_offset]
+                unsynced = [name for name, log in logs.items() if log.synced_offset != log.log_end_offset]
                 assert not unsynced, unsynced
+                self._remove_journal(logs)
                 self.files.write_atomically(self._file(CLEAN_MARKER), _CLEAN_CONTENTS)
         finally:
             self.abandon()
         if errors:
             raise errors[0]
 
+    def _remove_journal(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
+        """Before the stop counts as clean: every log was opened, and has what the journal had of it."""
+        for key in self.journal.logs():
+            log = logs.get(TopicPartition(key.topic, key.partition))
+            assert log is None or log.journal is None or log.journal.key != key, key
+            self.journal.drop(key)
+        self.journal.remove()
+
     def abandon(self) -> None:
         """Releases the lock and leaves everything else as it is, as a crash would."""
+        self.journal.close()
         with self._catalogue_lock:
             self._catalogue_written = (
                 self._catalogues_drafted
@@ -341,37 +387,13 @@ class DataDirectory:
         self._lock.release()
 
 
+def _recorded(noted: list[tuple[JournalOfLog, int]]) -> None:
+    for journal, recovery_point in noted:
+        journal.recorded(recovery_point)
+
+
 def _laid_out(value: object) -> str:
     """A list with a line for each of its elements: people read it, and it takes far less time than indented."""
     if not isinstance(value, list) or not value:
         return _JSON.encode(value)
     return "[\n  " + ",\n  ".join(map(_JSON.encode, value)) + "\n ]"
-
-
-def _read_or_write_meta(files: Files, path: str, new: MetaProperties) -> MetaProperties:
-    if not files.exists(path):
-        lines = {
-            "version": "1",
-            "cluster.id": new.cluster_id,
-            "node.id": str(new.node_id),
-            "directory.id": new.directory_id,
-        }
-        text = "#\n" + "".join(f"{key}={value}\n" for key, value in lines.items())
-        files.write_atomically(path, text.encode())
-        return new
-    found = _fields(files.read(path), "=")
-    try:
-        # Version 0, of the ZooKeeper days, calls the node a broker and gives the directory no id.
-        node_id = int(found["node.id"] if found.get("version") == "1" else found["broker.id"])
-        return MetaProperties(found["cluster.id"], node_id, found.get("directory.id", new.directory_id))
-    except (KeyError, ValueError) as error:
-        raise DamagedFile(path, f"is not Kafka's meta.properties: {error}") from error
-
-
-def _fields(data: bytes, separator: str) -> dict[str, str]:
-    fields = {}
-    for line in data.decode("utf-8", "replace").splitlines():
-        name, found, value = line.partition(separator)
-        if found and not line.startswith(("#", "!")):
-            fields[name.strip()] = value.strip().replace("\\:", ":").replace("\\=", "=")
-    return fields

@@ -1,12 +1,13 @@
 """How far a log is on the disk, and whether anybody can still tell.
 
-The *durable offset* follows the end of the log when an fdatasync that began after those bytes were written has
-returned; what an acknowledgement may promise ends there. Where a checkpoint on disk says that it was, recovery
-begins: that offset is the log's *recovery point*.
+The *synced offset* follows the end of the log when an fdatasync of its segments that began after those bytes were
+written has returned. Where a checkpoint on disk says that it was, recovery begins: that offset is the log's
+*recovery point*. The *durable offset* is where that ends which an acknowledgement may promise: the synced offset,
+or further on, where the journal has what follows.
 
 Syncing takes three steps so that it can happen in another thread. `begin` (the owner's thread) collects the files
 with unsynced bytes and notes the log end offset. `SyncPlan.run` (any thread) calls fdatasync on them. `complete`
-(that thread) raises the durable offset to the noted one, or poisons the log. A plan leaves to those begun before it
+(that thread) raises the synced offset to the noted one, or poisons the log. A plan leaves to those begun before it
 what they have taken up, so that it counts only when they are complete too, whichever is run first.
 
 A log is *poisoned* when what the disk holds is unknown: an fdatasync failed (the kernel forgets which pages were
@@ -18,6 +19,8 @@ import threading
 
 from storage.errors import LogContradicted, StorageError
 from storage.files import Files
+from storage.journal.frame import Entry
+from storage.journal.of_log import JournalOfLog
 from storage.log_segments import LogSegments
 from storage.sync_plan import SyncPlan
 
@@ -28,22 +31,34 @@ class Durability:
     __slots__ = (
         "_directory",
         "_files",
+        "_journal",
         "_lock",
         "_segments",
         "_under_way",
         "_unsynced_directories",
         "failure",
         "offset",
+        "synced_offset",
     )
 
-    def __init__(self, files: Files, directory: str, segments: LogSegments, offset: int) -> None:
-        self.offset = offset
-        """Everything before it is on the disk."""
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        segments: LogSegments,
+        synced_offset: int,
+        journal: JournalOfLog | None,
+    ) -> None:
+        self.offset = synced_offset
+        """Everything before it is on the disk: in the segments, or in the journal."""
+        self.synced_offset = synced_offset
+        """Everything before it is on the disk, in the segments."""
         self.failure: StorageError | None = None
         """Why the log is poisoned, None while it is not."""
         self._files = files
         self._directory = directory
         self._segments = segments
+        self._journal = journal
         self._unsynced_directories: list[str] = []
         self._under_way: list[SyncPlan] = []
         """Plans in the order in which they were begun, the first of them not complete."""
@@ -55,6 +70,19 @@ class Durability:
             if directory not in self._unsynced_directories:
                 self._unsynced_directories.append(directory)
 
+    def sync_names(self) -> None:
+        """Makes names durable that a sync would, or that one has begun to; blocks. Raises OSError."""
+        with self._lock:
+            begun = [directory for plan in self._under_way for directory in plan.directories]
+        for directory in dict.fromkeys([*begun, *self._unsynced_directories]):
+            self._files.fsync_directory(directory)
+        self._unsynced_directories = []
+
+    @property
+    def has_new_names(self) -> bool:
+        """Whether a segment was begun, or the log, and the disk does not know."""
+        return bool(self._unsynced_directories)
+
     @property
     def is_dirty(self) -> bool:
         """Whether `begin` would have anything to do."""
@@ -63,7 +91,7 @@ class Durability:
     def begin(self, end_offset: int) -> SyncPlan | None:
         """What has to be synced for everything below `end_offset`, where the log ends; None when nothing has.
 
-        A plan must be run and completed, or the durable offset never rises again. Raises LogContradicted, OSError.
+        A plan must be run and completed, or the synced offset never rises again. Raises LogContradicted, OSError.
         """
         try:
             assert self._segments.active.next_offset == end_offset, (self._segments.active.path, end_offset)
@@ -94,9 +122,28 @@ class Durability:
                 plan.is_complete = True
                 while self._under_way and self._under_way[0].is_complete:
                     end_offset = self._under_way.pop(0).end_offset
-                    assert self.offset <= end_offset <= log_end_offset, (self.offset, end_offset)
+                    assert self.synced_offset <= end_offset <= log_end_offset, (
+                        self.synced_offset,
+                        end_offset,
+                    )
                     if self.failure is None:
-                        self.offset = end_offset
+                        self.synced_offset = end_offset
+                        self.offset = max(self.offset, end_offset)
+                failure, synced_offset = self.failure, self.synced_offset
+        except AssertionError as problem:
+            return self.contradicted(problem)
+        if self._journal is not None:
+            self._journal.settled(synced_offset)
+        return failure
+
+    def journaled(self, entry: Entry, log_end_offset: int) -> StorageError | None:
+        """The journal has an entry of the log on the disk. Out: what has poisoned the log, or None."""
+        try:
+            with self._lock:
+                if self.failure is None:
+                    assert entry.base_offset <= self.offset, (entry.base_offset, self.offset)
+                    assert entry.end_offset <= log_end_offset, (entry.end_offset, log_end_offset)
+                    self.offset = max(self.offset, entry.end_offset)
                 return self.failure
         except AssertionError as problem:
             return self.contradicted(problem)
@@ -127,3 +174,4 @@ class Durability:
         with self._lock:
             self._under_way.clear()
             self.offset = min(self.offset, offset)
+            self.synced_offset = min(self.synced_offset, offset)

@@ -84,6 +84,10 @@ class SyncFailed(FileError):
     """The operating system refused to make written bytes durable."""
 
 
+class JournalRefused(FileError):
+    """The journal did not take what logs had appended: their segments have to be synced."""
+
+
 class LogPoisoned(FileError):
     """An append to a log whose disk state is unknown since an earlier failure; it must be reopened first."""
 

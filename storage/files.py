@@ -9,19 +9,17 @@ what an error means for a log is decided by the caller, who knows the position.
 
 import contextlib
 import errno
-import fcntl
 import os
 import resource
-import struct
 import sys
 import threading
 from typing import Final, NamedTuple, Protocol
 from uuid import uuid4
 
 from storage.errors import FileClosed
+from storage.os_lock import FILE_MODE, OsLock
 
 DIRECTORY_MODE: Final = 0o755
-FILE_MODE: Final = 0o644
 TEMPORARY_SUFFIX: Final = ".tmp"
 DELETED_DIRECTORY_SUFFIX: Final = "-delete"
 MAX_NAME_LENGTH: Final = 255
@@ -38,6 +36,10 @@ class File(Protocol):
 
     def write(self, data: bytes) -> None:
         """Appends all of `data`, in as many calls as it takes. After an OSError a part of it may be there."""
+
+    def write_at(self, data: bytes, position: int) -> None:
+        """Writes all of `data` over what is at `position`, of a file that was opened for that. After an OSError a
+        part of it may be there."""
 
     def pread(self, length: int, position: int) -> bytes:
         """`length` bytes from `position`, fewer only where the file ends."""
@@ -78,6 +80,9 @@ class Files(Protocol):
 
     def open_read(self, path: str) -> File:
         """Opens an existing file for reading."""
+
+    def open_update(self, path: str) -> File:
+        """Opens for reading and for writing at any position, creating an empty file where there is none."""
 
     def read(self, path: str) -> bytes:
         """The whole of a small file."""
@@ -165,6 +170,16 @@ class OsFile:
             _name(error, self.path)
             raise
 
+    def write_at(self, data: bytes, position: int) -> None:
+        rest = memoryview(data)
+        try:
+            while rest:
+                written = os.pwrite(self._descriptor, rest, position)
+                rest, position = rest[written:], position + written
+        except OSError as error:
+            _name(error, self.path)
+            raise
+
     def pread(self, length: int, position: int) -> bytes:
         data = os.pread(self._descriptor, length, position)
         if len(data) == length or not data:
@@ -202,65 +217,6 @@ class OsFile:
             os.close(descriptor)
 
 
-_FLOCK: Final = struct.Struct("@hhqqi0q")
-"""Linux's `struct flock`: type, whence, start, length, process."""
-
-_held: Final[set[tuple[int, int]]] = set()
-"""Device and inode of every file that this process has locked."""
-
-
-class OsLock:
-    """A `Lock` by fcntl(2) on a file: the kind that Java takes, so that it excludes a broker as well.
-
-    Such a lock belongs to the process and is lost when any descriptor of the file is closed. A file that is locked
-    here is therefore never opened a second time.
-    """
-
-    __slots__ = ("_descriptor", "_identity")
-
-    def __init__(self, path: str) -> None:
-        if os.path.exists(path) and _identity(os.stat(path)) in _held:
-            raise BlockingIOError(errno.EAGAIN, "is in use by this process", path)
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-        try:
-            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._identity = _identity(os.fstat(self._descriptor))
-        except OSError as error:
-            descriptor, self._descriptor = self._descriptor, -1
-            try:
-                if error.errno in (errno.EAGAIN, errno.EACCES):  # POSIX allows both
-                    holder = _holder(descriptor)
-                    raise BlockingIOError(errno.EAGAIN, f"is in use by {holder}", path) from error
-            finally:
-                os.close(descriptor)
-            raise
-        _held.add(self._identity)
-
-    def release(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
-            _held.discard(self._identity)
-
-
-def _holder(descriptor: int) -> str:
-    """Which process has locked a file, as far as the system tells."""
-    if sys.platform != "linux":
-        return "another process"
-    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-    try:
-        pid = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))[-1]
-        with open(f"/proc/{pid}/comm", errors="replace") as file:
-            return f"process {pid} ({file.read().strip()})"
-    except OSError:
-        # It has ended meanwhile, or has no number here because it runs in another container.
-        return "another process"
-
-
-def _identity(status: os.stat_result) -> tuple[int, int]:
-    return status.st_dev, status.st_ino
-
-
 class OsFiles:
     """The `Files` of the operating system."""
 
@@ -269,6 +225,9 @@ class OsFiles:
 
     def open_read(self, path: str) -> OsFile:
         return OsFile(path, os.O_RDONLY)
+
+    def open_update(self, path: str) -> OsFile:
+        return OsFile(path, os.O_RDWR | os.O_CREAT)
 
     def read(self, path: str) -> bytes:
         with open(path, "rb") as file:

@@ -1,11 +1,12 @@
 """The log of one partition: appended at the end, synced in the background, read anywhere.
 
-    log_start_offset  <=  log_end_offset        durable_offset  <=  log_end_offset
+    log_start_offset  <=  log_end_offset        synced_offset  <=  durable_offset  <=  log_end_offset
 
 *log_end_offset* is where the next batch goes. `append` moves it as soon as the operating system has taken the
 bytes: they then survive the death of this process, not that of the machine. *durable_offset* is how far they
-survive that too; `durability.py` says how it follows, and what a *poisoned* log is. *log_start_offset* rises with
-retention and with DeleteRecords, which may pass the durable offset of a log that nobody has synced.
+survive that too, and *synced_offset* how far the segments alone do; `durability.py` says how they follow, and what
+a *poisoned* log is. *log_start_offset* rises with retention and with DeleteRecords, which may pass the durable
+offset of a log that nobody has synced.
 
 All methods belong to the owner's thread, but those that say otherwise. `reopen` takes a poisoned log up again: it
 trusts only what was durable, checks what follows, and writes it anew. A failed write that could be taken back (a
@@ -14,7 +15,7 @@ itself.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
@@ -23,27 +24,26 @@ from storage.batch import LENGTH_END, MAGIC, assign_offsets, encode_batch
 from storage.durability import Durability
 from storage.errors import AppendFailed, LogClosed, LogPoisoned, OffsetOutOfRange, StorageError, SyncFailed
 from storage.files import Files
+from storage.journal.frame import Entry
+from storage.journal.of_log import JournalOfLog
 from storage.leader_epochs import LeaderEpochs
 from storage.log_config import LogConfig
 from storage.log_segments import LogSegments
-from storage.lookup import TimestampOffset, first_at_or_after, latest
 from storage.os_error import reason_of
-from storage.read_limits import ReadLimits
+from storage.readable_log import ReadableLog
 from storage.record import Record
 from storage.recovery.recovery import recover
 from storage.recovery.report import RecoveryReport
 from storage.refused_append import take_back, try_append
 from storage.retention import count_below, count_deletable
 from storage.segment import Segment
-from storage.stored_batch import StoredBatch
 from storage.sync_plan import SyncPlan
-from storage.transaction_index import AbortedTransactions, read_aborted
 
 # Batch length, magic, last offset delta, max timestamp, number of records: from byte 8.
 _APPENDED: Final = Struct(">i4xb6xi8xq14xi")
 
 
-class PartitionLog:
+class PartitionLog(ReadableLog):
     """One partition's log. See the top of this file for its offsets, its threads and its failures."""
 
     def __init__(
@@ -54,25 +54,21 @@ class PartitionLog:
         segments: LogSegments,
         report: RecoveryReport,
         leader_epochs: LeaderEpochs,
+        journal: JournalOfLog | None = None,
     ) -> None:
-        self.files = files
-        self._segments = segments
-        self.durability = Durability(files, directory, segments, report.durable_offset)
-        self.directory = directory
-        self.config = config
-        """May be replaced at any time; the next append, read or retention obeys it."""
+        super().__init__(files, directory, config, segments, report.log_start_offset, report.log_end_offset)
+        self.durability = Durability(files, directory, segments, report.durable_offset, journal)
+        self.journal = journal
+        """What appends go to besides; None where they do not."""
         self.leader_epochs = leader_epochs
         self.recovery_report = report
-        self.log_start_offset = report.log_start_offset
-        self.log_end_offset = report.log_end_offset
         self.is_closed = False
         self.cleaned_to = 0
         """Below it compaction has met every record: what is missing there may have been a tombstone."""
         self.is_pinned = False
         """Whether a compaction is under way, which replaces segments; `pin` and `unpin` say so."""
         self._was_cut = False
-        assert segments.all[0].base_offset <= self.log_start_offset <= self.log_end_offset, report
-        assert report.durable_offset <= self.log_end_offset == segments.active.next_offset, report
+        assert report.durable_offset <= self.log_end_offset, report
 
     @classmethod
     def open(
@@ -84,17 +80,22 @@ class PartitionLog:
         recovery_point: int = 0,
         log_start_offset: int = 0,
         was_clean: bool = False,
+        journal: JournalOfLog | None = None,
     ) -> "PartitionLog":
         """Opens the log in `directory`, which is created where it is missing.
 
         In: the offset up to which it was synced and the log start offset, both from the data directory's
-        checkpoints; whether the last stop was clean. What was found is in `recovery_report`.
-        Raises LogDamaged for damage before the recovery point, OSError.
+        checkpoints; whether the last stop was clean; the journal, which gives what it has of the log, and is then
+        not needed for it. What was found is in `recovery_report`.
+        Raises LogDamaged for damage before the recovery point, SyncFailed, OSError.
         """
+        entries = () if journal is None else journal.entries()
         if is_new := not files.is_directory(directory):
             files.mkdir(directory)
         epochs = LeaderEpochs.read(files, directory)
-        segments, report = recover(files, directory, config, recovery_point, log_start_offset, was_clean)
+        segments, report = recover(
+            files, directory, config, recovery_point, log_start_offset, was_clean, entries
+        )
         if epochs is None:
             epochs = LeaderEpochs.first(report.log_start_offset)
             try:
@@ -103,31 +104,42 @@ class PartitionLog:
                 if is_new:
                     raise
                 report = report.without(error)
-        log = cls(files, directory, config, LogSegments(segments), report, epochs)
+        log = cls(files, directory, config, LogSegments(segments), report, epochs, journal)
         if not report.was_clean or log.log_end_offset == report.log_start_offset:
             # Nobody has synced the names of a log without records, not even a clean stop.
             log.durability.names_changed(directory, os.path.dirname(directory))
+        if entries:
+            log._sync_or_close()
         return log
 
     def reopen(self) -> "PartitionLog":
         """This log again, from what the disk holds; for a log that is poisoned. This object is closed.
 
-        Bytes past the durable offset are checked, written anew and synced. Raises LogDamaged, SyncFailed,
-        OSError; the partition then stays unusable, and `reopen` may be called again.
+        Bytes past the synced offset are checked, written anew and synced; what is missing comes from the journal.
+        Raises LogDamaged, SyncFailed, OSError; the partition then stays unusable, and `reopen` may be called again.
         """
         self._segments.close()
         self.is_closed = True
-        start, durable = self.log_start_offset, self.durable_offset
         log = PartitionLog.open(
-            self.files, self.directory, self.config, recovery_point=durable, log_start_offset=start
+            self.files,
+            self.directory,
+            self.config,
+            recovery_point=self.durability.synced_offset,
+            log_start_offset=self.log_start_offset,
+            journal=None if self.journal is None else JournalOfLog(self.journal.journal, self.journal.key),
         )
+        if log.journal is not None:
+            log.journal.keeps_out_until(log.log_end_offset)
         log.cleaned_to = self.cleaned_to
-        try:
-            log.sync()
-        except BaseException:
-            log._segments.close()
-            raise
+        log._sync_or_close()
         return log
+
+    def _sync_or_close(self) -> None:
+        try:
+            self.sync()
+        except BaseException:
+            self._segments.close()
+            raise
 
     # Appending
 
@@ -165,6 +177,8 @@ class PartitionLog:
         except AssertionError as problem:
             raise self.durability.contradicted(problem) from problem
         self.log_end_offset = last_offset + 1
+        if self.journal is not None:
+            self.journal.appended(data, base_offset)
         return AppendResult(base_offset, last_offset, len(data), is_rolled)
 
     def append_records(self, records: Sequence[Record], now_ms: int | None = None) -> AppendResult:
@@ -182,11 +196,16 @@ class PartitionLog:
         """Seals the active segment and begins the next one at the log end offset."""
         sealed = self._segments.active
         assert sealed.base_offset < self.log_end_offset == sealed.next_offset, sealed.path
+        # What the journal has of the sealed segment cannot be missing before the next one.
+        is_synced = self.config.sync_on_roll and not (self.journal is not None and self.journal.takes_all)
         try:
-            if self.config.sync_on_roll:
+            if is_synced:
                 sealed.is_synced = False  # a sync under way may not have come to it
                 self.sync()
-            sealed.seal(is_synced=self.config.sync_on_roll)
+            else:
+                # A segment that is there and one before it that is not: nobody could tell that from retention.
+                self.durability.sync_names()
+            sealed.seal(is_synced=is_synced)
             active = Segment.create(self.files, self.directory, self.log_end_offset)
         except (OSError, SyncFailed) as error:
             raise AppendFailed(self.directory, f"cannot begin a segment: {reason_of(error)}") from error
@@ -201,6 +220,21 @@ class PartitionLog:
         return self.durability.offset
 
     @property
+    def synced_offset(self) -> int:
+        """Everything before it is on the disk, in the segments: the journal is not needed for it."""
+        return self.durability.synced_offset
+
+    @property
+    def awaits_record(self) -> bool:
+        """Whether the journal is for it once it is on record how far the log was synced when it was opened."""
+        return self.journal is not None and self.journal.is_kept_out
+
+    @property
+    def compactable_offset(self) -> int:
+        """Before it compaction may leave holes."""
+        return self.synced_offset if self.journal is None else self.journal.recovery_point
+
+    @property
     def failure(self) -> StorageError | None:
         """Why the log is poisoned, None while it is not."""
         return self.durability.failure
@@ -210,10 +244,21 @@ class PartitionLog:
         """Whether `begin_sync` would have anything to do."""
         return self.log_end_offset > 0 and self.durability.is_dirty
 
-    def begin_sync(self) -> SyncPlan | None:
-        """What has to be synced for everything appended so far to be durable; None when nothing does.
+    def begin_submission(self) -> Entry | SyncPlan | None:
+        """What has to be on the disk for everything appended so far to be durable: an entry of the journal, or what
+        `begin_sync` gives; None when nothing has. Raises as that does.
+        """
+        self.require_open()
+        if self.journal is not None:
+            entry = self.journal.take(self.log_end_offset)
+            if entry is not None or self.durable_offset == self.log_end_offset:
+                return entry
+        return self.begin_sync()
 
-        A plan must be run and completed, or the durable offset never rises again.
+    def begin_sync(self) -> SyncPlan | None:
+        """What has to be synced for the segments to have everything appended so far; None when nothing has.
+
+        A plan must be run and completed, or the synced offset never rises again.
         Raises LogPoisoned, LogClosed, LogContradicted, OSError.
         """
         self.require_open()
@@ -225,6 +270,10 @@ class PartitionLog:
         """Takes the outcome of a plan; safe in the thread that ran it. Out: what has poisoned the log, or None."""
         return self.durability.complete(plan, error, self.log_end_offset)
 
+    def complete_entry(self, entry: Entry) -> StorageError | None:
+        """The journal has an entry on the disk; safe in that thread. Out: what has poisoned the log, or None."""
+        return self.durability.journaled(entry, self.log_end_offset)
+
     def poison(self, error: StorageError) -> StorageError:
         """Refuses appends from now on, because of `error`; the first cause stays. Safe in any thread."""
         return self.durability.poison(error)
@@ -234,59 +283,6 @@ class PartitionLog:
         plan = self.begin_sync()
         if plan is not None:
             self.durability.run(plan, self.log_end_offset)
-
-    # Reading
-
-    @property
-    def size_bytes(self) -> int:
-        """Of all segments."""
-        return self._segments.size_bytes
-
-    @property
-    def segments(self) -> tuple[Segment, ...]:
-        """From oldest to active, for reading only."""
-        return self._segments.all
-
-    def _require_within(self, offset: int) -> None:
-        if not self.log_start_offset <= offset <= self.log_end_offset:
-            raise OffsetOutOfRange(self.directory, offset, self.log_start_offset, self.log_end_offset)
-
-    def read(
-        self, offset: int, max_bytes: int, *, up_to: int, min_one_batch: bool = True, is_cut: bool = False
-    ) -> bytes:
-        """Batches of one segment, from the one that holds `offset`, within what `ReadLimits` says.
-
-        Out: b"" if there is nothing below `up_to`. Raises OffsetOutOfRange, LogDamaged."""
-        if not self.log_start_offset <= offset <= self.log_end_offset:
-            raise OffsetOutOfRange(self.directory, offset, self.log_start_offset, self.log_end_offset)
-        if offset >= up_to or offset == self.log_end_offset:
-            return b""
-        limits = ReadLimits(max_bytes, up_to, min_one_batch, is_cut)
-        return self._segments.read(offset, limits, self.config.index_interval_bytes)
-
-    def aborted_transactions(self, still_open: Mapping[int, int]) -> AbortedTransactions:
-        """Those of its indexes, and `still_open` (first offset by producer id). Raises DamagedFile, OSError."""
-        return read_aborted(self.files, self.directory, still_open)
-
-    def batches(self, from_offset: int | None = None) -> Iterator[StoredBatch]:
-        """Every batch that ends at or after `from_offset` (default: the log start offset), checksums verified.
-
-        Gaps and empty batches that compaction left are normal. Ends where the log ended when the walk began.
-        Raises OffsetOutOfRange, LogDamaged with file and position.
-        """
-        if from_offset is None:
-            from_offset = self.log_start_offset
-        self._require_within(from_offset)
-        return self._segments.batches(from_offset, self.log_end_offset, self.config.index_interval_bytes)
-
-    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
-        """The first record whose time is `timestamp_ms` or later, if there is one. Raises LogDamaged."""
-        segments, interval_bytes = self._segments.all, self.config.index_interval_bytes
-        return first_at_or_after(segments, timestamp_ms, self.log_start_offset, interval_bytes)
-
-    def max_timestamp(self) -> TimestampOffset | None:
-        """The greatest time of all records and the first offset that has it. Raises LogDamaged."""
-        return latest(self._segments.all, self.log_start_offset, self.config.index_interval_bytes)
 
     # Shrinking
 
@@ -329,7 +325,11 @@ class PartitionLog:
         first_kept = self._segments.all[count]
         assert first_kept.base_offset <= self.log_start_offset <= self.log_end_offset, first_kept.path
         self.durability.names_changed()
-        self._segments.remove_first(count)
+        for left in reversed(range(count)):
+            self._segments.remove_first(1)
+            if left:
+                # Were an older one there after a crash, and this one not, what follows would seem torn off.
+                self.sync_directory()
 
     # Compaction
 
@@ -364,6 +364,7 @@ class PartitionLog:
         """Removes every batch that ends at or after `offset`. Raises OffsetOutOfRange, LogDamaged, OSError."""
         self._require_within(offset)
         assert not self.is_pinned, self.directory
+        assert self.journal is None, "what the journal has of it would come back"
         if offset == self.log_end_offset:
             return
         self._was_cut = True

@@ -258,6 +258,13 @@ class Config:
         one_of("", *LogFlush),
     )
     log_flush_interval_ms: int = _property(_LONG, 1000, "The interval of log.flush=interval.", at_least(0))
+    log_journal_file_bytes: int = _property(
+        _INT,
+        8 * 1024 * 1024,
+        "With log.flush=always, how large one of the two to four files of the journal may be; 0: no journal, every "
+        "segment is synced by itself. groupd's own.",
+        at_least(0),
+    )
     log_flush_offset_checkpoint_interval_ms: int = _property(
         _INT,
         60_000,

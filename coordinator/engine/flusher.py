@@ -6,12 +6,13 @@ that a busy server syncs in larger bunches instead of more often.
 
 import asyncio
 import logging
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from typing import Final
 
 from coordinator import clock
 from storage.errors import StorageError
 from storage.log import PartitionLog
+from storage.os_error import reason_of
 from storage.syncer import Syncer, SyncResult
 
 _LOG: Final = logging.getLogger("Flusher")
@@ -62,13 +63,32 @@ class Flusher:
         self._done_next.set()
         self.syncs += 1
         self.sync_ns += clock.monotonic_ns() - self._started_ns
+        for log in result.refused:
+            self._wanted.setdefault(log, logs[log])
+            self._tell_why(log)
         # The next bunch goes to the disk while this one is being answered.
         self.kick()
+        if result.full:
+            self._syncer.settle_full(result.full)
         for log, synced in logs.items():
+            if log in result.refused:
+                continue
             try:
                 synced(log, result.failed.get(log))
             except Exception as problem:  # noqa: BLE001 - the other logs' waiters get their answers all the same
                 _LOG.error("After syncing %s", log.directory, exc_info=problem)
+
+    @staticmethod
+    def _tell_why(log: PartitionLog) -> None:
+        journal = None if log.journal is None else log.journal.journal
+        error = None if journal is None else journal.take_failure()
+        if error is not None:
+            _LOG.warning("Segments are synced instead of the journal: %s", reason_of(error))
+
+    def settle(self, logs: Iterable[PartitionLog]) -> None:
+        """Has segments synced that only the journal stands for; from time to time."""
+        if not self._is_closed:
+            self._syncer.settle(logs)
 
     async def drain(self, logs: Container[PartitionLog]) -> None:
         """Waits until nothing of these logs is being synced, and nothing wanted."""

@@ -143,6 +143,9 @@ class Cleaner:
         terms = Terms(clock.wall_ms(), target.log.config.delete_retention_ms, target.is_last_of_producer)
         started_ns = clock.monotonic_ns()
         try:
+            if target.log.compactable_offset < todo.end_offset:
+                for draft in self._directory.draft_checkpoints({target.partition: target.log}):
+                    await self._checkpoints.write(draft)
             compaction = Compaction(target.log, todo, terms)
             await self._do(compaction.steps())
         except LogDamaged as error:

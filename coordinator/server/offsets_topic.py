@@ -17,7 +17,6 @@ from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.topic import random_topic_id
 from storage.data_directory import DataDirectory
 from storage.log import PartitionLog
-from storage.log_config import LogConfig
 from storage.topic_partition import TopicPartition
 
 
@@ -56,10 +55,18 @@ class OffsetsTopic:
             codec=GroupRecordCodec(),
             new_machine=partial(_new_shard, self._group_config, topics),
             refuse=error_response,
-            open_log=partial(_open_log, self._directory, self._log_config, self.topic_id),
+            open_log=self._open_log,
             logger="GroupCoordinator",
             holds="group metadata",
             only_reads=only_reads,
+        )
+
+    def _open_log(self, number: int) -> PartitionLog:
+        return self._directory.open_log(
+            TopicPartition(CONSUMER_OFFSETS, number),
+            self._log_config,
+            self.topic_id,
+            is_journaled=self.flush is LogFlush.ALWAYS,
         )
 
 
@@ -76,7 +83,3 @@ def _overrides(config: Config) -> dict[str, str]:
 
 def _new_shard(config: GroupConfig, topics: Callable[[], TopicsImage], _: int) -> Shard:
     return Shard(config, topics())
-
-
-def _open_log(directory: DataDirectory, config: LogConfig, topic_id: bytes, number: int) -> PartitionLog:
-    return directory.open_log(TopicPartition(CONSUMER_OFFSETS, number), config, topic_id)

@@ -9,7 +9,8 @@ comes back.
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from coordinator import clock
@@ -36,7 +37,8 @@ from coordinator.net.run_queue import RunQueue
 from coordinator.ongoing_failures import OngoingFailures, times
 from coordinator.server.bind import LISTEN, bind
 from coordinator.server.checkpoints import Checkpoints
-from coordinator.server.cleaner import Cleaner, Compactable
+from coordinator.server.cleaner import Cleaner
+from coordinator.server.compactable_logs import compactable_logs
 from coordinator.server.config_views import broker_configs, topics_config
 from coordinator.server.handlers.api_versions import ApiVersionsHandler, refuse_api_versions
 from coordinator.server.handlers.describe_cluster import DescribeClusterHandler
@@ -62,10 +64,11 @@ from coordinator.topics.missing import TopicMissing
 from coordinator.topics.open_files import TooManyPartitions
 from coordinator.topics.topic import random_topic_id
 from protocol.apis import ApiKey
-from storage.data_directory import DataDirectory, MetaProperties
+from storage.data_directory import DataDirectory
 from storage.errors import StorageError
 from storage.files import most_open_files
 from storage.log import PartitionLog
+from storage.meta_properties import MetaProperties
 from storage.os_error import reason_of
 from storage.syncer import Syncer
 from storage.topic_partition import TopicPartition
@@ -114,7 +117,9 @@ class Server:
             uuid_to_text(random_topic_id()),
         )
         try:
-            self.directory = DataDirectory.open(settings.files, settings.data_dir, new)
+            self.directory = DataDirectory.open(
+                settings.files, settings.data_dir, new, config.log_journal_file_bytes
+            )
         except StorageError as error:
             raise StartFailed(why_unusable(settings.files, settings.data_dir, error)) from error
         try:
@@ -148,9 +153,13 @@ class Server:
         self._open_groups()
         self._doubt_disk()
         self.checkpoints = Checkpoints(self.directory, self.disk_failures)
-        backoff_ms = max(1, config.log_cleaner_backoff_ms)
+        internal = self.runtime.partitions if config.offsets_history == "compact" else ()
         self.cleaner = Cleaner(
-            self.directory, self.checkpoints, self._compactable, backoff_ms, self.disk_failures
+            self.directory,
+            self.checkpoints,
+            partial(compactable_logs, self.data_plane.catalogue.hosted, internal),
+            max(1, config.log_cleaner_backoff_ms),
+            self.disk_failures,
         )
         self.routes = self._make_routes()
 
@@ -259,6 +268,8 @@ class Server:
         failed = self.runtime.failed()
         if failed:
             _LOG.error("%d partitions of %s could not be read", len(failed), CONSUMER_OFFSETS)
+        if any(log.awaits_record for log in self.logs().values()):
+            self.checkpoints.write_due(self.logs())
         self.ready.set()
 
     # What happens
@@ -306,18 +317,11 @@ class Server:
         return {**self.data_plane.logs(), **self.engine.logs()}
 
     def _write_checkpoints(self) -> None:
-        self.checkpoints.write_due(self.logs())
+        logs = self.logs()
+        self.checkpoints.write_due(logs)
+        self.flusher.settle(log for log in logs.values() if log.journal is not None and log.is_dirty)
+        self.directory.journal.keep_up()
         self._states.write_due()
-
-    def _compactable(self) -> Iterator[Compactable]:
-        for hosted in self.data_plane.catalogue.hosted():
-            if hosted.log is not None and hosted.log.config.compacts:
-                producers = hosted.producers
-                yield Compactable(hosted.name, hosted.log, hosted.high_watermark, producers.is_last)
-        if self.settings.config.offsets_history == "compact":
-            for partition in self.runtime.partitions:
-                if partition.log is not None and partition.machine is not None:
-                    yield Compactable(partition.name, partition.log, partition.readable_offset, _no_producers)
 
     def _sync_all(self) -> None:
         self.engine.sync_dirty()
@@ -393,8 +397,3 @@ class Server:
         if hasattr(self, "flusher"):
             self._close_flusher()
         self.directory.abandon()
-
-
-def _no_producers(producer_id: int, last_offset: int) -> bool:
-    """Nobody produces to the offsets of groups with a sequence."""
-    return False

@@ -41,7 +41,7 @@ class NewPartitions:
             to.append(
                 HostedPartition(
                     name,
-                    partial(self._open_log, topic, name),
+                    partial(self._open_log, topic, name, is_flushed_always),
                     self._config.producer_id_expiration_ms,
                     is_flushed_always,
                     self.open_files,
@@ -49,8 +49,8 @@ class NewPartitions:
             )
             yield
 
-    def _open_log(self, topic: Named, name: TopicPartition) -> PartitionLog:
-        return self._directory.open_log(name, topic.values.log, topic.topic_id)
+    def _open_log(self, topic: Named, name: TopicPartition, is_journaled: bool) -> PartitionLog:
+        return self._directory.open_log(name, topic.values.log, topic.topic_id, is_journaled=is_journaled)
 
 
 def open_each(partitions: Iterable[HostedPartition]) -> Iterator[None]:

@@ -49,7 +49,7 @@ def cleanable(log: PartitionLog, cleaned_to: int, up_to: int, now_ms: int) -> Cl
     if first_dirty_offset > active_offset:
         # The log was cut, or its files were replaced, since that was written down.
         first_dirty_offset = log.log_start_offset
-    limit = min(up_to, log.durable_offset)
+    limit = min(up_to, log.synced_offset)
     ends = [segment.base_offset for segment in log.segments[1:]]
     clean_bytes = dirty_bytes = 0
     end_offset = first_dirty_offset

@@ -94,7 +94,7 @@ class Compaction:
     def _map(self, keys: KeyOffsets) -> Steps:
         todo = self._todo
         *sealed, active = self._log.segments
-        assert todo.end_offset <= min(active.base_offset, self._log.durable_offset), (active.path, todo)
+        assert todo.end_offset <= min(active.base_offset, self._log.compactable_offset), (active.path, todo)
         batches = self._walk(sealed, active.base_offset)
         for _ in map_keys(batches, todo.first_dirty_offset, todo.end_offset, self._max_keys, keys):
             yield None

@@ -13,15 +13,22 @@ What is read may still be only in the page cache, and the log's next sync need n
 failed, perhaps in the process before, the page cache may call bytes clean that the disk never took. So what lies
 past the recovery point is written once more, each byte over itself; only then does a sync say where it is.
 
-A hole between two segments counts as the end of the log too, except where compaction makes holes.
+A hole between two segments counts as the end of the log too, except where compaction makes holes. Of a log that is
+in the journal compaction makes them before the recovery point alone: behind it a segment may be torn, and the next
+one not.
+
+What the journal has past the end is appended then, so that nothing is missing that was acknowledged.
 
 Source: Kafka's `LogLoader` and `LogSegment.recover`.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from storage.errors import LogDamaged
 from storage.files import Files
+from storage.journal.frame import Entry
+from storage.journal.replay import replay
 from storage.log_config import LogConfig
 from storage.recovery.report import RecoveryReport
 from storage.recovery.swap import finish_swaps
@@ -53,34 +60,38 @@ def recover(
     recovery_point: int,
     log_start_offset: int,
     was_clean: bool,
+    entries: Sequence[Entry] = (),
 ) -> Recovered:
     """Opens what is in `directory`: what a crash interrupted is finished first, a torn tail cut. A directory that
     is empty gets its first segment.
 
     In: the offset before which everything was synced; the log start offset on record; whether the last stop
-    was clean. Raises LogDamaged, OSError.
+    was clean; what the journal has of the log, by offset. Raises LogDamaged, OSError.
     """
     was_clean = not finish_swaps(files, directory) and was_clean
     segments = find_segments(files, directory)
     if not segments:
         if recovery_point > log_start_offset:
             raise LogDamaged(directory, f"no segment is left of a log synced up to offset {recovery_point}")
-        segments = [Segment.create(files, directory, log_start_offset)]
+        first = min([log_start_offset, *(entry.base_offset for entry in entries)])
+        segments = [Segment.create(files, directory, first)]
     try:
-        scan = TailScan(files, directory, segments, config, recovery_point)
-        return _recover(scan, log_start_offset, was_clean)
+        scan = TailScan(files, directory, segments, config, recovery_point, bool(entries))
+        return _recover(scan, log_start_offset, was_clean, entries)
     except BaseException:
         for segment in segments:
             segment.close()
         raise
 
 
-def _recover(scan: TailScan, log_start_offset: int, was_clean: bool) -> Recovered:
+def _recover(scan: TailScan, log_start_offset: int, was_clean: bool, entries: Sequence[Entry]) -> Recovered:
     segments = scan.segments
     if not (was_clean and scan.resume_clean()):
         was_clean = False
         scan.run()
-    log_end_offset = scan.log_end_offset
+    replayed_bytes = replay(scan.files, scan.directory, segments, entries, scan.config)
+    was_clean = was_clean and not replayed_bytes
+    log_end_offset = segments[-1].next_offset if replayed_bytes else scan.log_end_offset
     if log_end_offset < log_start_offset:
         # Records were deleted up to an offset that the crash took back: nothing of the log is live.
         for segment in segments:
@@ -100,5 +111,6 @@ def _recover(scan: TailScan, log_start_offset: int, was_clean: bool) -> Recovere
         scan.scanned_bytes,
         *scan.cut,
         scan.put_off,
+        replayed_bytes,
     )
     return Recovered(segments, report)

@@ -21,6 +21,8 @@ class RecoveryReport(NamedTuple):
     cut_reason: str = ""
     put_off: Sequence[OSError] = ()
     """What could not be written and can wait: it is made anew when it is wanted, or at the next start."""
+    replayed_bytes: int = 0
+    """Which the segments had lost, and the journal not."""
 
     def without(self, error: OSError) -> "RecoveryReport":
         """The same, with one more thing that could not be written."""
@@ -30,6 +32,8 @@ class RecoveryReport(NamedTuple):
         end = f"{self.directory}: offsets {self.log_start_offset} to {self.log_end_offset}"
         how = "clean" if self.was_clean else f"recovered from offset {self.recovery_point}"
         checked = f"{end}, {how}, {self.scanned_bytes} bytes checked"
+        if self.replayed_bytes:
+            checked = f"{checked}, {self.replayed_bytes} bytes taken from the journal"
         if not self.cut_bytes:
             return checked
         cut = f"{self.cut_bytes} bytes cut at {self.cut_path}: byte {self.cut_position}: {self.cut_reason}"

@@ -14,13 +14,22 @@ class TailScan:
     """The segments of one log. `resume_clean`, or `run` where that is False; then `log_end_offset` is there."""
 
     def __init__(
-        self, files: Files, directory: str, segments: list[Segment], config: LogConfig, recovery_point: int
+        self,
+        files: Files,
+        directory: str,
+        segments: list[Segment],
+        config: LogConfig,
+        recovery_point: int,
+        has_journal: bool,
     ) -> None:
+        """In: whether the journal has anything of the log; then compaction has left holes before the recovery point
+        only."""
         self.files = files
         self.directory = directory
         self.segments = segments
         self.config = config
         self.recovery_point = recovery_point
+        self._may_have_holes = config.compacts and not has_journal
         self.log_end_offset = segments[-1].base_offset
         self.scanned_bytes = 0
         self._first = 0
@@ -83,7 +92,7 @@ class TailScan:
     def _is_broken_before(self, segment: Segment) -> bool:
         if segment.base_offset < self.log_end_offset:
             return True
-        return segment.base_offset > self.log_end_offset >= self.recovery_point and not self.config.compacts
+        return segment.base_offset > self.log_end_offset >= self.recovery_point and not self._may_have_holes
 
     def _take(self, segment: Segment, batches: Iterator[StoredBatch]) -> None:
         """Takes the batches of a segment into its indexes. Raises CorruptBatch, at the end of the log."""

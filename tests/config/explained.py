@@ -123,5 +123,6 @@ OWN: Final = (
     "open.files.reserved",
     "queued.max.request.stall.ms",
     "log.flush",
+    "log.journal.file.bytes",
 )
 """Properties that Kafka does not have."""

@@ -17,10 +17,11 @@ import pytest
 
 from coordinator.ongoing_failures import OngoingFailures
 from coordinator.server.checkpoints import Checkpoints
-from storage.data_directory import DataDirectory, MetaProperties
+from storage.data_directory import DataDirectory
 from storage.errors import StorageError, SyncFailed
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from storage.meta_properties import MetaProperties
 from storage.topic_partition import TopicPartition
 from tests.storage.batches import record
 from tests.storage.faulty_files import CrashError, FaultyFiles

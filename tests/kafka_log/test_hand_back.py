@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.log_directory import log
 from tests.interop.daemon import Daemon
 from tests.kafka_log.broker import KafkaBroker, running
 from tests.kafka_log.connection import Connection
@@ -56,6 +57,8 @@ def test_a_broker_serves_what_groupd_served_and_the_other_way_round(name: str, t
             ours = view(connection)
     finally:
         daemon.kill() if name == "killed" else daemon.stop()
+    if name == "killed":
+        refused_until_recovered(tmp_path)
     with running(tmp_path) as broker:
         kafkas = ask_when_loaded(broker, set(ours))
         with pytest.raises(AssertionError, match=r"in use by process \d+ \(java\)"):
@@ -67,9 +70,9 @@ def test_a_broker_serves_what_groupd_served_and_the_other_way_round(name: str, t
         broker.stop()
     assert_same(kafkas, ours, expected(name)["served"])
     # It says so when it does not like what it finds.
-    log = (tmp_path / "broker.log").read_text()
-    assert log
-    assert not complaints(log)
+    told = (tmp_path / "broker.log").read_text()
+    assert told
+    assert not complaints(told)
     daemon = Daemon(str(data))
     try:
         with Connection(daemon.bootstrap) as connection:
@@ -80,6 +83,15 @@ def test_a_broker_serves_what_groupd_served_and_the_other_way_round(name: str, t
     for group in ours.keys() - {"by-hand-emptied"}:
         assert again[group] == (changed[group] if changed[group]["type"] == CLASSIC else ours[group])
     assert "by-hand-emptied" not in again
+
+
+def refused_until_recovered(directory: Path) -> None:
+    """A broker does not serve logs that may lack what the journal has."""
+    with pytest.raises(AssertionError), running(directory):
+        pass
+    assert "journal" in (directory / "broker.log").read_text()
+    assert log("recover", directory / "data").exit_code == 0
+    assert not (directory / "data" / "journal").exists()
 
 
 def assert_same(kafkas: View, ours: View, before: View) -> None:

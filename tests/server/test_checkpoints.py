@@ -11,10 +11,11 @@ import pytest
 from coordinator.ongoing_failures import OngoingFailures
 from coordinator.server.checkpoints import TEMPORARY_SUFFIX, Checkpoints
 from storage.checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
-from storage.data_directory import DataDirectory, MetaProperties
+from storage.data_directory import DataDirectory
 from storage.files import OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from storage.meta_properties import MetaProperties
 from storage.topic_partition import TopicPartition
 from tests.server.harness import Client, serving
 from tests.server.test_cleaner import one_turn

@@ -138,7 +138,7 @@ async def test_the_groups_of_other_partitions_are_served_meanwhile(
         for group in (failing, healthy):
             assert code(await client.call(commit(1, group=group), 2)) == ErrorCode.NONE
         member_id, generation_id = await join_alone(other, healthy + "-members")
-        files.fail("fdatasync")
+        files.fail("fdatasync", times=2)  # the journal, and the segment in its place
         assert code(await client.call(commit(2, group=failing), 2)) == ErrorCode.NOT_COORDINATOR
         assert code(await other.call(commit(2, group=healthy), 2)) == ErrorCode.NONE
         assert await committed(other, healthy) == 2
@@ -146,12 +146,30 @@ async def test_the_groups_of_other_partitions_are_served_meanwhile(
         assert code(await other.call(request, 5)) == ErrorCode.NONE
 
 
+async def test_a_journal_that_fails_costs_nothing(
+    server: Server, files: FaultyFiles, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The segments are synced in its place: every commit is answered, and outlives the power. It is told once."""
+    commits = Commits()
+    async with Client(server) as client:
+        assert await commits.one(client) is ErrorCode.NONE
+        for operation in ("write_at", "fdatasync"):
+            files.fail(operation, error=errno.ENOSPC)
+            for _ in range(3):
+                assert await commits.one(client) is ErrorCode.NONE
+            server.directory.journal.revive()
+        survivor = files.crash()
+    assert len([record for record in caplog.records if record.name == "Flusher"]) == 2
+    async with serving(DATA, TWO_PARTITIONS, files=survivor, topics=()) as after, Client(after) as client:
+        assert await committed(client) == commits.sent
+
+
 async def test_a_failed_sync_is_not_made_good_by_a_second_one(server: Server, files: FaultyFiles) -> None:
     """The kernel forgets the pages of a failed sync: what was acknowledged after it must be written anew."""
     group, _ = groups_of(server)
     async with Client(server) as client:
         assert code(await client.call(commit(1, group=group), 2)) == ErrorCode.NONE
-        files.fail("fdatasync")
+        files.fail("fdatasync", times=2)  # the journal, and the segment in its place
         assert code(await client.call(commit(2, group=group), 2)) == ErrorCode.NOT_COORDINATOR
         await active(server)
         seen = await committed(client, group)
@@ -210,9 +228,14 @@ def torn_copies(files: FaultyFiles, path: str, start: int) -> Iterator[FaultyFil
             yield copy
 
 
-async def test_a_batch_torn_at_every_byte_by_a_power_cut(files: FaultyFiles) -> None:
-    """What was acknowledged before it is there; the batch is there whole, or not at all."""
-    server = await start(settings(DATA, ONE_PARTITION, topics=[("orders", 1)], files=files))
+@pytest.mark.parametrize(("journal_file_bytes", "found_where_torn"), [("0", 1), ("100000", 2)])
+async def test_a_batch_torn_at_every_byte_by_a_power_cut(
+    files: FaultyFiles, journal_file_bytes: str, found_where_torn: int
+) -> None:
+    """What was acknowledged before it is there; the batch is there whole, or not at all. Where the journal has it,
+    it is there whole."""
+    properties = {**ONE_PARTITION, "log.journal.file.bytes": journal_file_bytes}
+    server = await start(settings(DATA, properties, topics=[("orders", 1)], files=files))
     path = f"{DATA}/__consumer_offsets-0/{0:020d}.log"
     async with Client(server) as client:
         assert code(await client.call(commit(1), 2)) == ErrorCode.NONE
@@ -223,7 +246,7 @@ async def test_a_batch_torn_at_every_byte_by_a_power_cut(files: FaultyFiles) -> 
     for copy in torn_copies(files, path, size):
         found_whole.append(copy.read(path) == whole)
         async with serving(DATA, ONE_PARTITION, files=copy, topics=()) as after, Client(after) as client:
-            assert await committed(client) == (2 if found_whole[-1] else 1)
+            assert await committed(client) == (2 if found_whole[-1] else found_where_torn)
             assert code(await client.call(commit(3), 2)) == ErrorCode.NONE
             assert await committed(client) == 3
     assert found_whole[-1]

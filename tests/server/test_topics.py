@@ -101,7 +101,7 @@ async def test_a_record_that_may_be_lost_is_not_acknowledged() -> None:
     async with Client(server) as client:
         good = await client.call(produce(b"good"), VERSION)
         assert good.responses[0].partition_responses[0].error_code == ErrorCode.NONE
-        files.fail("fdatasync", error=errno.EIO)
+        files.fail("fdatasync", error=errno.EIO, times=2)  # the journal, and the segment in its place
         bad = await client.call(produce(b"bad"), VERSION)
         assert bad.responses[0].partition_responses[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert (await client.call(ListGroupsRequest(), 0)).error_code == ErrorCode.NONE

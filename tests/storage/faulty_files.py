@@ -22,6 +22,7 @@ OPERATIONS = frozenset(
         "read",
         "rewrite",
         "write",
+        "write_at",
         "write_atomically",
         "replace",
         "unlink",
@@ -39,6 +40,7 @@ OPERATIONS = frozenset(
 
 
 VOLUME_BYTES = 1 << 40
+BLOCK_BYTES = 512
 
 
 class CrashError(BaseException):
@@ -66,14 +68,25 @@ class Inode:
     data: bytearray = field(default_factory=bytearray)
     disk: bytearray = field(default_factory=bytearray)
     dirty_from: int = 0
+    overwritten: list[tuple[int, bytes]] = field(default_factory=list)
+    """What was written over bytes that were on disk, and where; not synced."""
 
     def persist(self) -> None:
+        self.overwritten.clear()
         del self.disk[len(self.data) :]
         self.disk.extend(bytes(max(0, self.dirty_from - len(self.disk))))
         self.disk[self.dirty_from :] = self.data[self.dirty_from :]
         self.dirty_from = len(self.data)
 
+    def overwrite(self, data: bytes, position: int) -> None:
+        self.data.extend(bytes(max(0, position - len(self.data))))
+        self.data[position : position + len(data)] = data
+        self.dirty_from = min(self.dirty_from, position)
+        self.overwritten.append((position, data))
+
     def after_crash(self, random: Random | None) -> bytes:
+        if self.overwritten:
+            return self._some_overwritten(random)
         unsynced = self.data[self.dirty_from :]
         if random is None or not unsynced or len(self.disk) != self.dirty_from:
             return bytes(self.disk)
@@ -83,6 +96,19 @@ class Inode:
             start = random.randrange(len(kept))
             kept[start:] = bytes(len(kept) - start)
         return bytes(self.disk + kept)
+
+    def _some_overwritten(self, random: Random | None) -> bytes:
+        """Any of the disk's blocks may have been written, and any not."""
+        found = bytearray(self.disk)
+        if random is None:
+            return bytes(found)
+        for position, data in self.overwritten:
+            for start in range(0, len(data), BLOCK_BYTES):
+                block = data[start : start + BLOCK_BYTES]
+                if random.random() < 0.5:
+                    found.extend(bytes(max(0, position + start + len(block) - len(found))))
+                    found[position + start : position + start + len(block)] = block
+        return bytes(found)
 
 
 class FaultyFiles:
@@ -159,7 +185,7 @@ class FaultyFiles:
                 fault.nth -= 1
                 if fault.nth <= 0 and fault.times > 0:
                     fault.times -= 1
-                    if operation == "write" and fault.torn_bytes:
+                    if operation in ("write", "write_at") and fault.torn_bytes:
                         return fault.torn_bytes
                     raise fault.error
         return -1
@@ -184,6 +210,9 @@ class FaultyFiles:
     def open_read(self, path: str) -> "FaultyFile":
         self.call("open")
         return FaultyFile(self, path, self._inode(path))
+
+    def open_update(self, path: str) -> "FaultyFile":
+        return self.open_append(path)
 
     def read(self, path: str) -> bytes:
         self.call("read")
@@ -335,6 +364,14 @@ class FaultyFile:
         if torn_bytes >= 0:
             raise self._files.torn_error()
 
+    def write_at(self, data: bytes, position: int) -> None:
+        torn_bytes = self._files.call("write_at")
+        if position + len(data) > len(self._inode.data):
+            self._files.require_space(self.path)
+        self._inode.overwrite(data if torn_bytes < 0 else data[:torn_bytes], position)
+        if torn_bytes >= 0:
+            raise self._files.torn_error()
+
     def pread(self, length: int, position: int) -> bytes:
         self._files.call("pread")
         return bytes(self._inode.data[position : position + length])
@@ -346,6 +383,7 @@ class FaultyFile:
             self._files.call("fdatasync")
         except OSError:
             self._inode.dirty_from = len(self._inode.data)
+            self._inode.overwritten.clear()
             raise
         self._inode.persist()
 

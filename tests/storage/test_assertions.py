@@ -3,7 +3,7 @@
 Each fault is one that a real mistake could bring in. An assertion that finds none of them is no assertion.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,18 @@ from storage.compaction import compaction
 from storage.compaction.cleanable import Cleanable, cleanable
 from storage.compaction.cleaned_segment import CleanedSegment
 from storage.compaction.survivors import Survivors
-from storage.data_directory import DataDirectory, MetaProperties
+from storage.data_directory import DataDirectory
 from storage.errors import LogContradicted
 from storage.files import Files
 from storage.index import OffsetIndex, TimeIndex
 from storage.inspection.directory_reader import find_logs
 from storage.inspection.segment_scan import Piece, SegmentScan
+from storage.journal.frame import Entry
 from storage.leader_epochs import EpochStart, LeaderEpochs
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.log_segments import LogSegments
+from storage.meta_properties import MetaProperties
 from storage.record import Record
 from storage.recovery.recovery import Recovered, recover
 from storage.recovery.tail_scan import TailScan
@@ -226,9 +228,15 @@ def ends_the_log_too_early(patch: pytest.MonkeyPatch) -> None:
 
 def forgets_where_the_log_begins(patch: pytest.MonkeyPatch) -> None:
     def from_zero(
-        files: Files, directory: str, config: LogConfig, recovery_point: int, start: int, was_clean: bool
+        files: Files,
+        directory: str,
+        config: LogConfig,
+        recovery_point: int,
+        start: int,
+        was_clean: bool,
+        entries: Sequence[Entry],
     ) -> Recovered:
-        return recover(files, directory, config, recovery_point, 0, was_clean)
+        return recover(files, directory, config, recovery_point, 0, was_clean, entries)
 
     patch.setattr("storage.log.recover", from_zero)
 

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from storage.data_directory import DataDirectory, MetaProperties
+from storage.data_directory import DataDirectory
 from storage.errors import DamagedFile, DataDirectoryLocked, DataDirectoryUnusable, LogDamaged, SyncFailed
 from storage.files import Files, OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from storage.meta_properties import MetaProperties
 from storage.topic_partition import TopicPartition
 from tests.storage.batches import record
 from tests.storage.faulty_files import CrashError, FaultyFiles

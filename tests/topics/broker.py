@@ -25,8 +25,9 @@ from protocol.messages.produce import (
     TopicProduceData,
 )
 from storage.batch import encode_batch
-from storage.data_directory import DataDirectory, MetaProperties
+from storage.data_directory import DataDirectory
 from storage.files import Files, OsFiles
+from storage.meta_properties import MetaProperties
 from storage.record import Record
 from tests.topics.versions import newest
 

@@ -15,9 +15,10 @@ from protocol.messages.create_partitions import (
 )
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
-from storage.data_directory import CATALOGUE, DataDirectory, MetaProperties
+from storage.data_directory import CATALOGUE, DataDirectory
 from storage.errors import DamagedFile
 from storage.log_config import LogConfig
+from storage.meta_properties import MetaProperties
 from storage.topic_partition import TopicPartition
 from storage.uuid_text import uuid_to_text
 from tests.storage.faulty_files import CrashError, FaultyFiles

@@ -15,9 +15,10 @@ from protocol.records.cluster_metadata import (
     TopicRecord,
 )
 from storage.batch import encode_batch
-from storage.data_directory import DataDirectory, MetaProperties
+from storage.data_directory import DataDirectory
 from storage.errors import DamagedFile
 from storage.log_config import LogConfig
+from storage.meta_properties import MetaProperties
 from storage.record import Record
 from storage.topic_partition import TopicPartition
 from tests.storage.faulty_files import FaultyFiles

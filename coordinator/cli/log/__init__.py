@@ -11,6 +11,7 @@ from coordinator.cli.subcommands import Subcommands
 
 SUBCOMMANDS: Final = {
     "dump": "Print the records of a log.",
+    "recover": "Put what a journal has into the logs.",
     "repair": "Copy what can be read of a damaged log.",
     "stats": "Say what a log is made of.",
     "verify": "Check a log, and say what is wrong with it.",
@@ -55,5 +56,5 @@ def command() -> None:
     """Read, check and repair logs on disk, those of groupd and of a Kafka broker.
 
     A PATH is a segment (a .log file), the directory of a partition, or a whole data directory. Nothing is
-    changed, except by `repair`; a daemon may go on writing.
+    changed, except by `recover` and `repair`; a daemon may go on writing.
     """

@@ -31,7 +31,7 @@ from storage.batch import check_crc, decode_records, encode_batch, read_header, 
 from storage.checkpoint import read_offsets, write_offsets
 from storage.checksum import crc32c
 from storage.compression import GZIP, LZ4, SNAPPY, ZSTD, compress, decompress
-from storage.data_directory import DataDirectory, MetaProperties
+from storage.data_directory import DataDirectory
 from storage.errors import CorruptBatch, DamagedFile, InvalidRecord, LogDamaged
 from storage.index import OffsetIndex, TimeIndex
 from storage.inspection.directory_reader import find_logs
@@ -39,6 +39,7 @@ from storage.inspection.verification import Verification
 from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from storage.meta_properties import MetaProperties
 from storage.record import Record, decode_keys_and_values, decode_record_section, encode_records
 from storage.state_file import StatePoint, find_state
 from storage.topic_partition import TopicPartition

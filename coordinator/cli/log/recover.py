@@ -1,0 +1,46 @@
+"""`groupd log recover`: a data directory after a crash, made ready for any broker."""
+
+import os
+
+import click
+
+from coordinator.cli.log.paths import FOUND, SOUND, fail, in_words, warn
+from coordinator.server.recover import is_data_directory, recover
+from storage.errors import StorageError
+from storage.files import OsFiles
+from storage.os_error import reason_of
+
+EPILOG = """A daemon that was killed, or lost its machine, leaves `journal/` in its data directory: what it had
+acknowledged, and not yet synced to the logs. Its next start puts that where it belongs. So does this command,
+without serving; after it the directory is as a clean stop leaves it, and a Kafka broker takes it, which refuses one
+with a journal.
+Exit codes: 0 done; 1 a log cannot be opened, and the journal stays for it; 2 it could not be done."""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("directory", metavar="DIR")
+@click.option(
+    "--without-journal",
+    is_flag=True,
+    help="Remove the journal unread, and lose what only it has: for one that is damaged.",
+)
+@in_words
+def command(directory: str, without_journal: bool) -> int:
+    """Put what the journal of a data directory has into its logs."""
+    path, files = os.path.abspath(directory), OsFiles()
+    if not is_data_directory(files, path):
+        fail(f"{directory}: is no data directory")
+    try:
+        found = recover(files, path, without_journal=without_journal)
+    except (StorageError, OSError) as error:
+        fail(reason_of(error) if isinstance(error, OSError) else str(error))
+    for report in found.reports:
+        if report.replayed_bytes or report.cut_bytes:
+            click.echo(str(report))
+    for partition, problem in found.failed:
+        warn(f"{partition}: {problem}")
+    if found.failed:
+        return FOUND
+    state = "was stopped cleanly already" if found.was_clean else "is as a clean stop leaves it"
+    click.echo(f"{directory}: {len(found.reports)} logs; {state}")
+    return SOUND

@@ -1,0 +1,25 @@
+"""Which logs of a server are to be compacted, and how far."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from coordinator.engine.partition import Partition
+from coordinator.server.cleaner import Compactable
+from coordinator.topics.partition import HostedPartition
+
+
+def compactable_logs(
+    hosted: Callable[[], Iterable[HostedPartition]], internal: Iterable[Partition[Any]]
+) -> Iterator[Compactable]:
+    """In: the partitions that clients produce to, as they are now; those of internal topics that are compacted."""
+    for each in hosted():
+        if each.log is not None and each.log.config.compacts:
+            yield Compactable(each.name, each.log, each.high_watermark, each.producers.is_last)
+    for partition in internal:
+        if partition.log is not None and partition.machine is not None:
+            yield Compactable(partition.name, partition.log, partition.readable_offset, _no_producers)
+
+
+def _no_producers(producer_id: int, last_offset: int) -> bool:
+    """Nobody produces to the offsets of groups with a sequence."""
+    return False

@@ -1,0 +1,60 @@
+"""Does for a data directory what a start and a clean stop do, without serving: `groupd log recover`."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from coordinator.config.properties import Config
+from coordinator.names import CONSUMER_OFFSETS
+from coordinator.server.config_views import topics_config
+from coordinator.topics.data_plane import DataPlane
+from storage.data_directory import DataDirectory
+from storage.errors import StorageError
+from storage.files import Files
+from storage.journal.journal import remove_journal
+from storage.log import PartitionLog
+from storage.log_config import COMPACT, LogConfig
+from storage.meta_properties import META_PROPERTIES, MetaProperties
+from storage.recovery.report import RecoveryReport
+from storage.topic_partition import TopicPartition
+
+
+class Recovered(NamedTuple):
+    """What became of the logs of a data directory."""
+
+    was_clean: bool
+    reports: Sequence[RecoveryReport]
+    """Of each log that could be opened."""
+    failed: Sequence[tuple[TopicPartition, Exception]]
+    """The others, which keep the journal."""
+
+
+def is_data_directory(files: Files, path: str) -> bool:
+    """Whether a process has used it: nothing else is recovered."""
+    return files.exists(f"{path}/{META_PROPERTIES}")
+
+
+def recover(files: Files, path: str, *, without_journal: bool = False) -> Recovered:
+    """Opens every log, which takes back what the journal has of it, and closes the directory cleanly.
+
+    In: an absolute path; whether the journal is removed unread, for one that is damaged. Raises StorageError,
+    OSError, InvalidConfig.
+    """
+    assert is_data_directory(files, path), path
+    if without_journal:
+        remove_journal(files, path)
+    directory = DataDirectory.open(files, path, MetaProperties("", 0, ""))
+    try:
+        plane = DataPlane.open(directory, topics_config(Config(), {}))
+        logs: dict[TopicPartition, PartitionLog] = plane.logs()
+        failed: list[tuple[TopicPartition, Exception]] = list(plane.failed().items())
+        for partition in directory.partitions():
+            if partition.topic == CONSUMER_OFFSETS:
+                try:
+                    logs[partition] = directory.open_log(partition, LogConfig(cleanup_policy=COMPACT))
+                except (StorageError, OSError) as error:
+                    failed.append((partition, error))
+    except BaseException:
+        directory.abandon()
+        raise
+    directory.close(logs, [name for name, _ in failed])
+    return Recovered(directory.was_clean, [log.recovery_report for log in logs.values()], failed)

@@ -1,0 +1,159 @@
+"""The journal's bytes: numbered frames, each with what several logs appended, one after another in a file.
+
+    magic "GDJ1"       4
+    CRC-32C            4    of all that follows, the padding left out
+    length             4    of the entries
+    run                8    of the process that wrote it: random, and in the name of its files
+    number             8    counts up, through all files of a run
+    follows            8    the newest frame that was on the disk when this one was written, 0 for the first
+    oldest             8    the oldest frame that still counted then
+    entries
+    padding            zeros up to the next multiple of 512
+
+    an entry:
+    topic id          16
+    topic name         2 + n
+    partition          4
+    base offset        8    of the first batch
+    end offset         8    one past the last
+    length             4
+    batches                 byte for byte as in the segment
+
+The numbers tell damage from a torn tail, and old frames of a file that is used again from new ones. The frame with
+the greatest number counts, with all that it follows, down to its oldest. One of these that cannot be read is
+damage: it was on the disk once. A frame that was being written when the power went is followed by none.
+
+Frames are padded so that blocks of the disk that hold what was promised are not written again, and so that whole
+frames are found behind a broken one. A client can send bytes that look like a frame; it cannot know the run.
+"""
+
+import struct
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from storage.batch import HEADER_BYTES, check_crc, read_header
+from storage.checksum import crc32c
+from storage.errors import CorruptBatch
+
+BLOCK_BYTES: Final = 512
+MAGIC: Final = b"GDJ1"
+
+_HEAD: Final = struct.Struct(">4sI")
+_CHECKED: Final = struct.Struct(">I8sQQQ")
+_HEADER_BYTES: Final = _HEAD.size + _CHECKED.size
+_TOPIC: Final = struct.Struct(">16sH")
+_RANGE: Final = struct.Struct(">iqqI")
+
+
+class LogKey(NamedTuple):
+    """Which log, and which life of its topic: one that is made anew with the same name has another id."""
+
+    topic_id: bytes
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Entry(NamedTuple):
+    """Whole batches that one log appended one after another."""
+
+    key: LogKey
+    base_offset: int
+    end_offset: int
+    data: bytes
+
+
+class FrameHead(NamedTuple):
+    """Which frame of a run it is, and where it stands among the others."""
+
+    run: bytes
+    number: int
+    follows: int
+    oldest: int
+
+
+class BrokenFrame(Exception):
+    """There is no whole frame at a position."""
+
+
+def encode_frame(head: FrameHead, entries: Iterable[Entry]) -> bytes:
+    """A frame, padded to whole blocks."""
+    parts: list[bytes] = []
+    for (topic_id, topic, partition), base_offset, end_offset, data in entries:
+        name = topic.encode()
+        parts += (
+            _TOPIC.pack(topic_id, len(name)),
+            name,
+            _RANGE.pack(partition, base_offset, end_offset, len(data)),
+            data,
+        )
+    payload = b"".join(parts)
+    checked = _CHECKED.pack(len(payload), *head)
+    start = _HEAD.pack(MAGIC, crc32c(payload, crc32c(checked))) + checked
+    return start + payload + bytes(-(len(start) + len(payload)) % BLOCK_BYTES)
+
+
+def frame_size(entries: Iterable[Entry]) -> int:
+    """Of the frame that holds them, in bytes, padding included."""
+    size = _HEADER_BYTES
+    for key, _, _, data in entries:
+        size += _TOPIC.size + len(key.topic.encode()) + _RANGE.size + len(data)
+    return after(size)
+
+
+def read_head(data: bytes, position: int) -> tuple[FrameHead, int]:
+    """The head of the frame at a position of a file's contents, and where its entries end. Raises BrokenFrame."""
+    start = position + _HEADER_BYTES
+    if start > len(data):
+        raise BrokenFrame("the file ends here")
+    magic, crc = _HEAD.unpack_from(data, position)
+    if magic != MAGIC:
+        raise BrokenFrame("no frame begins here")
+    length, *head = _CHECKED.unpack_from(data, position + _HEAD.size)
+    if length > len(data) - start:
+        raise BrokenFrame(f"{length} bytes of entries reach past the end of the file")
+    if crc32c(memoryview(data)[position + _HEAD.size : start + length]) != crc:
+        raise BrokenFrame("its checksum does not match")
+    return FrameHead(*head), start + length
+
+
+def after(end: int) -> int:
+    """Where the frame after one begins whose entries end there."""
+    return end + -end % BLOCK_BYTES
+
+
+def entries_at(data: bytes, position: int, end: int) -> Iterator[Entry]:
+    """The entries of the whole frame at a position, the last of which ends at `end`."""
+    return _entries(data, position + _HEADER_BYTES, end)
+
+
+def _entries(data: bytes, position: int, end: int) -> Iterator[Entry]:
+    # Under the checksum: what does not fit was written so.
+    while position < end:
+        topic_id, length = _TOPIC.unpack_from(data, position)
+        position += _TOPIC.size
+        topic = data[position : position + length].decode()
+        position += length
+        partition, base_offset, end_offset, length = _RANGE.unpack_from(data, position)
+        position += _RANGE.size
+        assert base_offset < end_offset, (topic, partition, base_offset)
+        assert position + length <= end, (topic, partition, position)
+        yield Entry(
+            LogKey(topic_id, topic, partition), base_offset, end_offset, data[position : position + length]
+        )
+        position += length
+
+
+def batches_of(entry: Entry) -> Iterator[tuple[int, int, bytes]]:
+    """Its batches: base offset, next offset, bytes. Raises CorruptBatch for what is none."""
+    position = 0
+    while position < len(entry.data):
+        if len(entry.data) - position < HEADER_BYTES:
+            raise CorruptBatch(f"{len(entry.data) - position} bytes are less than a batch header", position)
+        header = read_header(entry.data, position)
+        check_crc(entry.data, position, header)
+        end = position + header.size_bytes
+        yield header.base_offset, header.next_offset, entry.data[position:end]
+        position = end

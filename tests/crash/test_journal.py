@@ -1,0 +1,256 @@
+"""Logs with a journal, through crash after crash: what was acknowledged is there, at its offset.
+
+A life opens a data directory, appends to several logs in small iterations, submits them, settles, checkpoints,
+compacts, deletes records, and lives through calls that fail; it ends at any call on the file system, by a kill or
+by a power cut that leaves any part of what was not synced in segments and journal, or by a clean stop.
+"""
+
+import errno
+from collections.abc import Iterator
+from contextlib import suppress
+from random import Random
+
+import pytest
+
+from storage.batch import encode_batch
+from storage.compaction.cleanable import Cleanable
+from storage.compaction.compaction import Compaction
+from storage.compaction.survivors import Terms
+from storage.data_directory import CLEAN_MARKER, DataDirectory
+from storage.errors import StorageError
+from storage.journal import journal, of_log
+from storage.log import PartitionLog
+from storage.log_config import LogConfig
+from storage.meta_properties import MetaProperties
+from storage.record import Record
+from storage.topic_partition import TopicPartition
+from tests.crash.late_worker import LateSyncer, results
+from tests.storage.faulty_files import CrashError, FaultyFiles
+
+META = MetaProperties("cluster", 1, "directory")
+NAMES = [TopicPartition("orders", 0), TopicPartition("orders", 1), TopicPartition("__consumer_offsets", 7)]
+TOPIC_IDS = {"orders": b"o" * 16, "__consumer_offsets": b"c" * 16}
+COMPACTED = NAMES[2]
+CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=150)
+COMPACTED_CONFIG = LogConfig(
+    segment_bytes=700, index_interval_bytes=150, cleanup_policy="compact", sync_on_roll=True
+)
+JOURNAL_FILE_BYTES = 4096
+LIVES = 4
+ROUNDS_IN_A_TEST = 50
+
+
+@pytest.fixture(autouse=True)
+def _much_is_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_log, "MOST_BYTES", 600)
+
+
+class Known:
+    """What is known of a log, whichever life appended it."""
+
+    def __init__(self) -> None:
+        self.values: list[bytes] = []
+        """By offset, what was appended last there."""
+        self.acknowledged = 0
+        self.start = 0
+
+    def check(self, log: PartitionLog, is_compacted: bool) -> None:
+        """What the log has is what was appended, and all that was acknowledged is there."""
+        assert self.acknowledged <= log.log_end_offset <= len(self.values), log.directory
+        assert log.log_start_offset <= self.start
+        found = {item.offset: item for batch in log.batches() for item in batch.records()}
+        for offset, item in found.items():
+            assert item.value == self.values[offset], (log.directory, offset)
+        # Files of records that were being deleted may come back, in any order.
+        wanted = range(self.start, log.log_end_offset)
+        if is_compacted:
+            # The newest record of each key, at the least.
+            newest = {offset % KEYS: offset for offset in wanted}
+            wanted_offsets = set(newest.values())
+        else:
+            wanted_offsets = set(wanted)
+        assert wanted_offsets <= found.keys(), (log.directory, sorted(wanted_offsets - found.keys())[:5])
+
+
+KEYS = 5
+END = object()
+
+
+def record(offset: int, value: bytes) -> Record:
+    return Record(-1, 1000 + offset, b"k%d" % (offset % KEYS), value)
+
+
+class Life:
+    """One process, from its start to its end."""
+
+    def __init__(self, files: FaultyFiles, known: dict[TopicPartition, Known], random: Random) -> None:
+        self._files = files
+        self._known = known
+        self._random = random
+        self._late = LateSyncer(random)
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+
+    def open(self) -> None:
+        """The laws hold for what is found."""
+        self._directory = DataDirectory.open(self._files, "/data", META, JOURNAL_FILE_BYTES)
+        for name in NAMES:
+            self._open_log(name)
+        if not self._directory.was_clean and self._random.random() < 0.7:
+            self._directory.write_checkpoints(self._logs)
+
+    def _open_log(self, name: TopicPartition) -> None:
+        config = COMPACTED_CONFIG if name == COMPACTED else CONFIG
+        log = self._directory.open_log(name, config, TOPIC_IDS[name.topic], is_journaled=True)
+        self._take(name, log)
+
+    def _take(self, name: TopicPartition, log: PartitionLog) -> None:
+        self._logs[name] = log
+        known = self._known[name]
+        known.check(log, name == COMPACTED)
+        del known.values[log.log_end_offset :]
+
+    def work(self, iterations: int) -> None:
+        """Iterations of a loop, and what goes on beside it."""
+        for _ in range(iterations):
+            self._random.choice([self._append, self._append, self._append, self._other])()
+            self._late.work_some()
+
+    def _append(self) -> None:
+        some = self._random.sample(NAMES, self._random.randrange(1, len(NAMES) + 1))
+        written = []
+        for name in some:
+            log = self._sound(name)
+            try:
+                for _ in range(self._random.randrange(1, 4)):
+                    self._append_to(name, log)
+            except StorageError:
+                continue  # refused: nothing of the batch is in the log
+            written.append(log)
+        self._submit(written)
+
+    def _append_to(self, name: TopicPartition, log: PartitionLog) -> None:
+        values = self._known[name].values
+        del values[log.log_end_offset :]
+        size = self._random.choice([10, 10, 10, 700])
+        count = self._random.randrange(1, 4)
+        start = log.log_end_offset
+        made = [self._random.randbytes(size) for _ in range(count)]
+        values += made
+        log.append(encode_batch([record(start + number, value) for number, value in enumerate(made)]))
+
+    def _submit(self, logs: list[PartitionLog]) -> None:
+        """Until each log is durable, or has failed; then that is acknowledged."""
+        ends = {log: log.log_end_offset for log in logs}
+        while logs:
+            found, done = results()
+            self._late.syncer.submit(logs, done)
+            self._late.work_until(found)
+            (result,) = found
+            for name, log in self._logs.items():
+                if log in logs and log not in result.failed and log not in result.refused:
+                    assert log.durable_offset >= ends[log]
+                    self._known[name].acknowledged = max(self._known[name].acknowledged, ends[log])
+            if result.full:
+                self._late.syncer.settle_full(result.full)
+            logs = list(result.refused)
+
+    def _sound(self, name: TopicPartition) -> PartitionLog:
+        """The log, opened anew where it had failed."""
+        while self._logs[name].failure is not None:
+            with suppress(StorageError, OSError):
+                self._take(name, self._logs[name].reopen())
+        return self._logs[name]
+
+    def _other(self) -> None:
+        name = self._random.choice(NAMES)
+        log = self._sound(name)
+        doing = self._random.choice(["settle", "checkpoint", "delete", "compact", "fail", "revive"])
+        try:
+            if doing == "settle":
+                self._late.syncer.settle([log])
+            elif doing == "checkpoint":
+                self._directory.write_checkpoints(self._logs)
+            elif doing == "delete" and log.durable_offset > log.log_start_offset:
+                known = self._known[name]
+                known.start = self._random.randrange(log.log_start_offset, log.durable_offset + 1)
+                log.delete_records_before(known.start)
+                self._directory.write_checkpoints(self._logs)
+            elif doing == "compact":
+                self._compact(self._sound(COMPACTED))
+            elif doing == "fail":
+                operation = self._random.choice(["write", "write_at", "fdatasync", "open", "any"])
+                error = self._random.choice([errno.EIO, errno.ENOSPC])
+                self._files.fail(
+                    operation, self._random.randrange(1, 12), error, times=self._random.randrange(1, 4)
+                )
+            elif doing == "revive":
+                self._directory.journal.revive()
+        except (StorageError, OSError):
+            pass  # the disk refused, and the next iteration finds out what is left
+
+    def _compact(self, log: PartitionLog) -> None:
+        end_offset = log.log_start_offset
+        for before, segment in zip(log.segments, log.segments[1:], strict=False):
+            assert before.base_offset < segment.base_offset
+            if segment.base_offset <= log.compactable_offset:
+                end_offset = segment.base_offset
+        if end_offset <= log.log_start_offset:
+            return
+        todo = Cleanable(log.log_start_offset, end_offset, 0, 1, False)
+        steps = Compaction(log, todo, Terms(0, 10**15, lambda *_: False)).steps()
+        try:
+            step = next(steps, END)
+            while step is not END:
+                try:
+                    if callable(step):
+                        step()
+                except OSError as error:
+                    step = steps.throw(error)
+                else:
+                    step = next(steps, END)
+        finally:
+            steps.close()
+
+    def stop(self) -> None:
+        """A clean stop, which leaves no journal."""
+        self._late.syncer.close()
+        for name in NAMES:
+            self._sound(name)
+        self._directory.close(self._logs)
+        for name, log in self._logs.items():
+            self._known[name].acknowledged = log.log_end_offset
+        assert self._files.exists(f"/data/{CLEAN_MARKER}")
+        assert not self._files.exists("/data/journal")
+
+
+def lives(seed: int, patch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Lives of one data directory, one after another; how each ended."""
+    random = Random(seed)
+    patch.setattr(journal, "new_run", lambda: random.randbytes(8))
+    files = FaultyFiles()
+    known = {name: Known() for name in NAMES}
+    for _ in range(LIVES):
+        if random.random() < 0.8:
+            files.crash_at("any", random.randrange(20, 400), torn_bytes=random.randrange(60))
+        life = Life(files, known, random)
+        try:
+            life.open()
+            life.work(random.randrange(1, 25))
+            if random.random() < 0.5:
+                files.faults.clear()
+                life.stop()
+                yield "stopped"
+            else:
+                yield "abandoned"
+        except CrashError:
+            yield "crashed"
+        how = random.choice(["power", "some of it", "kill"])
+        files = files.kill() if how == "kill" else files.crash(random if how == "some of it" else None)
+    last = Life(files, known, random)
+    last.open()
+
+
+@pytest.mark.parametrize("first", range(0, 1000, ROUNDS_IN_A_TEST))
+def test_nothing_acknowledged_is_lost(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = [end for seed in range(first, first + ROUNDS_IN_A_TEST) for end in lives(seed, monkeypatch)]
+    assert {"stopped", "abandoned", "crashed"} <= set(ends)

@@ -1,0 +1,58 @@
+"""The journal's bytes: what is written is read again, and nothing else is."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.journal.frame import (
+    BLOCK_BYTES,
+    BrokenFrame,
+    Entry,
+    FrameHead,
+    LogKey,
+    after,
+    encode_frame,
+    entries_at,
+    frame_size,
+    read_head,
+)
+
+RUN = bytes(range(8))
+OFFSETS = st.integers(0, 2**62)
+KEYS = st.builds(LogKey, st.binary(min_size=16, max_size=16), st.text(max_size=60), st.integers(0, 2**31 - 1))
+ENTRY = st.builds(
+    lambda key, at, count, data: Entry(key, at, at + count, data),
+    KEYS,
+    OFFSETS,
+    OFFSETS.filter(bool),
+    st.binary(max_size=900),
+)
+ENTRIES = st.lists(ENTRY, max_size=6)
+HEADS = st.builds(FrameHead, st.just(RUN), OFFSETS, OFFSETS, OFFSETS)
+
+
+@given(HEADS, ENTRIES, st.integers(0, 3))
+def test_a_frame_is_read_as_it_was_written(head: FrameHead, entries: list[Entry], blocks: int) -> None:
+    before = bytes(blocks * BLOCK_BYTES)
+    frame = encode_frame(head, entries)
+    assert len(frame) == frame_size(entries)
+    assert len(frame) % BLOCK_BYTES == 0
+    data = before + frame + b"what comes after"
+    found, end = read_head(data, len(before))
+    assert found == head
+    assert list(entries_at(data, len(before), end)) == entries
+    assert after(end) == len(before) + len(frame)
+
+
+@given(HEADS, ENTRIES, st.data())
+def test_a_frame_that_is_cut_or_changed_is_none(
+    head: FrameHead, entries: list[Entry], data: st.DataObject
+) -> None:
+    frame = bytearray(encode_frame(head, entries))
+    _, end = read_head(bytes(frame), 0)
+    if data.draw(st.booleans()):
+        del frame[data.draw(st.integers(0, end - 1)) :]
+    else:
+        frame[data.draw(st.integers(0, end - 1))] ^= data.draw(st.integers(1, 255))
+    with pytest.raises(BrokenFrame):
+        read_head(bytes(frame), 0)
