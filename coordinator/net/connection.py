@@ -27,7 +27,7 @@ from coordinator.net.repeat import Repeated
 from coordinator.net.route import Route
 from coordinator.net.run_queue import SLICE_NS
 from protocol.apis import ApiKey
-from protocol.malformed import Malformed, TooLong
+from protocol.malformed import Malformed, TooLong, TooManyElements
 from protocol.primitives import MAX_UNKNOWN_TAGS, read_uvarint, skip_tagged_fields
 
 HELD_INPUT_BYTES: Final = 64 * 1024
@@ -74,6 +74,8 @@ class Connection(Outgoing):
         self._client_id_bytes = b""
         self.client_id = ""
         self.node: Node = endpoint.fallback_node
+
+    is_large: Final = False
 
     @property
     def api_name(self) -> str:
@@ -137,7 +139,7 @@ class Connection(Outgoing):
                 # A few microseconds: not worth a look at the clock.
                 repeated.counts.add(0, len(data) // repeated.frame_bytes)
                 return
-        if self._endpoint.run_queue.is_turn_over:
+        if self._endpoint.run_queue.is_iteration_over:
             self._pending += data
             self._work_or_wait()
         else:
@@ -146,7 +148,7 @@ class Connection(Outgoing):
     # Processing
 
     def _work_or_wait(self) -> None:
-        if self._endpoint.run_queue.is_turn_over:
+        if self._endpoint.run_queue.is_iteration_over:
             self._wait_in_line()
         else:
             self._work()
@@ -157,7 +159,7 @@ class Connection(Outgoing):
         self._endpoint.run_queue.add(self)
 
     def go_on(self) -> None:
-        """It is this connection's turn."""
+        """This connection is the first in line."""
         self._is_in_line = False
         self._weigh()
         self._work()
@@ -176,7 +178,8 @@ class Connection(Outgoing):
             if received_bytes:
                 self._endpoint.memory.received(self)
             self._process(data, clock.monotonic_ns())
-            self._give_back(received_bytes)
+            if not self._endpoint.large_requests.keeps(self, received_bytes):
+                self._give_back(received_bytes)
         self._reserve()
         if self._is_reading or self._is_closing or self._is_starved:
             return
@@ -214,7 +217,15 @@ class Connection(Outgoing):
                     self._answer_bytes(endpoint.routes.refuse_version(key_version, correlation_id), out)
                     continue
                 body = self._body(frame, base + 14, length, is_flexible=route.is_flexible)
-                message = route.decode(frame, body)
+                try:
+                    message = route.decode(frame, body)
+                except TooManyElements:
+                    if not route.may_be_large:
+                        raise
+                    self._route, self._correlation_id = route, correlation_id
+                    slot = self.answer_later(parks=True)
+                    endpoint.large_requests.add(self, slot, route, frame, body, endpoint.arrival)
+                    break
                 if route.repeat is not None:
                     self._remember(frame[base:], message, route)
                 self._route, self._correlation_id = route, correlation_id

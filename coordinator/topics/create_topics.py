@@ -9,7 +9,7 @@ from coordinator.machine.outcome import Context, Now
 from coordinator.names import CONSUMER_OFFSETS
 from coordinator.topics.answer import Answer, PartitionsRefused, TopicChange, TopicCreated
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.config import MAX_PARTITIONS, TopicsConfig
+from coordinator.topics.config import MAX_PARTITIONS, MOST_CONFIGS, TopicsConfig
 from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.deadline import out_of_time
 from coordinator.topics.open_files import TooManyPartitions
@@ -33,9 +33,16 @@ def answer_create_topics(plane: DataPlane, request: CreateTopicsRequest, context
     """Each topic is created or refused on its own; with `validate_only` nothing changes."""
     late = out_of_time(request.timeout_ms)
     if late is not None:
-        return Answer(CreateTopicsResponse(topics=[_refused(topic.name, late) for topic in request.topics]))
+        refused: list[CreatableTopicResult] = []
+        for topic in request.topics:
+            refused.append(_refused(topic.name, late))
+            yield None
+        return Answer(CreateTopicsResponse(topics=refused))
     catalogue = plane.catalogue
-    counts = Counter(topic.name for topic in request.topics)
+    counts: Counter[str] = Counter()
+    for topic in request.topics:
+        counts[topic.name] += 1
+        yield None
     outcomes = yield from _validated(plane, request, counts, context.node.node_id)
     wanted = [outcome for outcome in outcomes.values() if isinstance(outcome, NewTopic)]
     created: Created = {}
@@ -58,7 +65,10 @@ def answer_create_topics(plane: DataPlane, request: CreateTopicsRequest, context
                 changes.append(TopicCreated(name, topic_id, outcome.partitions))
         yield None
     duplicate = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-    results += [_refused(name, duplicate) for name, count in counts.items() if count > 1]
+    for name, count in counts.items():
+        if count > 1:
+            results.append(_refused(name, duplicate))
+            yield None
     if counts[CLUSTER_METADATA] == 1:
         prohibited = Refusal(ErrorCode.INVALID_REQUEST, f"{CLUSTER_METADATA} cannot be created by clients")
         results.append(_refused(CLUSTER_METADATA, prohibited))
@@ -75,7 +85,10 @@ def _validated(
         topic for topic in request.topics if counts[topic.name] == 1 and topic.name != CLUSTER_METADATA
     ]
     # Names are compared with what exists before the request: Kafka lets one request create both a.b and a_b.
-    refusals = {topic.name: _why_not_named(catalogue, topic.name) for topic in allowed}
+    refusals: dict[str, Refusal | None] = {}
+    for topic in allowed:
+        refusals[topic.name] = _why_not_named(catalogue, topic.name)
+        yield
     outcomes: dict[str, Refusal | NewTopic] = {}
     left = MAX_PARTITIONS
     for topic in allowed:
@@ -115,6 +128,8 @@ def _validate(
     catalogue: Catalogue, config: TopicsConfig, topic: CreatableTopic, node_id: int, left: int
 ) -> NewTopic:
     """What a topic whose name is free is to be. Raises Refusal."""
+    if len(topic.configs) > MOST_CONFIGS:
+        raise Refusal(ErrorCode.INVALID_REQUEST, f"a topic of more than {MOST_CONFIGS} configs")
     nulls = [entry.name for entry in topic.configs if entry.value is None]
     if nulls:
         raise Refusal(
