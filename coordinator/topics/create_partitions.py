@@ -56,7 +56,7 @@ def answer_create_partitions(
         try:
             wanted[_validate(catalogue, entry, context.node.node_id)] = entry.count
         except Refusal as error:
-            outcomes[entry.name] = error
+            outcomes[entry.name] = error.with_traceback(None)  # thousands of them are kept for a while
         yield None
     changes: list[TopicChange] = []
     if wanted and not request.validate_only:

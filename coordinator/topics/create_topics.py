@@ -33,11 +33,7 @@ def answer_create_topics(plane: DataPlane, request: CreateTopicsRequest, context
     """Each topic is created or refused on its own; with `validate_only` nothing changes."""
     late = out_of_time(request.timeout_ms)
     if late is not None:
-        refused: list[CreatableTopicResult] = []
-        for topic in request.topics:
-            refused.append(_refused(topic.name, late))
-            yield None
-        return Answer(CreateTopicsResponse(topics=refused))
+        return (yield from _all_refused(request, late))
     catalogue = plane.catalogue
     counts: Counter[str] = Counter()
     for topic in request.topics:
@@ -51,6 +47,7 @@ def answer_create_topics(plane: DataPlane, request: CreateTopicsRequest, context
         created = yield from catalogue.creating(wanted)
     results: list[CreatableTopicResult] = []
     changes: list[TopicChange] = []
+    configs: dict[object, list[CreatableTopicConfigs]] = {}
     for name, outcome in outcomes.items():
         made = created.get(name)
         if isinstance(outcome, Refusal):
@@ -60,7 +57,10 @@ def answer_create_topics(plane: DataPlane, request: CreateTopicsRequest, context
             results.append(_refused(name, refusal))
         else:
             topic_id = catalogue.new_id() if made is None else made.topic_id
-            results.append(_created(catalogue, outcome, topic_id))
+            alike = tuple(outcome.overrides.items())
+            if alike not in configs:
+                configs[alike] = _configs(catalogue, outcome.overrides)
+            results.append(_created(outcome, topic_id, configs[alike]))
             if made is not None:
                 changes.append(TopicCreated(name, topic_id, outcome.partitions))
         yield None
@@ -74,6 +74,14 @@ def answer_create_topics(plane: DataPlane, request: CreateTopicsRequest, context
         results.append(_refused(CLUSTER_METADATA, prohibited))
     changes += too_many(created)
     return Answer(CreateTopicsResponse(topics=results), changes=changes)
+
+
+def _all_refused(request: CreateTopicsRequest, why: Refusal) -> Steps:
+    results: list[CreatableTopicResult] = []
+    for topic in request.topics:
+        results.append(_refused(topic.name, why))
+        yield None
+    return Answer(CreateTopicsResponse(topics=results))
 
 
 def _validated(
@@ -96,7 +104,7 @@ def _validated(
         try:
             outcome = refusals[topic.name] or _validate(catalogue, plane.config, topic, node_id, left)
         except Refusal as error:
-            outcome = error
+            outcome = error.with_traceback(None)  # thousands of them are kept for a while
         if isinstance(outcome, NewTopic):
             left -= outcome.partitions
         outcomes[topic.name] = outcome
@@ -205,23 +213,27 @@ def _refused(name: str, error: Refusal) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=error.code, error_message=error.message, configs=[])
 
 
-def _created(catalogue: Catalogue, new: NewTopic, topic_id: bytes) -> CreatableTopicResult:
-    entries = [catalogue.defaults.effective(key, new.overrides) for key in TOPIC_CONFIG_KEYS.values()]
+def _created(new: NewTopic, topic_id: bytes, configs: list[CreatableTopicConfigs]) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=new.name,
         topic_id=topic_id,
         error_code=ErrorCode.NONE,
         num_partitions=new.partitions,
         replication_factor=REPLICAS,
-        configs=[
-            CreatableTopicConfigs(
-                name=entry.key.name,
-                # As it came: only what is described later has the form of a parsed value, as in Kafka.
-                value=new.overrides.get(entry.key.name, entry.value),
-                read_only=False,
-                config_source=entry.source,
-                is_sensitive=False,
-            )
-            for entry in entries
-        ],
+        configs=configs,
     )
+
+
+def _configs(catalogue: Catalogue, overrides: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+    entries = [catalogue.defaults.effective(key, overrides) for key in TOPIC_CONFIG_KEYS.values()]
+    return [
+        CreatableTopicConfigs(
+            name=entry.key.name,
+            # As it came: only what is described later has the form of a parsed value, as in Kafka.
+            value=overrides.get(entry.key.name, entry.value),
+            read_only=False,
+            config_source=entry.source,
+            is_sensitive=False,
+        )
+        for entry in entries
+    ]
