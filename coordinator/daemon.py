@@ -28,8 +28,8 @@ EXIT_FAILURE: Final = 1
 EXIT_NO_START: Final = 2
 _HTTP_BACKLOG: Final = 128
 _MAX_REASON: Final = 2000
-_COLLECTED_AFTER: Final = (700, 10, 500)
-"""As Python has it, but that a full collection comes after 3.5 million objects more instead of 70,000. It looks at
+_COLLECTED_AFTER: Final = (700, 10, 200)
+"""As Python has it, but that a full collection comes after 1.4 million objects more instead of 70,000. It looks at
 everything that is alive: while a request names 100,000 partitions that is a tenth of a second and more in which
 nobody is answered, again and again. Nearly everything is freed without it."""
 _FILES_WANTED: Final = 1_048_576

@@ -107,6 +107,7 @@ class LargeRequests:
     def _give_up(self, large: _Large) -> None:
         """The connection is lost."""
         large.is_given_up = True
+        large.slot.dropped = None  # it would keep the request until the next collection
         if large in self._waiting:
             self._waiting.remove(large)
             self._forget(large)

@@ -50,7 +50,7 @@ def answer_delete_topics(plane: DataPlane, request: DeleteTopicsRequest, context
                 raise Refusal(ErrorCode.INVALID_REQUEST, "The topic is given by its id as well.")
             found[len(responses)] = name, topic_id, outcome
         except Refusal as error:
-            outcome = error
+            outcome = error.with_traceback(None)  # it would keep this frame
         responses.append(_result(name, topic_id, outcome))
     yield Mark.CHANGES
     for number, (name, topic_id, topic) in list(found.items()):

@@ -205,7 +205,8 @@ def _write_all(
                 written = _write(partition, examined, now, changes)
             except ProduceRefused as error:
                 has_error = True
-                response.partition_responses.append(_refused(data.index, error))
+                # Its traceback would keep this frame, and with it all that was sent.
+                response.partition_responses.append(_refused(data.index, error.with_traceback(None)))
                 continue
             if not written.is_duplicate:
                 appended.append(partition)

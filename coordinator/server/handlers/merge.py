@@ -81,6 +81,8 @@ class Merge:
             return
         if is_done:
             slot.dropped = None
+            # Each place knows this, and would keep all parts until the next collection.
+            self._places.clear()
             slot.fill(self._response)
         elif not self._waits:
             self._get_in_line(slot)
@@ -146,6 +148,9 @@ class Merge:
         for place in self._places:
             if place.registry is not None:
                 place.registry.pop(place.waiter, None)
+        self._places.clear()
+        if self._slot is not None:
+            self._slot.dropped = None
 
 
 Put = Callable[["_Part"], object | Later]
