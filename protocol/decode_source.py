@@ -157,7 +157,9 @@ class DecoderSource:
         with self._source.block(f"if {count} * {least} > n - p:"):
             self._source.line(f'raise Malformed(f"{{{count}}} elements of {variable} do not fit")')
         if self._budget is not None:
-            self._spend("elements_left", count, f"{self._budget.elements} elements", "TooManyElements")
+            self._spend(
+                "elements_left", count, f"{self._budget.elements} elements", self._budget.too_many.__name__
+            )
         if element.kind.letter:
             unpack = self._source.constant("unpack_many", _unpack_many)
             self._source.line(f"{variable} = {unpack}({element.kind.letter!r}, {count}, data, p)")

@@ -7,7 +7,7 @@ class Malformed(Exception):
 
 
 class TooManyElements(Malformed):
-    """A request has more elements in its arrays than it may have, or than may be decoded at once."""
+    """A request has more elements in its arrays than are decoded at once; all of them may be allowed."""
 
 
 class TooLong(Exception):

@@ -217,26 +217,15 @@ class Connection(Outgoing):
                     self._answer_bytes(endpoint.routes.refuse_version(key_version, correlation_id), out)
                     continue
                 body = self._body(frame, base + 14, length, is_flexible=route.is_flexible)
-                try:
-                    message = route.decode(frame, body)
-                except TooManyElements:
-                    if not route.may_be_large:
-                        raise
-                    self._route, self._correlation_id = route, correlation_id
-                    slot = self.answer_later(parks=True)
-                    endpoint.large_requests.add(self, slot, route, frame, body, endpoint.arrival)
-                    break
+                self._route, self._correlation_id = route, correlation_id
+                message = route.decode(frame, body)
                 if route.repeat is not None:
                     self._remember(frame[base:], message, route)
-                self._route, self._correlation_id = route, correlation_id
                 response = route.handle(message, self)
                 message = None
-                if type(response) is Later:
-                    if self._is_held:
-                        break
-                    continue
-                if self._slots and response is not GOODBYE:
-                    self._queue(response)
+                if type(response) is Later or (self._slots and response is not GOODBYE):
+                    if type(response) is not Later:
+                        self._queue(response)
                     if self._is_held:
                         break
                     continue
@@ -259,6 +248,8 @@ class Connection(Outgoing):
                         out = bytearray()
                         if self._is_held:
                             break
+        except TooManyElements:
+            self._decode_elsewhere(frame, body)
         except Exception as problem:  # noqa: BLE001 - whatever a request causes costs this connection only
             self._give_up(problem, out, was_decoded=message is not None)
             return
@@ -271,6 +262,11 @@ class Connection(Outgoing):
         if took_ns > SLICE_NS:
             endpoint.run_queue.spent(took_ns)
         self._keep(data, position)
+
+    def _decode_elsewhere(self, frame: bytes, body: int) -> None:
+        """The request at hand is a large one: nothing else is processed until it is answered."""
+        slot = self.answer_later(parks=True)
+        self._endpoint.large_requests.add(self, slot, self._route, frame, body, self._endpoint.arrival)
 
     def _keep(self, data: bytes, position: int) -> None:
         """Keeps what is left over, and looks how long the request is that begins there."""

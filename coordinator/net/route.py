@@ -10,7 +10,7 @@ from protocol.apis import Api, ApiKey
 from protocol.budget import Budget
 from protocol.codec import bounded_writer, request_decoder
 from protocol.framing import has_flexible_response_header
-from protocol.malformed import TooLong
+from protocol.malformed import TooLong, TooManyElements
 
 Handler = Callable[[Any, Caller], object]
 """Takes a request and who sent it; gives the response, or one of `coordinator.answers`."""
@@ -39,7 +39,6 @@ class Route:
         "decode",
         "handle",
         "is_flexible",
-        "may_be_large",
         "repeat",
         "version",
     )
@@ -54,10 +53,11 @@ class Route:
         self.repeat = repeat
         self.is_flexible = version in api.flexible
         """Whether a tagged section ends the request header."""
-        self.may_be_large = api.most_elements > AT_ONCE_ELEMENTS
-        """Whether a request that raises TooManyElements may be decoded all the same, elsewhere."""
-        most_elements = AT_ONCE_ELEMENTS if self.may_be_large else api.most_elements
-        self.decode = request_decoder(api.request, version, Budget(most_elements))
+        budget = Budget(api.most_elements)
+        if api.most_elements > AT_ONCE_ELEMENTS:
+            budget = Budget(AT_ONCE_ELEMENTS, too_many=TooManyElements)
+        self.decode = request_decoder(api.request, version, budget)
+        """Raises Malformed; TooManyElements for a request that is to be decoded elsewhere, by `decode_large`."""
         self._decode_large: Callable[..., Any] | None = None
         self._header = bytes(9 if has_flexible_response_header(api, version) else 8)
         self._write_body: Callable[[Any, bytearray, int], None] | None = None
