@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from protocol.malformed import Malformed
 from protocol.primitives import MAX_UNKNOWN_TAGS
 
 
@@ -11,3 +12,5 @@ class Budget(NamedTuple):
 
     elements: int
     unknown_tags: int = MAX_UNKNOWN_TAGS
+    too_many: type[Malformed] = Malformed
+    """What is raised beyond the elements."""

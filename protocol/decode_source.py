@@ -9,7 +9,7 @@ from struct import calcsize, unpack_from
 from typing import Any
 
 from protocol.budget import Budget
-from protocol.malformed import Malformed
+from protocol.malformed import Malformed, TooManyElements
 from protocol.minimal_size import minimal_size
 from protocol.primitives import MAX_STRING_BYTES, read_uvarint, skip_tagged_fields
 from protocol.schema import FieldLayout, FieldType, layout
@@ -36,7 +36,7 @@ class DecoderSource:
         self._flexible = flexible
         self._budget = budget
         self._run = FixedRun()
-        for value in (Malformed, read_uvarint, skip_tagged_fields):
+        for value in (Malformed, TooManyElements, read_uvarint, skip_tagged_fields):
             source.constant(value.__name__, value)
         with source.block("def decode(data, p=0):"):
             source.line("n = len(data)")
@@ -157,7 +157,9 @@ class DecoderSource:
         with self._source.block(f"if {count} * {least} > n - p:"):
             self._source.line(f'raise Malformed(f"{{{count}}} elements of {variable} do not fit")')
         if self._budget is not None:
-            self._spend("elements_left", count, f"{self._budget.elements} elements")
+            self._spend(
+                "elements_left", count, f"{self._budget.elements} elements", self._budget.too_many.__name__
+            )
         if element.kind.letter:
             unpack = self._source.constant("unpack_many", _unpack_many)
             self._source.line(f"{variable} = {unpack}({element.kind.letter!r}, {count}, data, p)")
@@ -208,10 +210,10 @@ class DecoderSource:
         if self._budget is not None:
             self._spend("tags_left", count, f"{self._budget.unknown_tags} unknown tagged fields")
 
-    def _spend(self, left: str, count: str, most: str) -> None:
+    def _spend(self, left: str, count: str, most: str, error: str = "Malformed") -> None:
         self._source.line(f"{left} -= {count}")
         with self._source.block(f"if {left} < 0:"):
-            self._source.line(f'raise Malformed("there are more than {most}")')
+            self._source.line(f'raise {error}("there are more than {most}")')
 
 
 def _unpack_many(letter: str, count: int, data: bytes, position: int) -> list[int]:

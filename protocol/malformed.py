@@ -6,5 +6,9 @@ class Malformed(Exception):
     connection that sent them is closed."""
 
 
+class TooManyElements(Malformed):
+    """A request has more elements in its arrays than are decoded at once; all of them may be allowed."""
+
+
 class TooLong(Exception):
     """A message that is being written is longer than it may be."""

@@ -29,6 +29,10 @@ class Caller(Protocol):
     def api_version(self) -> int:
         """Of the request at hand."""
 
+    @property
+    def is_large(self) -> bool:
+        """Whether the request at hand has so many elements that others have to be let in while it is answered."""
+
     def answer_later(self, *, parks: bool) -> Slot:
         """A place for the answer to the request at hand, which is not there yet. `parks`: nothing else of this
         connection is processed until it is."""

@@ -28,7 +28,7 @@ from coordinator.net.repeat import Repeated
 from coordinator.net.route import Route
 from coordinator.net.run_queue import SLICE_NS
 from protocol.apis import ApiKey
-from protocol.malformed import Malformed, TooLong
+from protocol.malformed import Malformed, TooLong, TooManyElements
 from protocol.primitives import MAX_UNKNOWN_TAGS, read_uvarint, skip_tagged_fields
 
 HELD_INPUT_BYTES: Final = 64 * 1024
@@ -78,6 +78,8 @@ class Connection(Outgoing):
         self.api_version = -1
         """Of the request at hand."""
         self.node: Node = endpoint.fallback_node
+
+    is_large: Final = False
 
     @property
     def api_name(self) -> str:
@@ -135,7 +137,7 @@ class Connection(Outgoing):
                 # A few microseconds: not worth a look at the clock.
                 self._transport.write(answers)
                 return
-        if self._endpoint.run_queue.is_turn_over:
+        if self._endpoint.run_queue.is_iteration_over:
             self._pending += data
             self._work_or_wait()
         else:
@@ -144,7 +146,7 @@ class Connection(Outgoing):
     # Processing
 
     def _work_or_wait(self) -> None:
-        if self._endpoint.run_queue.is_turn_over:
+        if self._endpoint.run_queue.is_iteration_over:
             self._wait_in_line()
         else:
             self._work()
@@ -155,7 +157,7 @@ class Connection(Outgoing):
         self._endpoint.run_queue.add(self)
 
     def go_on(self) -> None:
-        """It is this connection's turn."""
+        """This connection is the first in line."""
         self._is_in_line = False
         self._weigh()
         self._work()
@@ -174,7 +176,8 @@ class Connection(Outgoing):
             if received_bytes:
                 self._endpoint.memory.received(self)
             self._process(data, clock.monotonic_ns())
-            self._give_back_in_time(received_bytes)
+            if not self._endpoint.large_requests.keeps(self, received_bytes):
+                self._give_back_in_time(received_bytes)
         self._reserve()
         if self._is_reading or self._is_closing or self._is_starved:
             return
@@ -248,6 +251,8 @@ class Connection(Outgoing):
                         out = bytearray()
                         if self._is_held:
                             break
+        except TooManyElements:
+            self._decode_elsewhere(frame, body)
         except Exception as problem:  # noqa: BLE001 - whatever a request causes costs this connection only
             self._give_up(problem, out, was_decoded=message is not None)
             return
@@ -266,6 +271,11 @@ class Connection(Outgoing):
             counted.counts.add(took_ns, count)
         if took_ns > SLICE_NS:
             self._endpoint.run_queue.spent(took_ns)
+
+    def _decode_elsewhere(self, frame: bytes, body: int) -> None:
+        """The request at hand is a large one: nothing else is processed until it is answered."""
+        slot = self.answer_later(parks=True)
+        self._endpoint.large_requests.add(self, slot, self._route, frame, body, self._endpoint.arrival)
 
     def _keep(self, data: bytes, position: int) -> None:
         """Keeps what is left over, and looks how long the request is that begins there."""

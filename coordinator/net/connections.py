@@ -12,6 +12,7 @@ from typing import Protocol
 from coordinator import clock
 from coordinator.net.connection_limits import ConnectionLimits
 from coordinator.net.large_answers import LargeAnswers
+from coordinator.net.large_requests import LargeRequests
 from coordinator.net.lines_per_address import LinesPerAddress
 from coordinator.net.request_memory import Receiver, RequestMemory
 from coordinator.net.unread_answers import UnreadAnswers
@@ -70,6 +71,7 @@ class Connections:
         self.memory = RequestMemory(limits.queued_max_request_bytes)
         self.unread = UnreadAnswers()
         self.large_answers = LargeAnswers(loop)
+        self.large_requests = LargeRequests(loop, self.memory)
         self._per_address: Counter[str] = Counter()
         self._awaiting_place: list[Callable[[], None]] = []
         self._full_since_ns = 0

@@ -44,6 +44,7 @@ class Endpoint:
         self.arrival = arrival
         self.routes = routes
         self.large_answers = connections.large_answers
+        self.large_requests = connections.large_requests
         self.memory = connections.memory
         self.unread = connections.unread
         self.max_request_bytes = connections.limits.socket_request_max_bytes

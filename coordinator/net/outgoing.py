@@ -15,7 +15,7 @@ from coordinator.net.endpoint import Endpoint
 from coordinator.net.large_answers import AnswerTooLong
 from coordinator.net.route import Route
 from coordinator.net.slot import Slot
-from protocol.malformed import TooLong
+from protocol.malformed import Malformed, TooLong
 
 MAX_OPEN_SLOTS: Final = 512
 HELD_OUTPUT_BYTES: Final = 1024 * 1024
@@ -200,6 +200,10 @@ class Outgoing(asyncio.Protocol):
 
     def has_failed(self, problem: Exception) -> None:
         """A slot cannot be filled."""
+        if isinstance(problem, Malformed):
+            self._endpoint.refused(self, str(problem))
+            self.close()
+            return
         if isinstance(problem, AnswerTooLong):
             self._endpoint.refused(self, str(problem))
         else:

@@ -10,7 +10,7 @@ from protocol.apis import Api, ApiKey
 from protocol.budget import Budget
 from protocol.codec import bounded_writer, request_decoder
 from protocol.framing import has_flexible_response_header
-from protocol.malformed import TooLong
+from protocol.malformed import TooLong, TooManyElements
 
 Handler = Callable[[Any, Caller], object]
 """Takes a request and who sent it; gives the response, or one of `coordinator.answers`."""
@@ -20,6 +20,9 @@ Repeat = Callable[[Any], tuple[Any, Callable[[int], bool]]]
 what tells, at a monotonic time of the process in milliseconds, whether it is."""
 
 SIZE_AND_CORRELATION: Final = Struct(">ii")
+AT_ONCE_ELEMENTS: Final = 2_000
+"""A request of more, in all its arrays, is not decoded on the loop: see `large_requests.py`. So many of anything
+take milliseconds from bytes to answer."""
 AT_ONCE_BYTES: Final = 256 * 1024
 """An answer of more is not written on the loop: see `large_answers.py`. Nearly all are shorter."""
 
@@ -28,6 +31,7 @@ class Route:
     """See the top of this file. Made when a version of an API is first asked for."""
 
     __slots__ = (
+        "_decode_large",
         "_header",
         "_write_body",
         "api",
@@ -49,9 +53,22 @@ class Route:
         self.repeat = repeat
         self.is_flexible = version in api.flexible
         """Whether a tagged section ends the request header."""
-        self.decode = request_decoder(api.request, version, Budget(api.most_elements))
+        budget = Budget(api.most_elements)
+        if api.most_elements > AT_ONCE_ELEMENTS:
+            budget = Budget(AT_ONCE_ELEMENTS, too_many=TooManyElements)
+        self.decode = request_decoder(api.request, version, budget)
+        """Raises Malformed; TooManyElements for a request that is to be decoded elsewhere, by `decode_large`."""
+        self._decode_large: Callable[..., Any] | None = None
         self._header = bytes(9 if has_flexible_response_header(api, version) else 8)
         self._write_body: Callable[[Any, bytearray, int], None] | None = None
+
+    def decode_large(self, frame: bytes, position: int) -> Any:
+        """A request with all elements that its API allows. Raises Malformed. In any thread, one at a time."""
+        decode = self._decode_large
+        if decode is None:
+            decode = request_decoder(self.api.request, self.version, Budget(self.api.most_elements))
+            self._decode_large = decode
+        return decode(frame, position)
 
     def write(
         self, response: Any, correlation_id: int, out: bytearray, most_bytes: int | None = None

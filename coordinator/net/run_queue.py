@@ -1,13 +1,13 @@
 """Connections that have requests left when their time is up, and who goes on when.
 
 Everything is answered on one loop, so that whoever asks for much at once keeps everybody else waiting. A connection
-may therefore work for `SLICE_NS` before it has to let others go on. What it has left is done in the next turns of
-the loop, one slice in a turn, and round robin where there are several such connections. Between two turns the loop
-reads every socket that has something, so a connection that asks for little is answered after one slice of somebody
-else's work, however many of those there are.
+may therefore work for `SLICE_NS` before it has to let others go on. What it has left is done in the next
+iterations of the loop, one slice in each, and round robin where there are several such connections. Between two of
+them the loop reads every socket that has something, so a connection that asks for little is answered after one
+slice of somebody else's work, however many of those there are.
 
-Many connections that ask for a little too much at the same instant are held to the same: once a turn has taken
-`TURN_NS`, whoever comes after that waits in line.
+Many connections that ask for a little too much at the same instant are held to the same: once an iteration has
+taken `ITERATION_NS`, whoever comes after that waits in line.
 """
 
 import asyncio
@@ -15,9 +15,9 @@ from collections import deque
 from typing import Final, Protocol
 
 SLICE_NS: Final = 5_000_000
-"""How long one connection works in a turn of the loop. It ends with the request at hand, however long that is."""
-TURN_NS: Final = 20_000_000
-"""How long the slices of one turn may take together."""
+"""How long one connection works in an iteration of the loop. It ends with the request, however long that is."""
+ITERATION_NS: Final = 20_000_000
+"""How long the slices of one iteration may take together."""
 
 
 class Worker(Protocol):
@@ -30,23 +30,23 @@ class Worker(Protocol):
 class RunQueue:
     """All connections of one loop that wait for their time."""
 
-    __slots__ = ("_is_due", "_is_turn_watched", "_loop", "_spent_ns", "_waiting", "is_turn_over")
+    __slots__ = ("_is_due", "_is_iteration_watched", "_loop", "_spent_ns", "_waiting", "is_iteration_over")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._waiting: deque[Worker] = deque()
         self._is_due = False
-        self._is_turn_watched = False
+        self._is_iteration_watched = False
         self._spent_ns = 0
-        self.is_turn_over = False
-        """Whether this turn of the loop has taken so long that what comes now has to wait."""
+        self.is_iteration_over = False
+        """Whether this iteration of the loop has taken so long that what comes now has to wait."""
 
     def __len__(self) -> int:
         """How many connections wait."""
         return len(self._waiting)
 
     def add(self, worker: Worker) -> None:
-        """Lets a connection go on in a later turn. It waits once: who asks sees to that."""
+        """Lets a connection go on in a later iteration. It waits once: who asks sees to that."""
         self._waiting.append(worker)
         if not self._is_due:
             self._is_due = True
@@ -57,15 +57,15 @@ class RunQueue:
         self._waiting.remove(worker)
 
     def spent(self, duration_ns: int) -> None:
-        """A connection has worked for so long, in this turn."""
+        """A connection has worked for so long, in this iteration."""
         self._spent_ns += duration_ns
-        self.is_turn_over = self._spent_ns >= TURN_NS
-        if not self._is_turn_watched:
-            self._is_turn_watched = True
-            self._loop.call_soon(self._begin_turn)
+        self.is_iteration_over = self._spent_ns >= ITERATION_NS
+        if not self._is_iteration_watched:
+            self._is_iteration_watched = True
+            self._loop.call_soon(self._begin_iteration)
 
-    def _begin_turn(self) -> None:
-        self._is_turn_watched = self.is_turn_over = False
+    def _begin_iteration(self) -> None:
+        self._is_iteration_watched = self.is_iteration_over = False
         self._spent_ns = 0
 
     def _run(self) -> None:

@@ -42,7 +42,7 @@ from coordinator.server.compactable_logs import compactable_logs
 from coordinator.server.config_views import broker_configs, topics_config
 from coordinator.server.handlers.api_versions import ApiVersionsHandler, refuse_api_versions
 from coordinator.server.handlers.describe_cluster import DescribeClusterHandler
-from coordinator.server.handlers.find_coordinator import find_coordinator
+from coordinator.server.handlers.find_coordinator import FindCoordinatorHandler
 from coordinator.server.handlers.group_admin import GroupAdmin
 from coordinator.server.handlers.groups import GroupRouter
 from coordinator.server.handlers.offset_fetch import OffsetFetchHandler
@@ -224,15 +224,15 @@ class Server:
         handlers: dict[int, Handler] = dict.fromkeys(ANSWERED_BY, self.topics.handle)
         handlers |= {
             ApiKey.API_VERSIONS: ApiVersionsHandler(self.directory.meta.cluster_id).handle,
-            ApiKey.FIND_COORDINATOR: find_coordinator,
+            ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(self.run_queue).handle,
             ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(self.directory.meta.cluster_id).handle,
             ApiKey.HEARTBEAT: router.heartbeat,
             ApiKey.JOIN_GROUP: router.join,
             ApiKey.SYNC_GROUP: router.handle,
             ApiKey.LEAVE_GROUP: router.handle,
-            ApiKey.OFFSET_COMMIT: OffsetCommitHandler(router, catalogue).handle,
+            ApiKey.OFFSET_COMMIT: OffsetCommitHandler(router, catalogue, self.run_queue).handle,
             ApiKey.OFFSET_FETCH: OffsetFetchHandler(router, catalogue, self.run_queue).handle,
-            ApiKey.OFFSET_DELETE: OffsetDeleteHandler(router, catalogue).handle,
+            ApiKey.OFFSET_DELETE: OffsetDeleteHandler(router, catalogue, self.run_queue).handle,
             ApiKey.LIST_GROUPS: admin.list_groups,
             ApiKey.DESCRIBE_GROUPS: admin.describe_groups,
             ApiKey.DELETE_GROUPS: admin.delete_groups,

@@ -14,6 +14,7 @@ from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, ConfigChanged, TopicChange
 from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.config import MOST_CONFIGS
 from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.describe_configs import ResourceType, check_broker_name
 from coordinator.topics.refusal import Refusal
@@ -26,6 +27,9 @@ from protocol.messages.alter_configs import (
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
+from protocol.messages.alter_configs import (
+    AlterConfigsResource as ReplacedConfigs,
+)
 from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -33,9 +37,6 @@ from protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from storage.os_error import reason_of
-
-Outcome = tuple[ErrorCode, str | None]
-"""Of one resource: NONE, or the error and a sentence about it."""
 
 
 class Operation(IntEnum):
@@ -54,63 +55,51 @@ def answer_incremental_alter_configs(
     plane: DataPlane, request: IncrementalAlterConfigsRequest, context: Context, now: Now
 ) -> Steps:
     """Each resource is changed as a whole or refused; with `validate_only` nothing changes."""
-    catalogue = plane.catalogue
-    outcomes, changes = yield from _alter(catalogue, request.resources, context, request.validate_only)
-    responses = _responses(request.resources, outcomes)
+    responses, changes = yield from _alter(plane, request.resources, context, request.validate_only)
     return Answer(IncrementalAlterConfigsResponse(responses=responses), changes=changes)
 
 
 def answer_alter_configs(plane: DataPlane, request: AlterConfigsRequest, context: Context, now: Now) -> Steps:
     """The older call: a resource has afterwards the configs that it was sent, and no other."""
-    catalogue = plane.catalogue
-    resources = [
-        AlterConfigsResource(
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-            configs=[
-                AlterableConfig(name=config.name, config_operation=Operation.SET, value=config.value)
-                for config in resource.configs
-            ],
-        )
-        for resource in request.resources
-    ]
-    outcomes, changes = yield from _alter(catalogue, resources, context, request.validate_only, replace=True)
-    return Answer(AlterConfigsResponse(responses=_responses(resources, outcomes)), changes=changes)
-
-
-def _responses(
-    resources: Sequence[AlterConfigsResource], outcomes: Sequence[Outcome]
-) -> list[AlterConfigsResourceResponse]:
-    return [
-        AlterConfigsResourceResponse(
-            error_code=code,
-            error_message=message,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-        )
-        for resource, (code, message) in zip(resources, outcomes, strict=True)
-    ]
+    responses, changes = yield from _alter(
+        plane, request.resources, context, request.validate_only, replace=True
+    )
+    return Answer(AlterConfigsResponse(responses=responses), changes=changes)
 
 
 def _alter(
-    catalogue: Catalogue,
-    resources: Sequence[AlterConfigsResource],
+    plane: DataPlane,
+    resources: Sequence[AlterConfigsResource | ReplacedConfigs],
     context: Context,
     validate_only: bool,
     *,
     replace: bool = False,
-) -> Work[tuple[list[Outcome], list[TopicChange]]]:
+) -> Work[tuple[list[AlterConfigsResourceResponse], list[TopicChange]]]:
     """What became of each resource, and what has changed. `replace`: what is not set now falls away.
 
     A step for each, and one for each that changes: it is written to the disk.
     """
     if not validate_only:
         yield Mark.CHANGES
-    counts = Counter((resource.resource_type, resource.resource_name) for resource in resources)
-    outcomes: list[Outcome] = []
-    changes: list[TopicChange] = []
+    catalogue = plane.catalogue
+    counts: Counter[tuple[int, str]] = Counter()
     for resource in resources:
+        counts[resource.resource_type, resource.resource_name] += 1
+        yield None
+    responses: list[AlterConfigsResourceResponse] = []
+    changes: list[TopicChange] = []
+    for named in resources:
+        response = AlterConfigsResourceResponse(
+            error_code=ErrorCode.NONE,
+            error_message=None,
+            resource_type=named.resource_type,
+            resource_name=named.resource_name,
+        )
+        responses.append(response)
         try:
+            if len(named.configs) > MOST_CONFIGS:
+                raise Refusal(ErrorCode.INVALID_REQUEST, f"a resource of more than {MOST_CONFIGS} configs")
+            resource = _as_set(named) if isinstance(named, ReplacedConfigs) else named
             if counts[resource.resource_type, resource.resource_name] > 1:
                 raise Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             topic, overrides = _validate(catalogue, resource, context.node.node_id, replace)
@@ -119,13 +108,24 @@ def _alter(
             if not validate_only and is_new:
                 yield from catalogue.configuring(topic, overrides)
                 changes.append(ConfigChanged(topic.name, tuple(sorted(overrides.items()))))
-            outcomes.append((ErrorCode.NONE, None))
         except Refusal as error:
-            outcomes.append((error.code, error.message))
+            response.error_code, response.error_message = error.code, error.message
         except OSError as error:
-            outcomes.append((ErrorCode.KAFKA_STORAGE_ERROR, reason_of(error)))
+            response.error_code, response.error_message = ErrorCode.KAFKA_STORAGE_ERROR, reason_of(error)
         yield None
-    return outcomes, changes
+    return responses, changes
+
+
+def _as_set(resource: ReplacedConfigs) -> AlterConfigsResource:
+    """The older form of a resource in the newer one."""
+    return AlterConfigsResource(
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=[
+            AlterableConfig(name=config.name, config_operation=Operation.SET, value=config.value)
+            for config in resource.configs
+        ],
+    )
 
 
 def _validate(

@@ -8,6 +8,8 @@ from coordinator.names import LogFlush
 
 MAX_PARTITIONS: Final = 10_000
 """Most partitions that one request may create. Kafka has the same bound on records of one operation."""
+MOST_CONFIGS: Final = 1_000
+"""That one request may set of a topic. There are some forty; Kafka has no bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

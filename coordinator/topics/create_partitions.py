@@ -31,16 +31,22 @@ def answer_create_partitions(
     """Each topic grows or is refused on its own; with `validate_only` nothing changes."""
     late = out_of_time(request.timeout_ms)
     if late is not None:
-        return Answer(
-            CreatePartitionsResponse(results=[_result(entry.name, late) for entry in request.topics])
-        )
+        refused: list[CreatePartitionsTopicResult] = []
+        for entry in request.topics:
+            refused.append(_result(entry.name, late))
+            yield None
+        return Answer(CreatePartitionsResponse(results=refused))
     catalogue = plane.catalogue
-    counts = Counter(entry.name for entry in request.topics)
-    results = [
-        _result(name, Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
-        for name, count in counts.items()
-        if count > 1
-    ]
+    counts: Counter[str] = Counter()
+    for entry in request.topics:
+        counts[entry.name] += 1
+        yield None
+    duplicate = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    results: list[CreatePartitionsTopicResult] = []
+    for name, count in counts.items():
+        if count > 1:
+            results.append(_result(name, duplicate))
+            yield None
     wanted: dict[Topic, int] = {}
     outcomes: Grown = {}
     for entry in request.topics:
@@ -50,7 +56,7 @@ def answer_create_partitions(
         try:
             wanted[_validate(catalogue, entry, context.node.node_id)] = entry.count
         except Refusal as error:
-            outcomes[entry.name] = error
+            outcomes[entry.name] = error.with_traceback(None)  # thousands of them are kept for a while
         yield None
     changes: list[TopicChange] = []
     if wanted and not request.validate_only:
@@ -63,7 +69,9 @@ def answer_create_partitions(
             if grown[topic.name] is None
         ]
         changes += too_many(grown)
-    results += [_result(name, outcome) for name, outcome in outcomes.items()]
+    for name, outcome in outcomes.items():
+        results.append(_result(name, outcome))
+        yield None
     return Answer(CreatePartitionsResponse(results=results), changes=changes)
 
 

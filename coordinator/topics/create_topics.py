@@ -9,7 +9,7 @@ from coordinator.machine.outcome import Context, Now
 from coordinator.names import CONSUMER_OFFSETS
 from coordinator.topics.answer import Answer, PartitionsRefused, TopicChange, TopicCreated
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.config import MAX_PARTITIONS, TopicsConfig
+from coordinator.topics.config import MAX_PARTITIONS, MOST_CONFIGS, TopicsConfig
 from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.deadline import out_of_time
 from coordinator.topics.open_files import TooManyPartitions
@@ -33,9 +33,12 @@ def answer_create_topics(plane: DataPlane, request: CreateTopicsRequest, context
     """Each topic is created or refused on its own; with `validate_only` nothing changes."""
     late = out_of_time(request.timeout_ms)
     if late is not None:
-        return Answer(CreateTopicsResponse(topics=[_refused(topic.name, late) for topic in request.topics]))
+        return (yield from _all_refused(request, late))
     catalogue = plane.catalogue
-    counts = Counter(topic.name for topic in request.topics)
+    counts: Counter[str] = Counter()
+    for topic in request.topics:
+        counts[topic.name] += 1
+        yield None
     outcomes = yield from _validated(plane, request, counts, context.node.node_id)
     wanted = [outcome for outcome in outcomes.values() if isinstance(outcome, NewTopic)]
     created: Created = {}
@@ -44,6 +47,7 @@ def answer_create_topics(plane: DataPlane, request: CreateTopicsRequest, context
         created = yield from catalogue.creating(wanted)
     results: list[CreatableTopicResult] = []
     changes: list[TopicChange] = []
+    configs: dict[object, list[CreatableTopicConfigs]] = {}
     for name, outcome in outcomes.items():
         made = created.get(name)
         if isinstance(outcome, Refusal):
@@ -53,17 +57,31 @@ def answer_create_topics(plane: DataPlane, request: CreateTopicsRequest, context
             results.append(_refused(name, refusal))
         else:
             topic_id = catalogue.new_id() if made is None else made.topic_id
-            results.append(_created(catalogue, outcome, topic_id))
+            alike = tuple(outcome.overrides.items())
+            if alike not in configs:
+                configs[alike] = _configs(catalogue, outcome.overrides)
+            results.append(_created(outcome, topic_id, configs[alike]))
             if made is not None:
                 changes.append(TopicCreated(name, topic_id, outcome.partitions))
         yield None
     duplicate = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-    results += [_refused(name, duplicate) for name, count in counts.items() if count > 1]
+    for name, count in counts.items():
+        if count > 1:
+            results.append(_refused(name, duplicate))
+            yield None
     if counts[CLUSTER_METADATA] == 1:
         prohibited = Refusal(ErrorCode.INVALID_REQUEST, f"{CLUSTER_METADATA} cannot be created by clients")
         results.append(_refused(CLUSTER_METADATA, prohibited))
     changes += too_many(created)
     return Answer(CreateTopicsResponse(topics=results), changes=changes)
+
+
+def _all_refused(request: CreateTopicsRequest, why: Refusal) -> Steps:
+    results: list[CreatableTopicResult] = []
+    for topic in request.topics:
+        results.append(_refused(topic.name, why))
+        yield None
+    return Answer(CreateTopicsResponse(topics=results))
 
 
 def _validated(
@@ -75,7 +93,10 @@ def _validated(
         topic for topic in request.topics if counts[topic.name] == 1 and topic.name != CLUSTER_METADATA
     ]
     # Names are compared with what exists before the request: Kafka lets one request create both a.b and a_b.
-    refusals = {topic.name: _why_not_named(catalogue, topic.name) for topic in allowed}
+    refusals: dict[str, Refusal | None] = {}
+    for topic in allowed:
+        refusals[topic.name] = _why_not_named(catalogue, topic.name)
+        yield
     outcomes: dict[str, Refusal | NewTopic] = {}
     left = MAX_PARTITIONS
     for topic in allowed:
@@ -83,7 +104,7 @@ def _validated(
         try:
             outcome = refusals[topic.name] or _validate(catalogue, plane.config, topic, node_id, left)
         except Refusal as error:
-            outcome = error
+            outcome = error.with_traceback(None)  # thousands of them are kept for a while
         if isinstance(outcome, NewTopic):
             left -= outcome.partitions
         outcomes[topic.name] = outcome
@@ -115,6 +136,8 @@ def _validate(
     catalogue: Catalogue, config: TopicsConfig, topic: CreatableTopic, node_id: int, left: int
 ) -> NewTopic:
     """What a topic whose name is free is to be. Raises Refusal."""
+    if len(topic.configs) > MOST_CONFIGS:
+        raise Refusal(ErrorCode.INVALID_REQUEST, f"a topic of more than {MOST_CONFIGS} configs")
     nulls = [entry.name for entry in topic.configs if entry.value is None]
     if nulls:
         raise Refusal(
@@ -190,23 +213,27 @@ def _refused(name: str, error: Refusal) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=error.code, error_message=error.message, configs=[])
 
 
-def _created(catalogue: Catalogue, new: NewTopic, topic_id: bytes) -> CreatableTopicResult:
-    entries = [catalogue.defaults.effective(key, new.overrides) for key in TOPIC_CONFIG_KEYS.values()]
+def _created(new: NewTopic, topic_id: bytes, configs: list[CreatableTopicConfigs]) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=new.name,
         topic_id=topic_id,
         error_code=ErrorCode.NONE,
         num_partitions=new.partitions,
         replication_factor=REPLICAS,
-        configs=[
-            CreatableTopicConfigs(
-                name=entry.key.name,
-                # As it came: only what is described later has the form of a parsed value, as in Kafka.
-                value=new.overrides.get(entry.key.name, entry.value),
-                read_only=False,
-                config_source=entry.source,
-                is_sensitive=False,
-            )
-            for entry in entries
-        ],
+        configs=configs,
     )
+
+
+def _configs(catalogue: Catalogue, overrides: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+    entries = [catalogue.defaults.effective(key, overrides) for key in TOPIC_CONFIG_KEYS.values()]
+    return [
+        CreatableTopicConfigs(
+            name=entry.key.name,
+            # As it came: only what is described later has the form of a parsed value, as in Kafka.
+            value=overrides.get(entry.key.name, entry.value),
+            read_only=False,
+            config_source=entry.source,
+            is_sensitive=False,
+        )
+        for entry in entries
+    ]

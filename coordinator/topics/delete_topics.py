@@ -4,10 +4,12 @@ One difference: `__consumer_offsets` cannot be deleted, because the groups of th
 """
 
 from collections import Counter
+from collections.abc import Sequence
 
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, TopicDeleted
 from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.config import TopicsConfig
 from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.deadline import out_of_time
 from coordinator.topics.refusal import Refusal
@@ -22,48 +24,49 @@ def answer_delete_topics(plane: DataPlane, request: DeleteTopicsRequest, context
     """Each topic is deleted or refused on its own, in the order of the request, one answer for a
     duplicate.
     """
-    catalogue, config = plane.catalogue, plane.config
+    catalogue = plane.catalogue
     asked: list[tuple[str | None, bytes]] = [(name, ZERO_ID) for name in request.topic_names]
     asked += [(state.name, state.topic_id) for state in request.topics]
     late = out_of_time(request.timeout_ms)
     if late is not None:
-        return Answer(DeleteTopicsResponse(responses=[_result(*named, late) for named in asked]))
-    counts = Counter(asked)
+        return (yield from _all_refused(asked, late))
+    counts: Counter[tuple[str | None, bytes]] = Counter()
+    for named in asked:
+        counts[named] += 1
+        yield None
     clashing = _given_both_ways(catalogue, counts)
-    outcomes: list[tuple[str | None, bytes, Topic | Refusal]] = []
+    responses: list[DeletableTopicResult] = []
+    found: dict[int, tuple[str | None, bytes, Topic]] = {}
     for (name, topic_id), count in counts.items():
         yield None
         if name is None and topic_id in clashing:
             continue
+        outcome: Topic | Refusal
         try:
-            if not config.delete_topic_enable:
-                code = (
-                    ErrorCode.INVALID_REQUEST
-                    if context.api_version < 3
-                    else ErrorCode.TOPIC_DELETION_DISABLED
-                )
-                raise Refusal(code, "Topic deletion is disabled.")
-            topic = _find(catalogue, name, topic_id, count)
-            if topic.topic_id in clashing and name is not None:
-                topic_id = topic.topic_id
+            _check_enabled(plane.config, context.api_version)
+            outcome = _find(catalogue, name, topic_id, count)
+            if outcome.topic_id in clashing and name is not None:
+                topic_id = outcome.topic_id
                 raise Refusal(ErrorCode.INVALID_REQUEST, "The topic is given by its id as well.")
-            outcomes.append((name, topic_id, topic))
+            found[len(responses)] = name, topic_id, outcome
         except Refusal as error:
-            outcomes.append((name, topic_id, error))
+            outcome = error.with_traceback(None)  # it would keep this frame
+        responses.append(_result(name, topic_id, outcome))
     yield Mark.CHANGES
-    outcomes = [(name, topic_id, _if_still_there(catalogue, outcome)) for name, topic_id, outcome in outcomes]
-    doomed = [topic for _, _, topic in outcomes if isinstance(topic, Topic)]
+    for number, (name, topic_id, topic) in list(found.items()):
+        if catalogue.get_by_id(topic.topic_id) is not topic:  # somebody else has deleted it since
+            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            responses[number] = _result(name, topic_id, Refusal(unknown, unknown.message))
+            del found[number]
+    doomed = [topic for _, _, topic in found.values()]
     partitions = [partition for topic in doomed for partition in topic.partitions]
-    failure: Refusal | None = None
     try:
         if doomed:
             yield from catalogue.deleting(doomed)
     except OSError as error:
         failure = Refusal(ErrorCode.KAFKA_STORAGE_ERROR, reason_of(error))
-    responses = [
-        _result(name, topic_id, failure if failure and isinstance(outcome, Topic) else outcome)
-        for name, topic_id, outcome in outcomes
-    ]
+        for number, (name, topic_id, _) in found.items():
+            responses[number] = _result(name, topic_id, failure)
     # Also after a failure the topics are gone for clients: what is left of them goes with the next start.
     changes = [TopicDeleted(topic.name, topic.topic_id) for topic in doomed]
     gone = plane.parked.interrupted_by([part.name for part in partitions])
@@ -74,6 +77,21 @@ def answer_delete_topics(plane: DataPlane, request: DeleteTopicsRequest, context
     )
 
 
+def _all_refused(asked: Sequence[tuple[str | None, bytes]], why: Refusal) -> Steps:
+    responses: list[DeletableTopicResult] = []
+    for named in asked:
+        responses.append(_result(*named, why))
+        yield None
+    return Answer(DeleteTopicsResponse(responses=responses))
+
+
+def _check_enabled(config: TopicsConfig, version: int) -> None:
+    """Raises Refusal where no topic is ever deleted."""
+    if not config.delete_topic_enable:
+        code = ErrorCode.INVALID_REQUEST if version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
+        raise Refusal(code, "Topic deletion is disabled.")
+
+
 def _given_both_ways(catalogue: Catalogue, counts: Counter[tuple[str | None, bytes]]) -> set[bytes]:
     """The ids of the topics that are given once by name and once by id: they get one answer."""
     named = {
@@ -82,14 +100,6 @@ def _given_both_ways(catalogue: Catalogue, counts: Counter[tuple[str | None, byt
         if name and topic_id == ZERO_ID and count == 1 and (topic := catalogue.get(name))
     }
     return {topic_id for topic_id in named if counts[(None, topic_id)] == 1}
-
-
-def _if_still_there(catalogue: Catalogue, found: Topic | Refusal) -> Topic | Refusal:
-    """What was found, unless somebody else has deleted it since."""
-    if isinstance(found, Refusal) or catalogue.get_by_id(found.topic_id) is found:
-        return found
-    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return Refusal(unknown, unknown.message)
 
 
 def _result(name: str | None, topic_id: bytes, outcome: Topic | Refusal) -> DeletableTopicResult:

@@ -73,8 +73,9 @@ def answer_describe_configs(
     return Answer(DescribeConfigsResponse(results=results))
 
 
-def _is_asked(resource: DescribeConfigsResource, name: str) -> bool:
-    return not resource.configuration_keys or name in resource.configuration_keys
+def _keys(resource: DescribeConfigsResource) -> frozenset[str]:
+    """The keys that are asked for; none stands for all."""
+    return frozenset(resource.configuration_keys or ())
 
 
 def _topic(
@@ -89,13 +90,14 @@ def _topic(
     topic = catalogue.get(resource.resource_name)
     if topic is None:
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    alike = (tuple(topic.overrides.items()), tuple(resource.configuration_keys or ()))
+    asked = _keys(resource)
+    alike = (tuple(topic.overrides.items()), asked)
     known = described.get(alike)
     if known is not None:
         return known
     entries = described[alike] = []
     for key in TOPIC_CONFIG_KEYS.values():
-        if not _is_asked(resource, key.name):
+        if asked and key.name not in asked:
             continue
         found = catalogue.defaults.effective(key, topic.overrides)
         entries.append(_entry(key, found.value, found.source, found.synonyms, request))
@@ -112,14 +114,15 @@ def _broker(
     check_broker_name(resource.resource_name, node_id)
     if not resource.resource_name:
         return []  # the defaults that were set for all brokers while they ran: none can be
-    alike = (ResourceType.BROKER, tuple(resource.configuration_keys or ()))
+    asked = _keys(resource)
+    alike = (ResourceType.BROKER, asked)
     known = described.get(alike)
     if known is not None:
         return known
     entries = described[alike] = []
     for broker_config in broker_configs:
         key = broker_config.key
-        if not _is_asked(resource, key.name):
+        if asked and key.name not in asked:
             continue
         synonyms = broker_config.synonyms()
         source = synonyms[0][2] if synonyms else ConfigSource.DEFAULT_CONFIG

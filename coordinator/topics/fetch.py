@@ -56,6 +56,8 @@ LARGE_FETCH_BYTES: Final = 1024 * 1024
 """Records of a fetch from so many partitions that it is answered in steps. Between them what it has found is in
 memory, and nobody has counted it."""
 STORAGE_ERROR_SINCE: Final = 6
+ANSWERED_AT_ONCE: Final = 500
+"""Partitions that are put into the answer in one step."""
 
 Found = list[tuple[TargetKey, PartitionData]]
 
@@ -257,17 +259,18 @@ class Fetcher:
                 fetch.targets[key].tell(data)
             session_id = self._sessions.create(fetch.targets, version >= TOPIC_IDS_SINCE, monotonic_ms)
         yield None
-        return FetchResponse(
-            error_code=error, session_id=session_id, responses=_by_topic(fetch, found, version)
-        )
+        responses = yield from _by_topic(fetch, found, version)
+        return FetchResponse(error_code=error, session_id=session_id, responses=responses)
 
 
 def _by_topic(
     fetch: FetchContext, found: Sequence[tuple[TargetKey, PartitionData]], version: int
-) -> list[FetchableTopicResponse]:
+) -> Generator[None, Any, list[FetchableTopicResponse]]:
     responses: list[FetchableTopicResponse] = []
     last: str | bytes | None = None
-    for key, data in found:
+    for number, (key, data) in enumerate(found):
+        if number % ANSWERED_AT_ONCE == ANSWERED_AT_ONCE - 1:
+            yield None
         if key[0] != last:
             last = key[0]
             target = fetch.targets[key]

@@ -29,7 +29,7 @@ from coordinator.topics.produced_batch import (
     one_batch,
 )
 from coordinator.topics.producer_state import InvalidProducerEpoch, OutOfOrderSequence
-from coordinator.topics.steps import Mark
+from coordinator.topics.steps import Mark, Work, taken
 from coordinator.topics.topic import Topic
 from protocol.errors import ErrorCode
 from protocol.messages.produce import (
@@ -48,6 +48,12 @@ from storage.unpack_budget import OverBudget, UnpackBudget
 
 TOPIC_IDS_SINCE: Final = 13
 VALID_ACKS: Final = (-1, 0, 1)
+MOST_AT_ONCE: Final = 500
+"""Partitions of a request that is answered without a step, and that are looked at in one go."""
+EXAMINED_BYTES: Final = 64 * 1024
+"""Of small batches so many are looked at in one go."""
+STEP: Final = 50
+"""Partitions of one topic that are one step. A slice has as many steps as fit."""
 
 
 class Written(NamedTuple):
@@ -64,38 +70,62 @@ class Written(NamedTuple):
 def answer_produce(plane: DataPlane, request: ProduceRequest, context: Context, now: Now) -> Answer | Steps:
     """Each partition's batch is written or refused on its own. With acks 0 there is no answer, or the connection is
     closed. Batches that take long to look at are looked at in another thread first."""
-    sent = [*_sent(plane, request, context)]
+    if sum([1 + len(topic.partition_data) for topic in request.topic_data]) > MOST_AT_ONCE:
+        return _take_steps(plane, request, context)
+    sent = taken(_sent(plane, request, context))
     try:
         examined = examine_all(sent, now.wall_ms, UnpackBudget.at_once(), may_refuse=False)
     except OverBudget:
         return _examine_elsewhere(plane, request, context, now, sent)
-    return _write_all(plane, request, context, now, zip(sent, examined, strict=True))
+    return taken(_write_all(plane, request, context, now, zip(sent, examined, strict=True)), now)
+
+
+def _take_steps(plane: DataPlane, request: ProduceRequest, context: Context) -> Steps:
+    """Each partition is dealt with by itself, as in Kafka: what others send meanwhile comes between two of them."""
+    yield Mark.CHANGES
+    sent = yield from _sent(plane, request, context)
+    now: Now = yield None
+    return (yield from _examine_elsewhere(plane, request, context, now, sent))
 
 
 def _examine_elsewhere(
     plane: DataPlane, request: ProduceRequest, context: Context, now: Now, sent: list[Sent | ProduceRefused]
 ) -> Steps:
-    """A batch at a time, so that others' come in between. By the end, the time is another one."""
+    """A large batch at a time, so that others' come in between. By the end, the time is another one."""
     budget = UnpackBudget.of_request(sum(len(each.batch) for each in sent if isinstance(each, Sent)))
     yield Mark.CHANGES
     examined: list[Examined] = []
-    for each in sent:
-        examined += yield partial(examine_all, [each], now.wall_ms, budget, may_refuse=True)
+    for some in _in_pieces(sent):
+        examined += yield partial(examine_all, some, now.wall_ms, budget, may_refuse=True)
     later: Now = yield None
-    return _write_all(plane, request, context, later, zip(sent, examined, strict=True))
+    return (yield from _write_all(plane, request, context, later, zip(sent, examined, strict=True)))
 
 
-def _sent(plane: DataPlane, request: ProduceRequest, context: Context) -> Iterator[Sent | ProduceRefused]:
+def _in_pieces(sent: list[Sent | ProduceRefused]) -> Iterator[list[Sent | ProduceRefused]]:
+    """As many as can be looked at without being long in the way of others."""
+    piece: list[Sent | ProduceRefused] = []
+    size_bytes = 0
+    for each in sent:
+        each_bytes = len(each.batch) if isinstance(each, Sent) else 0
+        if piece and (size_bytes + each_bytes > EXAMINED_BYTES or len(piece) >= MOST_AT_ONCE):
+            yield piece
+            piece, size_bytes = [], 0
+        piece.append(each)
+        size_bytes += each_bytes
+    if piece:
+        yield piece
+
+
+def _sent(plane: DataPlane, request: ProduceRequest, context: Context) -> Work[list[Sent | ProduceRefused]]:
     """What came for each partition, in the order of the request, or what can be said against it before it is looked
     at."""
-    is_transactional = any(
-        data.records is not None and peek_is_transactional(data.records)
-        for topic in request.topic_data
-        for data in topic.partition_data
-    )
+    is_transactional = yield from _is_transactional(request)
+    sent: list[Sent | ProduceRefused] = []
     for topic_data in request.topic_data:
-        topic = _topic(plane, topic_data, context)
-        for data in topic_data.partition_data:
+        for number, data in enumerate(topic_data.partition_data):
+            if number % STEP == 0:
+                yield None
+            topic = _topic(plane, topic_data, context)
             try:
                 if is_transactional:
                     raise ProduceRefused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
@@ -106,9 +136,21 @@ def _sent(plane: DataPlane, request: ProduceRequest, context: Context) -> Iterat
                 if topic.is_internal:
                     raise ProduceRefused(ErrorCode.INVALID_TOPIC_EXCEPTION)
             except ProduceRefused as error:
-                yield error
+                sent.append(error.with_traceback(None))
             else:
-                yield Sent(batch, topic.values)
+                sent.append(Sent(batch, topic.values))
+    return sent
+
+
+def _is_transactional(request: ProduceRequest) -> Work[bool]:
+    """Whether any batch is of a transaction."""
+    for topic_data in request.topic_data:
+        for number, data in enumerate(topic_data.partition_data):
+            if number % STEP == 0:
+                yield None
+            if data.records is not None and peek_is_transactional(data.records):
+                return True
+    return False
 
 
 def _topic(plane: DataPlane, topic_data: TopicProduceData, context: Context) -> Topic | None:
@@ -133,20 +175,25 @@ def _write_all(
     context: Context,
     now: Now,
     batches: Iterator[tuple[Sent | ProduceRefused, Examined]],
-) -> Answer:
-    """Each batch that was found sound goes to its log, if its topic is still there."""
-    responses = []
+) -> Steps:
+    """Each batch that was found sound goes to its log, if its topic is still there. A request of few partitions is
+    one step."""
+    responses: list[TopicProduceResponse] = []
     changes: list[TopicChange] = []
     appended: list[HostedPartition] = []
     durable: list[tuple[PartitionLog, int]] = []
     has_error = False
     for topic_data in request.topic_data:
-        topic = _topic(plane, topic_data, context)
         response = TopicProduceResponse(
             name=topic_data.name, topic_id=topic_data.topic_id, partition_responses=[]
         )
-        for data in topic_data.partition_data:
+        responses.append(response)
+        now = yield None
+        for number, data in enumerate(topic_data.partition_data, 1):
+            if number % STEP == 0:
+                now = yield None
             try:
+                topic = _topic(plane, topic_data, context)
                 sent, examined = next(batches)
                 if isinstance(sent, ProduceRefused):
                     raise sent
@@ -158,14 +205,16 @@ def _write_all(
                 written = _write(partition, examined, now, changes)
             except ProduceRefused as error:
                 has_error = True
-                response.partition_responses.append(_refused(data.index, error))
+                # Its traceback would keep this frame, and with it all that was sent.
+                response.partition_responses.append(_refused(data.index, error.with_traceback(None)))
                 continue
             if not written.is_duplicate:
                 appended.append(partition)
             if partition.is_flushed_always and request.acks != 0:
                 durable.append((written.log, written.end_offset))
             response.partition_responses.append(_accepted(data.index, written))
-        responses.append(response)
+    # What was deleted between two steps need not last.
+    durable = [(log, offset) for log, offset in durable if not log.is_closed]
     if request.acks == 0:
         answer = Answer(GOODBYE if has_error else NO_ANSWER, changes=changes)
     else:

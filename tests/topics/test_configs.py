@@ -5,6 +5,7 @@ import pytest
 from coordinator.config.config_key import ConfigKey, ConfigType
 from coordinator.topics.answer import ConfigChanged
 from coordinator.topics.broker_configs import BrokerConfig
+from coordinator.topics.config import MOST_CONFIGS
 from protocol.errors import ErrorCode
 from protocol.messages import alter_configs as replacing
 from protocol.messages.describe_configs import (
@@ -222,6 +223,18 @@ def test_refusals_change_nothing(broker: Broker, change: tuple[str, int, str | N
     assert alter(broker, ("segment.ms", SET, "99"), change) == code
     assert value(broker, "retention.ms") == ("1000", 1)
     assert value(broker, "segment.ms")[1] == 5
+
+
+def test_more_configs_than_anybody_has_are_refused(broker: Broker) -> None:
+    broker.create("orders")
+    many = {f"none.{number}": "1" for number in range(MOST_CONFIGS)} | {"retention.ms": "5"}
+    refused = ErrorCode.INVALID_REQUEST
+    assert alter(broker, *((name, SET, text) for name, text in many.items())) == refused
+    assert replace(broker, *many.items()) == refused
+    assert broker.create_result("others", 1, **many).error_code == refused
+    assert value(broker, "retention.ms")[1] == 5
+    del many["retention.ms"]
+    assert alter(broker, *((name, SET, text) for name, text in many.items())) == ErrorCode.INVALID_CONFIG
 
 
 def test_refusals_of_whole_resources(broker: Broker) -> None:

@@ -34,8 +34,10 @@ NOT_GIVEN: Final = -1
 NONE: Final = ErrorCode.NONE
 NO_LEADER_EPOCH: Final = -1
 BASIC_PLANE_LAST: Final = "\uffff"
-RECORD_BYTES_MAX: Final = 200
-"""More than a record has besides its texts, the batch's header included."""
+RECORD_BYTES_MAX: Final = 100
+"""More than a record has besides its texts: 10 bytes in its key, 51 in its value, 32 around them."""
+BATCH_BYTES_MAX: Final = 100
+"""More than a batch has besides its records."""
 RECORD_BYTES_MIN: Final = 40
 """What a record has at least: 10 bytes in its key, 24 in its value, 7 around them, and its texts."""
 UTF_8_BYTES_MAX: Final = 4
@@ -139,11 +141,14 @@ def _least(groups: Groups, request: OffsetCommitRequest) -> int:
 def _is_too_large(records: list[Fact], limit: int) -> bool:
     """Whether the log would refuse the batch of these records. Commits are many and large ones rare, so
     that a bound which is cheap to find comes first."""
-    bound = 0
+    bound = BATCH_BYTES_MAX
     for record in records:
         key: OffsetCommitKey = record.key
         value: OffsetCommitValue = record.value
-        bound += RECORD_BYTES_MAX + UTF_8_BYTES_MAX * (len(key.group) + len(key.topic) + len(value.metadata))
+        texts, widest = (key.group, key.topic, value.metadata), 1
+        if not (key.topic.isascii() and key.group.isascii() and value.metadata.isascii()):
+            widest = UTF_8_BYTES_MAX
+        bound += RECORD_BYTES_MAX + widest * sum(map(len, texts))
     return bound > limit and batch_size(records) > limit
 
 

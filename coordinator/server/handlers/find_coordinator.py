@@ -8,6 +8,8 @@ from enum import IntEnum
 from typing import Final
 
 from coordinator.net.caller import Caller
+from coordinator.net.run_queue import RunQueue
+from coordinator.server.handlers.merge import Combining, Merge
 from protocol.errors import ErrorCode
 from protocol.messages.find_coordinator import (
     Coordinator,
@@ -27,9 +29,29 @@ class CoordinatorType(IntEnum):
     SHARE = 2
 
 
+class FindCoordinatorHandler:
+    """Answers FindCoordinator."""
+
+    def __init__(self, run_queue: RunQueue) -> None:
+        self._run_queue = run_queue
+
+    def handle(self, request: FindCoordinatorRequest, caller: Caller) -> object:
+        """This broker, as this client knows it, for every group."""
+        if not caller.is_large:
+            return find_coordinator(request, caller)
+
+        def combine(_: list[object]) -> Combining:
+            coordinators = []
+            for key in request.coordinator_keys:
+                coordinators.append(_find(key, request.key_type, caller))
+                yield
+            return FindCoordinatorResponse(coordinators=coordinators)
+
+        return Merge(combine, self._run_queue, caller.api_version).answer((), caller)
+
+
 def find_coordinator(request: FindCoordinatorRequest, caller: Caller) -> FindCoordinatorResponse:
-    """This broker, as this client knows it, for every group. The message of a success is "NONE" before
-    v4, empty from then on: so Kafka has it."""
+    """All at once. The message of a success is "NONE" before v4, empty from then on: so Kafka has it."""
     if caller.api_version >= _SEVERAL_KEYS_SINCE:
         return FindCoordinatorResponse(
             coordinators=[_find(key, request.key_type, caller) for key in request.coordinator_keys]

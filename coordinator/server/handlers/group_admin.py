@@ -3,7 +3,7 @@
 Source: Kafka's `GroupCoordinatorService.listGroups`, `describeGroups`, `deleteGroups`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -11,10 +11,10 @@ from coordinator.engine.partition import PartitionState
 from coordinator.net.caller import Caller
 from coordinator.net.run_queue import RunQueue
 from coordinator.server.handlers.groups import GroupPartition, GroupRouter
-from coordinator.server.handlers.merge import Combine, Merge
+from coordinator.server.handlers.merge import Combine, Combining, Merge
 from protocol.errors import ErrorCode
-from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 MOST_AT_ONCE: Final = 500
@@ -29,10 +29,10 @@ class GroupAdmin:
         self._run_queue = run_queue
 
     def _ask_all(
-        self, parts: Iterable[tuple[GroupPartition, Any]], combine: Combine, caller: Caller
+        self, parts: Iterable[tuple[GroupPartition, Any] | None], combine: Combine, caller: Caller
     ) -> object:
         merge = Merge(combine, self._run_queue, caller.api_version)
-        asked = (partial(self._router.ask, partition, request, caller) for partition, request in parts)
+        asked = (part and partial(self._router.ask, part[0], part[1], caller) for part in parts)
         return merge.answer(asked, caller)
 
     def list_groups(self, request: ListGroupsRequest, caller: Caller) -> object:
@@ -53,42 +53,48 @@ class GroupAdmin:
                 groups=group_ids, include_authorized_operations=request.include_authorized_operations
             )
 
-        def combine(responses: list[DescribeGroupsResponse]) -> DescribeGroupsResponse:
-            described = [group for response in responses for group in response.groups]
-            by_id = {group.group_id: group for group in described}
+        def combine(responses: list[DescribeGroupsResponse]) -> Combining:
+            by_id: dict[str, DescribedGroup] = {}
+            for response in responses:
+                by_id.update((group.group_id, group) for group in response.groups)
+                yield
             return DescribeGroupsResponse(groups=[by_id[group_id] for group_id in request.groups])
 
-        split = self._split(dict.fromkeys(request.groups))
-        parts = [(partition, part(group_ids)) for partition, group_ids in split]
-        return self._ask_all(parts, combine, caller)
+        return self._ask_all(self._split(dict.fromkeys(request.groups), part), combine, caller)
 
     def delete_groups(self, request: DeleteGroupsRequest, caller: Caller) -> object:
         """Each group once, however often it was named."""
         group_ids = list(dict.fromkeys(request.groups_names))
 
-        def combine(responses: list[DeleteGroupsResponse]) -> DeleteGroupsResponse:
-            results = [result for response in responses for result in response.results]
-            by_id = {result.group_id: result for result in results}
+        def part(names: list[str]) -> DeleteGroupsRequest:
+            return DeleteGroupsRequest(groups_names=names)
+
+        def combine(responses: list[DeleteGroupsResponse]) -> Combining:
+            by_id: dict[str, DeletableGroupResult] = {}
+            for response in responses:
+                by_id.update((result.group_id, result) for result in response.results)
+                yield
             return DeleteGroupsResponse(results=[by_id[group_id] for group_id in group_ids])
 
-        parts = [
-            (partition, DeleteGroupsRequest(groups_names=names))
-            for partition, names in self._split(group_ids)
-        ]
-        return self._ask_all(parts, combine, caller)
+        return self._ask_all(self._split(group_ids, part), combine, caller)
 
-    def _split(self, group_ids: Iterable[str]) -> list[tuple[GroupPartition, list[str]]]:
+    def _split(
+        self, group_ids: Iterable[str], part: Callable[[list[str]], Any]
+    ) -> Iterator[tuple[GroupPartition, Any] | None]:
+        """Requests about so many groups each, by partition; None for a step on the way to them."""
         by_partition: dict[int, list[str]] = {}
         runtime = self._router.runtime
-        for group_id in group_ids:
+        for number, group_id in enumerate(group_ids, 1):
             by_partition.setdefault(runtime.partition_of(group_id).number, []).append(group_id)
-        return [
-            (runtime.partitions[number], names[start : start + MOST_AT_ONCE])
-            for number, names in by_partition.items()
-            for start in range(0, len(names), MOST_AT_ONCE)
-        ]
+            if number % MOST_AT_ONCE == 0:
+                yield None
+        for partition, names in by_partition.items():
+            for start in range(0, len(names), MOST_AT_ONCE):
+                yield runtime.partitions[partition], part(names[start : start + MOST_AT_ONCE])
 
 
-def _combine_list(lists: list[ListGroupsResponse]) -> ListGroupsResponse:
+def _combine_list(lists: list[ListGroupsResponse]) -> Combining:
     error = next((answer.error_code for answer in lists if answer.error_code), int(ErrorCode.NONE))
-    return ListGroupsResponse(error_code=error, groups=[group for answer in lists for group in answer.groups])
+    groups = [group for answer in lists for group in answer.groups]
+    yield
+    return ListGroupsResponse(error_code=error, groups=groups)

@@ -1,11 +1,12 @@
 """One answer from several: a request that was split is answered when all of its parts have been.
 
 Each part is put to its partition by itself, with an asker of its own. Parts that come at once are added; the others
-fill their place later. The caller's slot is opened when all parts were asked and one is missing, or when asking
-takes so long that others go first: nothing else of the caller is processed then.
+fill their place later. Asking takes steps, and so does making one answer of the parts: others go first when a slice
+was not enough. The caller's slot is opened when something is left to do by the end of the first slice; unless that
+is only to wait for the disk, nothing else of the caller is processed then.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
 from coordinator import clock
@@ -14,7 +15,9 @@ from coordinator.net.caller import Caller
 from coordinator.net.run_queue import SLICE_NS, RunQueue
 from coordinator.net.slot import Slot
 
-Combine = Callable[[list[Any]], object]
+Combining = Generator[None, None, Any]
+"""Steps to the response."""
+Combine = Callable[[list[Any]], Combining]
 """Makes the response of the parts' responses."""
 
 
@@ -24,10 +27,13 @@ class Merge:
     __slots__ = (
         "_api_version",
         "_combine",
+        "_combining",
         "_is_all_asked",
+        "_is_in_line",
         "_missing",
         "_parts",
         "_places",
+        "_response",
         "_run_queue",
         "_slot",
         "_unasked",
@@ -37,55 +43,90 @@ class Merge:
         self._combine = combine
         self._run_queue = run_queue
         self._api_version = api_version
-        self._unasked: Iterator[Put] = iter(())
+        self._unasked: Iterator[Put | None] = iter(())
         self._is_all_asked = False
+        self._is_in_line = False
         self._parts: list[object] = []
         self._missing = 0
         self._places: list[_Part] = []
+        self._combining: Combining | None = None
+        self._response: object = None
         self._slot: Slot | None = None
 
-    def answer(self, parts: Iterable["Put"], caller: Caller) -> object | Later:
-        """Asks for all parts: each puts itself to whom it concerns, with the asker that it is given. Out: the whole
-        answer, or HELD or PARKED when some of it comes later."""
+    def answer(self, parts: Iterable["Put | None"], caller: Caller) -> object | Later:
+        """Asks for all parts: each puts itself to whom it concerns, with the asker that it is given; None is a step
+        that asks nobody. Out: the whole answer, or HELD or PARKED when some of it comes later."""
         self._unasked = iter(parts)
-        self._ask()
-        if self._is_all_asked and not self._missing:
-            return self._combine(self._parts)
-        self._slot = slot = caller.answer_later(parks=not self._is_all_asked)
-        slot.finish = self._combine
-        slot.dropped = self._withdraw
-        if self._is_all_asked:
+        if self._advance():
+            return self._response
+        waits = self._waits
+        self._slot = caller.answer_later(parks=not waits)
+        self._slot.dropped = self._withdraw
+        if waits:
             return HELD
-        self._run_queue.add(self)
+        self._get_in_line(self._slot)
         return PARKED
 
     def go_on(self) -> None:
-        """Asks for more, after others."""
+        """One more slice, after others."""
         slot = self._slot
         assert slot is not None
+        slot.ends = self._is_in_line = False
         try:
-            self._ask()
+            is_done = self._advance()
         except Exception as problem:  # noqa: BLE001 - whatever a request causes costs its connection only
+            self._withdraw()
             slot.dropped = None
             slot.owner.has_failed(problem)
             return
-        if not self._is_all_asked:
-            self._run_queue.add(self)
-        elif not self._missing:
-            slot.fill(self._parts)
+        if is_done:
+            slot.dropped = None
+            # Each place knows this, and would keep all parts until the next collection.
+            self._places.clear()
+            slot.fill(self._response)
+        elif not self._waits:
+            self._get_in_line(slot)
 
-    def _ask(self) -> None:
-        """Asks for a slice of the parts."""
+    def _get_in_line(self, slot: Slot) -> None:
+        slot.ends = self._is_in_line = True
+        self._run_queue.add(self)
+
+    @property
+    def _waits(self) -> bool:
+        return self._is_all_asked and self._missing > 0
+
+    def _advance(self) -> bool:
+        """Works for a slice; whether the response is there."""
         started_ns = clock.monotonic_ns()
+        if not self._is_all_asked and not self._ask(started_ns):
+            return False
+        return not self._missing and self._put_together(started_ns)
+
+    def _ask(self, started_ns: int) -> bool:
+        """Asks for parts; whether all were."""
         for put in self._unasked:
-            number = len(self._parts)
-            self._parts.append(None)
-            response = put(_Part(self, number, self._api_version))
-            if type(response) is not Later:
-                self._parts[number] = response
+            if put is not None:
+                number = len(self._parts)
+                self._parts.append(None)
+                response = put(_Part(self, number, self._api_version))
+                if type(response) is not Later:
+                    self._parts[number] = response
             if clock.monotonic_ns() - started_ns > SLICE_NS:
-                return
+                return False
         self._is_all_asked = True
+        return True
+
+    def _put_together(self, started_ns: int) -> bool:
+        """Makes the response of the parts; whether it is there."""
+        if self._combining is None:
+            self._combining = self._combine(self._parts)
+        try:
+            while clock.monotonic_ns() - started_ns < SLICE_NS:
+                next(self._combining)
+        except StopIteration as end:
+            self._response = end.value
+            return True
+        return False
 
     def expect(self, place: "_Part") -> None:
         """A part comes later."""
@@ -98,15 +139,18 @@ class Merge:
         self._parts[number] = response
         self._missing -= 1
         if not self._missing and self._slot is not None and self._is_all_asked:
-            self._slot.fill(self._parts)
+            self.go_on()
 
     def _withdraw(self) -> None:
         """Nobody wants the answer any more."""
-        if not self._is_all_asked:
+        if self._is_in_line:
             self._run_queue.remove(self)
         for place in self._places:
             if place.registry is not None:
                 place.registry.pop(place.waiter, None)
+        self._places.clear()
+        if self._slot is not None:
+            self._slot.dropped = None
 
 
 Put = Callable[["_Part"], object | Later]

@@ -4,7 +4,7 @@ Every form is put to the groups as the batch form by name, one group at a time. 
 `KafkaApis.handleOffsetFetchRequest`.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
 from typing import Final
@@ -13,7 +13,7 @@ from coordinator.group.requests import FetchOffsets
 from coordinator.net.caller import Caller
 from coordinator.net.run_queue import RunQueue
 from coordinator.server.handlers.groups import GroupRouter
-from coordinator.server.handlers.merge import Merge, Put
+from coordinator.server.handlers.merge import Combining, Merge, Put
 from coordinator.topics.catalogue import Catalogue
 from protocol.errors import ErrorCode
 from protocol.messages.offset_fetch import (
@@ -51,29 +51,36 @@ class OffsetFetchHandler:
         """
         version = caller.api_version
         groups = request.groups if version >= _SEVERAL_GROUPS_SINCE else [_as_group(request)]
-        distinct = {_key(group): group for group in groups}
-        pieces = {key: _pieces(group) for key, group in distinct.items()}
+        pieces: dict[Hashable, int] = {}
         unknown_ids: list[list[OffsetFetchResponseTopics]] = []
 
-        def ask() -> Iterator[Put]:
-            for group in (piece for asked in pieces.values() for piece in asked):
-                if version >= _TOPIC_IDS_SINCE:
-                    group, unknown = self._by_name(group)
-                    unknown_ids.append(unknown)
-                fetch = FetchOffsets(group, request.require_stable)
-                partition = self._router.runtime.partition_of(group.group_id)
-                yield partial(self._router.ask, partition, fetch, caller)
+        def ask() -> Iterator[Put | None]:
+            for asked in groups:
+                key = _key(asked)
+                if key in pieces:
+                    yield None
+                    continue
+                pieces[key] = 0
+                for group in _pieces(asked):
+                    pieces[key] += 1
+                    if version >= _TOPIC_IDS_SINCE:
+                        group, unknown = self._by_name(group)
+                        unknown_ids.append(unknown)
+                    fetch = FetchOffsets(group, request.require_stable)
+                    partition = self._router.runtime.partition_of(group.group_id)
+                    yield partial(self._router.ask, partition, fetch, caller)
 
-        def combine(answers: list[OffsetFetchResponseGroup]) -> OffsetFetchResponse:
+        def combine(answers: list[OffsetFetchResponseGroup]) -> Combining:
             each, unknown = iter(answers), iter(unknown_ids)
             whole = {}
-            for key, asked in pieces.items():
-                answer = _joined([*islice(each, len(asked))])
+            for key, count in pieces.items():
+                answer = _joined([*islice(each, count)])
                 if version >= _TOPIC_IDS_SINCE:
-                    answer = self._by_id(answer, [*chain.from_iterable(islice(unknown, len(asked)))])
+                    answer = self._by_id(answer, [*chain.from_iterable(islice(unknown, count))])
                 whole[key] = answer
+                yield
             if version < _SEVERAL_GROUPS_SINCE:
-                return _as_single(request, whole[_key(groups[0])], version)
+                return (yield from _as_single(request, whole[_key(groups[0])], version))
             return OffsetFetchResponse(groups=[whole[_key(group)] for group in groups])
 
         return Merge(combine, self._run_queue, version).answer(ask(), caller)
@@ -164,28 +171,26 @@ def _as_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
     return OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
 
 
-def _as_single(
-    request: OffsetFetchRequest, answer: OffsetFetchResponseGroup, version: int
-) -> OffsetFetchResponse:
-    """The form of v0 to v7; below v2 there is no error but that of a partition."""
-    if answer.error_code != ErrorCode.NONE and version < _TOP_LEVEL_ERROR_SINCE:
-        topics = [
-            OffsetFetchResponseTopic(
-                name=topic.name,
-                partitions=[
-                    _single(_no_offset(index, answer.error_code)) for index in topic.partition_indexes
-                ],
-            )
-            for topic in request.topics or []
-        ]
-        return OffsetFetchResponse(topics=topics)
-    return OffsetFetchResponse(
-        topics=[
-            OffsetFetchResponseTopic(name=topic.name, partitions=[_single(part) for part in topic.partitions])
-            for topic in answer.topics
-        ],
-        error_code=answer.error_code,
-    )
+def _as_single(request: OffsetFetchRequest, answer: OffsetFetchResponseGroup, version: int) -> Combining:
+    """The form of v0 to v7, in steps; below v2 there is no error but that of a partition."""
+    error = answer.error_code
+    found: Iterator[tuple[str, Iterable[OffsetFetchResponsePartitions]]]
+    found = ((topic.name, topic.partitions) for topic in answer.topics)
+    if error != ErrorCode.NONE and version < _TOP_LEVEL_ERROR_SINCE:
+        asked = request.topics or []
+        found = (
+            (topic.name, (_no_offset(index, answer.error_code) for index in topic.partition_indexes))
+            for topic in asked
+        )
+        error = ErrorCode.NONE
+    topics = []
+    for name, parts in found:
+        partitions = []
+        for part in parts:
+            partitions.append(_single(part))
+            yield
+        topics.append(OffsetFetchResponseTopic(name=name, partitions=partitions))
+    return OffsetFetchResponse(topics=topics, error_code=error)
 
 
 def _single(part: OffsetFetchResponsePartitions) -> OffsetFetchResponsePartition:

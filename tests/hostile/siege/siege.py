@@ -8,7 +8,7 @@ import asyncio
 import json
 import re
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,15 +136,22 @@ class Siege:
 
 @asynccontextmanager
 async def besieged(
-    directory: Path, options: Sequence[str] = (), *, module: str = "coordinator"
+    directory: Path,
+    options: Sequence[str] = (),
+    *,
+    module: str = "coordinator",
+    variables: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Siege]:
-    """A daemon to attack. It has to be there afterwards, and to stop cleanly."""
+    """A daemon to attack. It has to be there afterwards, and to stop cleanly. `module`: what is run instead;
+    `variables`: what is set for both."""
     daemons: list[Process] = []
     try:
         for name, run in (("attacked", module), ("quiet", "coordinator")):
             log = directory / f"{name}.log"
             chosen = (*OPTIONS, *(options if name == "attacked" else ()))
-            daemons.append(await Process.start(directory / name, log, chosen, module=run))
+            daemons.append(
+                await Process.start(directory / name, log, chosen, module=run, variables=variables)
+            )
             await daemons[-1].ready()
         siege = Siege(*daemons)
         try:
