@@ -222,12 +222,9 @@ class Connection(Outgoing):
                     if route.repeat is not None:
                         self._repeated.keep(frame[base:], message, response, route, endpoint.routes.epoch)
                     message = None
-                if type(response) is Later:
-                    if self._is_held:
-                        break
-                    continue
-                if self._slots and response is not GOODBYE:
-                    self._queue(response)
+                if type(response) is Later or (self._slots and response is not GOODBYE):
+                    if type(response) is not Later:
+                        self._queue(response)
                     if self._is_held:
                         break
                     continue

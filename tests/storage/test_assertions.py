@@ -112,7 +112,14 @@ def begins_a_segment_elsewhere(patch: pytest.MonkeyPatch) -> None:
 
 
 def loses_count_of_offsets(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Segment, "note", lambda self, *batch: self.indexes.note(*batch))
+    sound = Segment.append
+
+    def append(self: Segment, *batch: Any) -> None:
+        next_offset = self.next_offset
+        sound(self, *batch)
+        self.next_offset = next_offset
+
+    patch.setattr(Segment, "append", append)
 
 
 def loses_count_of_bytes(patch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ def command(directory: str, without_journal: bool) -> int:
     try:
         found = recover(files, path, without_journal=without_journal)
     except (StorageError, OSError) as error:
-        fail(reason_of(error) if isinstance(error, OSError) else str(error))
+        fail(reason_of(error))
     for report in found.reports:
         if report.replayed_bytes or report.cut_bytes:
             click.echo(str(report))
