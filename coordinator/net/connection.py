@@ -347,7 +347,7 @@ class Connection(Outgoing):
     def _give_back_in_time(self, size_bytes: int) -> None:
         """A request that is still being worked on, in slices or in a thread, is in memory until that is done."""
         slot = self._slots[-1] if self._slots else None
-        if size_bytes and slot is not None and slot.ends and slot.data is None:
+        if size_bytes and slot is not None and slot.done is not None and slot.data is None:
             slot.done = partial(self._give_back, size_bytes)
         else:
             self._give_back(size_bytes)

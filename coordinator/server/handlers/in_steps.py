@@ -83,6 +83,7 @@ class InSteps:
         """Goes on in later iterations of the loop, and fills the slot in the end."""
         self._place = self._slot = slot
         slot.ends = True
+        slot.done = _nobody_waits
         slot.dropped = self._give_up
         self._underway.add(self)
         self._wait()
@@ -150,3 +151,7 @@ class InSteps:
         if self._elsewhere is None:
             self._run_queue.remove(self)
         self._steps.close()
+
+
+def _nobody_waits() -> None:
+    """Until somebody says what the end of the work is for."""
