@@ -81,8 +81,8 @@ class Slot(Struct, eq=False):
     ends: bool = False
     """Whether it is filled soon whatever anybody else does: the daemon is at work on it."""
     done: Callable[[], object] | None = None
-    """Called when the daemon is no longer at work on the request, also where nobody waits for it any more; None where
-    nobody calls it, since the request is let go of at once."""
+    """Called when the daemon is no longer at work on the request, also where nobody waits for it any more; None
+    where nobody calls it, since the request is let go of at once."""
     dropped: Callable[[], object] | None = None
     """Called when the connection is lost before the slot is filled."""
 
