@@ -99,13 +99,10 @@ class House:
         connection.connection_lost(None)
         assert not self._failures.found, self._failures.found
         assert connection not in self._server.connections.open
-        self._loop.run_until_complete(self._at_rest())
-        assert self._server.connections.memory.taken_bytes == 0
-
-    async def _at_rest(self) -> None:
-        """What has begun to change something goes on, and keeps the memory of its request until then."""
+        # What has begun to change something goes on, and keeps the memory of its request until then.
         while self._server.topics.underway:
-            await asyncio.sleep(0)
+            self._loop.run_until_complete(self._turns())
+        assert self._server.connections.memory.taken_bytes == 0
 
     async def _turns(self) -> None:
         for _ in range(_TURNS):
