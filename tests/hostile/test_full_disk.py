@@ -246,7 +246,7 @@ async def test_a_start_on_a_full_disk(was_clean: bool, caplog: pytest.LogCapture
         await server.close()
     else:
         server.abandon()
-        files = files.crash()
+        files = files.kill()
         for path in [path for path in files.names if path.endswith(("index", "leader-epoch-checkpoint"))]:
             files.unlink(path)  # as a power cut may leave it
     files.is_full = True
@@ -268,6 +268,28 @@ async def test_a_start_on_a_full_disk(was_clean: bool, caplog: pytest.LogCapture
         assert code(await client.call(commit(20, group=GROUPS[0]), 2)) == ErrorCode.NONE
     async with serving(DATA, small, topics=(), files=files.crash()) as server, Client(server) as client:
         assert [await committed(client, group) for group in GROUPS] == [20] + [19] * (len(GROUPS) - 1)
+
+
+async def test_what_only_the_journal_has_waits_for_room(caplog: pytest.LogCaptureFixture) -> None:
+    """A power cut took it from the segments, and a full disk does not take it back: no older offset is shown."""
+    files = FaultyFiles()
+    server = await start(settings(DATA, FOUR, topics=[("orders", 1)], files=files))
+    async with Client(server) as client:
+        for offset in range(20):
+            for group in GROUPS:
+                assert code(await client.call(commit(offset, group=group), 2)) == ErrorCode.NONE
+    server.abandon()
+    files = files.crash()
+    files.is_full = True
+    caplog.clear()
+    async with serving(DATA, FOUR, files=files, topics=()) as server, Client(server) as client:
+        for group in GROUPS:
+            answer = await client.call(fetch(group), 5)
+            assert answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert 1 <= len(errors(caplog)) <= 2
+        files.is_full = False
+        await active(server)
+        assert [await committed(client, group) for group in GROUPS] == [19] * len(GROUPS)
 
 
 @pytest.mark.parametrize(
