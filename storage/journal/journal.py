@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from storage.errors import JournalRefused
-from storage.files import Files
+from storage.files import Files, doom_directory, remove_directory
 from storage.journal.frame import BLOCK_BYTES, Entry, FrameHead, LogKey, encode_frame, frame_size
 from storage.journal.journal_file import JournalFile
 from storage.journal.left_over import LeftOver, read_left_over
@@ -45,13 +45,12 @@ def new_run() -> bytes:
 
 
 def remove_journal(files: Files, data_directory: str) -> None:
-    """Removes a journal that nobody uses, with all that is in it. Raises OSError."""
+    """Removes a journal that nobody uses, with all that is in it, or nothing of it. Raises OSError."""
     directory = f"{data_directory}/{JOURNAL}"
     if files.is_directory(directory):
-        for name in files.listdir(directory):
-            files.unlink(f"{directory}/{name}")
-        files.fsync_directory(directory)
-        files.rmdir(directory)
+        doomed = doom_directory(files, directory)  # some of its files without the others would look like damage
+        files.fsync_directory(data_directory)
+        remove_directory(files, doomed)
         files.fsync_directory(data_directory)
 
 
@@ -190,7 +189,7 @@ class Journal:
             return list({key: None for file in full for key in file.unsettled(self._settled)})
 
     def entries_of(self, key: LogKey) -> list[Entry]:
-        """What is kept of a log, by offset; some of it the log may have. Raises OSError."""
+        """What is kept of a log, by offset; some of it the log may have. Raises DamagedFile, OSError."""
         with self._lock:
             entries = self._left_over.entries_of(key)
             files = [file for file in self._in_turn if file.holds(key)]
