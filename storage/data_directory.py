@@ -140,6 +140,10 @@ class DataDirectory:
                 found.append(TopicPartition(match[1], int(match[2])))
         return sorted(found)
 
+    def journaled(self) -> set[TopicPartition]:
+        """Partitions that the journal has something of; a crash may have taken the directories of some."""
+        return {TopicPartition(key.topic, key.partition) for key in self.journal.logs()}
+
     def open_log(
         self,
         partition: TopicPartition,
