@@ -268,6 +268,8 @@ class Server:
         failed = self.runtime.failed()
         if failed:
             _LOG.error("%d partitions of %s could not be read", len(failed), CONSUMER_OFFSETS)
+        elif not any((self.data_plane.failed(), self.data_plane.catalogue.left, self.engine.not_open())):
+            self.directory.forget_deleted()
         logs = self.logs()
         if any(
             log.journal is not None and log.journal.is_kept_out for log in logs.values()
@@ -323,7 +325,6 @@ class Server:
         logs = self.logs()
         self.checkpoints.write_due(logs)
         self.flusher.settle(log for log in logs.values() if log.journal is not None and log.is_dirty)
-        self.directory.journal.keep_up()
         self._states.write_due()
 
     def _sync_all(self) -> None:

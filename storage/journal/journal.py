@@ -25,6 +25,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from storage.errors import JournalRefused
@@ -48,7 +49,9 @@ def remove_journal(files: Files, data_directory: str) -> None:
     """Removes a journal that nobody uses, with all that is in it, or nothing of it. Raises OSError."""
     directory = f"{data_directory}/{JOURNAL}"
     if files.is_directory(directory):
-        doomed = doom_directory(files, directory)  # some of its files without the others would look like damage
+        doomed = doom_directory(
+            files, directory
+        )  # some of its files without the others would look like damage
         files.fsync_directory(data_directory)
         remove_directory(files, doomed)
         files.fsync_directory(data_directory)
@@ -98,8 +101,7 @@ class Journal:
             self._write(entries)
         except OSError as error:
             self.is_off, self._untold = True, error
-            if self._in_turn:
-                self._in_turn[-1].give_up()
+            self._give_up_last()
             raise JournalRefused(self.directory, f"cannot be written: {error}") from error
         return is_full
 
@@ -119,16 +121,39 @@ class Journal:
             return False
         oldest = self._in_turn[0] if self._in_turn else None
         if oldest is not None and oldest.last_number < self._oldest_needed() and self._says_so(oldest):
-            self._in_turn.popleft()
+            self._take_out(oldest)
             if oldest.is_usable:
                 oldest.begin_again()
-                self._in_turn.append(oldest)
+                self._put_last(oldest)
                 return True
             oldest.remove(self._files)
         elif len(self._in_turn) == MOST_FILES:
             raise JournalRefused(self.directory, f"waits for logs that {MOST_FILES} files hold")
-        self._in_turn.append(self._new_file())
+        self._put_last(self._new_file())
         return len(self._in_turn) > 1
+
+    def _put_last(self, file: JournalFile) -> None:
+        with self._lock:
+            self._in_turn.append(file)
+
+    def _take_out(self, file: JournalFile) -> None:
+        with self._lock:
+            self._in_turn.remove(file)
+            deleted = [key for key, offset in self._settled.items() if offset == _NEVER]
+            for key in deleted:
+                if not any(other.holds(key) for other in self._in_turn):
+                    del self._settled[key]
+
+    def _give_up_last(self) -> None:
+        if not self._in_turn:
+            return
+        last = self._in_turn[-1]
+        last.give_up()
+        if not last.first_number:
+            # It would take the place of one with something in it.
+            self._take_out(last)
+            with suppress(OSError):
+                last.remove(self._files)
 
     def _says_so(self, oldest: JournalFile) -> bool:
         """Whether a frame on the disk says that a file does not count any more, before it is written over. Raises
@@ -179,8 +204,13 @@ class Journal:
                 self._left_over.settled(key, offset)
 
     def drop(self, key: LogKey) -> None:
-        """A log is gone for good: deleted."""
-        self.settled(key, _NEVER)
+        """A log is gone for good: deleted. Once more, if something of it was written meanwhile."""
+        with self._lock:
+            self._left_over.settled(key, _NEVER)
+            if any(file.holds(key) for file in self._in_turn):
+                self._settled[key] = _NEVER
+            else:
+                self._settled.pop(key, None)
 
     def in_full_files(self) -> list[LogKey]:
         """The logs that keep full files from being free."""
@@ -196,6 +226,11 @@ class Journal:
         for file in files:
             entries += [entry for entry in file.read(self._files, self._run) if entry.key == key]
         return sorted(entries, key=lambda entry: entry.base_offset)
+
+    def left_over(self) -> set[LogKey]:
+        """The logs that are not settled past what a former process has left."""
+        with self._lock:
+            return self._left_over.logs()
 
     def logs(self) -> set[LogKey]:
         """The logs that are not settled."""

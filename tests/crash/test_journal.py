@@ -254,3 +254,67 @@ def lives(seed: int, patch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_nothing_acknowledged_is_lost(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     ends = [end for seed in range(first, first + ROUNDS_IN_A_TEST) for end in lives(seed, monkeypatch)]
     assert {"stopped", "abandoned", "crashed"} <= set(ends)
+
+
+def submitted(log: PartitionLog) -> None:
+    """What was appended goes to the journal, or is synced."""
+    late, (found, done) = LateSyncer(Random(0)), results()
+    late.syncer.submit([log], done)
+    late.work_until(found)
+    assert not found[0].failed
+    assert not found[0].refused
+
+
+@pytest.mark.parametrize("is_settled", [False, True])
+def test_what_is_lost_takes_with_it_what_came_after(is_settled: bool) -> None:
+    """Of a compacted log, whose segments may have holes between them: one was left behind without a sync, and the disk
+    has the next one, and not its end."""
+    files = FaultyFiles()
+    directory = DataDirectory.open(files, "/data", META, JOURNAL_FILE_BYTES)
+    log = directory.open_log(COMPACTED, COMPACTED_CONFIG, b"c" * 16, is_journaled=True)
+    log.append(encode_batch([record(0, b"promised")]))
+    submitted(log)
+    if is_settled:
+        log.sync()
+    log.append(encode_batch([record(1, bytes(500))]))
+    assert log.append(encode_batch([record(2, bytes(500))])).is_rolled
+    last = log.segments[-1].path
+    files.names[last].persist()
+    files.fsync_directory(log.directory)
+    after = DataDirectory.open(files.crash(), "/data", META, 0)
+    if is_settled:
+        after.journal.drop(next(iter(after.journal.logs())))  # its frames were written over
+    found = after.open_log(COMPACTED, COMPACTED_CONFIG, b"c" * 16)
+    offsets = [item.offset for batch in found.batches() for item in batch.records()]
+    assert offsets == list(range(len(offsets)))
+    assert offsets
+
+
+def test_files_for_topics_that_are_gone_do_not_pile_up() -> None:
+    """A daemon that is killed each time, after its topic was deleted."""
+    files = FaultyFiles()
+    for life in range(5):
+        directory = DataDirectory.open(files, "/data", META, JOURNAL_FILE_BYTES)
+        directory.forget_deleted()
+        directory.journal.keep_up()
+        log = directory.open_log(NAMES[0], CONFIG, bytes([life]) * 16, is_journaled=True)
+        log.append(encode_batch([record(0, b"one")]))
+        submitted(log)
+        assert len(files.listdir("/data/journal")) == 1
+        directory.delete_logs({NAMES[0]: log})
+        files = files.kill()
+
+
+def test_a_topic_made_anew_gets_nothing_of_the_one_before() -> None:
+    files = FaultyFiles()
+    directory = DataDirectory.open(files, "/data", META, JOURNAL_FILE_BYTES)
+    for life, count in enumerate([5, 2]):
+        log = directory.open_log(NAMES[0], CONFIG, bytes([life]) * 16, is_journaled=True)
+        for offset in range(count):
+            log.append(encode_batch([record(offset, b"of life %d" % life)]))
+        submitted(log)
+        if not life:
+            directory.delete_logs({NAMES[0]: log})
+    for after in (files.kill(), files.crash()):
+        found = DataDirectory.open(after, "/data", META, 0).open_log(NAMES[0], CONFIG, bytes([1]) * 16)
+        assert [item.value for batch in found.batches() for item in batch.records()] == [b"of life 1"] * 2

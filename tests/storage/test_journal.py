@@ -196,7 +196,7 @@ def left_over(files: FaultyFiles) -> FaultyFiles:
 def test_a_crash_in_the_midst_of_its_removal_is_no_damage(files: FaultyFiles, seed: int) -> None:
     """Whether a stop removes it or a start that has settled all of it: any of the files may come back."""
     before, random = left_over(files), Random(seed)
-    for removed in (lambda to: to.remove(), lambda to: to.keep_up()):
+    for removed in (Journal.remove, Journal.keep_up):
         for nth in range(1, 30):
             files = before.crash()
             to = journal(files)
@@ -259,6 +259,32 @@ def test_damage_in_a_file_of_its_own_is_told(files: FaultyFiles) -> None:
     files.names[paths(files)[0]].data[BLOCK_BYTES + 60] ^= 1
     with pytest.raises(DamagedFile, match=rf"/data/journal/.*byte {BLOCK_BYTES}"):
         to.entries_of(ORDERS)
+
+
+def test_what_was_deleted_is_not_remembered(files: FaultyFiles) -> None:
+    """Nor does it keep a file, whether it was written before or while it was deleted."""
+    to = journal(files)
+    for number in range(300):
+        key = ORDERS._replace(partition=number)
+        if number % 3:
+            to.drop(key)
+        to.write([entry(key, 0)])
+        to.settled(key, number % 2)
+        to.drop(key)
+    assert not to.logs()
+    assert len(paths(files)) <= 2
+    assert len(to._settled) < 20  # memory has no other witness
+
+
+def test_a_disk_that_is_full_for_long_is_tried_again(files: FaultyFiles) -> None:
+    to = journal(files)
+    for _ in range(3 * MOST_FILES):
+        files.fail("write_at", error=errno.ENOSPC)
+        with pytest.raises(JournalRefused):
+            to.write([entry(ORDERS, 0)])
+        to.revive()
+    to.write([entry(ORDERS, 0)])
+    assert journal(files.crash()).entries_of(ORDERS) == [entry(ORDERS, 0)]
 
 
 def test_something_else_in_its_directory_is_not_guessed_at(files: FaultyFiles) -> None:
