@@ -1,8 +1,9 @@
 """Logs with a journal, through crash after crash: what was acknowledged is there, at its offset.
 
-A life opens a data directory, appends to several logs in small iterations, submits them, settles, checkpoints,
-compacts, deletes records, and lives through calls that fail; it ends at any call on the file system, by a kill or
-by a power cut that leaves any part of what was not synced in segments and journal, or by a clean stop.
+A life opens a data directory, or some of its logs, with a journal or without, appends to several logs in small
+iterations, submits them, settles, checkpoints, compacts, deletes records and whole topics, makes them anew, and
+lives through calls that fail; it ends at any call on the file system, by a kill or by a power cut that leaves any
+part of what was not synced in segments and journal, or by a clean stop.
 """
 
 import errno
@@ -29,7 +30,6 @@ from tests.storage.faulty_files import CrashError, FaultyFiles
 
 META = MetaProperties("cluster", 1, "directory")
 NAMES = [TopicPartition("orders", 0), TopicPartition("orders", 1), TopicPartition("__consumer_offsets", 7)]
-TOPIC_IDS = {"orders": b"o" * 16, "__consumer_offsets": b"c" * 16}
 COMPACTED = NAMES[2]
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=150)
 COMPACTED_CONFIG = LogConfig(
@@ -48,7 +48,10 @@ def _much_is_little(monkeypatch: pytest.MonkeyPatch) -> None:
 class Known:
     """What is known of a log, whichever life appended it."""
 
-    def __init__(self) -> None:
+    def __init__(self, topic_id: bytes) -> None:
+        self.topic_id = topic_id
+        self.is_deleted = False
+        """Whether the catalogue says so: a start finishes it."""
         self.values: list[bytes] = []
         """By offset, what was appended last there."""
         self.acknowledged = 0
@@ -92,16 +95,32 @@ class Life:
 
     def open(self) -> None:
         """The laws hold for what is found."""
-        self._directory = DataDirectory.open(self._files, "/data", META, JOURNAL_FILE_BYTES)
+        self._is_journaled = self._random.random() < 0.8
+        file_bytes = JOURNAL_FILE_BYTES if self._is_journaled else 0
+        self._directory = DataDirectory.open(self._files, "/data", META, file_bytes)
         for name in NAMES:
+            if self._known[name].is_deleted:
+                self._delete(name, None)
+        # The others cannot be opened: what the journal has of them stays.
+        names = NAMES if self._random.random() < 0.8 else self._random.sample(NAMES, 2)
+        for name in names:
             self._open_log(name)
+        if len(names) == len(NAMES):
+            self._directory.forget_deleted()
         if not self._directory.was_clean and self._random.random() < 0.7:
             self._directory.write_checkpoints(self._logs)
 
     def _open_log(self, name: TopicPartition) -> None:
         config = COMPACTED_CONFIG if name == COMPACTED else CONFIG
-        log = self._directory.open_log(name, config, TOPIC_IDS[name.topic], is_journaled=True)
+        # What a crash took away of the file with its id, the catalogue knows.
+        topic_id = self._known[name].topic_id
+        log = self._directory.open_log(name, config, topic_id, is_journaled=self._is_journaled)
         self._take(name, log)
+
+    def _delete(self, name: TopicPartition, log: PartitionLog | None) -> None:
+        self._known[name].is_deleted = True
+        self._directory.delete_logs({name: log})
+        self._known[name] = Known(self._random.randbytes(16))
 
     def _take(self, name: TopicPartition, log: PartitionLog) -> None:
         self._logs[name] = log
@@ -116,7 +135,7 @@ class Life:
             self._late.work_some()
 
     def _append(self) -> None:
-        some = self._random.sample(NAMES, self._random.randrange(1, len(NAMES) + 1))
+        some = self._random.sample(sorted(self._logs), self._random.randrange(1, len(self._logs) + 1))
         written = []
         for name in some:
             log = self._sound(name)
@@ -162,9 +181,11 @@ class Life:
         return self._logs[name]
 
     def _other(self) -> None:
-        name = self._random.choice(NAMES)
+        name = self._random.choice(sorted(self._logs))
         log = self._sound(name)
-        doing = self._random.choice(["settle", "checkpoint", "delete", "compact", "fail", "revive"])
+        doing = self._random.choice(
+            ["settle", "checkpoint", "delete", "compact", "fail", "keep up", "delete topic"]
+        )
         try:
             if doing == "settle":
                 self._late.syncer.settle([log])
@@ -176,15 +197,20 @@ class Life:
                 log.delete_records_before(known.start)
                 self._directory.write_checkpoints(self._logs)
             elif doing == "compact":
-                self._compact(self._sound(COMPACTED))
+                if COMPACTED in self._logs:
+                    self._compact(self._sound(COMPACTED))
             elif doing == "fail":
                 operation = self._random.choice(["write", "write_at", "fdatasync", "open", "any"])
                 error = self._random.choice([errno.EIO, errno.ENOSPC])
                 self._files.fail(
                     operation, self._random.randrange(1, 12), error, times=self._random.randrange(1, 4)
                 )
-            elif doing == "revive":
-                self._directory.journal.revive()
+            elif doing == "keep up":
+                self._directory.journal.keep_up()
+            elif doing == "delete topic" and name != COMPACTED and self._random.random() < 0.5:
+                self._logs.pop(name)
+                self._delete(name, log)
+                self._open_log(name)
         except (StorageError, OSError):
             pass  # the disk refused, and the next iteration finds out what is left
 
@@ -212,15 +238,16 @@ class Life:
             steps.close()
 
     def stop(self) -> None:
-        """A clean stop, which leaves no journal."""
+        """A clean stop, which leaves no journal, unless a log could not be opened."""
         self._late.syncer.close()
-        for name in NAMES:
+        for name in sorted(self._logs):
             self._sound(name)
-        self._directory.close(self._logs)
+        failed = [name for name in NAMES if name not in self._logs]
+        self._directory.close(self._logs, failed)
         for name, log in self._logs.items():
             self._known[name].acknowledged = log.log_end_offset
-        assert self._files.exists(f"/data/{CLEAN_MARKER}")
-        assert not self._files.exists("/data/journal")
+        assert self._files.exists(f"/data/{CLEAN_MARKER}") != bool(failed)
+        assert failed or not self._files.exists("/data/journal")
 
 
 def lives(seed: int, patch: pytest.MonkeyPatch) -> Iterator[str]:
@@ -228,7 +255,7 @@ def lives(seed: int, patch: pytest.MonkeyPatch) -> Iterator[str]:
     random = Random(seed)
     patch.setattr(journal, "new_run", lambda: random.randbytes(8))
     files = FaultyFiles()
-    known = {name: Known() for name in NAMES}
+    known = {name: Known(random.randbytes(16)) for name in NAMES}
     for _ in range(LIVES):
         if random.random() < 0.8:
             files.crash_at("any", random.randrange(20, 400), torn_bytes=random.randrange(60))
@@ -267,8 +294,8 @@ def submitted(log: PartitionLog) -> None:
 
 @pytest.mark.parametrize("is_settled", [False, True])
 def test_what_is_lost_takes_with_it_what_came_after(is_settled: bool) -> None:
-    """Of a compacted log, whose segments may have holes between them: one was left behind without a sync, and the disk
-    has the next one, and not its end."""
+    """Of a compacted log, whose segments may have holes between them: one was left behind without a sync, and the
+    disk has the next one, and not its end."""
     files = FaultyFiles()
     directory = DataDirectory.open(files, "/data", META, JOURNAL_FILE_BYTES)
     log = directory.open_log(COMPACTED, COMPACTED_CONFIG, b"c" * 16, is_journaled=True)
@@ -288,6 +315,22 @@ def test_what_is_lost_takes_with_it_what_came_after(is_settled: bool) -> None:
     offsets = [item.offset for batch in found.batches() for item in batch.records()]
     assert offsets == list(range(len(offsets)))
     assert offsets
+
+
+def test_what_was_promised_is_put_between_segments() -> None:
+    """A segment was left behind with the journal alone standing for it, and the disk has the next one."""
+    files = FaultyFiles()
+    directory = DataDirectory.open(files, "/data", META, JOURNAL_FILE_BYTES)
+    log = directory.open_log(COMPACTED, COMPACTED_CONFIG, b"c" * 16, is_journaled=True)
+    for offset, size in enumerate([10, 500]):
+        log.append(encode_batch([record(offset, bytes(size))]))
+        submitted(log)
+    assert log.append(encode_batch([record(2, bytes(500))])).is_rolled
+    files.names[log.segments[-1].path].persist()
+    files.fsync_directory(log.directory)
+    after = DataDirectory.open(files.crash(), "/data", META, 0)
+    found = after.open_log(COMPACTED, COMPACTED_CONFIG, b"c" * 16)
+    assert [item.offset for batch in found.batches() for item in batch.records()][:2] == [0, 1]
 
 
 def test_files_for_topics_that_are_gone_do_not_pile_up() -> None:

@@ -72,6 +72,21 @@ def test_a_file_that_nobody_needs_is_used_again(files: FaultyFiles) -> None:
     assert journal(files.crash()).entries_of(ORDERS)[-1].end_offset == 40
 
 
+@pytest.mark.parametrize("nth", [1, 2])
+def test_a_file_is_not_written_over_before_the_disk_says_that_it_does_not_count(
+    files: FaultyFiles, nth: int
+) -> None:
+    to = journal(files)
+    written(files, to, ORDERS, 6)
+    to.settled(ORDERS, 6)
+    files.crash_at("fdatasync", nth)
+    with suppress(CrashError):
+        to.write([entry(ORDERS, 6, size=600)])
+    assert len(paths(files)) == 2
+    for seed in range(20):
+        journal(files.crash(Random(seed)))  # which is not damaged
+
+
 def test_a_log_that_is_not_settled_keeps_all_from_its_first_entry_on(files: FaultyFiles) -> None:
     to = journal(files)
     to.write([entry(PAYMENTS, 0)])
