@@ -13,17 +13,18 @@ from random import Random
 
 import pytest
 
-from storage.batch import encode_batch
+from storage.batch import assign_offsets, encode_batch
 from storage.compaction.cleanable import Cleanable
 from storage.compaction.compaction import Compaction
 from storage.compaction.survivors import Terms
 from storage.data_directory import CLEAN_MARKER, DataDirectory
-from storage.errors import StorageError
+from storage.errors import StorageError, SyncFailed
 from storage.journal import journal, of_log
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.meta_properties import MetaProperties
 from storage.record import Record
+from storage.segment import Segment
 from storage.topic_partition import TopicPartition
 from tests.crash.late_worker import LateSyncer, results
 from tests.storage.faulty_files import CrashError, FaultyFiles
@@ -331,6 +332,30 @@ def test_what_was_promised_is_put_between_segments() -> None:
     after = DataDirectory.open(files.crash(), "/data", META, 0)
     found = after.open_log(COMPACTED, COMPACTED_CONFIG, b"c" * 16)
     assert [item.offset for batch in found.batches() for item in batch.records()][:2] == [0, 1]
+
+
+@pytest.mark.parametrize("is_reopened", [False, True])
+def test_holes_of_another_broker_stay_holes(is_reopened: bool) -> None:
+    """Between segments behind the recovery point: until that is on record past them, the journal gets nothing."""
+    files = FaultyFiles()
+    directory = DataDirectory.open(files, "/data", META, 0)
+    log = directory.open_log(COMPACTED, COMPACTED_CONFIG, b"c" * 16)
+    log.append(encode_batch([record(0, b"before")]))
+    data = assign_offsets(encode_batch([record(5, b"behind")]), 5, 0, None, None)
+    Segment.create(files, log.directory, 5).append(data, 5, 5, 1005, 150)
+    files = files.kill()
+    directory = DataDirectory.open(files, "/data", META, JOURNAL_FILE_BYTES)
+    log = directory.open_log(COMPACTED, COMPACTED_CONFIG, b"c" * 16, is_journaled=True)
+    log.sync()
+    if is_reopened:
+        log.poison(SyncFailed(log.directory, "the disk refused"))
+        log = log.reopen()
+    log.append(encode_batch([record(6, b"new")]))
+    submitted(log)
+    found = DataDirectory.open(files.crash(), "/data", META, 0).open_log(
+        COMPACTED, COMPACTED_CONFIG, b"c" * 16
+    )
+    assert [item.offset for batch in found.batches() for item in batch.records()] == [0, 5, 6]
 
 
 def test_files_for_topics_that_are_gone_do_not_pile_up() -> None:
