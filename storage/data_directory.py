@@ -148,6 +148,10 @@ class DataDirectory:
                 found.append(TopicPartition(match[1], int(match[2])))
         return sorted(found)
 
+    def journaled(self) -> set[TopicPartition]:
+        """Partitions that the journal has something of; a crash may have taken the directories of some."""
+        return {TopicPartition(key.topic, key.partition) for key in self.journal.logs()}
+
     def open_log(
         self,
         partition: TopicPartition,
@@ -180,7 +184,7 @@ class DataDirectory:
             log.journal.recorded(recovery_point)
             log.journal.keeps_out_until(log.log_end_offset)
         if not is_journaled:
-            log.journal = None
+            log.leave_journal()
         if self.cleaned_to(partition) > log.log_end_offset:
             # The log was cut. What it grows to from here is not clean.
             self._cleaned_offsets.offsets[partition] = log.log_end_offset
@@ -252,7 +256,9 @@ class DataDirectory:
         for log in logs.values():
             if log is not None:
                 log.let_go()
-        for key in [key for key in self.journal.logs() if TopicPartition(key.topic, key.partition) in logs]:
+        gone = {log.journal.key for log in logs.values() if log is not None and log.journal is not None}
+        gone |= {key for key in self.journal.logs() if TopicPartition(key.topic, key.partition) in logs}
+        for key in gone:
             self.journal.drop(key)
         directories = [self._file(str(partition)) for partition in logs]
         for first in range(0, len(directories), _RENAMED_AT_ONCE):
@@ -366,6 +372,12 @@ class DataDirectory:
             self.abandon()
         if errors:
             raise errors[0]
+
+    def forget_deleted(self) -> None:
+        """Every log was opened: what a former process has left of others in the journal is of topics that it has
+        deleted."""
+        for key in self.journal.left_over():
+            self.journal.drop(key)
 
     def _remove_journal(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
         """Before the stop counts as clean: every log was opened, and has what the journal had of it."""

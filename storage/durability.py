@@ -64,6 +64,10 @@ class Durability:
         """Plans in the order in which they were begun, the first of them not complete."""
         self._lock = threading.Lock()
 
+    def leave_journal(self) -> None:
+        """The journal has nothing of the log and gets nothing."""
+        self._journal = None
+
     def names_changed(self, *directories: str) -> None:
         """Has the next sync make the names in directories durable; of none given, those of the log's own."""
         for directory in directories or (self._directory,):

@@ -63,6 +63,8 @@ class PartitionLog(ReadableLog):
         self.leader_epochs = leader_epochs
         self.recovery_report = report
         self.is_closed = False
+        self.is_deleted = False
+        """Whether it is gone for good, or about to be."""
         self.cleaned_to = 0
         """Below it compaction has met every record: what is missing there may have been a tombstone."""
         self.is_pinned = False
@@ -134,6 +136,11 @@ class PartitionLog(ReadableLog):
         log._sync_or_close()
         return log
 
+    def leave_journal(self) -> None:
+        """Nothing of it goes to the journal, which has given what it had."""
+        self.journal = None
+        self.durability.leave_journal()
+
     def _sync_or_close(self) -> None:
         try:
             self.sync()
@@ -196,8 +203,10 @@ class PartitionLog(ReadableLog):
         """Seals the active segment and begins the next one at the log end offset."""
         sealed = self._segments.active
         assert sealed.base_offset < self.log_end_offset == sealed.next_offset, sealed.path
-        # What the journal has of the sealed segment cannot be missing before the next one.
-        is_synced = self.config.sync_on_roll and not (self.journal is not None and self.journal.takes_all)
+        # What the journal has of the sealed segment cannot be missing before the next one. What is only on its way
+        # there can.
+        is_in_journal = self.journal is not None and self.durable_offset == self.log_end_offset
+        is_synced = self.config.sync_on_roll and (sealed.is_synced or not is_in_journal)
         try:
             if is_synced:
                 sealed.is_synced = False  # a sync under way may not have come to it
@@ -396,5 +405,5 @@ class PartitionLog(ReadableLog):
 
     def let_go(self) -> None:
         """Closes the files of a log that is about to be deleted: nothing of it has to last any more."""
-        self.is_closed = True
+        self.is_closed = self.is_deleted = True
         self._segments.close(is_deleted=True)

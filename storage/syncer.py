@@ -65,6 +65,14 @@ class Job:
         """In: how many threads have to do with it."""
         self._parts = parts
 
+    def fail(self, problem: Exception) -> None:
+        """A part of it was not done, for a reason that nobody foresaw: what the disk has of its logs is unknown."""
+        logs = [log for log, _ in self.plans] + [log for log, _ in self.entries] + self.being_settled
+        for log in logs:
+            error = SyncFailed(log.directory, f"cannot sync: {problem!r}")
+            error.__cause__ = problem
+            self.failed[log] = log.poison(error)
+
     def end(self) -> None:
         """A thread has done its part."""
         with self._lock:
@@ -208,7 +216,11 @@ class ThreadWorker:
                 except Empty:
                     break
             given = [job for job in jobs if job is not None]
-            self._run(given)
+            try:
+                self._run(given)
+            except Exception as problem:  # noqa: BLE001 - who waits is told; a thread that ends would tell nobody
+                for job in given:
+                    job.fail(problem)
             for job in given:
                 try:
                     job.end()
@@ -254,6 +266,10 @@ def _write_entries(jobs: Sequence[Job]) -> None:
         if is_full:
             given[0][0].full.append(journal)
         for job, log, entry in given:
+            if log.is_deleted:
+                journal.drop(
+                    entry.key
+                )  # what was there when it was deleted is dropped already, and this was not
             if entry.base_offset > log.durable_offset and log.failure is None:
                 _leave_out(job, log)  # what it follows was refused, or is still being synced
                 continue

@@ -53,6 +53,16 @@ class Checkpoints:
                         reason_of(error),
                         times(count),
                     )
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, self._directory.journal.keep_up)
+        except OSError as error:
+            count = self._failures.counted(error)
+            if count:
+                _LOG.error(
+                    "What is left of a journal could not be removed, and is tried again: %s%s",
+                    reason_of(error),
+                    times(count),
+                )
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._task = None

@@ -146,6 +146,8 @@ class Cleaner:
             if target.log.compactable_offset < todo.end_offset:
                 for draft in self._directory.draft_checkpoints({target.partition: target.log}):
                     await self._checkpoints.write(draft)
+            if target.log.compactable_offset < todo.end_offset:
+                return False  # a later one was begun meanwhile, and says so when it is written
             compaction = Compaction(target.log, todo, terms)
             await self._do(compaction.steps())
         except LogDamaged as error:

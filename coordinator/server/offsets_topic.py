@@ -27,12 +27,14 @@ class OffsetsTopic:
         self, directory: DataDirectory, data_plane: DataPlane, config: Config, group_config: GroupConfig
     ) -> None:
         """Raises InvalidConfig, OSError."""
-        found = [part for part in directory.partitions() if part.topic == CONSUMER_OFFSETS]
+        there = [part for part in directory.partitions() if part.topic == CONSUMER_OFFSETS]
+        # What was acknowledged right after a first start may be in the journal alone.
+        found = {*there, *(part for part in directory.journaled() if part.topic == CONSUMER_OFFSETS)}
         # The groups of a data directory stay where their names hash to, whatever the config says by now.
         count = max((part.partition + 1 for part in found), default=config.offsets_topic_num_partitions)
         self.flush = LogFlush(config.log_flush) if config.log_flush else LogFlush.ALWAYS
         self.partitions = max(count, data_plane.catalogue.offsets_partitions)
-        self.new_partitions = self.partitions - len(found)
+        self.new_partitions = self.partitions - len(there)
         """Those that have no directory yet."""
         self.topic_id = next(filter(None, map(directory.topic_id, found)), None) or random_topic_id()
         self.overrides = _overrides(config)

@@ -268,6 +268,8 @@ class Server:
         failed = self.runtime.failed()
         if failed:
             _LOG.error("%d partitions of %s could not be read", len(failed), CONSUMER_OFFSETS)
+        elif not any((self.data_plane.failed(), self.data_plane.catalogue.left, self.engine.not_open())):
+            self.directory.forget_deleted()
         if any(log.awaits_record for log in self.logs().values()):
             self.checkpoints.write_due(self.logs())
         self.ready.set()
@@ -320,7 +322,6 @@ class Server:
         logs = self.logs()
         self.checkpoints.write_due(logs)
         self.flusher.settle(log for log in logs.values() if log.journal is not None and log.is_dirty)
-        self.directory.journal.keep_up()
         self._states.write_due()
 
     def _sync_all(self) -> None:

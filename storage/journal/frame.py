@@ -103,8 +103,9 @@ def frame_size(entries: Iterable[Entry]) -> int:
     return after(size)
 
 
-def read_head(data: bytes, position: int) -> tuple[FrameHead, int]:
-    """The head of the frame at a position of a file's contents, and where its entries end. Raises BrokenFrame."""
+def read_head(data: bytes, position: int, run: bytes) -> tuple[FrameHead, int]:
+    """The head of a run's frame at a position of a file's contents, and where its entries end. Raises
+    BrokenFrame."""
     start = position + _HEADER_BYTES
     if start > len(data):
         raise BrokenFrame("the file ends here")
@@ -112,6 +113,9 @@ def read_head(data: bytes, position: int) -> tuple[FrameHead, int]:
     if magic != MAGIC:
         raise BrokenFrame("no frame begins here")
     length, *head = _CHECKED.unpack_from(data, position + _HEAD.size)
+    if head[0] != run:
+        # Before the checksum: a client can write a head in every block of what may be looked through here.
+        raise BrokenFrame("it is of another process")
     if length > len(data) - start:
         raise BrokenFrame(f"{length} bytes of entries reach past the end of the file")
     if crc32c(memoryview(data)[position + _HEAD.size : start + length]) != crc:

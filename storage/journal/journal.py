@@ -25,10 +25,11 @@ import os
 import threading
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from storage.errors import JournalRefused
-from storage.files import Files
+from storage.files import Files, doom_directory, remove_directory
 from storage.journal.frame import BLOCK_BYTES, Entry, FrameHead, LogKey, encode_frame, frame_size
 from storage.journal.journal_file import JournalFile
 from storage.journal.left_over import LeftOver, read_left_over
@@ -46,13 +47,14 @@ def new_run() -> bytes:
 
 
 def remove_journal(files: Files, data_directory: str) -> None:
-    """Removes a journal that nobody uses, with all that is in it. Raises OSError."""
+    """Removes a journal that nobody uses, with all that is in it, or nothing of it. Raises OSError."""
     directory = f"{data_directory}/{JOURNAL}"
     if files.is_directory(directory):
-        for name in files.listdir(directory):
-            files.unlink(f"{directory}/{name}")
-        files.fsync_directory(directory)
-        files.rmdir(directory)
+        doomed = doom_directory(
+            files, directory
+        )  # some of its files without the others would look like damage
+        files.fsync_directory(data_directory)
+        remove_directory(files, doomed)
         files.fsync_directory(data_directory)
 
 
@@ -100,8 +102,7 @@ class Journal:
             self._write(entries)
         except OSError as error:
             self.is_off, self._untold = True, error
-            if self._in_turn:
-                self._in_turn[-1].give_up()
+            self._give_up_last()
             raise JournalRefused(self.directory, f"cannot be written: {reason_of(error)}") from error
         return is_full
 
@@ -121,16 +122,39 @@ class Journal:
             return False
         oldest = self._in_turn[0] if self._in_turn else None
         if oldest is not None and oldest.last_number < self._oldest_needed() and self._says_so(oldest):
-            self._in_turn.popleft()
+            self._take_out(oldest)
             if oldest.is_usable:
                 oldest.begin_again()
-                self._in_turn.append(oldest)
+                self._put_last(oldest)
                 return True
             oldest.remove(self._files)
         elif len(self._in_turn) == MOST_FILES:
             raise JournalRefused(self.directory, f"waits for logs that {MOST_FILES} files hold")
-        self._in_turn.append(self._new_file())
+        self._put_last(self._new_file())
         return len(self._in_turn) > 1
+
+    def _put_last(self, file: JournalFile) -> None:
+        with self._lock:
+            self._in_turn.append(file)
+
+    def _take_out(self, file: JournalFile) -> None:
+        with self._lock:
+            self._in_turn.remove(file)
+            deleted = [key for key, offset in self._settled.items() if offset == _NEVER]
+            for key in deleted:
+                if not any(other.holds(key) for other in self._in_turn):
+                    del self._settled[key]
+
+    def _give_up_last(self) -> None:
+        if not self._in_turn:
+            return
+        last = self._in_turn[-1]
+        last.give_up()
+        if not last.first_number:
+            # It would take the place of one with something in it.
+            self._take_out(last)
+            with suppress(OSError):
+                last.remove(self._files)
 
     def _says_so(self, oldest: JournalFile) -> bool:
         """Whether a frame on the disk says that a file does not count any more, before it is written over. Raises
@@ -181,8 +205,13 @@ class Journal:
                 self._left_over.settled(key, offset)
 
     def drop(self, key: LogKey) -> None:
-        """A log is gone for good: deleted."""
-        self.settled(key, _NEVER)
+        """A log is gone for good: deleted. Once more, if something of it was written meanwhile."""
+        with self._lock:
+            self._left_over.settled(key, _NEVER)
+            if any(file.holds(key) for file in self._in_turn):
+                self._settled[key] = _NEVER
+            else:
+                self._settled.pop(key, None)
 
     def in_full_files(self) -> list[LogKey]:
         """The logs that keep full files from being free."""
@@ -191,13 +220,18 @@ class Journal:
             return list({key: None for file in full for key in file.unsettled(self._settled)})
 
     def entries_of(self, key: LogKey) -> list[Entry]:
-        """What is kept of a log, by offset; some of it the log may have. Raises OSError."""
+        """What is kept of a log, by offset; some of it the log may have. Raises DamagedFile, OSError."""
         with self._lock:
             entries = self._left_over.entries_of(key)
             files = [file for file in self._in_turn if file.holds(key)]
         for file in files:
             entries += [entry for entry in file.read(self._files, self._run) if entry.key == key]
         return sorted(entries, key=lambda entry: entry.base_offset)
+
+    def left_over(self) -> set[LogKey]:
+        """The logs that are not settled past what a former process has left."""
+        with self._lock:
+            return self._left_over.logs()
 
     def logs(self) -> set[LogKey]:
         """The logs that are not settled."""

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from storage.errors import DamagedFile
 from storage.files import Files
-from storage.journal.frame import BLOCK_BYTES, Entry, LogKey, after, entries_at, read_head
+from storage.journal.frame import BLOCK_BYTES, BrokenFrame, Entry, LogKey, after, entries_at, read_head
 
 RESERVED_BYTES: Final = 256 * 1024
 """What a file grows by: a frame in blocks that it has already costs its sync less than half."""
@@ -88,11 +89,17 @@ class JournalFile:
         return key in self._ends
 
     def read(self, files: Files, run: bytes) -> Iterator[Entry]:
-        """All that it holds. Raises OSError, BrokenFrame."""
-        data, position = files.read(self.path)[: self._size], 0
-        while position < len(data):
-            head, end = read_head(data, position)
-            assert head.run == run, (self.path, position)
+        """All that it holds; safe while it is written. Raises DamagedFile, OSError."""
+        # What is behind the size is being written. A file that is written over meanwhile is needed by nobody.
+        first_number, size, position = self.first_number, self._size, 0
+        data = files.read(self.path)
+        while position < size:
+            try:
+                _, end = read_head(data, position, run)
+            except BrokenFrame as error:
+                if self.first_number != first_number:
+                    return
+                raise DamagedFile(self.path, str(error), position) from error
             yield from entries_at(data, position, end)
             position = after(end)
 

@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from storage.errors import DamagedFile
@@ -17,6 +17,7 @@ from storage.journal.frame import (
     FrameHead,
     LogKey,
     after,
+    encode_frame,
     entries_at,
     read_head,
 )
@@ -33,11 +34,48 @@ class _Found(NamedTuple):
     entries: tuple[Entry, ...]
 
 
+class _Run:
+    """The files of one process."""
+
+    def __init__(self, run: bytes, paths: list[str], newest: int) -> None:
+        self._run = run
+        self._paths = paths
+        self._newest = newest
+
+    def remove(self, files: Files, directory: str) -> None:
+        """Removes them; may be called again after a failure. Raises OSError.
+
+        Some of them without the others would look like damage. So there is a frame first which says that no other
+        counts, in a file that goes last.
+        """
+        if len(self._paths) > 1:
+            self._newest += 1
+            self._paths.insert(0, self._say_that_none_counts(files, directory))
+        while self._paths:
+            if len(self._paths) == 1:
+                files.fsync_directory(directory)
+            files.unlink(self._paths[-1])
+            self._paths.pop()
+
+    def _say_that_none_counts(self, files: Files, directory: str) -> str:
+        number = 1 + max(int(path.rpartition("-")[2]) for path in self._paths)
+        path = f"{directory}/{self._run.hex()}-{number}"
+        file = files.open_update(path)
+        try:
+            file.write_at(encode_frame(FrameHead(self._run, self._newest, 0, self._newest), ()), 0)
+            file.fdatasync()
+        finally:
+            file.close()
+        files.fsync_directory(directory)
+        return path
+
+
 class LeftOver:
     """Entries by log, until the log is settled past them."""
 
-    def __init__(self, paths: Iterable[str], entries: Iterable[Entry]) -> None:
-        self._paths = list(paths)
+    def __init__(self, directory: str, runs: Iterable[_Run], entries: Iterable[Entry]) -> None:
+        self._directory = directory
+        self._runs = list(runs)
         self._by_log: dict[LogKey, list[Entry]] = {}
         for entry in entries:
             self._by_log.setdefault(entry.key, []).append(entry)
@@ -60,28 +98,33 @@ class LeftOver:
 
     def remove_files(self, files: Files) -> None:
         """Removes the files, where no log needs them. Raises OSError."""
-        while self._paths and not self._by_log:
-            files.unlink(self._paths[-1])
-            self._paths.pop()
+        while self._runs and not self._by_log:
+            self._runs[-1].remove(files, self._directory)
+            self._runs.pop()
 
 
 def read_left_over(files: Files, directory: str) -> LeftOver:
     """Reads a journal's directory; one that is not there holds nothing. Raises DamagedFile, OSError."""
     if not files.is_directory(directory):
-        return LeftOver((), ())
-    runs: dict[bytes, list[str]] = {}
+        return LeftOver(directory, (), ())
+    paths: dict[bytes, list[str]] = {}
     for name in files.listdir(directory):
         match = _NAME.fullmatch(name)
         if match is None:
             raise DamagedFile(f"{directory}/{name}", "is no file of a journal")
-        runs.setdefault(bytes.fromhex(match[1]), []).append(f"{directory}/{name}")
-    paths = [path for run in runs.values() for path in run]
-    return LeftOver(paths, [entry for run, own in runs.items() for entry in _entries(files, run, own)])
+        paths.setdefault(bytes.fromhex(match[1]), []).append(f"{directory}/{name}")
+    runs: list[_Run] = []
+    entries: list[Entry] = []
+    for run, own in paths.items():
+        found = {frame.head.number: frame for path in own for frame in _frames(files.read(path), path, run)}
+        runs.append(_Run(run, own, max(found, default=0)))
+        entries += _entries(found)
+    return LeftOver(directory, runs, entries)
 
 
-def _entries(files: Files, run: bytes, paths: list[str]) -> Iterator[Entry]:
-    """The entries of one process that count. Raises DamagedFile for a frame that is missing among them."""
-    found = {frame.head.number: frame for path in paths for frame in _frames(files.read(path), path, run)}
+def _entries(found: Mapping[int, _Found]) -> Iterator[Entry]:
+    """The entries of one process that count. In: its frames by number. Raises DamagedFile for one that is missing
+    among those that count."""
     if not found:
         return
     frame = found[max(found)]
@@ -105,15 +148,12 @@ def _frames(data: bytes, path: str, run: bytes) -> Iterator[_Found]:
             position = _next_magic(data, position)
             continue
         try:
-            head, end = read_head(data, position)
+            head, end = read_head(data, position, run)
         except BrokenFrame:
             position += BLOCK_BYTES
             continue
-        if head.run == run:
-            yield _Found(path, position, head, tuple(entries_at(data, position, end)))
-            position = after(end)
-        else:
-            position += BLOCK_BYTES
+        yield _Found(path, position, head, tuple(entries_at(data, position, end)))
+        position = after(end)
 
 
 def _next_magic(data: bytes, position: int) -> int:

@@ -1,8 +1,9 @@
 """Logs with a journal, through crash after crash: what was acknowledged is there, at its offset.
 
-A life opens a data directory, appends to several logs in small iterations, submits them, settles, checkpoints,
-compacts, deletes records, and lives through calls that fail; it ends at any call on the file system, by a kill or
-by a power cut that leaves any part of what was not synced in segments and journal, or by a clean stop.
+A life opens a data directory, or some of its logs, with a journal or without, appends to several logs in small
+iterations, submits them, settles, checkpoints, compacts, deletes records and whole topics, makes them anew, and
+lives through calls that fail; it ends at any call on the file system, by a kill or by a power cut that leaves any
+part of what was not synced in segments and journal, or by a clean stop.
 """
 
 import errno
@@ -12,24 +13,24 @@ from random import Random
 
 import pytest
 
-from storage.batch import encode_batch
+from storage.batch import assign_offsets, encode_batch
 from storage.compaction.cleanable import Cleanable
 from storage.compaction.compaction import Compaction
 from storage.compaction.survivors import Terms
 from storage.data_directory import CLEAN_MARKER, DataDirectory
-from storage.errors import StorageError
+from storage.errors import StorageError, SyncFailed
 from storage.journal import journal, of_log
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.meta_properties import MetaProperties
 from storage.record import Record
+from storage.segment import Segment
 from storage.topic_partition import TopicPartition
 from tests.crash.late_worker import LateSyncer, results
 from tests.storage.faulty_files import CrashError, FaultyFiles
 
 META = MetaProperties("cluster", 1, "directory")
 NAMES = [TopicPartition("orders", 0), TopicPartition("orders", 1), TopicPartition("__consumer_offsets", 7)]
-TOPIC_IDS = {"orders": b"o" * 16, "__consumer_offsets": b"c" * 16}
 COMPACTED = NAMES[2]
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=150)
 COMPACTED_CONFIG = LogConfig(
@@ -48,7 +49,10 @@ def _much_is_little(monkeypatch: pytest.MonkeyPatch) -> None:
 class Known:
     """What is known of a log, whichever life appended it."""
 
-    def __init__(self) -> None:
+    def __init__(self, topic_id: bytes) -> None:
+        self.topic_id = topic_id
+        self.is_deleted = False
+        """Whether the catalogue says so: a start finishes it."""
         self.values: list[bytes] = []
         """By offset, what was appended last there."""
         self.acknowledged = 0
@@ -92,16 +96,32 @@ class Life:
 
     def open(self) -> None:
         """The laws hold for what is found."""
-        self._directory = DataDirectory.open(self._files, "/data", META, JOURNAL_FILE_BYTES)
+        self._is_journaled = self._random.random() < 0.8
+        file_bytes = JOURNAL_FILE_BYTES if self._is_journaled else 0
+        self._directory = DataDirectory.open(self._files, "/data", META, file_bytes)
         for name in NAMES:
+            if self._known[name].is_deleted:
+                self._delete(name, None)
+        # The others cannot be opened: what the journal has of them stays.
+        names = NAMES if self._random.random() < 0.8 else self._random.sample(NAMES, 2)
+        for name in names:
             self._open_log(name)
+        if len(names) == len(NAMES):
+            self._directory.forget_deleted()
         if not self._directory.was_clean and self._random.random() < 0.7:
             self._directory.write_checkpoints(self._logs)
 
     def _open_log(self, name: TopicPartition) -> None:
         config = COMPACTED_CONFIG if name == COMPACTED else CONFIG
-        log = self._directory.open_log(name, config, TOPIC_IDS[name.topic], is_journaled=True)
+        # What a crash took away of the file with its id, the catalogue knows.
+        topic_id = self._known[name].topic_id
+        log = self._directory.open_log(name, config, topic_id, is_journaled=self._is_journaled)
         self._take(name, log)
+
+    def _delete(self, name: TopicPartition, log: PartitionLog | None) -> None:
+        self._known[name].is_deleted = True
+        self._directory.delete_logs({name: log})
+        self._known[name] = Known(self._random.randbytes(16))
 
     def _take(self, name: TopicPartition, log: PartitionLog) -> None:
         self._logs[name] = log
@@ -116,7 +136,7 @@ class Life:
             self._late.work_some()
 
     def _append(self) -> None:
-        some = self._random.sample(NAMES, self._random.randrange(1, len(NAMES) + 1))
+        some = self._random.sample(sorted(self._logs), self._random.randrange(1, len(self._logs) + 1))
         written = []
         for name in some:
             log = self._sound(name)
@@ -162,9 +182,11 @@ class Life:
         return self._logs[name]
 
     def _other(self) -> None:
-        name = self._random.choice(NAMES)
+        name = self._random.choice(sorted(self._logs))
         log = self._sound(name)
-        doing = self._random.choice(["settle", "checkpoint", "delete", "compact", "fail", "revive"])
+        doing = self._random.choice(
+            ["settle", "checkpoint", "delete", "compact", "fail", "keep up", "delete topic"]
+        )
         try:
             if doing == "settle":
                 self._late.syncer.settle([log])
@@ -176,15 +198,20 @@ class Life:
                 log.delete_records_before(known.start)
                 self._directory.write_checkpoints(self._logs)
             elif doing == "compact":
-                self._compact(self._sound(COMPACTED))
+                if COMPACTED in self._logs:
+                    self._compact(self._sound(COMPACTED))
             elif doing == "fail":
                 operation = self._random.choice(["write", "write_at", "fdatasync", "open", "any"])
                 error = self._random.choice([errno.EIO, errno.ENOSPC])
                 self._files.fail(
                     operation, self._random.randrange(1, 12), error, times=self._random.randrange(1, 4)
                 )
-            elif doing == "revive":
-                self._directory.journal.revive()
+            elif doing == "keep up":
+                self._directory.journal.keep_up()
+            elif doing == "delete topic" and name != COMPACTED and self._random.random() < 0.5:
+                self._logs.pop(name)
+                self._delete(name, log)
+                self._open_log(name)
         except (StorageError, OSError):
             pass  # the disk refused, and the next iteration finds out what is left
 
@@ -212,15 +239,16 @@ class Life:
             steps.close()
 
     def stop(self) -> None:
-        """A clean stop, which leaves no journal."""
+        """A clean stop, which leaves no journal, unless a log could not be opened."""
         self._late.syncer.close()
-        for name in NAMES:
+        for name in sorted(self._logs):
             self._sound(name)
-        self._directory.close(self._logs)
+        failed = [name for name in NAMES if name not in self._logs]
+        self._directory.close(self._logs, failed)
         for name, log in self._logs.items():
             self._known[name].acknowledged = log.log_end_offset
-        assert self._files.exists(f"/data/{CLEAN_MARKER}")
-        assert not self._files.exists("/data/journal")
+        assert self._files.exists(f"/data/{CLEAN_MARKER}") != bool(failed)
+        assert failed or not self._files.exists("/data/journal")
 
 
 def lives(seed: int, patch: pytest.MonkeyPatch) -> Iterator[str]:
@@ -228,7 +256,7 @@ def lives(seed: int, patch: pytest.MonkeyPatch) -> Iterator[str]:
     random = Random(seed)
     patch.setattr(journal, "new_run", lambda: random.randbytes(8))
     files = FaultyFiles()
-    known = {name: Known() for name in NAMES}
+    known = {name: Known(random.randbytes(16)) for name in NAMES}
     for _ in range(LIVES):
         if random.random() < 0.8:
             files.crash_at("any", random.randrange(20, 400), torn_bytes=random.randrange(60))
@@ -254,3 +282,107 @@ def lives(seed: int, patch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_nothing_acknowledged_is_lost(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     ends = [end for seed in range(first, first + ROUNDS_IN_A_TEST) for end in lives(seed, monkeypatch)]
     assert {"stopped", "abandoned", "crashed"} <= set(ends)
+
+
+def submitted(log: PartitionLog) -> None:
+    """What was appended goes to the journal, or is synced."""
+    late, (found, done) = LateSyncer(Random(0)), results()
+    late.syncer.submit([log], done)
+    late.work_until(found)
+    assert not found[0].failed
+    assert not found[0].refused
+
+
+@pytest.mark.parametrize("is_settled", [False, True])
+def test_what_is_lost_takes_with_it_what_came_after(is_settled: bool) -> None:
+    """Of a compacted log, whose segments may have holes between them: one was left behind without a sync, and the
+    disk has the next one, and not its end."""
+    files = FaultyFiles()
+    directory = DataDirectory.open(files, "/data", META, JOURNAL_FILE_BYTES)
+    log = directory.open_log(COMPACTED, COMPACTED_CONFIG, b"c" * 16, is_journaled=True)
+    log.append(encode_batch([record(0, b"promised")]))
+    submitted(log)
+    if is_settled:
+        log.sync()
+    log.append(encode_batch([record(1, bytes(500))]))
+    assert log.append(encode_batch([record(2, bytes(500))])).is_rolled
+    last = log.segments[-1].path
+    files.names[last].persist()
+    files.fsync_directory(log.directory)
+    after = DataDirectory.open(files.crash(), "/data", META, 0)
+    if is_settled:
+        after.journal.drop(next(iter(after.journal.logs())))  # its frames were written over
+    found = after.open_log(COMPACTED, COMPACTED_CONFIG, b"c" * 16)
+    offsets = [item.offset for batch in found.batches() for item in batch.records()]
+    assert offsets == list(range(len(offsets)))
+    assert offsets
+
+
+def test_what_was_promised_is_put_between_segments() -> None:
+    """A segment was left behind with the journal alone standing for it, and the disk has the next one."""
+    files = FaultyFiles()
+    directory = DataDirectory.open(files, "/data", META, JOURNAL_FILE_BYTES)
+    log = directory.open_log(COMPACTED, COMPACTED_CONFIG, b"c" * 16, is_journaled=True)
+    for offset, size in enumerate([10, 500]):
+        log.append(encode_batch([record(offset, bytes(size))]))
+        submitted(log)
+    assert log.append(encode_batch([record(2, bytes(500))])).is_rolled
+    files.names[log.segments[-1].path].persist()
+    files.fsync_directory(log.directory)
+    after = DataDirectory.open(files.crash(), "/data", META, 0)
+    found = after.open_log(COMPACTED, COMPACTED_CONFIG, b"c" * 16)
+    assert [item.offset for batch in found.batches() for item in batch.records()][:2] == [0, 1]
+
+
+@pytest.mark.parametrize("is_reopened", [False, True])
+def test_holes_of_another_broker_stay_holes(is_reopened: bool) -> None:
+    """Between segments behind the recovery point: until that is on record past them, the journal gets nothing."""
+    files = FaultyFiles()
+    directory = DataDirectory.open(files, "/data", META, 0)
+    log = directory.open_log(COMPACTED, COMPACTED_CONFIG, b"c" * 16)
+    log.append(encode_batch([record(0, b"before")]))
+    data = assign_offsets(encode_batch([record(5, b"behind")]), 5, 0, None, None)
+    Segment.create(files, log.directory, 5).append(data, 5, 5, 1005, 150)
+    files = files.kill()
+    directory = DataDirectory.open(files, "/data", META, JOURNAL_FILE_BYTES)
+    log = directory.open_log(COMPACTED, COMPACTED_CONFIG, b"c" * 16, is_journaled=True)
+    log.sync()
+    if is_reopened:
+        log.poison(SyncFailed(log.directory, "the disk refused"))
+        log = log.reopen()
+    log.append(encode_batch([record(6, b"new")]))
+    submitted(log)
+    found = DataDirectory.open(files.crash(), "/data", META, 0).open_log(
+        COMPACTED, COMPACTED_CONFIG, b"c" * 16
+    )
+    assert [item.offset for batch in found.batches() for item in batch.records()] == [0, 5, 6]
+
+
+def test_files_for_topics_that_are_gone_do_not_pile_up() -> None:
+    """A daemon that is killed each time, after its topic was deleted."""
+    files = FaultyFiles()
+    for life in range(5):
+        directory = DataDirectory.open(files, "/data", META, JOURNAL_FILE_BYTES)
+        directory.forget_deleted()
+        directory.journal.keep_up()
+        log = directory.open_log(NAMES[0], CONFIG, bytes([life]) * 16, is_journaled=True)
+        log.append(encode_batch([record(0, b"one")]))
+        submitted(log)
+        assert len(files.listdir("/data/journal")) == 1
+        directory.delete_logs({NAMES[0]: log})
+        files = files.kill()
+
+
+def test_a_topic_made_anew_gets_nothing_of_the_one_before() -> None:
+    files = FaultyFiles()
+    directory = DataDirectory.open(files, "/data", META, JOURNAL_FILE_BYTES)
+    for life, count in enumerate([5, 2]):
+        log = directory.open_log(NAMES[0], CONFIG, bytes([life]) * 16, is_journaled=True)
+        for offset in range(count):
+            log.append(encode_batch([record(offset, b"of life %d" % life)]))
+        submitted(log)
+        if not life:
+            directory.delete_logs({NAMES[0]: log})
+    for after in (files.kill(), files.crash()):
+        found = DataDirectory.open(after, "/data", META, 0).open_log(NAMES[0], CONFIG, bytes([1]) * 16)
+        assert [item.value for batch in found.batches() for item in batch.records()] == [b"of life 1"] * 2

@@ -9,9 +9,12 @@ from random import Random
 import pytest
 
 from coordinator.engine import ownership, refused_partitions
+from coordinator.server.recover import recover
 from coordinator.server.server import Server
 from coordinator.server.start_failed import StartFailed
 from protocol.errors import ErrorCode
+from storage.errors import DataDirectoryLocked
+from storage.syncer import Syncer
 from tests.server.harness import Client, join_alone, serving, settings, start
 from tests.server.test_runtime import ONE_PARTITION, active, code, commit, committed
 from tests.storage.faulty_files import FaultyFiles
@@ -162,6 +165,31 @@ async def test_a_journal_that_fails_costs_nothing(
     assert len([record for record in caplog.records if record.name == "Flusher"]) == 2
     async with serving(DATA, TWO_PARTITIONS, files=survivor, topics=()) as after, Client(after) as client:
         assert await committed(client) == commits.sent
+
+
+@pytest.mark.parametrize("is_recovered", [False, True], ids=["by a start", "by groupd log recover"])
+async def test_a_commit_right_after_the_first_start_outlives_the_power(
+    server: Server, files: FaultyFiles, is_recovered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is in the journal. Where that was there before the partitions, the disk may not know their directories."""
+    monkeypatch.setattr(Syncer, "settle", lambda *_: None)  # the disk takes its time
+    async with Client(server) as client:
+        assert code(await client.call(commit(1), 2)) == ErrorCode.NONE
+        survivor = files.crash()
+    for path in [path for path in survivor.names if path.startswith(f"{DATA}/__consumer_offsets")]:
+        del survivor.names[path], survivor.disk_names[path]
+    if is_recovered:
+        recover(survivor, DATA)
+    async with serving(DATA, TWO_PARTITIONS, files=survivor, topics=()) as after, Client(after) as client:
+        assert await committed(client) == 1
+
+
+async def test_the_journal_of_a_daemon_that_runs_is_not_removed(server: Server, files: FaultyFiles) -> None:
+    async with Client(server) as client:
+        assert code(await client.call(commit(1), 2)) == ErrorCode.NONE
+    with pytest.raises(DataDirectoryLocked):
+        recover(files, DATA, without_journal=True)
+    assert files.exists(f"{DATA}/journal")
 
 
 async def test_a_failed_sync_is_not_made_good_by_a_second_one(server: Server, files: FaultyFiles) -> None:

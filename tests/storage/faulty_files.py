@@ -151,10 +151,14 @@ class FaultyFiles:
         after = FaultyFiles()
         names = dict(self.disk_names)
         if random is not None:
+            seen = dict(self.names)
+            for old, new in self._renamed_directories():
+                # What is in a directory goes with it.
+                _move(*((names, old, new) if random.random() < 0.5 else (seen, new, old)))
             # Each change by itself, in any order: new names, removals, and renames, where two names change at once.
             is_there: dict[int, bool] = {}
-            for path in sorted(self.names.keys() | self.disk_names.keys()):
-                inode, on_disk = self.names.get(path), self.disk_names.get(path)
+            for path in sorted(seen.keys() | names.keys()):
+                inode, on_disk = seen.get(path), names.get(path)
                 if inode is on_disk or _parent(path) not in names:
                     continue
                 if not is_there.setdefault(id(inode or on_disk), random.random() < 0.5):
@@ -168,6 +172,12 @@ class FaultyFiles:
             copy = Inode(inode.is_directory, contents, bytearray(contents), len(contents))
             after.names[path] = after.disk_names[path] = copy
         return after
+
+    def _renamed_directories(self) -> list[tuple[str, str]]:
+        """Those that the disk knows by another name: that, and their own."""
+        own = {id(inode): path for path, inode in self.names.items() if inode.is_directory}
+        found = [(path, own.get(id(inode), path)) for path, inode in self.disk_names.items()]
+        return [(old, new) for old, new in found if old != new]
 
     def kill(self) -> "FaultyFiles":
         """What the next process finds when only this one died: everything that was written."""
@@ -249,8 +259,7 @@ class FaultyFiles:
     def replace(self, source: str, target: str) -> None:
         self.call("replace")
         self._inode(source)
-        for path in [path for path in self.names if path == source or path.startswith(source + "/")]:
-            self.names[target + path[len(source) :]] = self.names.pop(path)
+        _move(self.names, source, target)
 
     def unlink(self, path: str) -> None:
         self.call("unlink")
@@ -339,6 +348,11 @@ class FaultyFiles:
             raise FileNotFoundError(errno.ENOENT, "is not there", path)
         self.require_space(path)
         self.names[path] = Inode()
+
+
+def _move(names: dict[str, Inode], source: str, target: str) -> None:
+    for path in [path for path in names if path == source or path.startswith(source + "/")]:
+        names[target + path[len(source) :]] = names.pop(path)
 
 
 def _parent(path: str) -> str:

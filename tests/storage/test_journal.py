@@ -3,6 +3,7 @@
 import errno
 from collections.abc import Iterator
 from contextlib import suppress
+from random import Random
 
 import pytest
 
@@ -14,7 +15,7 @@ from storage.journal.replay import replay
 from storage.log_config import LogConfig
 from storage.segment import Segment
 from tests.storage.batches import record
-from tests.storage.faulty_files import FaultyFiles
+from tests.storage.faulty_files import CrashError, FaultyFiles
 
 ORDERS = LogKey(b"o" * 16, "orders", 0)
 PAYMENTS = LogKey(b"p" * 16, "payments", 3)
@@ -25,6 +26,7 @@ FILE_BYTES = 4 * BLOCK_BYTES
 def files() -> FaultyFiles:
     files = FaultyFiles()
     files.mkdir("/data")
+    files.fsync_directory("/")
     return files
 
 
@@ -68,6 +70,21 @@ def test_a_file_that_nobody_needs_is_used_again(files: FaultyFiles) -> None:
         to.settled(ORDERS, offset)
     assert len(paths(files)) == 2
     assert journal(files.crash()).entries_of(ORDERS)[-1].end_offset == 40
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+def test_a_file_is_not_written_over_before_the_disk_says_that_it_does_not_count(
+    files: FaultyFiles, nth: int
+) -> None:
+    to = journal(files)
+    written(files, to, ORDERS, 6)
+    to.settled(ORDERS, 6)
+    files.crash_at("fdatasync", nth)
+    with suppress(CrashError):
+        to.write([entry(ORDERS, 6, size=600)])
+    assert len(paths(files)) == 2
+    for seed in range(20):
+        journal(files.crash(Random(seed)))  # which is not damaged
 
 
 def test_a_log_that_is_not_settled_keeps_all_from_its_first_entry_on(files: FaultyFiles) -> None:
@@ -178,6 +195,111 @@ def test_files_of_a_former_process_go_when_all_its_logs_are_settled(files: Fault
     to.settled(PAYMENTS, 1)
     to.keep_up()
     assert not paths(files)
+
+
+def left_over(files: FaultyFiles) -> FaultyFiles:
+    """Several files that hold one chain of frames, one of them used a second time."""
+    to = journal(files)
+    for offset in range(14):
+        to.write([entry(ORDERS, offset)])
+        to.settled(ORDERS, offset - 3)
+    assert len(paths(files)) > 2
+    return files.crash()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_crash_in_the_midst_of_its_removal_is_no_damage(files: FaultyFiles, seed: int) -> None:
+    """Whether a stop removes it or a start that has settled all of it: any of the files may come back."""
+    before, random = left_over(files), Random(seed)
+    for removed in (Journal.remove, Journal.keep_up):
+        for nth in range(1, 30):
+            files = before.crash()
+            to = journal(files)
+            to.settled(ORDERS, 14)
+            files.crash_at("any", nth)
+            with suppress(CrashError):
+                removed(to)
+            after = files.crash(random) if seed else files.kill()
+            again = journal(after)
+            again.settled(ORDERS, 14)
+            again.keep_up()
+            assert not after.is_directory("/data/journal") or not paths(after)
+
+
+def test_its_removal_is_tried_again_where_the_disk_refuses(files: FaultyFiles) -> None:
+    before = left_over(files)
+    for nth in range(1, 12):
+        files = before.crash()
+        to = journal(files)
+        to.settled(ORDERS, 14)
+        files.fail("any", nth)
+        with suppress(OSError):
+            to.keep_up()
+        journal(files.kill())
+        files.faults.clear()
+        to.keep_up()
+        assert not paths(files)
+
+
+def test_a_file_may_be_read_while_it_is_written(files: FaultyFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a thread that opens a log: what is just being written is not there yet, and what is being written over is
+    needed by nobody."""
+    to = journal(files)
+    entries = written(files, to, ORDERS, 2)
+    read = files.read
+
+    def while_written(path: str) -> bytes:
+        data = read(path)
+        to.write([entry(PAYMENTS, 0)])
+        return data
+
+    monkeypatch.setattr(files, "read", while_written)
+    assert to.entries_of(ORDERS) == entries
+
+    def while_written_over(path: str) -> bytes:
+        to.settled(ORDERS, 2)
+        to.settled(PAYMENTS, 100)
+        first = entry(PAYMENTS, 3, size=1200)
+        for _ in range(9):
+            to.write([first])
+        return read(path)
+
+    monkeypatch.setattr(files, "read", while_written_over)
+    assert [each for each in to.entries_of(ORDERS) if each.end_offset > 2] == []
+
+
+def test_damage_in_a_file_of_its_own_is_told(files: FaultyFiles) -> None:
+    to = journal(files)
+    written(files, to, ORDERS, 2)
+    files.names[paths(files)[0]].data[BLOCK_BYTES + 60] ^= 1
+    with pytest.raises(DamagedFile, match=rf"/data/journal/.*byte {BLOCK_BYTES}"):
+        to.entries_of(ORDERS)
+
+
+def test_what_was_deleted_is_not_remembered(files: FaultyFiles) -> None:
+    """Nor does it keep a file, whether it was written before or while it was deleted."""
+    to = journal(files)
+    for number in range(300):
+        key = ORDERS._replace(partition=number)
+        if number % 3:
+            to.drop(key)
+        to.write([entry(key, 0)])
+        to.settled(key, number % 2)
+        to.drop(key)
+    assert not to.logs()
+    assert len(paths(files)) <= 2
+    assert len(to._settled) < 20  # memory has no other witness
+
+
+def test_a_disk_that_is_full_for_long_is_tried_again(files: FaultyFiles) -> None:
+    to = journal(files)
+    for _ in range(3 * MOST_FILES):
+        files.fail("write_at", error=errno.ENOSPC)
+        with pytest.raises(JournalRefused):
+            to.write([entry(ORDERS, 0)])
+        to.revive()
+    to.write([entry(ORDERS, 0)])
+    assert journal(files.crash()).entries_of(ORDERS) == [entry(ORDERS, 0)]
 
 
 def test_something_else_in_its_directory_is_not_guessed_at(files: FaultyFiles) -> None:

@@ -38,7 +38,7 @@ def test_a_frame_is_read_as_it_was_written(head: FrameHead, entries: list[Entry]
     assert len(frame) == frame_size(entries)
     assert len(frame) % BLOCK_BYTES == 0
     data = before + frame + b"what comes after"
-    found, end = read_head(data, len(before))
+    found, end = read_head(data, len(before), RUN)
     assert found == head
     assert list(entries_at(data, len(before), end)) == entries
     assert after(end) == len(before) + len(frame)
@@ -49,10 +49,10 @@ def test_a_frame_that_is_cut_or_changed_is_none(
     head: FrameHead, entries: list[Entry], data: st.DataObject
 ) -> None:
     frame = bytearray(encode_frame(head, entries))
-    _, end = read_head(bytes(frame), 0)
+    _, end = read_head(bytes(frame), 0, RUN)
     if data.draw(st.booleans()):
         del frame[data.draw(st.integers(0, end - 1)) :]
     else:
         frame[data.draw(st.integers(0, end - 1))] ^= data.draw(st.integers(1, 255))
     with pytest.raises(BrokenFrame):
-        read_head(bytes(frame), 0)
+        read_head(bytes(frame), 0, RUN)

@@ -1,17 +1,23 @@
 """The syncing thread. Nothing here waits for time: only for callbacks, or for a gate the test holds."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storage.data_directory import DataDirectory
 from storage.errors import LogContradicted, LogPoisoned, SyncFailed
+from storage.journal.frame import Entry
+from storage.journal.journal import Journal
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from storage.meta_properties import MetaProperties
+from storage.sync_plan import SyncPlan
 from storage.syncer import Syncer, SyncResult
+from storage.topic_partition import TopicPartition
 from tests.storage.batches import record
 from tests.storage.faulty_files import FaultyFile, FaultyFiles
 from tests.storage.numbered_log import contents, expected
@@ -68,6 +74,60 @@ def test_nothing_to_sync_is_answered_too(syncer: Syncer) -> None:
     outcome = Outcome()
     syncer.submit([log], outcome)
     assert outcome.wait().failed == {}
+
+
+def test_a_defect_in_a_thread_is_told_and_the_thread_goes_on(
+    syncer: Syncer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = new_log(FaultyFiles(), records=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(SyncPlan, "run", lambda *_: [][0])
+        outcome = Outcome()
+        syncer.submit([log], outcome)
+        failed = outcome.wait().failed
+    assert "IndexError" in str(failed[log])
+    assert log.failure is not None
+    again, outcome = log.reopen(), Outcome()
+    syncer.submit([again], outcome)
+    assert outcome.wait().failed == {}
+
+
+def test_a_defect_in_the_thread_of_journals_is_told(syncer: Syncer, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = FaultyFiles()
+    directory = DataDirectory.open(files, "/data", MetaProperties("cluster", 1, "directory"), 100_000)
+    log = directory.open_log(TopicPartition("orders", 0), LogConfig(), b"o" * 16, is_journaled=True)
+    log.append_records([record(0)])
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "write", lambda *_: [][0])
+        outcome = Outcome()
+        syncer.submit([log], outcome)
+        assert list(outcome.wait().failed) == [log]
+    outcome = Outcome()
+    syncer.submit([log.reopen()], outcome)
+    assert outcome.wait().failed == {}
+
+
+def test_a_topic_that_is_deleted_while_it_is_written_keeps_nothing(
+    syncer: Syncer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = FaultyFiles()
+    directory = DataDirectory.open(files, "/data", MetaProperties("cluster", 1, "directory"), 100_000)
+    orders = TopicPartition("orders", 0)
+    log = directory.open_log(orders, LogConfig(), b"o" * 16, is_journaled=True)
+    log.append_records([record(0)])
+    may_write, write = threading.Event(), Journal.write
+
+    def late(journal: Journal, entries: Sequence[Entry]) -> bool:
+        assert may_write.wait(30)
+        return write(journal, entries)
+
+    monkeypatch.setattr(Journal, "write", late)
+    outcome = Outcome()
+    syncer.submit([log], outcome)
+    directory.delete_logs({orders: log})
+    may_write.set()
+    outcome.wait()
+    assert not directory.journal.logs()
 
 
 def test_a_log_whose_books_disagree_is_reported_and_the_thread_goes_on(syncer: Syncer) -> None:
