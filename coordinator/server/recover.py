@@ -7,8 +7,8 @@ from coordinator.config.properties import Config
 from coordinator.names import CONSUMER_OFFSETS
 from coordinator.server.config_views import topics_config
 from coordinator.topics.data_plane import DataPlane
-from storage.data_directory import DataDirectory
-from storage.errors import StorageError
+from storage.data_directory import LOCK_FILE, DataDirectory
+from storage.errors import DataDirectoryLocked, StorageError
 from storage.files import Files
 from storage.journal.journal import remove_journal
 from storage.log import PartitionLog
@@ -41,13 +41,15 @@ def recover(files: Files, path: str, *, without_journal: bool = False) -> Recove
     """
     assert is_data_directory(files, path), path
     if without_journal:
-        remove_journal(files, path)
+        _give_up_journal(files, path)
     directory = DataDirectory.open(files, path, MetaProperties("", 0, ""))
     try:
         plane = DataPlane.open(directory, topics_config(Config(), {}))
         logs: dict[TopicPartition, PartitionLog] = plane.logs()
         failed: list[tuple[TopicPartition, Exception]] = list(plane.failed().items())
-        for partition in directory.partitions():
+        # The power may have taken the name of a directory, too.
+        in_journal = {TopicPartition(key.topic, key.partition) for key in directory.journal.logs()}
+        for partition in sorted({*directory.partitions(), *in_journal}):
             if partition.topic == CONSUMER_OFFSETS:
                 try:
                     logs[partition] = directory.open_log(partition, LogConfig(cleanup_policy=COMPACT))
@@ -58,3 +60,14 @@ def recover(files: Files, path: str, *, without_journal: bool = False) -> Recove
         raise
     directory.close(logs, [name for name, _ in failed])
     return Recovered(directory.was_clean, [log.recovery_report for log in logs.values()], failed)
+
+
+def _give_up_journal(files: Files, path: str) -> None:
+    try:
+        lock = files.lock(f"{path}/{LOCK_FILE}")
+    except BlockingIOError as error:
+        raise DataDirectoryLocked(path, error.strerror or "is in use") from error
+    try:
+        remove_journal(files, path)
+    finally:
+        lock.release()
