@@ -205,20 +205,7 @@ class DataDirectory:
         return topic_id
 
     def _topic_id_on_disk(self, partition: TopicPartition) -> bytes | None:
-        path = self._file(f"{partition}/{PARTITION_METADATA}")
-        if not self.files.exists(path):
-            return None
-        # Written without a sync, as the catalogue can restore it.
-        data = self.files.read(path).rstrip(b"\0")
-        if len(data) < _PARTITION_METADATA_BYTES:
-            return None
-        fields = properties_of(data, ":")
-        if fields.get("version") != "0":
-            raise DamagedFile(path, f"version {fields.get('version')!r} is not 0")
-        try:
-            return uuid_from_text(fields.get("topic_id", ""))
-        except ValueError as error:
-            raise DamagedFile(path, str(error)) from error
+        return read_topic_id(self.files, self._file(str(partition)))
 
     def delete_logs(self, logs: Mapping[TopicPartition, PartitionLog | None]) -> None:
         """Deletes logs, their checkpoints first. Raises OSError.
@@ -371,6 +358,25 @@ class DataDirectory:
                 self._catalogues_drafted
             )  # what still waits to be written comes too late
         self._lock.release()
+
+
+def read_topic_id(files: Files, directory: str) -> bytes | None:
+    """From the partition.metadata in a log's directory, 16 bytes; None where it is missing or torn by a crash. Raises
+    DamagedFile, OSError."""
+    path = f"{directory}/{PARTITION_METADATA}"
+    if not files.exists(path):
+        return None
+    # Written without a sync, as the catalogue can restore it.
+    data = files.read(path).rstrip(b"\0")
+    if len(data) < _PARTITION_METADATA_BYTES:
+        return None
+    fields = properties_of(data, ":")
+    if fields.get("version") != "0":
+        raise DamagedFile(path, f"version {fields.get('version')!r} is not 0")
+    try:
+        return uuid_from_text(fields.get("topic_id", ""))
+    except ValueError as error:
+        raise DamagedFile(path, str(error)) from error
 
 
 def _recorded(noted: list[tuple[JournalOfLog, int]]) -> None:

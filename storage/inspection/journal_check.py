@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from storage.checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
-from storage.data_directory import LOCK_FILE, PARTITION_METADATA
+from storage.data_directory import LOCK_FILE, read_topic_id
 from storage.errors import CorruptBatch, DamagedFile
 from storage.files import Files
 from storage.inspection.directory_reader import LogFiles, data_directory_of
@@ -19,7 +19,6 @@ from storage.inspection.segment_scan import BadBytes, SegmentScan
 from storage.journal.frame import Entry, batches_of
 from storage.journal.journal import JOURNAL
 from storage.journal.left_over import LeftOver, read_left_over
-from storage.uuid_text import uuid_to_text
 
 
 class Lack(NamedTuple):
@@ -77,7 +76,10 @@ class JournalCheck:
             return  # nothing opens these logs before that is repaired, and the journal stays
         for log in logs:
             assert log.name is not None, log
-            entries = self._entries(left_over, log)
+            try:
+                entries = self._entries(left_over, log)
+            except DamagedFile:
+                continue  # it is not opened either
             if entries:
                 recovery_point, start = recovery_points.get(log.name, 0), starts.get(log.name, 0)
                 lack = self._lack(log, entries, recovery_point, start)
@@ -86,12 +88,12 @@ class JournalCheck:
 
     def _entries(self, left_over: LeftOver, log: LogFiles) -> list[Entry]:
         """By offset; those of another life of the topic are none of the log's."""
-        keys = [key for key in left_over.logs() if key[1:] == log.name]
-        path = f"{log.directory}/{PARTITION_METADATA}"
-        metadata = self._files.read(path) if self._files.exists(path) else b""
-        own = [key for key in keys if uuid_to_text(key.topic_id).encode() in metadata]
-        if not own and b"topic_id" not in metadata and len(keys) == 1:
-            own = keys  # a crash has taken the file
+        own = [key for key in left_over.logs() if key[1:] == log.name]
+        topic_id = read_topic_id(self._files, log.directory)
+        if topic_id is not None:
+            own = [key for key in own if key.topic_id == topic_id]
+        elif len(own) > 1:
+            own = []
         return sorted((entry for key in own for entry in left_over.entries_of(key)), key=_base_offset)
 
     def _lack(self, log: LogFiles, entries: list[Entry], recovery_point: int, start: int) -> Lack | None:
