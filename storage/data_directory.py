@@ -361,8 +361,10 @@ class DataDirectory:
 
 
 def read_topic_id(files: Files, directory: str) -> bytes | None:
-    """From the partition.metadata in a log's directory, 16 bytes; None where it is missing or torn by a crash. Raises
-    DamagedFile, OSError."""
+    """From the partition.metadata in a log's directory, 16 bytes; None where it is missing or torn by a crash.
+
+    Raises DamagedFile, OSError.
+    """
     path = f"{directory}/{PARTITION_METADATA}"
     if not files.exists(path):
         return None

@@ -7,7 +7,8 @@ from protocol.errors import ErrorCode
 from storage.data_directory import CLEAN_MARKER
 from storage.errors import DataDirectoryLocked
 from tests.server.harness import Client, serving
-from tests.server.test_durability import DATA, TWO_PARTITIONS, Commits, committed
+from tests.server.test_durability import DATA, TWO_PARTITIONS, Commits
+from tests.server.test_runtime import committed
 from tests.storage.faulty_files import FaultyFiles
 
 
@@ -32,6 +33,7 @@ async def test_the_journal_of_a_directory_in_use_is_not_given_up() -> None:
         assert await commits.one(client) is ErrorCode.NONE
         with pytest.raises(DataDirectoryLocked):
             recover(files, DATA, without_journal=True)
+        assert files.listdir(f"{DATA}/journal")
         assert await commits.one(client) is ErrorCode.NONE
         survivor = files.crash()
     async with serving(DATA, TWO_PARTITIONS, files=survivor) as after, Client(after) as client:
