@@ -17,6 +17,7 @@ DAEMON = ("protocol", "storage", "coordinator")
 SYNCHRONOUS = ("protocol/", "storage/", "coordinator/group/", "coordinator/topics/")
 CLOCK = "coordinator/clock.py"
 FILES = "storage/files.py"
+LOCK = "storage/os_lock.py"
 ASYNC_FILES = "coordinator/async_files.py"
 MAX_FILE_LINES = 500
 MAX_PRODUCT_LINES = 400
@@ -141,7 +142,7 @@ def clock_calls(source: Source) -> Iterator[str]:
 
 
 def file_calls(source: Source) -> Iterator[str]:
-    if in_daemon(source) and source.path != FILES:
+    if in_daemon(source) and source.path not in (FILES, LOCK):
         for line, name in calls(source):
             if name in FILE_CALLS or name.rpartition(".")[2] in FILE_METHODS:
                 yield f"{source.path}:{line}: {name}"

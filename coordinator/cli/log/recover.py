@@ -33,12 +33,12 @@ def command(directory: str, without_journal: bool) -> int:
     try:
         found = recover(files, path, without_journal=without_journal)
     except (StorageError, OSError) as error:
-        fail(reason_of(error) if isinstance(error, OSError) else str(error))
+        fail(reason_of(error))
     for report in found.reports:
         if report.replayed_bytes or report.cut_bytes:
             click.echo(str(report))
     for partition, problem in found.failed:
-        warn(f"{partition}: {problem}")
+        warn(f"{partition}: {reason_of(problem)}")
     if found.failed:
         return FOUND
     state = "was stopped cleanly already" if found.was_clean else "is as a clean stop leaves it"
