@@ -16,7 +16,7 @@ timed = echo "$(1) ..." >&2; $(call clocked,$(1))
 clocked = TIMEFORMAT="$(1): %1R s"; time
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test check format lint types layers docker-check tests coverage pipeline sim fuzz soak scenarios-rewrite oracle oracle-record frames-record config-record bench clean
+.PHONY: help run install test check format lint types layers docker-check tests coverage pipeline sim fuzz soak crash scenarios-rewrite oracle oracle-record frames-record config-record bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
@@ -82,6 +82,10 @@ fuzz: $(VENV)/.test ## look for bytes that break a decoder: make fuzz ARGS="--se
 
 soak: $(VENV)/.test ## half an hour of real clients that join and die; 1 when anything grows or is left (ARGS="--minutes 5")
 	@$(BIN)/python -m tests.soak $(ARGS)
+
+crash: $(VENV)/.test ## 200 daemons killed under load, and 5000 disks that lose their power (ten minutes; CRASH_SEED=7 repeats)
+	@CRASH_ROUNDS=$${CRASH_ROUNDS:-200} CRASH_LIVES=$${CRASH_LIVES:-5000} $(BIN)/python -X dev -m pytest -q \
+	  -o timeout=7200 -n $(JOBS) tests/crash/test_kill.py tests/crash/test_journal.py $(PYTEST_ARGS)
 
 oracle: $(VENV)/.test ## compare every answer with a real Kafka's (minutes; needs Java, Maven); ARGS="--kafka 3.9.1 commits"
 	@$(BIN)/python -m tests.oracle $(ARGS)

@@ -39,21 +39,19 @@ from storage.journal.journal import Journal
 from storage.journal.of_log import JournalOfLog
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.meta_properties import META_PROPERTIES, MetaProperties, properties_of, read_or_write_meta
+from storage.meta_properties import META_PROPERTIES, MetaProperties, read_or_write_meta
 from storage.os_error import reason_of
+from storage.partition_metadata import read_topic_id, write_topic_id
 from storage.topic_partition import TopicPartition
-from storage.uuid_text import TEXT_LENGTH, uuid_from_text, uuid_to_text
 
 LOCK_FILE: Final = ".lock"
 CLEAN_MARKER: Final = ".kafka_cleanshutdown"
-PARTITION_METADATA: Final = "partition.metadata"
 CATALOGUE: Final = "topics.json"
 UNFINISHED_REPAIR: Final = ".unfinished-repair"
 """There while `groupd log repair` makes the directory as a copy of another one."""
 
 _PARTITION_DIRECTORY: Final = re.compile(r"([a-zA-Z0-9._-]+)-([0-9]{1,10})")
 _DELETED_DIRECTORY: Final = re.compile(r".+\.[0-9a-f]{32}" + DELETED_DIRECTORY_SUFFIX)
-_PARTITION_METADATA_BYTES: Final = len("version: 0\ntopic_id: ") + TEXT_LENGTH
 _RENAMED_AT_ONCE: Final = 20
 """Directories that one sync removes the names of."""
 _JSON: Final = json.JSONEncoder(sort_keys=True)
@@ -190,9 +188,8 @@ class DataDirectory:
             self._cleaned_offsets.offsets[partition] = log.log_end_offset
         log.cleaned_to = self.cleaned_to(partition)
         if topic_id is not None and self._topic_id_on_disk(partition) is None:
-            text = f"version: 0\ntopic_id: {uuid_to_text(topic_id)}\n"
             try:
-                self.files.write(f"{log.directory}/{PARTITION_METADATA}", text.encode())
+                write_topic_id(self.files, log.directory, topic_id)
             except OSError as error:
                 if is_new:
                     log.close(clean=False)
@@ -217,20 +214,7 @@ class DataDirectory:
         return topic_id
 
     def _topic_id_on_disk(self, partition: TopicPartition) -> bytes | None:
-        path = self._file(f"{partition}/{PARTITION_METADATA}")
-        if not self.files.exists(path):
-            return None
-        # Written without a sync, as the catalogue can restore it.
-        data = self.files.read(path).rstrip(b"\0")
-        if len(data) < _PARTITION_METADATA_BYTES:
-            return None
-        fields = properties_of(data, ":")
-        if fields.get("version") != "0":
-            raise DamagedFile(path, f"version {fields.get('version')!r} is not 0")
-        try:
-            return uuid_from_text(fields.get("topic_id", ""))
-        except ValueError as error:
-            raise DamagedFile(path, str(error)) from error
+        return read_topic_id(self.files, self._file(str(partition)))
 
     def delete_logs(self, logs: Mapping[TopicPartition, PartitionLog | None]) -> None:
         """Deletes logs, their checkpoints first. Raises OSError.

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Protocol
 from uuid import uuid4
 
 from storage.errors import FileClosed
-from storage.os_lock import FILE_MODE, OsLock
+from storage.os_lock import FILE_MODE, OsLock, is_locked
 
 DIRECTORY_MODE: Final = 0o755
 TEMPORARY_SUFFIX: Final = ".tmp"
@@ -133,6 +133,9 @@ class Files(Protocol):
 
     def lock(self, path: str) -> Lock:
         """Claims a path; raises BlockingIOError when another process (or this one) holds it: its words say who."""
+
+    def is_locked(self, path: str) -> bool:
+        """Whether a process, or this one, has claimed a path that is there. Claims nothing."""
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -317,6 +320,9 @@ class OsFiles:
 
     def lock(self, path: str) -> OsLock:
         return OsLock(path)
+
+    def is_locked(self, path: str) -> bool:
+        return is_locked(path)
 
 
 def most_open_files() -> int:

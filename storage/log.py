@@ -234,11 +234,6 @@ class PartitionLog(ReadableLog):
         return self.durability.synced_offset
 
     @property
-    def awaits_record(self) -> bool:
-        """Whether the journal is for it once it is on record how far the log was synced when it was opened."""
-        return self.journal is not None and self.journal.is_kept_out
-
-    @property
     def compactable_offset(self) -> int:
         """Before it compaction may leave holes."""
         return self.synced_offset if self.journal is None else self.journal.recovery_point
@@ -252,17 +247,6 @@ class PartitionLog(ReadableLog):
     def is_dirty(self) -> bool:
         """Whether `begin_sync` would have anything to do."""
         return self.log_end_offset > 0 and self.durability.is_dirty
-
-    def begin_submission(self) -> Entry | SyncPlan | None:
-        """What has to be on the disk for everything appended so far to be durable: an entry of the journal, or what
-        `begin_sync` gives; None when nothing has. Raises as that does.
-        """
-        self.require_open()
-        if self.journal is not None:
-            entry = self.journal.take(self.log_end_offset)
-            if entry is not None or self.durable_offset == self.log_end_offset:
-                return entry
-        return self.begin_sync()
 
     def begin_sync(self) -> SyncPlan | None:
         """What has to be synced for the segments to have everything appended so far; None when nothing has.

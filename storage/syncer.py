@@ -18,6 +18,7 @@ repeated and believed: it poisons its log, and every later submission of that lo
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import NamedTuple, Protocol, TypeVar
 from weakref import WeakValueDictionary
@@ -105,7 +106,7 @@ class Syncer:
         job = Job(done)
         begun: list[PartitionLog] = []
         for log in logs:
-            work = _begun(log, log.begin_submission, job)
+            work = _begun(log, partial(_unsynced, log), job)
             if isinstance(work, SyncPlan):
                 job.plans.append((log, work))
             elif work is not None:
@@ -155,6 +156,23 @@ class Syncer:
                 self._journals.close()
         finally:
             self._files.close()
+
+
+def awaits_record(log: PartitionLog) -> bool:
+    """Whether the journal is for a log once it is on record how far that was synced when it was opened."""
+    return log.journal is not None and log.journal.is_kept_out
+
+
+def _unsynced(log: PartitionLog) -> Entry | SyncPlan | None:
+    """What has to be on the disk for everything appended so far to be durable: an entry of the journal, or files;
+    None when nothing has. Raises as `begin_sync` does.
+    """
+    log.require_open()
+    if log.journal is not None:
+        entry = log.journal.take(log.log_end_offset)
+        if entry is not None or log.durable_offset == log.log_end_offset:
+            return entry
+    return log.begin_sync()
 
 
 def _begun(log: PartitionLog, begin: Callable[[], _T], job: Job) -> _T | None:

@@ -4,8 +4,9 @@ import errno
 import os
 from typing import Final
 
-from storage.errors import DataDirectoryLocked, FileError
+from storage.errors import DamagedFile, DataDirectoryLocked, FileError
 from storage.files import Files, Space
+from storage.journal.journal import JOURNAL
 from storage.os_error import reason_of
 
 NEW_PARTITION_BYTES: Final = 3 * 4096
@@ -24,6 +25,8 @@ def why_unusable(files: Files, data_dir: str, error: Exception) -> str:
     text = str(error) if isinstance(error, FileError) else f"{data_dir}: cannot be used: {reason_of(error)}"
     refused = error if isinstance(error, OSError) else error.__cause__
     remedy = _remedy(files, data_dir, refused.errno) if isinstance(refused, OSError) else ""
+    if isinstance(error, DamagedFile) and os.path.dirname(error.path) == f"{data_dir}/{JOURNAL}":
+        remedy = "`groupd log recover --without-journal` gives up what only the journal has"
     return f"{text}. {remedy}" if remedy else text
 
 

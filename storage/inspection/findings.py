@@ -24,6 +24,8 @@ class Kind(Enum):
     """The log ends before the offset up to which it was synced."""
     CHECKPOINT = "checkpoint"
     """A small file beside the log that makes no sense."""
+    JOURNAL = "journal"
+    """What the journal has past the end of a log, or a journal that cannot be read."""
 
 
 class Effect(Enum):
@@ -41,6 +43,10 @@ class Effect(Enum):
     """Reads may begin in the wrong place and miss records."""
     REBUILT = "rebuilt"
     """It is made anew when it is needed; nothing is lost."""
+    TAKEN_BACK = "taken_back"
+    """The next start appends it to the log, or `groupd log recover`."""
+    STOPS_START = "stops_start"
+    """Nothing starts on the data directory: nobody can tell whose records are missing."""
 
 
 class Finding(NamedTuple):

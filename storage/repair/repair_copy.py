@@ -17,6 +17,7 @@ from storage.data_directory import UNFINISHED_REPAIR
 from storage.errors import DamagedFile
 from storage.files import TEMPORARY_SUFFIX, Files, remove_directory
 from storage.inspection.directory_reader import LogFiles, data_directory_of
+from storage.journal.journal import JOURNAL
 from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
 from storage.repair.repair import Repair, RepairedLog, epochs_text
 from storage.topic_partition import TopicPartition
@@ -88,7 +89,7 @@ class RepairCopy:
         """Writes the checkpoints, and copies what lies beside the logs.
 
         In: any of the logs; whether the whole data directory is copied. Out: a line on each file that makes no
-        sense and was left out. Raises OSError.
+        sense, and on a journal, which were left out. Raises OSError.
         """
         files = self._files
         left_out: list[str] = []
@@ -103,6 +104,8 @@ class RepairCopy:
             known = {partition: offset for partition, offset in offsets.items() if partition in self._ends}
             if known:
                 write_offsets(files, f"{self._target}/{name}", known)
+        if is_directory and files.is_directory(f"{source}/{JOURNAL}"):
+            left_out.append(f"{source}/{JOURNAL}: belongs to the logs as they are there")
         for path in self._other_files(source) if is_directory and source is not None else ():
             files.write_atomically(f"{self._target}/{os.path.basename(path)}", files.read(path))
         files.fsync_directory(self._target)

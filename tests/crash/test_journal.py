@@ -7,6 +7,7 @@ part of what was not synced in segments and journal, or by a clean stop.
 """
 
 import errno
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from random import Random
@@ -38,7 +39,9 @@ COMPACTED_CONFIG = LogConfig(
 )
 JOURNAL_FILE_BYTES = 4096
 LIVES = 4
-ROUNDS_IN_A_TEST = 50
+SEEDS = int(os.environ.get("CRASH_LIVES", "1000"))
+"""How many data directories live, each some lives."""
+SEEDS_IN_A_TEST = 50
 
 
 @pytest.fixture(autouse=True)
@@ -278,9 +281,9 @@ def lives(seed: int, patch: pytest.MonkeyPatch) -> Iterator[str]:
     last.open()
 
 
-@pytest.mark.parametrize("first", range(0, 1000, ROUNDS_IN_A_TEST))
+@pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_IN_A_TEST))
 def test_nothing_acknowledged_is_lost(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    ends = [end for seed in range(first, first + ROUNDS_IN_A_TEST) for end in lives(seed, monkeypatch)]
+    ends = [end for seed in range(first, first + SEEDS_IN_A_TEST) for end in lives(seed, monkeypatch)]
     assert {"stopped", "abandoned", "crashed"} <= set(ends)
 
 

@@ -89,7 +89,7 @@ async def serve_and_kill(process: Process, everybody: list[Actor], random: Rando
     await asyncio.gather(*tasks)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(300 + 10 * ROUNDS)
 @pytest.mark.parametrize("flush", ["always", "interval", "os"])
 async def test_every_acknowledged_commit_outlives_kill_9(tmp_path: Path, flush: str) -> None:
     print(f"reproduce with CRASH_SEED={SEED} CRASH_ROUNDS={ROUNDS}")

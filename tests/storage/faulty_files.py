@@ -334,6 +334,9 @@ class FaultyFiles:
         self._locks.add(path)
         return FaultyLock(self._locks, path)
 
+    def is_locked(self, path: str) -> bool:
+        return path in self._locks
+
     def touch(self, inode: Inode) -> None:
         """Notes a modification, now."""
         self._modified_ms[inode] = self.now_ms

@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from coordinator.cli.log.entry import Entry, entries
+from coordinator.cli.log.journals import warn_of_journals
 from coordinator.cli.log.json_form import as_json
 from coordinator.cli.log.output import Output, color_option
 from coordinator.cli.log.paths import FOUND, SOUND, holds_offsets, in_words, logs_at, pause, warn
@@ -118,6 +119,7 @@ class _Dump:
     def run(self, paths: tuple[str, ...], output: Output, *, is_following: bool) -> int:
         """Prints everything; the exit code. Raises NotALog, OSError."""
         logs = [log for log in logs_at(OsFiles(), paths) if self._selection.takes_log(log.name)]
+        warn_of_journals(OsFiles(), logs)
         from_offset = self._selection.from_offset
         # Where most records are printed on the terminal, those tell how far it is.
         is_silent = self._selection.is_selective or not output.is_terminal

@@ -18,6 +18,8 @@ _EFFECT_STYLES: Final = {
     Effect.CUT_AT_START: "yellow",
     Effect.MISLEADS_READS: "yellow",
     Effect.REBUILT: "cyan",
+    Effect.TAKEN_BACK: "yellow",
+    Effect.STOPS_START: "red",
 }
 
 

@@ -14,6 +14,8 @@ MEANINGS: Final = {
     Effect.FAILS_READS: "reads that come here fail",
     Effect.MISLEADS_READS: "reads may begin in the wrong place and miss records",
     Effect.REBUILT: "it is made anew when it is needed; nothing is lost",
+    Effect.TAKEN_BACK: "the next start puts it into the log",
+    Effect.STOPS_START: "nothing starts on this directory",
 }
 
 _LEAVES_OUT: Final = "leaves these bytes out and keeps every sound batch"
@@ -27,6 +29,7 @@ REPAIRS: Final = {
     Kind.TIME_INDEX: "makes the index anew",
     Kind.RECOVERY_POINT: "lowers the recovery point to the end of the log",
     Kind.CHECKPOINT: "makes the checkpoint anew",
+    Kind.JOURNAL: "does nothing about it, `groupd log recover` does",
 }
 
 _MAX_TEXT: Final = 2000

@@ -38,7 +38,7 @@ def command(directory: str, without_journal: bool) -> int:
         if report.replayed_bytes or report.cut_bytes:
             click.echo(str(report))
     for partition, problem in found.failed:
-        warn(f"{partition}: {problem}")
+        warn(f"{partition}: {reason_of(problem)}")
     if found.failed:
         return FOUND
     state = "was stopped cleanly already" if found.was_clean else "is as a clean stop leaves it"

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import click
 
 from coordinator.cli.log.entry import what_is_wrong
+from coordinator.cli.log.journals import refuse_lacking
 from coordinator.cli.log.output import Output, color_option
 from coordinator.cli.log.paths import SOUND, fail, holds_offsets, in_words, logs_at, warn
 from coordinator.cli.log.progress import Progress, progress_of
@@ -56,6 +57,7 @@ def command(
     if (out is None) == (not is_in_place):
         raise click.UsageError("give either --out DIR or --in-place")
     logs = logs_at(OsFiles(), [path])
+    refuse_lacking(OsFiles(), logs)
     report = _report(output, is_json=is_json)
 
     def repair(log: LogFiles) -> Repair:

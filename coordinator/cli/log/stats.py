@@ -6,6 +6,7 @@ from typing import Final
 
 import click
 
+from coordinator.cli.log.journals import warn_of_journals
 from coordinator.cli.log.log_stats import COLUMNS, LogStats, by_bytes
 from coordinator.cli.log.output import Output, color_option
 from coordinator.cli.log.paths import FOUND, SOUND, in_words, logs_at
@@ -41,6 +42,7 @@ def command(paths: tuple[str, ...], is_json: bool, top: int, offsets_decoder: bo
     """Say what logs are made of: records, batches, bytes, live keys, by type and by group."""
     stats = LogStats(offsets_decoder)
     logs = logs_at(OsFiles(), paths)
+    warn_of_journals(OsFiles(), logs)
     with progress_of(output, logs) as progress:
         for log in logs:
             stats.read(log, progress)

@@ -1,5 +1,7 @@
 """`groupd log verify`: everything that is wrong with a log, and what comes of it."""
 
+from itertools import chain
+
 import click
 
 from coordinator.cli.log.entry import what_is_wrong
@@ -8,10 +10,12 @@ from coordinator.cli.log.output import Output, color_option
 from coordinator.cli.log.paths import FOUND, SOUND, holds_offsets, in_words, logs_at, pause
 from coordinator.cli.log.progress import progress_of
 from storage.files import OsFiles
+from storage.inspection.journal_check import JournalCheck
 from storage.inspection.verification import Verification
 
 EPILOG = """Looks at every batch (length, format, checksum, counts, offsets), at what it unpacks to, at keys and
-values of __consumer_offsets, at indexes and checkpoints. Changes nothing, and may run beside the daemon.
+values of __consumer_offsets, at indexes, checkpoints and the journal. Changes nothing, and may run beside the
+daemon.
 Exit codes: 0 sound, 1 something is wrong, 2 PATH is no log, 130 interrupted."""
 
 
@@ -30,11 +34,16 @@ def command(paths: tuple[str, ...], is_json: bool, offsets_decoder: bool, output
     verified: list[VerifiedLog] = []
     found = 0
     with progress_of(output, logs) as progress:
+        journals = JournalCheck(progress.files, logs)
         for log in logs:
             examine = what_is_wrong if offsets_decoder or holds_offsets(log) else None
             verification = Verification(progress.files, log, examine=examine, pause=pause)
             found_before = found
-            for finding in verification.findings():
+            damage = journals.damage(log)
+            if damage is not None:
+                found += 1
+                report.say(log._replace(name=None), damage)
+            for finding in chain(verification.findings(), journals.findings(log)):
                 found += 1
                 progress.note(f"{found:,} finding{'' if found == 1 else 's'}")
                 progress.hide()

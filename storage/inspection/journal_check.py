@@ -1,0 +1,164 @@
+"""What the journal of a data directory has and its logs lack, for whoever looks at them from outside.
+
+Of a process that runs, or was killed, the segments have everything. Only after the power went they may lack what
+the journal has; the next start puts that in, and cuts a log by the rules of `storage/recovery`: the same are kept
+here. Of a directory in use nothing is said, as its journal is written over while it is read.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from storage.checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
+from storage.data_directory import LOCK_FILE
+from storage.errors import CorruptBatch, DamagedFile
+from storage.files import Files
+from storage.inspection.directory_reader import LogFiles, data_directory_of
+from storage.inspection.findings import Effect, Finding, Kind
+from storage.inspection.segment_scan import BadBytes, SegmentScan
+from storage.journal.frame import Entry, batches_of
+from storage.journal.journal import JOURNAL
+from storage.journal.left_over import LeftOver, read_left_over
+from storage.partition_metadata import read_topic_id
+
+
+class Lack(NamedTuple):
+    """What the journal has and a log has not."""
+
+    path: str
+    """Of the last segment."""
+    offset: int
+    """Where the log ends."""
+    end_offset: int
+    """Where the journal does."""
+    gap_at: int | None
+    """Where the journal goes on, when that is not where the log ends: nothing puts it in."""
+
+    def finding(self) -> Finding:
+        """The same among others."""
+        if self.gap_at is not None:
+            reason = f"ends at offset {self.offset}, and the journal goes on at {self.gap_at}"
+            return Finding(Kind.JOURNAL, Effect.STOPS_LOAD, self.path, None, 0, self.offset, reason)
+        reason = f"the log ends at offset {self.offset}, the journal has what follows up to {self.end_offset}"
+        return Finding(Kind.JOURNAL, Effect.TAKEN_BACK, self.path, None, 0, self.offset, reason)
+
+
+class JournalCheck:
+    """Of the data directories that some logs are in, and nobody uses. Raises OSError."""
+
+    def __init__(self, files: Files, logs: Sequence[LogFiles]) -> None:
+        """In: the logs of interest."""
+        self.damaged: dict[str, DamagedFile] = {}
+        """What is wrong with the journals of which nobody can say what they hold, by data directory."""
+        self.lacks: dict[str, Lack] = {}
+        """By directory of the log."""
+        self._files = files
+        by_directory: dict[str, list[LogFiles]] = {}
+        for log in logs:
+            directory = data_directory_of(files, log)
+            if directory is not None and log.is_whole:
+                by_directory.setdefault(directory, []).append(log)
+        for directory, its_logs in by_directory.items():
+            if files.is_directory(f"{directory}/{JOURNAL}") and not _is_used(files, directory):
+                self._read(directory, its_logs)
+
+    def _read(self, directory: str, logs: Sequence[LogFiles]) -> None:
+        try:
+            left_over = read_left_over(self._files, f"{directory}/{JOURNAL}")
+        except DamagedFile as error:
+            self.damaged[directory] = error
+            return
+        except FileNotFoundError:
+            return  # somebody has begun to use it
+        try:
+            recovery_points = read_offsets(self._files, f"{directory}/{RECOVERY_POINTS}")
+            starts = read_offsets(self._files, f"{directory}/{LOG_START_OFFSETS}")
+        except DamagedFile:
+            return  # nothing opens these logs before that is repaired, and the journal stays
+        for log in logs:
+            assert log.name is not None, log
+            try:
+                entries = self._entries(left_over, log)
+            except DamagedFile:
+                continue  # it is not opened either
+            if entries:
+                recovery_point, start = recovery_points.get(log.name, 0), starts.get(log.name, 0)
+                lack = self._lack(log, entries, recovery_point, start)
+                if lack is not None:
+                    self.lacks[log.directory] = lack
+
+    def _entries(self, left_over: LeftOver, log: LogFiles) -> list[Entry]:
+        """By offset; those of another life of the topic are none of the log's."""
+        own = [key for key in left_over.logs() if key[1:] == log.name]
+        topic_id = read_topic_id(self._files, log.directory)
+        if topic_id is not None:
+            own = [key for key in own if key.topic_id == topic_id]
+        elif len(own) > 1:
+            own = []
+        return sorted((entry for key in own for entry in left_over.entries_of(key)), key=_base_offset)
+
+    def _lack(self, log: LogFiles, entries: list[Entry], recovery_point: int, start: int) -> Lack | None:
+        end = self._end_of(log, recovery_point) if log.segments else min(start, entries[0].base_offset)
+        last_end = entries[-1].end_offset
+        if end < recovery_point or last_end <= max(end, start):
+            return None  # where damage lies before what was synced, the journal waits until that is repaired
+        path = log.segments[-1].path if log.segments else log.directory
+        return Lack(path, end, last_end, _gap(entries, end))
+
+    def _end_of(self, log: LogFiles, recovery_point: int) -> int:
+        """Where the log is cut at its next start, if not where it ends."""
+        below = [number for number, each in enumerate(log.segments) if each.base_offset <= recovery_point]
+        first = below[-1] if below else 0
+        end = log.segments[first].base_offset
+        for segment in log.segments[first:]:
+            if segment.base_offset < end or segment.base_offset > end >= recovery_point:
+                return end
+            end = segment.base_offset
+            file = self._files.open_read(segment.path)
+            try:
+                for piece in SegmentScan(file, segment.base_offset).pieces():
+                    if isinstance(piece, BadBytes):
+                        return end
+                    end = piece.header.next_offset
+            finally:
+                file.close()
+        return end
+
+    def findings(self, log: LogFiles) -> Iterator[Finding]:
+        """What is to be said of a log."""
+        lack = self.lacks.get(log.directory)
+        if lack is not None:
+            yield lack.finding()
+
+    def damage(self, log: LogFiles) -> Finding | None:
+        """What is wrong with the journal of the log's data directory, once."""
+        error = self.damaged.pop(os.path.dirname(log.directory), None)
+        if error is None:
+            return None
+        return Finding(Kind.JOURNAL, Effect.STOPS_START, error.path, error.position, 0, None, error.reason)
+
+
+def _is_used(files: Files, directory: str) -> bool:
+    path = f"{directory}/{LOCK_FILE}"
+    return files.exists(path) and files.is_locked(path)
+
+
+def _base_offset(entry: Entry) -> int:
+    return entry.base_offset
+
+
+def _gap(entries: Sequence[Entry], end: int) -> int | None:
+    """Where the journal goes on, if not where the log ends."""
+    for entry in entries:
+        if entry.end_offset <= end:
+            continue
+        try:
+            for base_offset, next_offset, _ in batches_of(entry):
+                if next_offset <= end:
+                    continue
+                if base_offset != end:
+                    return base_offset
+                end = next_offset
+        except CorruptBatch:
+            return end
+    return None
