@@ -32,6 +32,7 @@ from storage.files import Files
 from storage.journal.frame import BLOCK_BYTES, Entry, FrameHead, LogKey, encode_frame, frame_size
 from storage.journal.journal_file import JournalFile
 from storage.journal.left_over import LeftOver, read_left_over
+from storage.os_error import reason_of
 
 JOURNAL: Final = "journal"
 MOST_FILES: Final = 4
@@ -101,7 +102,7 @@ class Journal:
             self.is_off, self._untold = True, error
             if self._in_turn:
                 self._in_turn[-1].give_up()
-            raise JournalRefused(self.directory, f"cannot be written: {error}") from error
+            raise JournalRefused(self.directory, f"cannot be written: {reason_of(error)}") from error
         return is_full
 
     def _write(self, entries: Sequence[Entry]) -> None:
