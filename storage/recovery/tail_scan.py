@@ -80,6 +80,9 @@ class TailScan:
             reason = f"ends at offset {self.log_end_offset}, but was synced up to {self.recovery_point}"
             raise LogDamaged(active.path, reason, active.size)
         position = self.segments[first].position_of(self.recovery_point, self.config.index_interval_bytes)
+        if position == self.segments[first].size:
+            # What was cut here, by a process before this one perhaps, must not come back behind the next segment.
+            self.segments[first].file.fdatasync()
         for segment in self.segments[first:]:
             segment.write_anew(position)
             position = 0

@@ -267,3 +267,18 @@ def test_the_report_is_one_line_that_names_the_bytes_cut() -> None:
     assert "\n" not in line
     assert "4 bytes" in line
     assert path_of(0) in line
+
+
+def test_what_was_cut_at_the_recovery_point_does_not_come_back() -> None:
+    """A next segment may begin there, and then nobody looks at the end of this one again."""
+    files = FaultyFiles()
+    log = PartitionLog.open(files, "/data/orders-0", LogConfig())
+    log.append_records([record(0)])
+    log.sync()
+    path = "/data/orders-0/00000000000000000000.log"
+    whole = files.read(path)
+    file = files.open_append(path)
+    file.write(b"torn")
+    file.fdatasync()
+    PartitionLog.open(files, "/data/orders-0", LogConfig(), recovery_point=1)
+    assert files.crash().read(path) == whole
