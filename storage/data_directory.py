@@ -182,7 +182,8 @@ class DataDirectory:
             log.journal.recorded(recovery_point)
             log.journal.keeps_out_until(log.log_end_offset)
         if not is_journaled:
-            log.leave_journal()
+            log.journal = None
+            log.durability.leave_journal()
         if self.cleaned_to(partition) > log.log_end_offset:
             # The log was cut. What it grows to from here is not clean.
             self._cleaned_offsets.offsets[partition] = log.log_end_offset

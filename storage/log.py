@@ -136,11 +136,6 @@ class PartitionLog(ReadableLog):
         log._sync_or_close()
         return log
 
-    def leave_journal(self) -> None:
-        """Nothing of it goes to the journal, which has given what it had."""
-        self.journal = None
-        self.durability.leave_journal()
-
     def _sync_or_close(self) -> None:
         try:
             self.sync()

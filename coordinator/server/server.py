@@ -265,8 +265,7 @@ class Server:
             self.runtime.ownership.take(partition, epoch=0)
 
     def _loaded(self) -> None:
-        failed = self.runtime.failed()
-        if failed:
+        if failed := self.runtime.failed():
             _LOG.error("%d partitions of %s could not be read", len(failed), CONSUMER_OFFSETS)
         elif not any((self.data_plane.failed(), self.data_plane.catalogue.left, self.engine.not_open())):
             self.directory.forget_deleted()
