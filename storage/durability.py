@@ -16,6 +16,7 @@ then refuses appends and syncs until it is reopened.
 """
 
 import threading
+from typing import Final
 
 from storage.errors import LogContradicted, StorageError
 from storage.files import Files
@@ -23,6 +24,9 @@ from storage.journal.frame import Entry
 from storage.journal.of_log import JournalOfLog
 from storage.log_segments import LogSegments
 from storage.sync_plan import SyncPlan
+
+WAIT_S: Final = 60
+"""What takes longer was given up."""
 
 
 class Durability:
@@ -62,7 +66,7 @@ class Durability:
         self._unsynced_directories: list[str] = []
         self._under_way: list[SyncPlan] = []
         """Plans in the order in which they were begun, the first of them not complete."""
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
 
     def leave_journal(self) -> None:
         """The journal has nothing of the log and gets nothing."""
@@ -134,6 +138,7 @@ class Durability:
                         self.synced_offset = end_offset
                         self.offset = max(self.offset, end_offset)
                 failure, synced_offset = self.failure, self.synced_offset
+                self._lock.notify_all()
         except AssertionError as problem:
             return self.contradicted(problem)
         if self._journal is not None:
@@ -162,6 +167,11 @@ class Durability:
         problem = self.complete(plan, problem, log_end_offset)
         if problem is not None:
             raise problem
+
+    def wait(self) -> None:
+        """Until what others have begun to sync is synced; blocks."""
+        with self._lock:
+            self._lock.wait_for(lambda: not self._under_way or self.failure is not None, WAIT_S)
 
     def poison(self, error: StorageError) -> StorageError:
         """Refuses appends and syncs from now on; the first cause stays, and is given back."""

@@ -240,8 +240,9 @@ class PartitionLog(ReadableLog):
 
     @property
     def is_dirty(self) -> bool:
-        """Whether `begin_sync` would have anything to do."""
-        return self.log_end_offset > 0 and self.durability.is_dirty
+        """Whether the segments have anything that is not synced, or only being synced."""
+        end_offset = self.log_end_offset
+        return end_offset > 0 and (self.durability.is_dirty or self.synced_offset < end_offset)
 
     def begin_sync(self) -> SyncPlan | None:
         """What has to be synced for the segments to have everything appended so far; None when nothing has.
@@ -373,6 +374,7 @@ class PartitionLog(ReadableLog):
         try:
             if clean:
                 self.sync()
+                self.durability.wait()
                 report = self.recovery_report
                 is_as_found = report.was_clean and self.log_end_offset == report.log_end_offset
                 if self._was_cut or not is_as_found:  # else the last clean stop has left it like this

@@ -70,13 +70,15 @@ def recover(
     """
     was_clean = not finish_swaps(files, directory) and was_clean
     segments = find_segments(files, directory)
-    if not segments:
+    is_new = not segments
+    if is_new:
         if recovery_point > log_start_offset:
             raise LogDamaged(directory, f"no segment is left of a log synced up to offset {recovery_point}")
         first = min([log_start_offset, *(entry.base_offset for entry in entries)])
         segments = [Segment.create(files, directory, first)]
     try:
         scan = TailScan(files, directory, segments, config, recovery_point, bool(entries))
+        scan.is_new = is_new
         return _recover(scan, log_start_offset, was_clean, entries)
     except BaseException:
         for segment in segments:

@@ -29,6 +29,8 @@ class TailScan:
         self.segments = segments
         self.config = config
         self.recovery_point = recovery_point
+        self.is_new = False
+        """Whether the only segment was made just now."""
         self._may_have_holes = config.compacts and not has_journal
         self.log_end_offset = segments[-1].base_offset
         self.scanned_bytes = 0
@@ -80,7 +82,7 @@ class TailScan:
             reason = f"ends at offset {self.log_end_offset}, but was synced up to {self.recovery_point}"
             raise LogDamaged(active.path, reason, active.size)
         position = self.segments[first].position_of(self.recovery_point, self.config.index_interval_bytes)
-        if position == self.segments[first].size:
+        if position == self.segments[first].size and not self.is_new:
             # What was cut here, by a process before this one perhaps, must not come back behind the next segment.
             self.segments[first].file.fdatasync()
         for segment in self.segments[first:]:

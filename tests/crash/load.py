@@ -186,7 +186,8 @@ class Member:
         member_id, generation_id = self.identity.value
         if self.instance_id is not None and self._random.random() < 0.3:
             member_id = ""
-        request = join_request(self.group, member_id)
+        # Long enough for a machine that stands still: who is gone then was lost, and not given up.
+        request = join_request(self.group, member_id, session_timeout_ms=120_000)
         request.group_instance_id = self.instance_id
         self.is_replaced = not member_id
         joined = await client.call(request, 5)
