@@ -135,7 +135,8 @@ class Life:
     def work(self, iterations: int) -> None:
         """Iterations of a loop, and what goes on beside it."""
         for _ in range(iterations):
-            self._random.choice([self._append, self._append, self._append, self._other])()
+            if self._logs:  # all of them may have been left closed
+                self._random.choice([self._append, self._append, self._append, self._other])()
             self._late.work_some()
 
     def _append(self) -> None:
