@@ -229,6 +229,11 @@ class PartitionLog(ReadableLog):
         return self.durability.synced_offset
 
     @property
+    def awaits_record(self) -> bool:
+        """Whether the journal is for it once it is on record how far the log was synced when it was opened."""
+        return self.journal is not None and self.journal.is_kept_out
+
+    @property
     def compactable_offset(self) -> int:
         """Before it compaction may leave holes."""
         return self.synced_offset if self.journal is None else self.journal.recovery_point

@@ -158,11 +158,6 @@ class Syncer:
             self._files.close()
 
 
-def awaits_record(log: PartitionLog) -> bool:
-    """Whether the journal is for a log once it is on record how far that was synced when it was opened."""
-    return log.journal is not None and log.journal.is_kept_out
-
-
 def _unsynced(log: PartitionLog) -> Entry | SyncPlan | None:
     """What has to be on the disk for everything appended so far to be durable: an entry of the journal, or files;
     None when nothing has. Raises as `begin_sync` does.
@@ -285,9 +280,8 @@ def _write_entries(jobs: Sequence[Job]) -> None:
             given[0][0].full.append(journal)
         for job, log, entry in given:
             if log.is_deleted:
-                journal.drop(
-                    entry.key
-                )  # what was there when it was deleted is dropped already, and this was not
+                # What was there when it was deleted is dropped already, and this was not.
+                journal.drop(entry.key)
             if entry.base_offset > log.durable_offset and log.failure is None:
                 _leave_out(job, log)  # what it follows was refused, or is still being synced
                 continue

@@ -70,7 +70,7 @@ from storage.files import most_open_files
 from storage.log import PartitionLog
 from storage.meta_properties import MetaProperties
 from storage.os_error import reason_of
-from storage.syncer import Syncer, awaits_record
+from storage.syncer import Syncer
 from storage.topic_partition import TopicPartition
 from storage.uuid_text import uuid_to_text
 
@@ -269,7 +269,7 @@ class Server:
             _LOG.error("%d partitions of %s could not be read", len(failed), CONSUMER_OFFSETS)
         elif not any((self.data_plane.failed(), self.data_plane.catalogue.left, self.engine.not_open())):
             self.directory.forget_deleted()
-        if any(awaits_record(log) for log in self.logs().values()):
+        if any(log.awaits_record for log in self.logs().values()):
             self.checkpoints.write_due(self.logs())
         self.ready.set()
 

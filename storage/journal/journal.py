@@ -50,16 +50,15 @@ def remove_journal(files: Files, data_directory: str) -> None:
     """Removes a journal that nobody uses, with all that is in it, or nothing of it. Raises OSError."""
     directory = f"{data_directory}/{JOURNAL}"
     if files.is_directory(directory):
-        doomed = doom_directory(
-            files, directory
-        )  # some of its files without the others would look like damage
+        # Some of its files without the others would look like damage.
+        doomed = doom_directory(files, directory)
         files.fsync_directory(data_directory)
         remove_directory(files, doomed)
         files.fsync_directory(data_directory)
 
 
 class Journal:
-    """Of one data directory. `write` and `revive` belong to the thread that syncs, all else is safe in any."""
+    """Of one data directory. `write` belongs to the thread that syncs, all else is safe in any."""
 
     def __init__(self, files: Files, data_directory: str, file_bytes: int) -> None:
         """Reads what a former process left. In: the size of a file; 0 for a journal that takes nothing.

@@ -47,11 +47,6 @@ class JournalOfLog:
         """Whether it is not on record yet how far the log was synced when it was opened."""
         return self.recovery_point < self._joins_at
 
-    @property
-    def takes_all(self) -> bool:
-        """Whether all that was appended since it was last taken is here, to go to the journal."""
-        return not self._is_left_out and not self.is_kept_out and not self.journal.is_off
-
     def appended(self, data: bytes, base_offset: int) -> None:
         """A batch was written to the segment."""
         if self._is_left_out:
@@ -73,8 +68,8 @@ class JournalOfLog:
     def take(self, end_offset: int) -> Entry | None:
         """What is to go to the journal, up to where the log ends; None where segments have to be synced instead."""
         batches, self._batches, self._bytes = self._batches, [], 0
-        is_whole, self._is_left_out = self.takes_all, False
-        if not is_whole or not batches:
+        is_left_out, self._is_left_out = self._is_left_out, False
+        if is_left_out or self.is_kept_out or self.journal.is_off or not batches:
             return None
         return Entry(self.key, self._base_offset, end_offset, b"".join(batches))
 
