@@ -34,6 +34,7 @@ from coordinator.group.requests import FetchOffsets, Request, TopicsChanged
 from coordinator.group.state import ClassicGroupState
 from coordinator.group.timer_key import TimerKey, TimerKind
 from coordinator.group.topics_image import NO_TOPICS, TopicsImage
+from coordinator.group.view import GroupView
 from coordinator.machine.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome
 from coordinator.machine.turn import Turn
 from protocol.messages.delete_groups import DeleteGroupsRequest
@@ -129,6 +130,15 @@ class Shard:
             group.unload(turn)
         assert not turn.records, turn.records
         return turn.replies
+
+    def group_ids(self) -> list[str]:
+        """Those of every group, oldest first."""
+        return list(self._groups.by_id)
+
+    def view(self, group_id: str, now: Now) -> GroupView | None:
+        """A group as it is now, as values; None when there is none of that id."""
+        group = self._groups.find(group_id)
+        return None if group is None else group.view(now.monotonic_ms)
 
     @property
     def group_count(self) -> int:

@@ -29,6 +29,7 @@ class Now(NamedTuple):
 
 class Context(Struct):
     """Who asks. `waiter` is where the reply goes; `client_host` has Java's leading slash ("/127.0.0.1");
+    `connection_id` is its connection's number, 0 where that does not matter;
     `new_member_uuid` is the text of a fresh random UUID, needed when a JoinGroup has no member id; `node` is this
     broker as the asker should know it, needed where an answer names it."""
 
@@ -38,6 +39,7 @@ class Context(Struct):
     client_host: str
     new_member_uuid: str = ""
     node: Node = NOWHERE
+    connection_id: int = 0
 
 
 class Fact(Struct):

@@ -18,6 +18,10 @@ class Caller(Protocol):
         """Its address, with Java's leading slash ("/127.0.0.1")."""
 
     @property
+    def connection_id(self) -> int:
+        """Which connection it is: no other of this process had or will have the number."""
+
+    @property
     def node(self) -> Node:
         """This broker, as this client should know it."""
 

@@ -14,6 +14,7 @@ Bytes that are no request cost this connection and one log line, nothing else.
 """
 
 import asyncio
+from collections.abc import Iterator
 from functools import partial
 from struct import Struct, error
 from typing import Final, cast
@@ -85,6 +86,10 @@ class Connection(Outgoing):
     def api_name(self) -> str:
         """Of the request at hand."""
         return self._route.api.name
+
+    def repeated_requests(self) -> Iterator[object]:
+        """What it sends again and again: heartbeats, which tell whom it speaks for."""
+        return self._repeated.requests()
 
     # What asyncio calls
 

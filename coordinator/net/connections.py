@@ -6,8 +6,9 @@ Source: KIP-402 and KIP-612 for the limits, Kafka's `ConnectionQuotas`.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import Final, Protocol
 
 from coordinator import clock
 from coordinator.net.connection_limits import ConnectionLimits
@@ -18,6 +19,9 @@ from coordinator.net.request_memory import Receiver, RequestMemory
 from coordinator.net.unread_answers import UnreadAnswers
 
 _LOG = logging.getLogger("SocketServer")
+
+CLOSED_REMEMBERED: Final = 10_000
+"""Connections that are gone of which it is known since when."""
 
 
 class OpenConnection(Receiver, Protocol):
@@ -30,6 +34,13 @@ class OpenConnection(Receiver, Protocol):
     @property
     def client_host(self) -> str:
         """The address, with Java's leading slash."""
+
+    @property
+    def connection_id(self) -> int:
+        """Its number."""
+
+    def repeated_requests(self) -> Iterable[object]:
+        """What it sends again and again."""
 
     @property
     def last_received_ns(self) -> int:
@@ -72,6 +83,9 @@ class Connections:
         self.unread = UnreadAnswers()
         self.large_answers = LargeAnswers(loop)
         self.large_requests = LargeRequests(loop, self.memory)
+        self.next_id: Callable[[], int] = count(1).__next__
+        """Gives a number that no connection had before."""
+        self._closed_ns: dict[int, int] = {}
         self._per_address: Counter[str] = Counter()
         self._awaiting_place: list[Callable[[], None]] = []
         self._full_since_ns = 0
@@ -114,6 +128,9 @@ class Connections:
         address = self.open.pop(connection, None)
         if address is None:
             return
+        self._closed_ns[connection.connection_id] = clock.monotonic_ns()
+        if len(self._closed_ns) > CLOSED_REMEMBERED:
+            del self._closed_ns[next(iter(self._closed_ns))]
         self._per_address[address] -= 1
         if not self._per_address[address]:
             del self._per_address[address]
@@ -126,6 +143,11 @@ class Connections:
             waiting, self._awaiting_place = self._awaiting_place, []
             for there_is_place in waiting:
                 there_is_place()
+
+    def closed_ms_ago(self, connection_id: int) -> int | None:
+        """How long a connection has been closed; None where it is open, or that was too many connections ago."""
+        closed_ns = self._closed_ns.get(connection_id)
+        return None if closed_ns is None else (clock.monotonic_ns() - closed_ns) // 1_000_000
 
     def close_idle(self) -> None:
         """Closes what has been silent for too long, save where an answer is being waited for."""

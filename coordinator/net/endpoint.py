@@ -47,6 +47,7 @@ class Endpoint:
         self.large_requests = connections.large_requests
         self.memory = connections.memory
         self.unread = connections.unread
+        self.next_connection_id = connections.next_id
         self.max_request_bytes = connections.limits.socket_request_max_bytes
         self.port = listener.address.port
         """Where the listener is bound; known once it is open."""

@@ -29,6 +29,7 @@ class _Large:
         "body",
         "client_host",
         "client_id",
+        "connection_id",
         "frame",
         "is_given_up",
         "memory_bytes",
@@ -44,6 +45,7 @@ class _Large:
     ) -> None:
         self.client_id = sender.client_id
         self.client_host = sender.client_host
+        self.connection_id = sender.connection_id
         self.node = sender.node
         self.api_name = route.api.name
         self.api_version = route.version

@@ -7,6 +7,7 @@ wait there, and behind a peer that does not read, is bounded: beyond it no furth
 import asyncio
 from abc import abstractmethod
 from collections import deque
+from collections.abc import Iterator
 from typing import Final
 
 from coordinator import clock
@@ -47,6 +48,7 @@ class Outgoing(asyncio.Protocol):
         "_unsent_bytes",
         "_written_bytes",
         "client_host",
+        "connection_id",
         "last_received_ns",
         "peer",
     )
@@ -70,6 +72,7 @@ class Outgoing(asyncio.Protocol):
         self._route: Route
         self._correlation_id = 0
         self.client_host = client_host
+        self.connection_id = endpoint.next_connection_id()
         self.peer = peer
         self.last_received_ns = clock.monotonic_ns()
 
@@ -80,6 +83,10 @@ class Outgoing(asyncio.Protocol):
     @abstractmethod
     def memory_taken(self, size_bytes: int) -> None:
         """There is memory for the request that this connection has waited to receive."""
+
+    @abstractmethod
+    def repeated_requests(self) -> Iterator[object]:
+        """What it sends again and again."""
 
     @property
     @abstractmethod

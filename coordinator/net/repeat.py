@@ -10,7 +10,7 @@ Where things are: a request's frame begins with size, api key and version (bytes
 to 11); an answer's with its size (0 to 3) and the correlation id (4 to 7).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from coordinator.net.route import Route
@@ -29,12 +29,15 @@ _REST_FROM: Final = 12
 class _Kept:
     """A request that was answered, and its answer."""
 
-    __slots__ = ("answer_end", "answer_size", "counts", "is_well", "response", "start")
+    __slots__ = ("answer_end", "answer_size", "counts", "is_well", "request", "response", "start")
 
-    def __init__(self, frame: bytes, response: object, is_well: Callable[[int], bool], route: Route) -> None:
+    def __init__(
+        self, frame: bytes, request: object, response: object, is_well: Callable[[int], bool], route: Route
+    ) -> None:
         answer = bytearray()
         route.write(response, 0, answer)
         self.start = frame[:_START_BYTES]
+        self.request = request
         self.response = response
         self.is_well = is_well
         self.answer_size = bytes(answer[:4])
@@ -74,7 +77,11 @@ class Repeated:
             self._missed = 0
         well, is_well = route.repeat(request)
         if response is well:
-            self._kept[rest] = _Kept(frame, response, is_well, route)
+            self._kept[rest] = _Kept(frame, request, response, is_well, route)
+
+    def requests(self) -> Iterator[object]:
+        """What is kept: nobody else sends it as long as this connection does."""
+        return (kept.request for kept in self._kept.values())
 
     def response(self, frame: bytes, monotonic_ms: int) -> object | None:
         """The answer to a request, if it is kept and all is well; else None, and nothing was done."""

@@ -11,18 +11,15 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from coordinator import clock
 from coordinator.config.config_key import InvalidConfig
 from coordinator.engine.engine import Engine
 from coordinator.engine.flusher import Flusher
 from coordinator.engine.group_clock import GroupClock, ProcessTime
-from coordinator.engine.partition import Partition
 from coordinator.engine.state_keeper import StateKeeper
 from coordinator.group.config import GroupConfig
-from coordinator.group.events import Event
-from coordinator.machine.outcome import Now
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
 from coordinator.net.acceptor import Acceptor
 from coordinator.net.caller import Caller
@@ -40,6 +37,7 @@ from coordinator.server.checkpoints import Checkpoints
 from coordinator.server.cleaner import Cleaner
 from coordinator.server.compactable_logs import compactable_logs
 from coordinator.server.config_views import broker_configs, topics_config
+from coordinator.server.group_events import GroupEvents
 from coordinator.server.handlers.api_versions import ApiVersionsHandler, refuse_api_versions
 from coordinator.server.handlers.describe_cluster import DescribeClusterHandler
 from coordinator.server.handlers.find_coordinator import FindCoordinatorHandler
@@ -49,7 +47,7 @@ from coordinator.server.handlers.offset_fetch import OffsetFetchHandler
 from coordinator.server.handlers.offsets import OffsetCommitHandler, OffsetDeleteHandler
 from coordinator.server.handlers.topics import TopicsHandler
 from coordinator.server.line_limit import LineLimit
-from coordinator.server.log_lines import SILENT, log_event, log_expiry
+from coordinator.server.log_lines import log_expiry
 from coordinator.server.metrics import Metrics
 from coordinator.server.offsets_topic import OffsetsTopic
 from coordinator.server.settings import ServerSettings
@@ -92,6 +90,7 @@ class Server:
         self.loop = asyncio.get_running_loop()
         self.metrics = Metrics()
         self.line_limit = LineLimit()
+        self.group_events = GroupEvents(self.metrics, self.line_limit)
         self.arrival = clock.Arrival()
         self.disk_failures = OngoingFailures("LogManager")
         """What the disk refuses: of the groups, and of what is written beside them."""
@@ -194,7 +193,7 @@ class Server:
         self._topic_images = TopicImages(self.data_plane.catalogue)
         self.runtime = runtime = self.engine.add(offsets.internal_topic(self._topic_images.current))
         runtime.fired = log_expiry
-        self.engine.observers.append(self._happened)
+        self.engine.observers.append(self.group_events.observe)
         self.data_plane.attach_internal(
             CONSUMER_OFFSETS,
             offsets.topic_id,
@@ -274,12 +273,6 @@ class Server:
         self.ready.set()
 
     # What happens
-
-    def _happened(self, partition: Partition[Any], events: Sequence[Event], _: int, __: Now) -> None:
-        for event in events:
-            self.metrics.count_event(event)
-            if type(event) not in SILENT:
-                log_event(partition.name, event, self.line_limit)
 
     def _changed(self, changes: Sequence[TopicChange]) -> None:
         self.metrics.count_changes(changes)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from coordinator.group.durable import DurableState
 from coordinator.group.group import ACCEPTED, CommitVerdict
 from coordinator.group.group_type import GroupType
+from coordinator.group.view import GroupView
 from coordinator.machine.outcome import Fact
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
@@ -71,6 +72,21 @@ class StubGroup:
 
     def unload(self, turn: Turn) -> None:
         self.is_dead = True
+
+    def view(self, now_ms: int) -> GroupView:
+        return GroupView(
+            group_id=self.group_id,
+            type=self.type,
+            state=self.state_name,
+            state_since_ms=None,
+            generation_id=self.generation_id,
+            protocol_type=self.protocol_type,
+            protocol_name=None,
+            leader_id=None,
+            members=(),
+            pending=(),
+            rebalance=None,
+        )
 
     def check(self, durable: DurableState, waiters: set[int]) -> None:
         assert self.group_id

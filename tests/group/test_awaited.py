@@ -1,6 +1,6 @@
 """Whom a group waits for, and until when."""
 
-from coordinator.group.classic.report import awaited
+from coordinator.group.classic.awaited import awaited
 from coordinator.group.rebalance_facts import Awaited, AwaitedRequest
 from tests.group.config import group_config
 from tests.group.coordinator import GROUP, Coordinator, named

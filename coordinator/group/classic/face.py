@@ -10,10 +10,12 @@ from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.invariants import check_classic_group
 from coordinator.group.classic.record import group_tombstone
 from coordinator.group.classic.session import answer_parked, forget_pending, restart_session
+from coordinator.group.classic.view import view_of
 from coordinator.group.durable import DurableState
 from coordinator.group.group import ACCEPTED, CommitVerdict
 from coordinator.group.group_type import GroupType
 from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
+from coordinator.group.view import GroupView
 from coordinator.machine.outcome import Fact
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
@@ -148,6 +150,10 @@ class ClassicFace:
         group.pending_sync.clear()
         group.join_deadline_ms = group.sync_deadline_ms = group.rebalance = None
         group.transition_to(DEAD, group.state_timestamp_ms or 0)
+
+    def view(self, now_ms: int) -> GroupView:
+        """See `view.py`."""
+        return view_of(self._group, now_ms)
 
     def check(self, durable: DurableState, waiters: set[int]) -> None:
         """See `invariants.py`."""

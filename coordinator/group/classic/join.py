@@ -182,6 +182,7 @@ def _join_known(groups: Groups, group: ClassicGroup, join: Join, turn: Turn) -> 
         _rejoin(groups, group, member, join, f"Leader {member_id} re-joining group", turn)
     else:
         # It missed the answer, or has lost nothing by asking again: the generation stands.
+        member.connection_id = join.context.connection_id
         assert group.leader_id is not None, group.group_id
         with_members = leads and state is COMPLETING_REBALANCE
         turn.reply(
@@ -216,6 +217,7 @@ def _add_member(groups: Groups, group: ClassicGroup, join: Join, member_id: str,
         request.session_timeout_ms,
         join.rebalance_timeout_ms,
         group.shared(join.protocols),
+        connection_id=context.connection_id,
     )
     member.is_new = True
     was_pending = member_id in group.pending_members

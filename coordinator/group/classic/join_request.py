@@ -28,6 +28,7 @@ class Join:
         group.update_protocols(member, self.protocols)
         member.rebalance_timeout_ms = self.rebalance_timeout_ms
         member.session_timeout_ms = self.request.session_timeout_ms
+        member.connection_id = self.context.connection_id
 
     def sender(self, member_id: str) -> MemberName:
         """Who sends it, under the member id that it has or gets."""

@@ -22,13 +22,15 @@ class Member:
     of the former). `session_deadline_ms` is when the member counts as lost unless it is heard before;
     `timer_deadline_ms` is when the timer outside will fire, which may be earlier: a heartbeat moves only
     the former, and the timer is set anew when it fires too early. None: no timer is set. Times are
-    monotonic. `is_new`: it has not yet been through a join phase. `settled_assignment` is what it had in the
-    last Stable generation, None when it was not in one."""
+    monotonic. `connection_id` is that of its last JoinGroup, 0 when that was before a restart. `is_new`: it
+    has not yet been through a join phase. `settled_assignment` is what it had in the last Stable
+    generation, None when it was not in one."""
 
     __slots__ = (
         "assignment",
         "client_host",
         "client_id",
+        "connection_id",
         "group_instance_id",
         "is_new",
         "join_version",
@@ -53,6 +55,7 @@ class Member:
         rebalance_timeout_ms: int,
         protocols: Protocols,
         assignment: bytes = b"",
+        connection_id: int = 0,
     ) -> None:
         assert member_id, "a member has an id"
         self.member_id = member_id
@@ -63,6 +66,7 @@ class Member:
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.protocols = protocols
         self.assignment = assignment
+        self.connection_id = connection_id
         self.is_new = False
         self.settled_assignment: bytes | None = None
         self.join_waiter: int | None = None

@@ -86,6 +86,7 @@ class GroupRouter:
             caller.client_id,
             caller.client_host,
             new_member_uuid,
+            connection_id=caller.connection_id,
         )
         return self.runtime.ask(partition, request, context, asker)
 

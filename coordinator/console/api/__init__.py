@@ -1,0 +1,1 @@
+"""The HTTP API below /v1: one file for each resource, each a list of routes."""

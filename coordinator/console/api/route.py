@@ -1,0 +1,47 @@
+"""One operation of the API, declared: what OpenAPI says of it, and who answers it, come from here alone."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from coordinator.control.control import Control
+from coordinator.control.problem import ProblemKind
+
+Method = Literal["GET", "POST", "PUT", "DELETE"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request. `path` are the names in the path, `query` and `body` instances of what the route declares;
+    `actor` is who asks, in their own words (X-Groupd-Actor), None where they do not say."""
+
+    path: Mapping[str, str]
+    query: Any
+    body: Any
+    actor: str | None
+
+
+Handle = Callable[[Control, Call], Awaitable[Any]]
+"""Answers a call with a value of the type that its route declares. Raises Problem."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiRoute:
+    """See the top of this file. `path` is below /v1, such as "/groups/{group}/ledger"; `query` and `body`
+    are msgspec Structs that forbid unknown fields (None: there is none); `answer` is what is answered, None
+    for 204; `text` makes of it what people read, for those who accept text/plain; `changes`: whether it may
+    be asked only where control is on, and needs application/json; `needs_enable`: whether it harms the
+    process, so that control has to be on in so many words; `problems`: what it may raise beside what every
+    route may."""
+
+    method: Method
+    path: str
+    summary: str
+    handle: Handle
+    query: type[Any] | None = None
+    body: type[Any] | None = None
+    answer: Any = None
+    text: Callable[[Any], str] | None = None
+    changes: bool = False
+    needs_enable: bool = False
+    problems: tuple[ProblemKind, ...] = ()

@@ -1,0 +1,73 @@
+"""Questions to groups that come from people and not from a connection: answered when what they say is durable."""
+
+import asyncio
+from typing import Any, Final
+
+from coordinator import clock
+from coordinator.answers import Later
+from coordinator.control.problem import Problem, ProblemKind
+from coordinator.engine.partition import Partition, PartitionState
+from coordinator.engine.place import Place
+from coordinator.engine.runtime import Runtime
+from coordinator.group.shard import Shard
+from coordinator.machine.outcome import Context
+from coordinator.net.peer import printable
+
+CLIENT_ID: Final = "groupd"
+CLIENT_HOST: Final = "/127.0.0.1"
+
+
+class _Awaiting:
+    """An asker, and the place of its only answer."""
+
+    def __init__(self, api_version: int, answer: asyncio.Future[object]) -> None:
+        self.api_version = api_version
+        self.request: object = None
+        self.registry: dict[int, Place] | None = None
+        self.waiter = 0
+        self._answer = answer
+
+    def answer_later(self, *, parks: bool) -> "_Awaiting":
+        """It is its own place: it asks once."""
+        return self
+
+    def fill(self, response: object) -> None:
+        """See `Place`."""
+        if not self._answer.done():
+            self._answer.set_result(response)
+
+
+class GroupAsker:
+    """Puts requests to the groups of a server. All methods belong to the event loop's thread."""
+
+    def __init__(self, runtime: Runtime[Shard], arrival: clock.Arrival) -> None:
+        """In: the instant that the engine takes for that of the request at hand."""
+        self._runtime = runtime
+        self._arrival = arrival
+
+    def partition_of(self, group_id: str) -> Partition[Shard]:
+        """The offsets partition of a group. Raises Problem (loading) while its groups cannot be asked."""
+        partition = self._runtime.partition_of(group_id)
+        if partition.machine is None:
+            is_loading = partition.state is PartitionState.LOADING
+            state = "is being loaded" if is_loading else f"is {partition.state.value}"
+            detail = f"{partition.name} {state}: nothing can be said of group {printable(group_id)} now."
+            raise Problem(ProblemKind.LOADING, f"{partition.name} {state}", detail)
+        return partition
+
+    async def ask(self, group_id: str, request: Any, api_version: int) -> Any:
+        """Puts a request of the core to the partition of a group. Out: the response, when it is durable. Raises
+        Problem (loading). Whoever gives up waiting leaves nothing behind."""
+        partition = self.partition_of(group_id)
+        self._arrival.advance(clock.monotonic_ns())
+        answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        asker = _Awaiting(api_version, answer)
+        context = Context(self._runtime.next_waiter(), api_version, CLIENT_ID, CLIENT_HOST)
+        response = self._runtime.ask(partition, request, context, asker)
+        if type(response) is not Later:
+            return response
+        try:
+            return await answer
+        finally:
+            if asker.registry is not None:
+                asker.registry.pop(asker.waiter, None)

@@ -1,0 +1,1 @@
+"""The time of groups: held, moved ahead, ended for one member."""

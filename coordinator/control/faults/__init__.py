@@ -1,0 +1,1 @@
+"""Failures on purpose, by the state of groups."""

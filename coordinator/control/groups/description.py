@@ -1,0 +1,92 @@
+"""A group as HTTP shows it. Names are snake_case, units at the end; what is null is not so, or is not known."""
+
+from msgspec import Struct
+
+
+class MemberDescription(Struct, frozen=True, kw_only=True):
+    """A member. `is_connected`: whether it has a connection, as far as can be seen; `connection_closed_ms_ago`:
+    since when it has none. `awaits`: its request that is parked (JoinGroup, SyncGroup). `subscription` and
+    `assignment` (partitions by topic) are null where they are none of the consumer protocol's."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    is_leader: bool
+    is_connected: bool
+    connection_closed_ms_ago: int | None
+    silent_ms: int
+    session_left_ms: int
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    awaits: str | None
+    protocols: list[str]
+    subscription: list[str] | None
+    assignment: dict[str, list[int]] | None
+
+
+class PendingMemberDescription(Struct, frozen=True, kw_only=True):
+    """Who was given a member id `since_ms` ago and has not joined with it; in `left_ms` it is forgotten."""
+
+    member_id: str
+    client_id: str
+    client_host: str
+    since_ms: int
+    left_ms: int
+
+
+class AwaitedDescription(Struct, frozen=True, kw_only=True):
+    """One whom a group waits for; `request` is what it has yet to send."""
+
+    member_id: str
+    client_id: str
+    request: str
+    silent_ms: int
+    session_left_ms: int
+    left_ms: int
+    is_connected: bool
+
+
+class RebalanceDescription(Struct, frozen=True, kw_only=True):
+    """The rebalance that a group is in. `left_ms`: how long its present phase lasts at most, 0 when nothing ends it
+    by time; `is_initial`: it waits for members that may come (group.initial.rebalance.delay.ms)."""
+
+    cause: str
+    reason: str
+    actor: str | None
+    attempts: int
+    from_state: str
+    open_ms: int
+    phase_ms: int
+    left_ms: int
+    is_initial: bool
+    awaited: list[AwaitedDescription]
+
+
+class GroupSummary(Struct, frozen=True, kw_only=True):
+    """A group in a list."""
+
+    group_id: str
+    type: str
+    state: str
+    protocol_type: str | None
+    generation_id: int
+    members: int
+
+
+class GroupDescription(Struct, frozen=True, kw_only=True):
+    """A group. `unowned` are partitions of subscribed topics that nobody has in a Stable group, by topic."""
+
+    group_id: str
+    type: str
+    state: str
+    state_since_ms: int | None
+    generation_id: int
+    protocol_type: str | None
+    protocol_name: str | None
+    leader: str | None
+    offsets_partition: int
+    members: list[MemberDescription]
+    pending: list[PendingMemberDescription]
+    rebalance: RebalanceDescription | None
+    unowned: dict[str, list[int]]

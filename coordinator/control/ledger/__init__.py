@@ -1,0 +1,1 @@
+"""Why each group rebalanced: an entry for each generation."""

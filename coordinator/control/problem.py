@@ -1,0 +1,48 @@
+"""What was asked for and is not so, or cannot be: one sentence that can be printed as it is, with fields beside it.
+
+RFC 9457 (problem+json) is the form in which HTTP says it.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+
+class ProblemKind(Enum):
+    """The word after `urn:groupd:`, and the HTTP status."""
+
+    BAD_REQUEST = ("bad-request", 400)
+    CONTROL_OFF = ("control-off", 403)
+    BAD_TOKEN = ("bad-token", 401)
+    FOREIGN_HOST = ("foreign-host", 403)
+    NO_SUCH_GROUP = ("no-such-group", 404)
+    NO_SUCH_MEMBER = ("no-such-member", 404)
+    NO_SUCH_TOPIC = ("no-such-topic", 404)
+    NO_SUCH_FAULT = ("no-such-fault", 404)
+    NOT_MET = ("not-met", 409)
+    CLOCK_STOPPED = ("clock-stopped", 409)
+    AMBIGUOUS_MEMBER = ("ambiguous-member", 409)
+    NAME_TAKEN = ("name-taken", 409)
+    MEMBER_PARKED = ("member-parked", 409)
+    REFUSED = ("refused", 409)
+    """The coordinator answered with one of Kafka's errors; the field `error` has its name."""
+    NOT_POSSIBLE = ("not-possible", 422)
+    TOO_MANY = ("too-many", 429)
+    LOADING = ("loading", 503)
+
+    def __init__(self, word: str, status: int) -> None:
+        self.word: Final = word
+        self.status: Final = status
+
+
+class Problem(Exception):
+    """See the top of this file. `fields` are JSON values; names of groups and members in `detail` are printable."""
+
+    def __init__(
+        self, kind: ProblemKind, title: str, detail: str, fields: Mapping[str, object] | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.kind = kind
+        self.title = title
+        self.detail = detail
+        self.fields = dict(fields or {})

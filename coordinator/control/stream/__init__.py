@@ -1,0 +1,1 @@
+"""What happens in groups, numbered, for whoever follows it."""

@@ -1,0 +1,74 @@
+"""A group as it is at one moment, as values: for whoever shows it to people or waits until it is so.
+
+Durations are group time, as seen at the moment of the view. Bytes are what clients sent: whoever shows them reads
+them, and may find that they are none of the consumer protocol's.
+"""
+
+from msgspec import Struct
+
+from coordinator.group.group_type import GroupType
+from coordinator.group.member_name import MemberName
+from coordinator.group.rebalance_facts import Awaited, Trigger
+
+
+class MemberView(Struct, frozen=True, kw_only=True):
+    """A member. `connection_id` is that of its last JoinGroup, 0 when that was before a restart. `session_left_ms`
+    is when its session ends unless it is heard before; of a member that `is_awaiting_join` or `is_awaiting_sync`
+    (its request is parked) it does not, unless it `is_new`. `metadata` is for the selected protocol, or, where none
+    is selected, for its own first one."""
+
+    name: MemberName
+    connection_id: int
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    silent_ms: int
+    session_left_ms: int
+    is_new: bool
+    is_awaiting_join: bool
+    is_awaiting_sync: bool
+    protocols: tuple[str, ...]
+    metadata: bytes
+    assignment: bytes
+
+
+class PendingMemberView(Struct, frozen=True, kw_only=True):
+    """Who was given a member id `since_ms` ago and has not joined with it; in `left_ms` it is forgotten."""
+
+    name: MemberName
+    since_ms: int
+    left_ms: int
+
+
+class RebalanceView(Struct, frozen=True, kw_only=True):
+    """The rebalance that a group is in, or, where it is Stable, the one whose assignment not all have fetched.
+
+    `trigger` began it, `latest` began the last of `attempts`; `open_ms` is since when. `left_ms` is how long the
+    present phase lasts at most, 0 when nothing ends it by time; `awaited` are those whose doing it is, nobody in an
+    `is_initial` one, which waits for members that may come."""
+
+    trigger: Trigger
+    latest: Trigger
+    attempts: int
+    from_state: str
+    open_ms: int
+    phase_ms: int
+    left_ms: int
+    is_initial: bool
+    awaited: tuple[Awaited, ...]
+
+
+class GroupView(Struct, frozen=True, kw_only=True):
+    """A group of any type. `state_since_ms` is the wall time at which the state was entered, None when the log did
+    not say; `members` are in the order in which they joined."""
+
+    group_id: str
+    type: GroupType
+    state: str
+    state_since_ms: int | None
+    generation_id: int
+    protocol_type: str | None
+    protocol_name: str | None
+    leader_id: str | None
+    members: tuple[MemberView, ...]
+    pending: tuple[PendingMemberView, ...]
+    rebalance: RebalanceView | None

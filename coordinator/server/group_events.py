@@ -1,0 +1,34 @@
+"""What happens in groups: counted, written to the log, and told to whoever listens."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from coordinator.engine.partition import Partition
+from coordinator.group.events import Event
+from coordinator.machine.outcome import Now
+from coordinator.server.line_limit import LineLimit
+from coordinator.server.log_lines import SILENT, log_event
+from coordinator.server.metrics import Metrics
+
+EventListener = Callable[[int, Event, int, Now], None]
+"""Takes the number of an offsets partition, what happened in a group of it, the number of that, and when (group
+time)."""
+
+
+class GroupEvents:
+    """An observer of the engine."""
+
+    def __init__(self, metrics: Metrics, line_limit: LineLimit) -> None:
+        self.listeners: list[EventListener] = []
+        """Who is told of all but what every client does all the time: commits."""
+        self._metrics = metrics
+        self._line_limit = line_limit
+
+    def observe(self, partition: Partition[Any], events: Sequence[Event], first: int, now: Now) -> None:
+        """See `Observer`."""
+        for number, event in enumerate(events, first):
+            self._metrics.count_event(event)
+            if type(event) not in SILENT:
+                log_event(partition.name, event, self._line_limit)
+                for listener in self.listeners:
+                    listener(partition.number, event, number, now)
