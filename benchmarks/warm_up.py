@@ -11,7 +11,7 @@ from benchmarks.flood import Load, Side, flood
 
 IN_A_ROW: Final = 3
 AGREEMENT: Final = 0.05
-MOST_WINDOWS: Final = 30
+MOST_WINDOWS: Final = 16
 METHOD: Final = (
     f"Each server was warmed up until {IN_A_ROW} windows in a row agreed within {AGREEMENT:.0%}, and for "
     f"{MOST_WINDOWS} windows at most."

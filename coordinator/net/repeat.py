@@ -15,7 +15,7 @@ from typing import Final
 
 from coordinator.net.route import Route
 
-MAX_KEPT: Final = 64
+MAX_KEPT: Final = 16
 """Requests of one connection. With what is kept beside its bytes, one takes about a kilobyte."""
 MAX_FRAME_BYTES: Final = 1024
 """Of a request that is kept: names may be far longer, but hardly anybody's are."""
