@@ -47,6 +47,10 @@ def _is_one_path(value: ConfigValue) -> bool:
     return isinstance(value, list) and len(value) == 1 and bool(value[0]) and "\0" not in value[0]
 
 
+def _is_file(value: ConfigValue) -> bool:
+    return isinstance(value, str) and "\0" not in value and not value.endswith("/")
+
+
 def _are_counts(value: ConfigValue) -> bool:
     try:
         parse_counts(str(value))
@@ -150,7 +154,10 @@ class Config:
         Shaped("1 to 1000 visible characters of ASCII, without a blank", _is_token),
     )
     control_token_file: str = _property(
-        _STRING, "", "A file that has the token, in place of control.token. groupd's own."
+        _STRING,
+        "",
+        "A file that has the token, in place of control.token. groupd's own.",
+        Shaped("the path of a file", _is_file),
     )
     control_hosts: tuple[str, ...] = _property(
         _LIST,

@@ -70,6 +70,8 @@ class HttpService:
             max_field_size=MAX_FIELD_BYTES,
             max_headers=MAX_HEADERS,
             auto_decompress=False,
+            # Whoever goes away waits for nothing any more.
+            handler_cancellation=True,
             logger=RequestLog(broker.lines),
         )
         self._sockets = [

@@ -45,5 +45,5 @@ def route_of(routes: Sequence[ApiRoute], streams: Sequence[StreamRoute]) -> ApiR
 
 
 def _as_text(index: Index) -> str:
-    lines = [f"{one.method:<6} {one.path}  {one.summary}" for one in index.operations]
+    lines = [f"{one.method:<6} {one.path}  {one.summary.removesuffix('.')}" for one in index.operations]
     return "\n".join([*lines, "", f"{index.openapi} has all fields. `Accept: application/json` gives JSON."])

@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, aclosing, nullcontext
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -124,7 +124,9 @@ class ApiService:
                 detail = "This harms the process, so that control.enable has to be true (or open) in so many words."
                 raise Problem(ProblemKind.CONTROL_OFF, "This harms the process", detail)
             body = await self._body(route, request)
-            value = await route.handle(self._control, _call(request, route.query, body))
+            call = _call(request, route.query, body)
+            handled = route.handle(self._control, call)
+            value = await (_finished(handled) if route.changes else handled)
             if route.text is not None and wants_text(request.headers.get("Accept", "")):
                 return text_response(route.text(value))
             return value_response(value)
@@ -171,6 +173,13 @@ class ApiService:
         except web.RequestPayloadError as error:
             raise bad_request("", "The body is broken", "The body is not sent as HTTP has it.") from error
         return bytes(body)
+
+
+async def _finished(change: Awaitable[Any]) -> Any:
+    """A change that was begun comes to its end, whether or not whoever asked for it stays."""
+    task = asyncio.ensure_future(change)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return await asyncio.shield(task)
 
 
 def _call(request: web.Request, query: type[Struct] | None, body: object) -> Call:

@@ -6,11 +6,9 @@ other is still there. A reader that is too slow is cut off, and comes back.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import AbstractContextManager
 from typing import Annotated, Any, Final, Protocol
 
-import msgspec
 from msgspec import Meta, Struct
 
 from coordinator.console.api.request_values import bad_request
@@ -24,8 +22,7 @@ _LAST: Final = 2**63 - 1
 
 
 class StreamEvent(Protocol):
-    """One event: a value that becomes JSON. A gap has the kind "gap", and the number of the last that is
-    missing."""
+    """One event: its number, the class of what happened (or "gap"), and a line of JSON."""
 
     @property
     def seq(self) -> int:
@@ -35,15 +32,25 @@ class StreamEvent(Protocol):
     def kind(self) -> str:
         """What happened."""
 
+    @property
+    def data(self) -> bytes:
+        """All of it."""
+
+
+class Following(AbstractContextManager[Any], Protocol):
+    """What one reader follows. It ends by itself for one that has fallen too far behind, and when the process
+    stops."""
+
+    async def __anext__(self) -> StreamEvent:
+        """The next event, when it has come."""
+
 
 class EventSource(Protocol):
     """What the stream is fed from."""
 
-    def follow(
-        self, *, after: int | None, group_id: str | None, kinds: frozenset[str]
-    ) -> AsyncGenerator[StreamEvent, None]:
-        """The events after a number that are still kept, and then each as it comes. None: those to come. It ends
-        for a reader that has fallen too far behind. No kinds are all kinds."""
+    def follow(self, group_id: str | None, kinds: frozenset[str], after: int | None) -> Following:
+        """What happens from this call on, of one group or all, of these kinds or all; first what happened after a
+        number, as far as it is kept."""
 
 
 class StreamQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,33 +73,28 @@ async def follow(control: Control, call: Call) -> Pieces:
         if not (text.isascii() and text.isdigit() and len(text) < 19):
             raise bad_request("", "Last-Event-ID is wrong", "Last-Event-ID is the number of an event.")
         after = int(text)
-    return _pieces(source.follow(after=after, group_id=query.group, kinds=frozenset(query.kind)))
+    return _pieces(source.follow(query.group, frozenset(query.kind), after))
 
 
-async def _pieces(events: AsyncGenerator[StreamEvent, None]) -> Pieces:
-    encode = msgspec.json.Encoder().encode
-    coming: asyncio.Future[StreamEvent | None] | None = None
-    async with aclosing(events):
+async def _pieces(following: Following) -> Pieces:
+    coming: asyncio.Future[StreamEvent] | None = None
+    with following:
         try:
             yield b"retry: %d\n\n" % _RETRY_MS
             while True:
-                coming = asyncio.ensure_future(anext(events, None))
+                coming = asyncio.ensure_future(following.__anext__())
                 while not coming.done():
                     await asyncio.wait([coming], timeout=HEARTBEAT_S)
                     if not coming.done():
                         yield b": nothing happened\n\n"
                 event = coming.result()
-                if event is None:
-                    return
-                yield _frame(event, encode(event))
+                yield b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, event.kind.encode(), event.data)
+        except StopAsyncIteration:
+            return
         finally:
             if coming is not None and not coming.done():
                 coming.cancel()
                 await asyncio.wait([coming])
-
-
-def _frame(event: StreamEvent, data: Any) -> bytes:
-    return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, event.kind.encode(), data)
 
 
 STREAMS: Final[tuple[StreamRoute, ...]] = (
