@@ -12,6 +12,10 @@ from typing import Any, Final
 
 from coordinator.config.errors import ConfigError
 from coordinator.config.listeners import HTTP_OFF, Address, parse_http_listener
+from coordinator.console.control_access import control_access
+from coordinator.console.http import HttpServer
+from coordinator.console.http_limits import HttpLimits
+from coordinator.control.control import Control
 from coordinator.net.peer import printable
 from coordinator.server.bind import HTTP, bind
 from coordinator.server.broker import Broker
@@ -76,31 +80,31 @@ async def _serve(settings: ServerSettings) -> int:
     except (StartFailed, ConfigError) as error:
         _say(error)
         return EXIT_NO_START
+    control = Control(server)
     try:
         http_sockets = [] if http_listener is None else bind(http_listener, _HTTP_BACKLOG, HTTP)
         try:
+            http_host = "" if http_listener is None else http_listener.host
+            access = control_access(settings.config, http_host, http_sockets, settings.files)
             await server.listen()
-        except StartFailed:
+        except (StartFailed, ConfigError):
             _close(http_sockets)
             raise
-    except StartFailed as error:
+    except (StartFailed, ConfigError) as error:
         _say(error)
         server.abandon()
         return EXIT_NO_START
-    from coordinator.console.http import HttpServer
-    from coordinator.console.http_limits import HttpLimits
-
     broker = Broker(server)
-    http_host = "" if http_listener is None else http_listener.host
-    http = HttpServer(broker, http_sockets, http_host, settings.config.view(HttpLimits))
+    http = HttpServer(broker, control, http_sockets, access, settings.config.view(HttpLimits))
     http.start()
     http_address = http_listener and http_listener.bound(http_sockets[0].getsockname()[1])
     _introduce(broker, http_address)
-    ready = asyncio.ensure_future(_announce(server.ready, broker, http_address))
+    ready = asyncio.ensure_future(_announce(server.ready, broker, http, http_address))
     await stop.wait()
     _LOG.info("Shutting down")
     ready.cancel()
     http.close()
+    control.close()
     try:
         await server.close()
     except (OSError, StorageError) as error:
@@ -130,7 +134,9 @@ def _introduce(broker: Broker, http: Address | None) -> None:
         _LOG.info("HTTP is at http://%s/", http)
 
 
-async def _announce(loaded: asyncio.Event, broker: Broker, http: Address | None) -> None:
+async def _announce(
+    loaded: asyncio.Event, broker: Broker, http_server: HttpServer, http: Address | None
+) -> None:
     await loaded.wait()
     # What was loaded stays: the garbage collector, which the start had switched off, need not look at it.
     gc.freeze()
@@ -141,6 +147,7 @@ async def _announce(loaded: asyncio.Event, broker: Broker, http: Address | None)
     kafka = here.listeners[0].bound
     sys.stdout.write(f"groupd ready kafka={kafka} http={http or HTTP_OFF} data={here.data_dir}\n")
     sys.stdout.flush()
+    http_server.warm_up()
 
 
 def _watch_signals(stop: asyncio.Event) -> None:

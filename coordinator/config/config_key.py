@@ -65,12 +65,14 @@ _BLANKS: Final = "".join(map(chr, range(33)))  # what Java's String.trim takes a
 _INTEGER: Final = re.compile(r"[+-]?\d+")  # Java takes the digits of every script, too
 _DOUBLE: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _MAX_SHOWN: Final = 200
+HIDDEN: Final = "[hidden]"
+"""Said in place of a password. Source: Kafka's `Password`."""
 
 
 def parse(kind: ConfigType, text: str) -> ConfigValue:
     """The meaning of `text` as a value of that type. Raises ValueError."""
     text = text.strip(_BLANKS)
-    if kind is ConfigType.STRING:
+    if kind in (ConfigType.STRING, ConfigType.PASSWORD):
         return text
     if kind is ConfigType.BOOLEAN:
         return ("false", "true").index(text.lower()) == 1
@@ -266,7 +268,8 @@ class ConfigKey:
         except ValueError:
             value = None
         if value is None or not self.bounds.holds(value):
+            shown = HIDDEN if self.kind is ConfigType.PASSWORD else _shown(text)
             raise InvalidConfig(
-                f"Invalid value {_shown(text)} for {self.name}: it must be {self.allowed}", self.name
+                f"Invalid value {shown} for {self.name}: it must be {self.allowed}", self.name
             )
         return value

@@ -5,6 +5,7 @@ connections. A listener on every interface that advertises nothing, or nothing b
 address that the client used.
 """
 
+import ipaddress
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -41,6 +42,22 @@ class Address(NamedTuple):
         """Whether it stands for every interface."""
         return self.host in _WILDCARDS
 
+    @property
+    def is_loopback(self) -> bool:
+        """Whether it can be reached from this machine only."""
+        return is_loopback(self.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or an address can only be this machine: localhost and names below it, 127.0.0.0/8, ::1."""
+    host = host.lower().removesuffix(".")
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
 
 @dataclass(frozen=True, slots=True)
 class Listener:
@@ -64,9 +81,18 @@ def parse_address(text: str, what: str) -> Address:
 
 
 def parse_http_listener(config: Config) -> Address | None:
-    """Where the HTTP port is to be; None for nowhere. Raises ConfigError."""
+    """Where the HTTP port is to be; None for nowhere. Raises ConfigError, also where everybody could change groups
+    there without having been let in on purpose."""
     text = config.http_listener.strip()
-    return None if text.lower() == HTTP_OFF else parse_address(text, "http.listener")
+    address = None if text.lower() == HTTP_OFF else parse_address(text, "http.listener")
+    has_token = config.control_token or config.control_token_file
+    if config.control_enable == "true" and address and not (address.is_loopback or has_token):
+        raise ConfigError(
+            f"control.enable=true with http.listener={address}, which others can reach, needs a token "
+            "(control.token, or control.token.file); control.enable=open does without one",
+            *("control.enable", "http.listener"),
+        )
+    return address
 
 
 def _is_host(host: str) -> bool:

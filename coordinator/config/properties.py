@@ -8,6 +8,7 @@ groupd's own say so in their documentation. The properties that only give topics
 Source: Kafka's `AbstractKafkaConfig`, `GroupCoordinatorConfig`, `SocketServerConfigs`, `ServerLogConfigs`.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeVar, cast
@@ -32,7 +33,7 @@ from coordinator.config.topic_configs import TopicDefaults
 from coordinator.names import LogFlush
 
 _INT, _LONG, _STRING = ConfigType.INT, ConfigType.LONG, ConfigType.STRING
-_BOOLEAN, _LIST = ConfigType.BOOLEAN, ConfigType.LIST
+_BOOLEAN, _LIST, _PASSWORD = ConfigType.BOOLEAN, ConfigType.LIST, ConfigType.PASSWORD
 _MAX_INT: Final = 2**31 - 1
 _QUEUED_BYTES: Final = 256 * 1024 * 1024
 V = TypeVar("V")
@@ -46,6 +47,10 @@ def _is_one_path(value: ConfigValue) -> bool:
     return isinstance(value, list) and len(value) == 1 and bool(value[0]) and "\0" not in value[0]
 
 
+def _is_file(value: ConfigValue) -> bool:
+    return isinstance(value, str) and "\0" not in value and not value.endswith("/")
+
+
 def _are_counts(value: ConfigValue) -> bool:
     try:
         parse_counts(str(value))
@@ -54,6 +59,11 @@ def _are_counts(value: ConfigValue) -> bool:
     return True
 
 
+def _is_token(value: ConfigValue) -> bool:
+    return value == "" or (isinstance(value, str) and bool(_TOKEN.fullmatch(value)))
+
+
+_TOKEN: Final = re.compile(r"[!-~]{1,1000}")  # what a header can carry
 _LISTENERS: Final = Shaped("a list of NAME://HOST:PORT", _are_some)
 _NAMES: Final = Shaped("a list of names", _are_some)
 
@@ -66,7 +76,8 @@ def _property(kind: ConfigType, default: Any, documentation: str, bounds: Bounds
         text = ",".join(default)
     else:
         text = str(default)
-    return field(default=default, metadata={"declared": (kind, text, documentation, bounds)})
+    declared = (kind, text, documentation, bounds)
+    return field(default=default, repr=kind is not _PASSWORD, metadata={"declared": declared})
 
 
 _TOPIC_DEFAULTS: Final = {
@@ -110,7 +121,7 @@ class Config:
     http_listener: str = _property(
         _STRING,
         "127.0.0.1:9080",
-        "Where /health, /ready and /metrics are served, HOST:PORT; `off`: nowhere. groupd's own.",
+        "Where the API, /health, /ready and /metrics are served, HOST:PORT; `off`: nowhere. groupd's own.",
     )
     http_max_connections: int = _property(
         _INT,
@@ -125,6 +136,35 @@ class Config:
         "How long a request to the HTTP port may take to come, counted from the connection or from the last "
         "answer, and how long its answer may go unread. groupd's own.",
         at_least(1),
+    )
+    control_enable: str = _property(
+        _STRING,
+        "auto",
+        "Who may change groups over HTTP: `auto`, whoever reaches a port that is bound to this machine only, and "
+        "elsewhere who has the token; `true`, the same, but that a port which is bound to more stops the start "
+        "without a token; `false`, nobody; `open`, whoever reaches the port, wherever it is bound. What harms the "
+        "process needs `true` or `open`. groupd's own.",
+        one_of("auto", "true", "false", "open"),
+    )
+    control_token: str = _property(
+        _PASSWORD,
+        "",
+        "What whoever changes groups over HTTP has to know, wherever the port is bound: `Authorization: Bearer "
+        "TOKEN`. groupd's own.",
+        Shaped("1 to 1000 visible characters of ASCII, without a blank", _is_token),
+    )
+    control_token_file: str = _property(
+        _STRING,
+        "",
+        "A file that has the token, in place of control.token. groupd's own.",
+        Shaped("the path of a file", _is_file),
+    )
+    control_hosts: tuple[str, ...] = _property(
+        _LIST,
+        (),
+        "Names by which the HTTP port may be asked to change groups, besides those of this machine and the address "
+        "in http.listener: that of its service or container. groupd's own.",
+        _NAMES,
     )
     log_dirs: tuple[str, ...] = _property(
         _LIST,
@@ -295,6 +335,14 @@ class Config:
         if self.max_connections_per_ip == 0 and not parse_counts(self.max_connections_per_ip_overrides):
             name = "max.connections.per.ip"
             raise ConfigError(f"{name} (0) lets nobody in unless {name}.overrides does", name)
+        if self.control_token and self.control_token_file:
+            names = "control.token", "control.token.file"
+            raise ConfigError(f"{names[0]} and {names[1]} are both there; one has the token", *names)
+        if self.control_enable == "open" and (self.control_token or self.control_token_file):
+            raise ConfigError(
+                "control.enable=open lets everybody change groups, and there is a token (control.token)",
+                *("control.enable", "control.token", "control.token.file"),
+            )
 
     def view(self, of: type[V], **others: Any) -> V:
         """What one part obeys: an instance of its class, whose fields are properties, or among the `others`."""

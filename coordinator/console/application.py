@@ -9,15 +9,18 @@ from aiohttp.typedefs import Handler, Middleware
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from coordinator.console.api.responses import is_api
+from coordinator.console.api.service import ApiService
 from coordinator.console.index_page import MAX_TEXT, as_html, as_text
 from coordinator.console.metrics import FiguresCollector
-from coordinator.console.shared import Shared
+from coordinator.control.shared import Shared
 from coordinator.net.peer import printable
 from coordinator.server.broker import Broker
 from coordinator.server.figures import Figures
 from coordinator.server.overview import Overview
 
 PATHS: Final = {
+    "/v1": "groups: asked about and changed, with curl or a program",
     "/health": "whether the process runs",
     "/ready": "whether every group is loaded, and the disk takes commits",
     "/metrics": "counts and times, for Prometheus",
@@ -32,9 +35,11 @@ _INDEX_HEADERS: Final = {
 }
 
 
-def make_application(broker: Broker, before: Iterable[Middleware] = ()) -> web.Application:
+def make_application(
+    broker: Broker, api: ApiService | None = None, before: Iterable[Middleware] = ()
+) -> web.Application:
     """The routes: / (what is here), /health (the process lives), /ready (every group is loaded, and the disk takes
-    commits), /metrics (Prometheus). In: who sees every request first, in order."""
+    commits), /metrics (Prometheus), and those of the API. In: who sees every request first, in order."""
 
     async def overview() -> Overview:
         return broker.overview()
@@ -72,11 +77,14 @@ def make_application(broker: Broker, before: Iterable[Middleware] = ()) -> web.A
     async def metrics(request: web.Request) -> web.Response:
         return web.Response(body=await text.get(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
-    application = web.Application(middlewares=[*before, _refuse_bodies, _name_paths])
+    guards = [] if api is None else [api.guard]
+    application = web.Application(middlewares=[*before, *guards, _refuse_bodies, _name_paths])
     application.router.add_get("/", index)
     application.router.add_get("/health", health)
     application.router.add_get("/ready", ready)
     application.router.add_get("/metrics", metrics)
+    if api is not None:
+        api.add_to(application.router)
     return application
 
 
@@ -101,8 +109,8 @@ class _Metrics:
 
 @web.middleware
 async def _refuse_bodies(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Nothing here takes a body, so that none is read."""
-    if not request.body_exists:
+    """Nothing here takes a body, so that none is read; the API says by itself what takes one."""
+    if not request.body_exists or is_api(request.path):
         return await handler(request)
     answer = web.Response(status=413, text="Nothing here takes a body\n")
     answer.force_close()
@@ -112,6 +120,6 @@ async def _refuse_bodies(request: web.Request, handler: Handler) -> web.StreamRe
 @web.middleware
 async def _name_paths(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Whoever asks for a path that is none is told those that there are."""
-    if isinstance(request.match_info.http_exception, web.HTTPNotFound):
+    if isinstance(request.match_info.http_exception, web.HTTPNotFound) and not is_api(request.path):
         return web.Response(status=404, text=f"There is nothing here, but at {', '.join(['/', *PATHS])}\n")
     return await handler(request)

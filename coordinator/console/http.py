@@ -1,8 +1,8 @@
-"""The HTTP port: an index page, /health, /ready, /metrics.
+"""The HTTP port: an index page, /health, /ready, /metrics, and the API below /v1.
 
 The port is bound at the start; what serves it (`http_service.py`) is imported when the first connection comes, in
 another thread, so that a daemon that nobody looks at does not pay for it and one that is looked at does not stop
-for it.
+for it. Where control was asked for it will be looked at: there the import begins by itself once all is loaded.
 """
 
 import asyncio
@@ -11,7 +11,9 @@ import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from coordinator.console.control_access import ControlAccess
 from coordinator.console.http_limits import HttpLimits
+from coordinator.control.control import Control
 from coordinator.server.broker import Broker
 
 if TYPE_CHECKING:
@@ -24,12 +26,18 @@ class HttpServer:
     """Serves the state of a broker on bound sockets."""
 
     def __init__(
-        self, broker: Broker, sockets: Sequence[socket.socket], own_host: str, limits: HttpLimits
+        self,
+        broker: Broker,
+        control: Control,
+        sockets: Sequence[socket.socket],
+        access: ControlAccess,
+        limits: HttpLimits,
     ) -> None:
-        """In: the sockets, and the name that they were bound to."""
+        """In: the sockets, and who may do what over them."""
         self._broker = broker
+        self._control = control
         self._sockets = sockets
-        self._own_host = own_host
+        self._access = access
         self._limits = limits
         self._loop = asyncio.get_running_loop()
         self._service: HttpService | None = None
@@ -41,6 +49,11 @@ class HttpServer:
             bound.setblocking(False)
             self._loop.add_reader(bound, self._wake)
 
+    def warm_up(self) -> None:
+        """Makes ready for whoever comes first, where somebody said that he would."""
+        if self._access.is_asked_for and self._sockets and self._starting is None:
+            self._wake()
+
     def _wake(self) -> None:
         for bound in self._sockets:
             self._loop.remove_reader(bound)
@@ -49,7 +62,7 @@ class HttpServer:
     async def _serve(self) -> None:
         try:
             service = await self._loop.run_in_executor(None, _import_service)
-            self._service = service(self._broker, self._sockets, self._own_host, self._limits)
+            self._service = service(self._broker, self._control, self._sockets, self._access, self._limits)
             await self._service.start()
         except Exception as problem:  # noqa: BLE001 - the coordinator runs without its console
             _LOG.error("The HTTP port cannot be served", exc_info=problem)
@@ -57,7 +70,7 @@ class HttpServer:
                 bound.close()
 
     def close(self) -> None:
-        """Stops listening. Connections that are open end with the process."""
+        """Stops listening, and ends answers that would go on. Connections that are open end with the process."""
         if self._starting is not None:
             self._starting.cancel()
         if self._service is not None:

@@ -6,6 +6,8 @@ So whoever asks at once is answered, however many others keep connections and sa
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, cast
 
 from aiohttp import web
@@ -126,3 +128,16 @@ class HttpConnections:
         finally:
             if connection.speaker in self._open:
                 self._silent[connection] = None
+
+    @contextmanager
+    def receiving(self, request: web.Request) -> Iterator[None]:
+        """While the body of a request comes, its connection has no right to its place: it may come slowly."""
+        connection = self._open.get(request.protocol)
+        if connection is None:
+            yield
+            return
+        self._silent[connection] = None
+        try:
+            yield
+        finally:
+            self._silent.pop(connection, None)

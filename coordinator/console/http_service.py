@@ -10,11 +10,14 @@ from typing import Final
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from coordinator.console.allowed_hosts import allow_own_hosts, are_loopback
+from coordinator.console.allowed_hosts import allow_own_hosts
+from coordinator.console.api.service import ApiService
 from coordinator.console.application import make_application
+from coordinator.console.control_access import ControlAccess
 from coordinator.console.http_connections import HttpConnection, HttpConnections
 from coordinator.console.http_limits import HttpLimits
 from coordinator.console.request_log import RequestLog
+from coordinator.control.control import Control
 from coordinator.net.listening_socket import ListeningSocket
 from coordinator.server.broker import Broker
 from storage.os_error import reason_of
@@ -35,9 +38,14 @@ class HttpService:
     """Made in a running event loop; `start`, then `close`."""
 
     def __init__(
-        self, broker: Broker, sockets: Sequence[socket.socket], own_host: str, limits: HttpLimits
+        self,
+        broker: Broker,
+        control: Control,
+        sockets: Sequence[socket.socket],
+        access: ControlAccess,
+        limits: HttpLimits,
     ) -> None:
-        """In: bound sockets, and the name that they were bound to."""
+        """In: bound sockets, and who may do what over them."""
         self._loop = asyncio.get_running_loop()
         timeout_s = limits.http_request_timeout_ms / 1000
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -49,10 +57,11 @@ class HttpService:
             return await connections.watch(request, handler)
 
         before: list[Middleware] = [watch]
-        if are_loopback(sockets):
-            before.append(allow_own_hosts(own_host))
+        if access.is_loopback:
+            before.append(allow_own_hosts(access))
+        self._api = ApiService(control, access, broker.lines, timeout_s, connections.receiving)
         self._runner = web.AppRunner(
-            make_application(broker, before),
+            make_application(broker, self._api, before),
             access_log=None,
             # Counts from the connection or the last answer to the end of a header, however slowly that comes.
             keepalive_timeout=timeout_s,
@@ -61,6 +70,8 @@ class HttpService:
             max_field_size=MAX_FIELD_BYTES,
             max_headers=MAX_HEADERS,
             auto_decompress=False,
+            # Whoever goes away waits for nothing any more.
+            handler_cancellation=True,
             logger=RequestLog(broker.lines),
         )
         self._sockets = [
@@ -76,9 +87,10 @@ class HttpService:
             listening.open()
 
     def close(self) -> None:
-        """Stops listening."""
+        """Stops listening, and ends answers that would go on."""
         for listening in self._sockets:
             listening.close()
+        self._api.close()
 
     def _take(self, accepted: socket.socket, peername: object) -> None:
         assert self._runner.server is not None

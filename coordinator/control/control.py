@@ -2,6 +2,8 @@
 
 from coordinator.control.acts import Acts
 from coordinator.control.asking import GroupAsker
+from coordinator.control.groups.groups import Groups
+from coordinator.control.groups.offsets import Offsets
 from coordinator.control.member_connections import MemberConnections
 from coordinator.server.server import Server
 
@@ -11,9 +13,13 @@ class Control:
     HTTP has one file for each, too."""
 
     def __init__(self, server: Server) -> None:
+        self.may_harm = server.settings.config.control_enable in ("true", "open")
+        """Whether what harms the process was let in in so many words."""
         self.acts = Acts()
         self.asker = GroupAsker(server.runtime, server.arrival)
         self.member_connections = MemberConnections(server.connections)
+        self.groups = Groups(server, self.asker, self.member_connections, self.acts)
+        self.offsets = Offsets(self.groups, self.asker, server.data_plane.catalogue, self.acts)
 
     def close(self) -> None:
         """Lets go of everything: nobody waits any more, nothing is held."""

@@ -15,10 +15,12 @@ class ProblemKind(Enum):
     CONTROL_OFF = ("control-off", 403)
     BAD_TOKEN = ("bad-token", 401)
     FOREIGN_HOST = ("foreign-host", 403)
+    NO_SUCH_PATH = ("no-such-path", 404)
     NO_SUCH_GROUP = ("no-such-group", 404)
     NO_SUCH_MEMBER = ("no-such-member", 404)
     NO_SUCH_TOPIC = ("no-such-topic", 404)
     NO_SUCH_FAULT = ("no-such-fault", 404)
+    NO_SUCH_METHOD = ("no-such-method", 405)
     NOT_MET = ("not-met", 409)
     CLOCK_STOPPED = ("clock-stopped", 409)
     AMBIGUOUS_MEMBER = ("ambiguous-member", 409)
@@ -26,8 +28,12 @@ class ProblemKind(Enum):
     MEMBER_PARKED = ("member-parked", 409)
     REFUSED = ("refused", 409)
     """The coordinator answered with one of Kafka's errors; the field `error` has its name."""
+    TOO_LARGE = ("too-large", 413)
+    NOT_JSON = ("not-json", 415)
     NOT_POSSIBLE = ("not-possible", 422)
     TOO_MANY = ("too-many", 429)
+    INTERNAL = ("internal", 500)
+    """Something is wrong with groupd; its log says what."""
     LOADING = ("loading", 503)
 
     def __init__(self, word: str, status: int) -> None:

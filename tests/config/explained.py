@@ -115,6 +115,10 @@ EXPLAINED: Final = (
 )
 
 OWN: Final = (
+    "control.enable",
+    "control.hosts",
+    "control.token",
+    "control.token.file",
     "http.listener",
     "http.max.connections",
     "http.request.timeout.ms",

@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 import coordinator.daemon
 from coordinator.cli.serve import command
-from coordinator.config.config_key import ConfigKey, ConfigType, InvalidConfig
+from coordinator.config.config_key import HIDDEN, ConfigKey, ConfigType, InvalidConfig
 from coordinator.config.ignored_names import is_ignored_property
 from coordinator.config.properties import SYNONYMS, is_property
 from tests.cli.test_serve import groupd
@@ -119,7 +119,8 @@ def check(result: Result, origin: str, key: ConfigKey, value: str) -> None:
     try:
         key.parse(value)
     except InvalidConfig:
-        assert shown(value) in line
+        assert (HIDDEN if key.kind is ConfigType.PASSWORD else shown(value)) in line
+        assert key.kind is not ConfigType.PASSWORD or value not in line
         assert line.endswith(f": it must be {key.allowed}")
 
 

@@ -59,6 +59,9 @@ _FREE_FORM: Final[Mapping[str, tuple[str, ...]]] = {
         "PLAINTEXT:TCP",
     ),
     "controller.listener.names": ("", ",", "CONTROLLER", "CONTROLLER,OTHER"),
+    "control.hosts": ("", ",", "groupd", "groupd,groupd.example"),
+    "control.token": ("", "sec ret", "caf\u00e9", "s3cret-t0ken", "x" * 1001),
+    "control.token.file": ("token/", "", "token", "to\0ken"),
     "http.listener": ("127.0.0.1:0", "", "nonsense", "127.0.0.1:65536"),
     "log.dirs": ("", ",", "data", "data,more", "da\0ta"),
     "max.connections.per.ip.overrides": (

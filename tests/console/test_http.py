@@ -10,8 +10,10 @@ from typing import Final, Self
 import pytest
 
 from coordinator.config.listeners import Address
+from coordinator.console.control_access import control_access
 from coordinator.console.http import HttpServer
 from coordinator.console.http_limits import HttpLimits
+from coordinator.control.control import Control
 from coordinator.net.lines_per_address import LINES_A_PERIOD
 from coordinator.server.bind import HTTP, bind
 from coordinator.server.broker import Broker
@@ -30,7 +32,8 @@ async def console(
     async with serving(directory) as server:
         sockets = bind(Address(host, 0), 128, HTTP)
         limits = HttpLimits(http_max_connections=most, http_request_timeout_ms=timeout_ms)
-        http = HttpServer(Broker(server), sockets, host, limits)
+        access = control_access(server.settings.config, host, sockets, server.settings.files)
+        http = HttpServer(Broker(server), Control(server), sockets, access, limits)
         http.start()
         yield sockets[0].getsockname()[1]
         http.close()

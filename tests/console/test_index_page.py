@@ -10,8 +10,11 @@ from aiohttp.web import Application, Request
 
 from coordinator import __version__
 from coordinator.config.listeners import Address
+from coordinator.console.api.service import ApiService
 from coordinator.console.application import PATHS, make_application
+from coordinator.console.control_access import ControlAccess
 from coordinator.console.index_page import as_html, as_text
+from coordinator.control.control import Control
 from coordinator.server.broker import Broker
 from coordinator.server.overview import ListenerOverview, Overview
 from tests.server.harness import Client, join_alone, serving, settings, start
@@ -47,7 +50,9 @@ async def http(tmp_path: Path) -> AsyncIterator[Http]:
     async with serving(tmp_path) as server:
         async with Client(server) as member:
             await join_alone(member, "billing")
-        async with TestClient(TestServer(make_application(Broker(server)))) as client:
+        broker, access = Broker(server), ControlAccess(own_host="127.0.0.1", is_loopback=True)
+        api = ApiService(Control(server), access, broker.lines)
+        async with TestClient(TestServer(make_application(broker, api))) as client:
             yield client
 
 
@@ -85,7 +90,7 @@ async def test_a_browser_gets_a_page_that_links_to_what_there_is(http: Http, tmp
     assert f"{__version__}, ready" in page.text
     assert str(tmp_path) in page.text
     links = [attributes["href"] for tag, attributes in page.elements if tag == "a"]
-    assert links == ["/health", "/ready", "/metrics"]
+    assert links == ["/v1", "/health", "/ready", "/metrics"]
     for link in links:
         assert (await http.get(str(link))).status == 200
 

@@ -1,8 +1,10 @@
 """One operation of the API, declared: what OpenAPI says of it, and who answers it, come from here alone."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from coordinator.control.control import Control
 from coordinator.control.problem import ProblemKind
@@ -13,35 +15,55 @@ Method = Literal["GET", "POST", "PUT", "DELETE"]
 @dataclass(frozen=True, slots=True)
 class Call:
     """One request. `path` are the names in the path, `query` and `body` instances of what the route declares;
-    `actor` is who asks, in their own words (X-Groupd-Actor), None where they do not say."""
+    `actor` is who asks, in their own words (X-Groupd-Actor), None where they do not say; `last_event_id` is the
+    last event that a reader of a stream has seen (Last-Event-ID), None where it begins."""
 
     path: Mapping[str, str]
     query: Any
     body: Any
     actor: str | None
+    last_event_id: str | None = None
 
 
 Handle = Callable[[Control, Call], Awaitable[Any]]
 """Answers a call with a value of the type that its route declares. Raises Problem."""
 
+Pieces = AsyncGenerator[bytes, None]
+Open = Callable[[Control, Call], Awaitable[Pieces]]
+"""Begins an answer that comes in pieces. Raises Problem; the pieces raise nothing."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiRoute:
-    """See the top of this file. `path` is below /v1, such as "/groups/{group}/ledger"; `query` and `body`
-    are msgspec Structs that forbid unknown fields (None: there is none); `answer` is what is answered, None
-    for 204; `text` makes of it what people read, for those who accept text/plain; `changes`: whether it may
-    be asked only where control is on, and needs application/json; `needs_enable`: whether it harms the
-    process, so that control has to be on in so many words; `problems`: what it may raise beside what every
-    route may."""
+    """See the top of this file. `path` is below /v1, such as "/groups/{group}/ledger"; `query` and `body` are
+    msgspec Structs that forbid unknown fields (None: there is none); `answer` is what is answered, None for
+    204; `text` makes of it what people read, for those who accept text/plain; `changes`: whether it may be
+    asked only where control is on; whoever answers it notes what was done (`acts.py`); `needs_enable`: whether
+    it harms the process, so that control has to be on in so many words; `problems`: what it may raise beside
+    what every route may."""
 
     method: Method
     path: str
     summary: str
     handle: Handle
-    query: type[Any] | None = None
-    body: type[Any] | None = None
+    query: type[Struct] | None = None
+    body: type[Struct] | None = None
     answer: Any = None
     text: Callable[[Any], str] | None = None
     changes: bool = False
     needs_enable: bool = False
+    problems: tuple[ProblemKind, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamRoute:
+    """A GET whose answer comes in pieces, as long as its reader stays and the daemon does. `path`, `query` and
+    `problems` as above; `content_type` is what the pieces are, `is_endless` whether more may always come."""
+
+    path: str
+    summary: str
+    open: Open
+    content_type: str
+    is_endless: bool
+    query: type[Struct] | None = None
     problems: tuple[ProblemKind, ...] = ()

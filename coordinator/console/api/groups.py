@@ -1,0 +1,94 @@
+"""Groups: listed, described, deleted."""
+
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct
+
+from coordinator.console.api.request_values import bad_request
+from coordinator.console.api.route import ApiRoute, Call
+from coordinator.control.control import Control
+from coordinator.control.groups.description import GroupDescription, GroupSummary, MemberDescription
+from coordinator.control.problem import ProblemKind
+from coordinator.group.state import ClassicGroupState
+from coordinator.net.peer import printable
+
+_STATES: Final = [state.value for state in ClassicGroupState]
+
+
+class GroupsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which groups: those in a state, in any case of letters, and those whose id begins so."""
+
+    state: Annotated[str, Meta(examples=_STATES)] | None = None
+    prefix: str = ""
+
+
+class GroupList(Struct, frozen=True, kw_only=True):
+    """Groups, in the order of their ids."""
+
+    groups: list[GroupSummary]
+
+
+async def list_groups(control: Control, call: Call) -> GroupList:
+    """All groups, or some."""
+    query: GroupsQuery = call.query
+    if query.state is not None and query.state.lower() not in map(str.lower, _STATES):
+        detail = f"{printable(query.state)} is no state of a group: {', '.join(_STATES)}."
+        raise bad_request("/state", "There is no such state", detail)
+    return GroupList(groups=await control.groups.summaries(query.state, query.prefix))
+
+
+async def describe_group(control: Control, call: Call) -> GroupDescription:
+    """One group with its members."""
+    return await control.groups.describe(call.path["group"])
+
+
+async def describe_member(control: Control, call: Call) -> MemberDescription:
+    """One member of a group."""
+    return control.groups.describe_member(call.path["group"], call.path["member"])
+
+
+async def delete_group(control: Control, call: Call) -> None:
+    """As DeleteGroups."""
+    await control.groups.delete(call.path["group"], call.actor)
+
+
+ROUTES: Final[tuple[ApiRoute, ...]] = (
+    ApiRoute(
+        method="GET",
+        path="/groups",
+        summary="Groups, by state and prefix",
+        handle=list_groups,
+        query=GroupsQuery,
+        answer=GroupList,
+        problems=(ProblemKind.LOADING,),
+    ),
+    ApiRoute(
+        method="GET",
+        path="/groups/{group}",
+        summary="A group: its members, what they have, what it waits for",
+        handle=describe_group,
+        answer=GroupDescription,
+        problems=(ProblemKind.NO_SUCH_GROUP, ProblemKind.LOADING),
+    ),
+    ApiRoute(
+        method="DELETE",
+        path="/groups/{group}",
+        summary="Delete a group without members, as DeleteGroups does",
+        handle=delete_group,
+        changes=True,
+        problems=(ProblemKind.NO_SUCH_GROUP, ProblemKind.REFUSED, ProblemKind.LOADING),
+    ),
+    ApiRoute(
+        method="GET",
+        path="/groups/{group}/members/{member}",
+        summary="A member, by member id, or by the instance id or client id that it alone has",
+        handle=describe_member,
+        answer=MemberDescription,
+        problems=(
+            ProblemKind.NO_SUCH_GROUP,
+            ProblemKind.NO_SUCH_MEMBER,
+            ProblemKind.AMBIGUOUS_MEMBER,
+            ProblemKind.LOADING,
+        ),
+    ),
+)

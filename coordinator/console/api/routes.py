@@ -1,0 +1,16 @@
+"""Every route of the API: one line for each resource. OpenAPI, the index and what is served are made of these."""
+
+from typing import Final
+
+from coordinator.console.api import groups, index, ledger_lines, offsets, stream
+from coordinator.console.api.route import ApiRoute, StreamRoute
+
+ALL_STREAMS: Final[tuple[StreamRoute, ...]] = (
+    *stream.STREAMS,
+    *ledger_lines.STREAMS,
+)
+_RESOURCES: Final[tuple[ApiRoute, ...]] = (
+    *groups.ROUTES,
+    *offsets.ROUTES,
+)
+ALL_ROUTES: Final[tuple[ApiRoute, ...]] = (index.route_of(_RESOURCES, ALL_STREAMS), *_RESOURCES)

@@ -1,0 +1,240 @@
+"""What serves the routes of the API on aiohttp, and sees to it that whatever is answered below /v1 is JSON."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, aclosing, nullcontext
+from typing import Any, Final
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+from msgspec import Struct
+
+from coordinator.console.api.openapi import openapi
+from coordinator.console.api.piecewise import Piecewise
+from coordinator.console.api.request_values import bad_request, body_value, path_values, query_value
+from coordinator.console.api.responses import (
+    BASE,
+    JSON,
+    is_api,
+    problem_response,
+    text_response,
+    value_response,
+    wants_text,
+)
+from coordinator.console.api.route import ApiRoute, Call, StreamRoute
+from coordinator.console.api.routes import ALL_ROUTES, ALL_STREAMS
+from coordinator.console.control_access import Caller, ControlAccess
+from coordinator.control.control import Control
+from coordinator.control.problem import Problem, ProblemKind
+from coordinator.net.lines_per_address import LinesPerAddress
+from coordinator.net.peer import peer_address, printable
+
+_LOG: Final = logging.getLogger("Control")
+
+MAX_BODY_BYTES: Final = 1024 * 1024
+OPENAPI_PATH: Final = f"{BASE}/openapi.json"
+_READS: Final = ("GET", "HEAD")
+_REFUSED: Final = (ProblemKind.BAD_TOKEN, ProblemKind.FOREIGN_HOST, ProblemKind.CONTROL_OFF)
+"""What a log should tell of: somebody tries what he may not."""
+_MAX_ACTOR: Final = 100
+
+Receiving = Callable[[web.Request], AbstractContextManager[None]]
+
+
+class ApiService:
+    """Made in a running event loop. `add_to` an application's router, with `guard` among its middlewares."""
+
+    def __init__(
+        self,
+        control: Control,
+        access: ControlAccess,
+        lines: LinesPerAddress,
+        request_timeout_s: float = 20.0,
+        receiving: Receiving = lambda _: nullcontext(),
+    ) -> None:
+        """In: who may do what; who says whether a peer that misbehaves is told of; how long a body may take to
+        come; what is entered while it comes."""
+        self._control = control
+        self._access = access
+        self._lines = lines
+        self._request_timeout_s = request_timeout_s
+        self._receiving = receiving
+        self._piecewise = Piecewise()
+        self._openapi = value_response(openapi(ALL_ROUTES, ALL_STREAMS)).body
+
+    def add_to(self, router: web.UrlDispatcher) -> None:
+        """Adds all routes."""
+        for route in ALL_ROUTES:
+            handler = self._handler(route)
+            router.add_route(route.method, BASE + route.path, handler)
+            if route.method == "GET":
+                router.add_route("HEAD", BASE + route.path, handler)
+        for stream in ALL_STREAMS:
+            router.add_get(BASE + stream.path, self._stream_handler(stream))
+        router.add_get(OPENAPI_PATH, self._answer_openapi)
+
+    def close(self) -> None:
+        """Ends the answers that come in pieces."""
+        self._piecewise.close()
+
+    @web.middleware
+    async def guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Below /v1 nothing but JSON is answered, whatever goes wrong."""
+        if not is_api(request.path):
+            return await handler(request)
+        try:
+            self._check_sender(request)
+            return await handler(request)
+        except Problem as problem:
+            self._tell(request, problem)
+            answer = problem_response(problem)
+        except web.HTTPException as error:
+            answer = problem_response(_as_problem(request, error))
+        except ConnectionError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one call that fails is not the daemon
+            _LOG.error("%s %s failed", request.method, printable(request.path), exc_info=error)
+            detail = "Something is wrong with groupd here; its log says what."
+            answer = problem_response(Problem(ProblemKind.INTERNAL, "The call failed", detail))
+        if not _is_read(request):
+            answer.force_close()
+        return answer
+
+    def _check_sender(self, request: web.Request) -> None:
+        """Raises Problem."""
+        caller = _caller(request)
+        self._access.check_reading(caller)
+        if request.method not in _READS:
+            self._access.check_sender(caller)
+
+    def _tell(self, request: web.Request, problem: Problem) -> None:
+        peername = request.transport and request.transport.get_extra_info("peername")
+        if problem.kind in _REFUSED and self._lines.is_to_be_told("/" + peer_address(peername)):
+            _LOG.warning(
+                "Refused %s %s from %s: %s",
+                *(request.method, printable(request.path), peer_address(peername), problem.title),
+            )
+
+    def _handler(self, route: ApiRoute) -> Handler:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            if route.changes:
+                self._access.check_change(_caller(request))
+            if route.needs_enable and not self._control.may_harm:
+                detail = "This harms the process, so that control.enable has to be true (or open) in so many words."
+                raise Problem(ProblemKind.CONTROL_OFF, "This harms the process", detail)
+            body = await self._body(route, request)
+            call = _call(request, route.query, body)
+            handled = route.handle(self._control, call)
+            value = await (_finished(handled) if route.changes else handled)
+            if route.text is not None and wants_text(request.headers.get("Accept", "")):
+                return text_response(route.text(value))
+            return value_response(value)
+
+        return answer
+
+    def _stream_handler(self, route: StreamRoute) -> Handler:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            _refuse_body(request)
+            pieces = await route.open(self._control, _call(request, route.query, None))
+            async with aclosing(pieces):
+                return await self._piecewise.send(request, route, pieces)
+
+        return answer
+
+    async def _answer_openapi(self, request: web.Request) -> web.StreamResponse:
+        _refuse_body(request)
+        return web.Response(body=self._openapi, content_type=JSON)
+
+    async def _body(self, route: ApiRoute, request: web.Request) -> object:
+        """What the body says, None where the route takes none. Raises Problem."""
+        if route.body is None:
+            _refuse_body(request)
+            if not _is_read(request):
+                _check_json(request)
+            return None
+        _check_json(request)
+        return body_value(route.body, await self._read(request) if request.body_exists else b"")
+
+    async def _read(self, request: web.Request) -> bytes:
+        if (request.content_length or 0) > MAX_BODY_BYTES:
+            raise _too_large()
+        body = bytearray()
+        try:
+            with self._receiving(request):
+                async with asyncio.timeout(self._request_timeout_s):
+                    async for piece in request.content.iter_any():
+                        body += piece
+                        if len(body) > MAX_BODY_BYTES:
+                            raise _too_large()
+        except TimeoutError as error:
+            detail = f"The body has not come in {self._request_timeout_s:g} s (http.request.timeout.ms)."
+            raise bad_request("", "The body is too slow", detail) from error
+        except web.RequestPayloadError as error:
+            raise bad_request("", "The body is broken", "The body is not sent as HTTP has it.") from error
+        return bytes(body)
+
+
+async def _finished(change: Awaitable[Any]) -> Any:
+    """A change that was begun comes to its end, whether or not whoever asked for it stays."""
+    task = asyncio.ensure_future(change)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return await asyncio.shield(task)
+
+
+def _call(request: web.Request, query: type[Struct] | None, body: object) -> Call:
+    actor = request.headers.get("X-Groupd-Actor", "").strip()
+    return Call(
+        path=path_values(request.match_info),
+        query=query_value(query, request.query.items()),
+        body=body,
+        actor=printable(actor, _MAX_ACTOR) or None,
+        last_event_id=request.headers.get("Last-Event-ID"),
+    )
+
+
+def _caller(request: web.Request) -> Caller:
+    headers = request.headers
+    own = request.transport and request.transport.get_extra_info("sockname")
+    return Caller(headers.get("Host"), headers.get("Origin"), headers.get("Authorization"), peer_address(own))
+
+
+def _is_read(request: web.Request) -> bool:
+    return request.content.at_eof() if request.body_exists else True
+
+
+def _refuse_body(request: web.Request) -> None:
+    if request.body_exists:
+        raise Problem(ProblemKind.TOO_LARGE, "There is a body", "This takes no body, and there is one.")
+
+
+def _check_json(request: web.Request) -> None:
+    """A browser sends JSON to another site only after it has asked, and is not let."""
+    is_said = "Content-Type" in request.headers
+    if not (is_said or request.body_exists):
+        return
+    encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
+    if not is_said or request.content_type.lower() != JSON or encoding != "identity":
+        raise Problem(
+            ProblemKind.NOT_JSON,
+            "The body is no JSON",
+            f"A body has to be {JSON}, as it is (Content-Type, Content-Encoding).",
+        )
+
+
+def _too_large() -> Problem:
+    detail = f"The body has more than {MAX_BODY_BYTES} bytes."
+    return Problem(ProblemKind.TOO_LARGE, "The body is too large", detail)
+
+
+def _as_problem(request: web.Request, error: web.HTTPException) -> Problem:
+    """What aiohttp has to say."""
+    path = printable(request.path)
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        allowed = sorted(error.allowed_methods)
+        detail = f"{path} is not there for {printable(request.method)}, but for {', '.join(allowed)}."
+        return Problem(ProblemKind.NO_SUCH_METHOD, "The method is not allowed", detail, {"allowed": allowed})
+    if isinstance(error, web.HTTPNotFound):
+        detail = f"There is no {path}. {BASE} names what there is, {OPENAPI_PATH} all of it."
+        return Problem(ProblemKind.NO_SUCH_PATH, "There is no such path", detail)
+    return bad_request("", "The request is wrong", f"{printable(error.reason)}.")

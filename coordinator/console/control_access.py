@@ -1,0 +1,164 @@
+"""Who may read and change groups over the HTTP port.
+
+Whoever reaches the port may read. A port that is bound to this machine only takes changes, too, unless there is a
+token; one that others can reach takes them with a token, or where it was opened in so many words.
+
+That leaves web pages, which a browser on this machine shows: they reach what it reaches. A page of another site
+cannot change `Host` and `Origin`, so both have to be ours; nothing answered carries a CORS header; and a body has
+to be JSON, which a browser does not send elsewhere before it has asked.
+"""
+
+import hmac
+import ipaddress
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from coordinator.config.errors import ConfigError
+from coordinator.config.listeners import Address, is_loopback
+from coordinator.config.properties import PROPERTIES, Config
+from coordinator.console.hosts import are_loopback, host_of
+from coordinator.control.problem import Problem, ProblemKind
+from coordinator.net.peer import printable
+from storage.files import Files
+from storage.os_error import reason_of
+
+_BEARER: Final = "bearer"
+_TOKEN_FILE: Final = "control.token.file"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """What a request says of who sends it: its headers, None where there are none, and `local_host`, the address
+    of this machine that it came to."""
+
+    host: str | None
+    origin: str | None
+    authorization: str | None
+    local_host: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlAccess:
+    """See the top of this file. `own_host` is what the port was bound to; `is_loopback`, whether that is this
+    machine only; `enable` is the property of that name, `hosts` control.hosts in lower case, `token` what has
+    to be known."""
+
+    own_host: str
+    is_loopback: bool
+    enable: str = "auto"
+    token: bytes | None = field(default=None, repr=False)
+    hosts: frozenset[str] = frozenset()
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether somebody said in so many words that control will be used."""
+        return self.enable in ("true", "open") or (self.token is not None and self.enable != "false")
+
+    def why_off(self) -> str | None:
+        """Why nothing can be changed here, in a sentence; None where it can."""
+        if self.enable == "false":
+            return "Nothing can be changed over this port: control.enable is false."
+        if self.is_loopback or self.token is not None or self.enable == "open":
+            return None
+        return (
+            "Nothing can be changed over this port, as others than this machine reach it: set control.token, or "
+            "let everybody (control.enable=open)."
+        )
+
+    def is_own_name(self, host: str) -> bool:
+        """Whether a port of this machine is asked for by a name that a foreign page cannot take. In: lower case."""
+        return is_loopback(host) or host == self.own_host.lower() or host in self.hosts
+
+    def check_reading(self, caller: Caller) -> None:
+        """Raises Problem where a port of this machine is asked for by a foreign name."""
+        if self.is_loopback:
+            self._check_host(caller)
+
+    def check_sender(self, caller: Caller) -> None:
+        """Raises Problem where a web page of another site may be behind a request that is more than reading."""
+        self._check_host(caller)
+        if caller.origin is None:
+            return
+        scheme, _, host = caller.origin.lower().partition("://")
+        if scheme not in ("http", "https") or host != (caller.host or "").strip().lower():
+            raise Problem(
+                ProblemKind.FOREIGN_HOST,
+                "The request comes from a page of another site",
+                f"A page of {printable(caller.origin)} is not let in here (Origin).",
+            )
+
+    def check_change(self, caller: Caller) -> None:
+        """Raises Problem where whoever sends a request may not change anything."""
+        why_off = self.why_off()
+        if why_off is not None:
+            raise Problem(ProblemKind.CONTROL_OFF, "Control is off", why_off)
+        if self.token is None:
+            return
+        scheme, _, given = (caller.authorization or "").strip().partition(" ")
+        is_right = hmac.compare_digest(given.strip().encode("utf-8", "surrogateescape"), self.token)
+        if scheme.lower() != _BEARER or not is_right:
+            detail = "Changing anything here needs the token (control.token): Authorization: Bearer TOKEN."
+            title = "The token is wrong" if caller.authorization else "There is no token"
+            raise Problem(ProblemKind.BAD_TOKEN, title, detail)
+
+    def _check_host(self, caller: Caller) -> None:
+        """HTTP/1.0 needs no `Host`, and no browser speaks it."""
+        host = host_of(caller.host or "")
+        if not host or self.is_own_name(host) or self._is_own_address(host, caller.local_host):
+            return
+        raise Problem(
+            ProblemKind.FOREIGN_HOST,
+            "The request is for another host",
+            f"{printable(host)} is none of the names of this port (Host). control.hosts may name it.",
+        )
+
+    def _is_own_address(self, host: str, local_host: str) -> bool:
+        """Whether it is the address that a port of many was reached by. In front of a wildcard others may translate
+        addresses, as those of containers; no page can make a number stand for another machine, as it can a name."""
+        if self.is_loopback:
+            return False
+        if not Address(self.own_host, 0).is_wildcard:
+            return host == local_host
+        try:
+            ipaddress.ip_address(host)
+        except ValueError:
+            return False
+        return True
+
+
+def control_access(
+    config: Config, own_host: str, sockets: Sequence[socket.socket], files: Files
+) -> ControlAccess:
+    """What the properties ask for. In: the name that the port was bound to, its sockets, and where the token's
+    file is. Raises ConfigError."""
+    token = config.control_token
+    if config.control_token_file:
+        token = _read_token(config.control_token_file, files)
+    is_local = are_loopback(sockets)
+    if config.control_enable == "true" and not (is_local or token):
+        raise ConfigError(
+            f"control.enable=true needs a token (control.token): {own_host} can be reached by others",
+            *("control.enable", "http.listener"),
+        )
+    return ControlAccess(
+        own_host=own_host,
+        is_loopback=is_local,
+        enable=config.control_enable,
+        token=token.encode() if token else None,
+        hosts=frozenset(host.lower() for host in config.control_hosts),
+    )
+
+
+def _read_token(path: str, files: Files) -> str:
+    try:
+        token = files.read(path).decode("ascii").strip()
+    except OSError as error:
+        raise ConfigError(f"{_TOKEN_FILE}: {reason_of(error)}", _TOKEN_FILE) from error
+    except UnicodeDecodeError:
+        token = ""
+    key = PROPERTIES["control.token"]
+    if not token or not key.bounds.holds(token):
+        raise ConfigError(f"{_TOKEN_FILE}: {path} has no token: it must be {key.allowed}", _TOKEN_FILE)
+    return token

@@ -1,0 +1,52 @@
+"""What members of the consumer protocol subscribe to and were assigned, read from their bytes."""
+
+from collections.abc import Iterable, Mapping
+
+from coordinator.group.topics_image import TopicsImage
+from coordinator.group.view import GroupView, MemberView
+from protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, subscribed_topics
+from protocol.malformed import Malformed
+
+
+def subscription_of(view: GroupView, member: MemberView) -> list[str] | None:
+    """The topics that a member wants, by name; None where it says nothing of the consumer protocol's."""
+    if view.protocol_type != PROTOCOL_TYPE or not member.metadata:
+        return None
+    try:
+        return sorted(set(subscribed_topics(member.metadata)))
+    except Malformed:
+        return None
+
+
+def assignment_of(view: GroupView, member: MemberView) -> dict[str, list[int]] | None:
+    """The partitions that a member was assigned, by topic; None as above, and where it has none yet."""
+    if view.protocol_type != PROTOCOL_TYPE or not member.assignment:
+        return None
+    try:
+        assigned = decode_assignment(member.assignment).assigned_partitions
+    except Malformed:
+        return None
+    partitions: dict[str, set[int]] = {}
+    for topic in assigned:
+        partitions.setdefault(topic.topic, set()).update(topic.partitions)
+    return {topic: sorted(partitions[topic]) for topic in sorted(partitions)}
+
+
+def unowned_of(
+    subscriptions: Iterable[list[str] | None],
+    assignments: Iterable[Mapping[str, list[int]] | None],
+    topics: TopicsImage,
+) -> dict[str, list[int]]:
+    """The partitions of subscribed topics that nobody was assigned, by topic. None: has none, or wants nothing."""
+    owned: dict[str, set[int]] = {}
+    for assignment in assignments:
+        for topic, partitions in (assignment or {}).items():
+            owned.setdefault(topic, set()).update(partitions)
+    wanted = {topic for subscription in subscriptions for topic in subscription or ()}
+    unowned = {}
+    for topic in sorted(wanted & topics.by_name.keys()):
+        taken = owned.get(topic, set())
+        left = [number for number in range(topics.by_name[topic].partitions) if number not in taken]
+        if left:
+            unowned[topic] = left
+    return unowned
