@@ -2,6 +2,10 @@
 
 from coordinator.control.acts import Acts
 from coordinator.control.asking import GroupAsker
+from coordinator.control.clock.clocks import Clocks
+from coordinator.control.clock.member_acts import MemberActs
+from coordinator.control.clock.moving import Moving
+from coordinator.control.clock.retention import Retention
 from coordinator.control.member_connections import MemberConnections
 from coordinator.server.server import Server
 
@@ -14,6 +18,11 @@ class Control:
         self.acts = Acts()
         self.asker = GroupAsker(server.runtime, server.arrival)
         self.member_connections = MemberConnections(server.connections)
+        self.clocks = Clocks(server, self.acts, self.asker, self.member_connections)
+        self.moving = Moving(server, self.acts, self.asker, self.clocks)
+        self.member_acts = MemberActs(server, self.acts, self.asker, self.member_connections, self.clocks)
+        self.retention = Retention(self.acts, self.asker, self.clocks)
 
     def close(self) -> None:
         """Lets go of everything: nobody waits any more, nothing is held."""
+        self.clocks.close()

@@ -1,4 +1,4 @@
-"""Something stands in front of a shard: it hears what the shard is asked, and may change it, or what comes of it."""
+"""Something stands in front of a shard: it hears what that is asked, and may change it, or what comes of it."""
 
 from coordinator.group.group import NowOf
 from coordinator.group.requests import Request

@@ -32,8 +32,8 @@ class MemberView(Struct, frozen=True, kw_only=True):
 
 
 class PendingMemberView(Struct, frozen=True, kw_only=True):
-    """Who was given a member id `since_ms` ago, over that connection, and has not joined with it; in `left_ms` it is
-    forgotten."""
+    """Who was given a member id `since_ms` ago, over that connection, and has not joined with it; in `left_ms` it
+    is forgotten."""
 
     name: MemberName
     since_ms: int
