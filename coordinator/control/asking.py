@@ -71,3 +71,12 @@ class GroupAsker:
         finally:
             if asker.registry is not None:
                 asker.registry.pop(asker.waiter, None)
+
+    def tell(self, partition: Partition[Shard], request: Any) -> Any:
+        """Puts a request of the core whose answer need not be durable, and tells the answer at once; None where no
+        groups are there to be asked."""
+        if partition.machine is None:
+            return None
+        self._arrival.advance(clock.monotonic_ns())
+        context = Context(self._runtime.next_waiter(), 0, CLIENT_ID, CLIENT_HOST)
+        return self._runtime.ask_at_once(partition, request, context)

@@ -2,6 +2,10 @@
 
 from coordinator.control.acts import Acts
 from coordinator.control.asking import GroupAsker
+from coordinator.control.clock.clocks import Clocks
+from coordinator.control.clock.member_acts import MemberActs
+from coordinator.control.clock.moving import Moving
+from coordinator.control.clock.retention import Retention
 from coordinator.control.groups.groups import Groups
 from coordinator.control.groups.offsets import Offsets
 from coordinator.control.member_connections import MemberConnections
@@ -20,6 +24,11 @@ class Control:
         self.member_connections = MemberConnections(server.connections)
         self.groups = Groups(server, self.asker, self.member_connections, self.acts)
         self.offsets = Offsets(self.groups, self.asker, server.data_plane.catalogue, self.acts)
+        self.clocks = Clocks(server, self.acts, self.asker, self.member_connections)
+        self.moving = Moving(server, self.acts, self.asker, self.clocks)
+        self.member_acts = MemberActs(server, self.acts, self.asker, self.member_connections, self.clocks)
+        self.retention = Retention(self.acts, self.asker, self.clocks)
 
     def close(self) -> None:
         """Lets go of everything: nobody waits any more, nothing is held."""
+        self.clocks.close()

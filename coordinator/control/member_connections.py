@@ -42,10 +42,30 @@ class MemberConnections:
             if isinstance(request, HeartbeatRequest) and request.group_id == group_id
         }
 
+    def open_ids(self) -> set[int]:
+        """The numbers of all open connections."""
+        return {connection.connection_id for connection in self._connections.open}
+
+    def close(self, group_id: str, member: MemberView) -> int:
+        """Closes the connections of a member at once: that over which it joined, and those that repeat its
+        heartbeats. Out: how many."""
+        mine = [
+            connection
+            for connection in self._connections.open
+            if connection.connection_id == member.connection_id
+            or any(
+                isinstance(request, HeartbeatRequest)
+                and (request.group_id, request.member_id) == (group_id, member.name.member_id)
+                for request in connection.repeated_requests()
+            )
+        ]
+        for connection in mine:
+            connection.abort()
+        return len(mine)
+
     def seen(self, group_id: str) -> Seen:
         """All that is to be seen of a group, for whoever asks about many members."""
-        open_ids = {connection.connection_id for connection in self._connections.open}
-        return Seen(open_ids, self.connected(group_id), self._connections.closed_ms_ago)
+        return Seen(self.open_ids(), self.connected(group_id), self._connections.closed_ms_ago)
 
     def is_connected(self, group_id: str, member: MemberView) -> bool:
         """Whether a member has an open connection, as far as can be seen."""

@@ -5,10 +5,9 @@ still or be ahead. Whatever has another end that keeps its own time stays with t
 syncs, the timestamps of records, how long something took.
 
 One engine has one clock. A machine whose keys have times of their own, such as a group that is held while others
-go on, gets them from whoever stands in front of it (`InternalTopic.new_machine` may give a machine that wraps
-another): that one hands another `Now` to the calls that are about such a key, and keeps back, or moves, the timers
-in what comes out. One call may be about many keys (listing, expiring offsets, loading), so that a clock that is
-asked by key could not serve it.
+go on, gets them from whoever stands in front of it (`Partition.put_in_front`): that one hands another `Now` to the
+calls that are about such a key, and keeps back, or moves, the timers in what comes out. One call may be about many
+keys (listing, expiring offsets, loading), so that a clock that is asked by key could not serve it.
 """
 
 from collections.abc import Callable

@@ -306,9 +306,10 @@ class Ownership(Generic[M]):
 
     def _show(self, partition: Partition[M], end_offset: int, machine: M) -> None:
         now = self._shared.group_clock.now()
-        outcome = machine.loaded(now)
+        fronted = partition.fronted(machine)
+        outcome = fronted.loaded(now)
         if not outcome.records and not self.is_shut_down:  # else it is ahead of what can be written
-            partition.machine, partition.durable_end = machine, end_offset
+            partition.machine, partition.bare, partition.durable_end = fronted, machine, end_offset
             partition.state = PartitionState.READ_ONLY
             self._began(partition, outcome, now)
 
@@ -318,7 +319,7 @@ class Ownership(Generic[M]):
         if not is_refused and partition.state is PartitionState.READ_ONLY:
             self._unload(partition)
         if partition.state is not PartitionState.READ_ONLY:
-            partition.machine = None
+            partition.machine = partition.bare = None
         if isinstance(problem, LogDamaged | LoadFailed):
             partition.state = PartitionState.FAILED
             self._log.error("Failed to load metadata from %s: %s. %s", partition.name, problem, REMEDY)
@@ -365,9 +366,10 @@ class Ownership(Generic[M]):
         if self.is_shut_down:
             return
         now = self._shared.group_clock.now()
-        outcome = machine.loaded(now)
+        fronted = partition.fronted(machine)
+        outcome = fronted.loaded(now)
         self._by_log[log] = partition
-        partition.machine = machine
+        partition.machine, partition.bare = fronted, machine
         is_writable = self._refused.is_writable(partition, log)
         partition.state = PartitionState.OWNED if is_writable else PartitionState.READ_ONLY
         self._began(partition, outcome, now)

@@ -10,7 +10,7 @@ answer until that offset is readable: synced, or only written where the flush po
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import Any, Final, Generic
 
@@ -50,8 +50,10 @@ class Partition(Generic[M]):
         "_flush",
         "_pending",
         "_refuse",
+        "bare",
         "durable_end",
         "epoch",
+        "fronts",
         "gate",
         "is_dirty",
         "loaded_records",
@@ -76,7 +78,11 @@ class Partition(Generic[M]):
         self.tenure = 0
         """How often the partition was taken when it was not here. Epochs may change while it is."""
         self.machine: M | None = None
-        """None unless the partition is OWNED or READ_ONLY."""
+        """Who is asked; None unless the partition is OWNED or READ_ONLY."""
+        self.bare: M | None = None
+        """The same without what was put in front of it."""
+        self.fronts: list[Callable[[M], M]] = []
+        """What stands in front of the machine, and of every one that is loaded later, the nearest first."""
         self.log: PartitionLog | None = None
         self.durable_end = 0
         """Where the machine of a READ_ONLY partition has stopped reading whose log is being opened anew, and None
@@ -101,6 +107,27 @@ class Partition(Generic[M]):
     def is_loading(self, tenure: int) -> bool:
         """Whether what was begun in this tenure still goes on."""
         return self.state is PartitionState.LOADING and self.tenure == tenure
+
+    def fronted(self, machine: M) -> M:
+        """A machine with what stands in front."""
+        for put_in_front in self.fronts:
+            machine = put_in_front(machine)
+        return machine
+
+    def put_in_front(self, front: Callable[[M], M]) -> None:
+        """Has something hear all that the machine is asked, and say what comes of it; through reloads, too. In:
+        what makes of a machine one with that in front."""
+        self.fronts.append(front)
+        self._ask_through()
+
+    def take_away(self, front: Callable[[M], M]) -> None:
+        """Undoes the same."""
+        self.fronts.remove(front)
+        self._ask_through()
+
+    def _ask_through(self) -> None:
+        if self.bare is not None:
+            self.machine = self.fronted(self.bare)
 
     @property
     def readable_offset(self) -> int:
@@ -184,7 +211,7 @@ class Partition(Generic[M]):
 
         A machine that refuses to unload raises; the machine is gone, and who waits there waits still.
         """
-        machine, self.machine = self.machine, None
+        machine, self.machine, self.bare = self.machine, None, None
         self._pending, self.pending_records = [], 0
         self.durable_end = 0
         self.gate.clear()

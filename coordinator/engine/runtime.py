@@ -199,20 +199,23 @@ class Runtime(Generic[M]):
             self._shared.loop.call_soon(self._shared.deliver, messages)
 
     def _work_done(self, partition: Partition[M], machine: M, done: object) -> None:
-        if partition.machine is machine:
+        if partition.bare is machine:
             self._put(partition, done)
 
     def _fire(self, timer: Hashable) -> None:
         assert isinstance(timer, tuple)
         number, key = timer
-        partition = self.partitions[number]
+        self.fire(self.partitions[number], key)
+
+    def fire(self, partition: Partition[M], key: Hashable) -> None:
+        """Fires a timer of a machine, due or not; nothing happens where there is no machine."""
         machine = partition.machine
         if machine is None:
             return
         now = self._clock.now()
         if partition.state is PartitionState.READ_ONLY:
             # Nobody is given up, and nothing expires, as long as that could not be written.
-            self._timers.set(timer, now.monotonic_ms + round(RETRY_S * 1000))
+            self._timers.set((partition.number, key), now.monotonic_ms + round(RETRY_S * 1000))
             return
         started_ns = clock.monotonic_ns()
         try:

@@ -25,7 +25,7 @@ class Works:
     def begin(self, partition: Partition[Any], works: Sequence[Work]) -> None:
         """Begins what a machine has asked for."""
         for work in works:
-            task = self._shared.loop.create_task(self._do(partition, partition.machine, work))
+            task = self._shared.loop.create_task(self._do(partition, partition.bare, work))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 

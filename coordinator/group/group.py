@@ -11,13 +11,16 @@ from coordinator.group.durable import DurableState
 from coordinator.group.group_type import GroupType
 from coordinator.group.refusal_facts import RefusalDetail
 from coordinator.group.view import GroupView
-from coordinator.machine.outcome import Fact
+from coordinator.machine.outcome import Fact, Now
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import OffsetCommitRequest
 
 PartitionVerdict: TypeAlias = Callable[[str, bytes, int], ErrorCode]
 """Takes a topic's name, its id and a partition; NONE when its offset may be stored."""
+
+NowOf: TypeAlias = Callable[[str, Now], Now]
+"""Takes a group's id and the time of a call; gives the time that it is for that group."""
 
 
 class CommitVerdict(NamedTuple):

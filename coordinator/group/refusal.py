@@ -23,7 +23,15 @@ from coordinator.group.events import (
 )
 from coordinator.group.member_name import MemberName
 from coordinator.group.refusal_facts import GenerationDiffers, RefusalDetail
-from coordinator.group.requests import FetchOffsets
+from coordinator.group.requests import (
+    Acted,
+    ExpireMember,
+    ExpireOffsets,
+    FetchOffsets,
+    KeepAlive,
+    MoveTimes,
+    OffsetsGone,
+)
 from coordinator.machine.outcome import Context
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
@@ -199,6 +207,10 @@ RULES: Final[Mapping[type[object], Rules]] = {
     ),
     DescribeGroupsRequest: Rules(lambda request, _, error: _describe_error(request, error), only_reads=True),
     DeleteGroupsRequest: Rules(lambda request, _, error: _delete_error(request, error)),
+    ExpireMember: Rules(lambda _, __, error: Acted(error)),
+    KeepAlive: Rules(lambda _, __, error: Acted(error), only_reads=True),
+    MoveTimes: Rules(lambda _, __, error: Acted(error), only_reads=True),
+    ExpireOffsets: Rules(lambda _, __, error: OffsetsGone(error)),
 }
 
 

@@ -1,10 +1,11 @@
 """What the shell asks of the core in a form of its own, and the union of all that `Shard.handle` takes."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from coordinator.group.topics_image import TopicsImage
+from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -35,6 +36,63 @@ class TopicsChanged:
     gone: Sequence[str] = ()
 
 
+# What people ask for, who change what time it is for a group, or for one member
+
+
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """The answer to the requests below. UNKNOWN_MEMBER_ID, GROUP_ID_NOT_FOUND: there is no such one; any other
+    error: the partition could not be asked."""
+
+    error: ErrorCode = ErrorCode.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireMember:
+    """The session of a member, or of a pending one, is over now, whatever it waits for: a request of it that is
+    parked is answered UNKNOWN_MEMBER_ID. Answered with Acted."""
+
+    group_id: str
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeepAlive:
+    """The sessions of these members last at least until a monotonic time. Ids that are no members' are ignored, and
+    so is who owes no sign of life. Answered with Acted."""
+
+    group_id: str
+    member_ids: Sequence[str]
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class MoveTimes:
+    """The monotonic clock of these groups is set by so much: all that they wait for comes in as much time as was
+    left. Every timer of theirs is armed anew, so that a move by 0 tells what is armed. Answered with Acted."""
+
+    group_ids: Sequence[str]
+    by_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireOffsets:
+    """Retention looks at one group as it will be when so much time has passed; at these topics, where some are
+    named. Answered with OffsetsGone."""
+
+    group_id: str
+    topics: Sequence[str] = ()
+    ahead_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsGone(Acted):
+    """Which offsets expired, by topic; whether the group went with the last one."""
+
+    partitions: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    is_group_deleted: bool = False
+
+
 Request: TypeAlias = (
     JoinGroupRequest
     | SyncGroupRequest
@@ -47,4 +105,8 @@ Request: TypeAlias = (
     | DeleteGroupsRequest
     | FetchOffsets
     | TopicsChanged
+    | ExpireMember
+    | KeepAlive
+    | MoveTimes
+    | ExpireOffsets
 )

@@ -15,22 +15,32 @@ from typing import Any, Final, TypeAlias
 from coordinator.group.admin.delete_groups import delete_groups
 from coordinator.group.admin.describe_groups import describe_groups
 from coordinator.group.admin.list_groups import list_groups
-from coordinator.group.classic.heartbeat import beat, fire_heartbeat, heartbeat
+from coordinator.group.classic.heartbeat import beat, expire_member, fire_heartbeat, heartbeat
 from coordinator.group.classic.join import join_group
 from coordinator.group.classic.leave import leave_group
 from coordinator.group.classic.rebalance import fire_join, fire_sync
 from coordinator.group.classic.report import fire_report
 from coordinator.group.classic.sync import sync_group
+from coordinator.group.classic.times import deadlines, keep_alive, move_times
 from coordinator.group.config import GroupConfig
 from coordinator.group.durable import DurableGroup, DurableState
+from coordinator.group.group import NowOf
 from coordinator.group.groups import Groups
 from coordinator.group.invariants import check_invariants
 from coordinator.group.load import load_groups
 from coordinator.group.offsets.commit import offset_commit
 from coordinator.group.offsets.delete import offset_delete, topics_changed
-from coordinator.group.offsets.expire import arm_expiry, fire_expire_offsets
+from coordinator.group.offsets.expire import arm_expiry, expire_offsets, fire_expire_offsets
 from coordinator.group.offsets.fetch import fetch_offsets
-from coordinator.group.requests import FetchOffsets, Request, TopicsChanged
+from coordinator.group.requests import (
+    ExpireMember,
+    ExpireOffsets,
+    FetchOffsets,
+    KeepAlive,
+    MoveTimes,
+    Request,
+    TopicsChanged,
+)
 from coordinator.group.state import ClassicGroupState
 from coordinator.group.timer_key import TimerKey, TimerKind
 from coordinator.group.topics_image import NO_TOPICS, TopicsImage
@@ -60,6 +70,10 @@ HANDLERS: Final[dict[type[object], Handler]] = {
     DescribeGroupsRequest: describe_groups,
     ListGroupsRequest: list_groups,
     DeleteGroupsRequest: delete_groups,
+    ExpireMember: expire_member,
+    KeepAlive: keep_alive,
+    MoveTimes: move_times,
+    ExpireOffsets: expire_offsets,
 }
 
 FIRES: Final[dict[TimerKind, Callable[[Groups, TimerKey, Turn], None]]] = {
@@ -67,8 +81,8 @@ FIRES: Final[dict[TimerKind, Callable[[Groups, TimerKey, Turn], None]]] = {
     TimerKind.JOIN: fire_join,
     TimerKind.SYNC: fire_sync,
     TimerKind.REPORT: fire_report,
-    TimerKind.EXPIRE_OFFSETS: lambda groups, _, turn: fire_expire_offsets(groups, turn),
 }
+"""The timers of one group each."""
 
 
 class Shard:
@@ -93,11 +107,14 @@ class Shard:
             HANDLERS[type(request)](self._groups, request, context, turn)
         return turn.outcome()
 
-    def fire(self, key: TimerKey, now: Now) -> Outcome:
+    def fire(self, key: TimerKey, now: Now, now_of: NowOf | None = None) -> Outcome:
         """Act on a timer whose deadline has passed. One that was cancelled or moved may fire all the same:
-        it does nothing, or is set anew."""
+        it does nothing, or is set anew. In: what time it is for each group, where that is not the same."""
         turn = Turn(now, self._groups.durable.replay)
-        FIRES[key.kind](self._groups, key, turn)
+        if key.kind is TimerKind.EXPIRE_OFFSETS:
+            fire_expire_offsets(self._groups, turn, now_of)
+        else:
+            FIRES[key.kind](self._groups, key, turn)
         return turn.outcome()
 
     def replay(self, record: Fact, producer_id: int = NO_PRODUCER_ID) -> None:
@@ -114,11 +131,12 @@ class Shard:
         """Whether records wait for the end of their transaction."""
         return self._groups.durable.has_open_transactions
 
-    def loaded(self, now: Now) -> Outcome:
+    def loaded(self, now: Now, now_of: NowOf | None = None) -> Outcome:
         """The last record was replayed: make the groups from the durable state, with a full session for
-        every member. ValueError when a record cannot be of a group."""
+        every member. ValueError when a record cannot be of a group. In: what time it is for each group, where
+        that is not the same."""
         turn = Turn(now, self._groups.durable.replay)
-        load_groups(self._groups, turn)
+        load_groups(self._groups, turn, now_of)
         arm_expiry(self._groups, turn)
         return turn.outcome()
 
@@ -139,6 +157,12 @@ class Shard:
         """A group as it is now, as values; None when there is none of that id."""
         group = self._groups.find(group_id)
         return None if group is None else group.view(now.monotonic_ms)
+
+    def deadlines(self, group_id: str) -> dict[TimerKey, int]:
+        """What time alone will bring about in a group, with its monotonic time; nothing when there is no such
+        group."""
+        group = self._groups.find_classic(group_id)
+        return {} if group is None else dict(deadlines(group))
 
     @property
     def group_count(self) -> int:

@@ -32,11 +32,13 @@ class MemberView(Struct, frozen=True, kw_only=True):
 
 
 class PendingMemberView(Struct, frozen=True, kw_only=True):
-    """Who was given a member id `since_ms` ago and has not joined with it; in `left_ms` it is forgotten."""
+    """Who was given a member id `since_ms` ago, over that connection, and has not joined with it; in `left_ms` it
+    is forgotten."""
 
     name: MemberName
     since_ms: int
     left_ms: int
+    connection_id: int = 0
 
 
 class RebalanceView(Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from typing import Any
 
 from coordinator.engine.partition import Partition
 from coordinator.group.events import Event
+from coordinator.group.group import NowOf
 from coordinator.machine.outcome import Now
 from coordinator.server.line_limit import LineLimit
 from coordinator.server.log_lines import SILENT, log_event
@@ -21,6 +22,8 @@ class GroupEvents:
     def __init__(self, metrics: Metrics, line_limit: LineLimit) -> None:
         self.listeners: list[EventListener] = []
         """Who is told of all but what every client does all the time: commits."""
+        self.now_of: NowOf | None = None
+        """What time it is for each group, where that is not what the engine says."""
         self._metrics = metrics
         self._line_limit = line_limit
 
@@ -30,5 +33,6 @@ class GroupEvents:
             self._metrics.count_event(event)
             if type(event) not in SILENT:
                 log_event(partition.name, event, self._line_limit)
+                at = now if self.now_of is None else self.now_of(event.group_id, now)
                 for listener in self.listeners:
-                    listener(partition.number, event, number, now)
+                    listener(partition.number, event, number, at)

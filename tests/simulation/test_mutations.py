@@ -13,6 +13,7 @@ import pytest
 from msgspec import structs
 
 from coordinator.group.config import GroupConfig
+from coordinator.group.group import NowOf
 from coordinator.group.requests import FetchOffsets, Request
 from coordinator.group.shard import Shard
 from coordinator.group.timer_key import TimerKey, TimerKind
@@ -34,8 +35,8 @@ class Mutant(Shard):
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
         return self.spoil(super().handle(request, context, now), request)
 
-    def fire(self, key: TimerKey, now: Now) -> Outcome:
-        return self.spoil(super().fire(key, now), None)
+    def fire(self, key: TimerKey, now: Now, now_of: NowOf | None = None) -> Outcome:
+        return self.spoil(super().fire(key, now, now_of), None)
 
     def spoil(self, outcome: Outcome, request: Request | None) -> Outcome:
         return outcome

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from coordinator.console.api import groups, index, ledger_lines, offsets, stream
+from coordinator.console.api import clock, groups, index, ledger_lines, offsets, stream
 from coordinator.console.api.route import ApiRoute, StreamRoute
 
 ALL_STREAMS: Final[tuple[StreamRoute, ...]] = (
@@ -10,6 +10,7 @@ ALL_STREAMS: Final[tuple[StreamRoute, ...]] = (
     *ledger_lines.STREAMS,
 )
 _RESOURCES: Final[tuple[ApiRoute, ...]] = (
+    *clock.ROUTES,
     *groups.ROUTES,
     *offsets.ROUTES,
 )

@@ -33,12 +33,13 @@ class InitialJoin:
 
 
 class PendingMember(NamedTuple):
-    """Who was given a member id and has not joined with it yet, since when (monotonic), and when the id is
-    forgotten."""
+    """Who was given a member id and has not joined with it yet, since when (monotonic), when the id is forgotten,
+    and over which connection it was given."""
 
     name: MemberName
     since_ms: int
     deadline_ms: int
+    connection_id: int = 0
 
 
 class ClassicGroup:

@@ -5,6 +5,8 @@ By far the most frequent request, so the common case has a way of its own: a mem
 right generation, whose timer outside fires no later than its new deadline. Then one assignment does it, and
 nothing follows from it but the answer that all is well.
 
+A session may also be ended on purpose (ExpireMember): what follows is the same.
+
 Source: Kafka's GroupMetadataManager, classicGroupHeartbeat and expireClassicGroupMemberHeartbeat.
 """
 
@@ -13,11 +15,12 @@ from typing import Final
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import Member
 from coordinator.group.classic.rebalance import complete_join_phase, prepare_rebalance
-from coordinator.group.classic.session import remove_member, restart_session
+from coordinator.group.classic.session import heartbeat_key, remove_member, restart_session
 from coordinator.group.events import MemberExpired, MemberToldToRejoin
 from coordinator.group.groups import Groups
 from coordinator.group.rebalance_facts import DepartureCause, RebalanceCause, Trigger
 from coordinator.group.refusal import check_group_id, tell_refusal
+from coordinator.group.requests import Acted, ExpireMember
 from coordinator.group.state import COMPLETING_REBALANCE, DEAD, PREPARING_REBALANCE, STABLE
 from coordinator.group.timer_key import TimerKey
 from coordinator.machine.outcome import Context
@@ -71,6 +74,20 @@ def heartbeat(groups: Groups, request: HeartbeatRequest, context: Context, turn:
     turn.reply(context.waiter, RESPONSES[error])
 
 
+def expire_member(groups: Groups, request: ExpireMember, context: Context, turn: Turn) -> None:
+    """Answer an ExpireMember with Acted: UNKNOWN_MEMBER_ID when it is neither a member nor pending."""
+    group = groups.find_classic(request.group_id)
+    error = NONE
+    if group is not None and request.member_id in group.pending_members:
+        turn.cancel(heartbeat_key(group, request.member_id))
+        _expire_pending(groups, group, request.member_id, turn)
+    elif group is not None and request.member_id in group.members:
+        _expire_member(groups, group, group.members[request.member_id], turn)
+    else:
+        error = ErrorCode.UNKNOWN_MEMBER_ID
+    turn.reply(context.waiter, Acted(error))
+
+
 def fire_heartbeat(groups: Groups, key: TimerKey, turn: Turn) -> None:
     """The timer of a member or of a pending one fired: expire it, unless it was heard in the meantime.
 
@@ -95,11 +112,15 @@ def fire_heartbeat(groups: Groups, key: TimerKey, turn: Turn) -> None:
 
 
 def _fire_pending(groups: Groups, group: ClassicGroup, key: TimerKey, turn: Turn) -> None:
-    pending, now_ms = group.pending_members[key.member_id], turn.now.monotonic_ms
-    if now_ms < pending.deadline_ms:
+    pending = group.pending_members[key.member_id]
+    if turn.now.monotonic_ms < pending.deadline_ms:
         turn.arm(key, pending.deadline_ms)
-        return
-    del group.pending_members[key.member_id]
+    else:
+        _expire_pending(groups, group, key.member_id, turn)
+
+
+def _expire_pending(groups: Groups, group: ClassicGroup, member_id: str, turn: Turn) -> None:
+    pending = group.pending_members.pop(member_id)
     turn.tell(
         MemberExpired(
             group.group_id,
@@ -107,7 +128,7 @@ def _fire_pending(groups: Groups, group: ClassicGroup, key: TimerKey, turn: Turn
             pending.name,
             pending=True,
             is_new=False,
-            silent_ms=now_ms - pending.since_ms,
+            silent_ms=turn.now.monotonic_ms - pending.since_ms,
             timeout_ms=pending.deadline_ms - pending.since_ms,
         )
     )

@@ -148,7 +148,7 @@ def _join_unknown(groups: Groups, group: ClassicGroup, join: Join, turn: Turn) -
         now_ms = turn.now.monotonic_ms
         deadline_ms = now_ms + request.session_timeout_ms
         name = join.sender(member_id)
-        group.pending_members[member_id] = PendingMember(name, now_ms, deadline_ms)
+        group.pending_members[member_id] = PendingMember(name, now_ms, deadline_ms, context.connection_id)
         turn.arm(heartbeat_key(group, member_id), deadline_ms)
         turn.tell(MemberIdRequired(group.group_id, group.generation_id, name, group.state.value))
         turn.reply(context.waiter, join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id, context.api_version))

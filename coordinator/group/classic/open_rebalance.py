@@ -70,3 +70,10 @@ class OpenRebalance:
         """A member came to the join phase."""
         self.last_joined = member
         self.last_joined_ms = now_ms
+
+    def move(self, by_ms: int) -> None:
+        """The clock was set by so much."""
+        self.started_ms += by_ms
+        self.phase_started_ms += by_ms
+        self.last_joined_ms += by_ms
+        self.report_deadline_ms += by_ms

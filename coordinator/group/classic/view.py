@@ -48,6 +48,7 @@ def _pending(pending: PendingMember, now_ms: int) -> PendingMemberView:
         name=pending.name,
         since_ms=max(0, now_ms - pending.since_ms),
         left_ms=max(0, pending.deadline_ms - now_ms),
+        connection_id=pending.connection_id,
     )
 
 

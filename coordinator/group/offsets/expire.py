@@ -7,15 +7,18 @@ commit: such a group has no members to speak of. A group of which nothing is lef
 Source: Kafka's OffsetMetadataManager.cleanupExpiredOffsets and ClassicGroup.offsetExpirationCondition.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from coordinator.group.events import OffsetsExpired
-from coordinator.group.group import Group
+from coordinator.group.group import Group, NowOf
 from coordinator.group.groups import Groups
 from coordinator.group.offsets.delete import delete_offset
 from coordinator.group.removal import remove_group
+from coordinator.group.requests import ExpireOffsets, OffsetsGone
 from coordinator.group.timer_key import TimerKey, TimerKind
+from coordinator.machine.outcome import Context
 from coordinator.machine.turn import Turn
+from protocol.errors import ErrorCode
 from protocol.records.value_version import NO_EXPIRE_TIMESTAMP
 
 
@@ -25,22 +28,49 @@ def arm_expiry(groups: Groups, turn: Turn) -> None:
     turn.arm(TimerKey(TimerKind.EXPIRE_OFFSETS), turn.now.monotonic_ms + interval_ms)
 
 
-def fire_expire_offsets(groups: Groups, turn: Turn) -> None:
-    """Remove every offset that has expired, and every empty group of which nothing is left."""
+def fire_expire_offsets(groups: Groups, turn: Turn, now_of: NowOf | None) -> None:
+    """Remove every offset that has expired, and every empty group of which nothing is left. In: what time it is for
+    each group, where that is not the same."""
+    now = turn.now
     for group in list(groups.all()):
         if not group.is_dead:
+            if now_of is not None:
+                turn.now = now_of(group.group_id, now)
             _expire_group(groups, group, turn)
+    turn.now = now
     arm_expiry(groups, turn)
 
 
-def _expire_group(groups: Groups, group: Group, turn: Turn) -> None:
-    expired = list(_expired(groups, group, turn.now.wall_ms)) if group.offsets_may_expire else []
+def expire_offsets(groups: Groups, request: ExpireOffsets, context: Context, turn: Turn) -> None:
+    """Answer an ExpireOffsets with OffsetsGone: GROUP_ID_NOT_FOUND when there is no such group."""
+    group = groups.find(request.group_id)
+    if group is None or group.is_dead:
+        turn.reply(context.waiter, OffsetsGone(ErrorCode.GROUP_ID_NOT_FOUND))
+        return
+    expired = _expire_group(groups, group, turn, request.topics, request.ahead_ms)
+    gone: dict[str, list[int]] = {}
+    for topic, partition in expired:
+        gone.setdefault(topic, []).append(partition)
+    is_deleted = groups.find(request.group_id) is None
+    turn.reply(context.waiter, OffsetsGone(partitions=gone, is_group_deleted=is_deleted))
+
+
+def _expire_group(
+    groups: Groups, group: Group, turn: Turn, topics: Collection[str] = (), ahead_ms: int = 0
+) -> list[tuple[str, int]]:
+    """Removes what of one group has expired; of these topics alone, where some are named. Out: topics and
+    partitions."""
+    at_ms = turn.now.wall_ms + ahead_ms
+    expired = list(_expired(groups, group, at_ms)) if group.offsets_may_expire else []
+    if topics:
+        expired = [(topic, partition) for topic, partition in expired if topic in topics]
     for topic, partition in expired:
         delete_offset(groups, group.group_id, topic, partition, turn)
     if expired:
         turn.tell(OffsetsExpired(group.group_id, len(expired)))
     if group.is_abandoned and not groups.durable.offsets.of_group(group.group_id):
         remove_group(groups, group, "retention", turn)
+    return expired
 
 
 def _expired(groups: Groups, group: Group, now_ms: int) -> Iterator[tuple[str, int]]:
