@@ -337,6 +337,11 @@ class PartitionLog(ReadableLog):
         """Retention and DeleteRecords may remove segments again."""
         self.is_pinned = False
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be written."""
+        return not self.is_closed and self.durability.failure is None
+
     def require_open(self) -> None:
         """Raises LogPoisoned, LogClosed when the log cannot be written."""
         if self.is_closed:
