@@ -47,7 +47,6 @@ _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _PREFIX: Final = struct.Struct(">qiibI")
 _SIGNED: Final = struct.Struct(">hiqqqhii")
 _PLACE: Final = struct.Struct(">qii")
-_LENGTH: Final = struct.Struct(">i")
 
 
 class BatchHeader(NamedTuple):
@@ -318,16 +317,15 @@ def assign_offsets(
     given, makes it CreateTime with that maximum, as a broker corrects what a producer declared. The CRC is
     computed anew only when one of those changed something. Source: Kafka's `LogValidator`.
     """
-    (batch_length,) = _LENGTH.unpack_from(batch, 8)
     if log_append_time_ms is None and max_timestamp_ms is None:
-        return _PLACE.pack(base_offset, batch_length, leader_epoch) + batch[16:]
+        return _PLACE.pack(base_offset, len(batch) - LENGTH_END, leader_epoch) + batch[16:]
     header = read_header(batch)
     if log_append_time_ms is not None:
         attributes, latest_ms = header.attributes | LOG_APPEND_TIME, log_append_time_ms
     else:
         assert max_timestamp_ms is not None
         attributes, latest_ms = header.attributes & ~LOG_APPEND_TIME, max_timestamp_ms
-    placed = _PLACE.pack(base_offset, batch_length, leader_epoch)
+    placed = _PLACE.pack(base_offset, header.batch_length, leader_epoch)
     if attributes == header.attributes and latest_ms == header.max_timestamp_ms:
         return placed + batch[16:]
     signed = bytearray(batch[CRC_FROM:])

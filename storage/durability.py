@@ -33,6 +33,7 @@ class Durability:
     """Of one log. What completes a plan or poisons the log is safe in any thread, all else is the owner's."""
 
     __slots__ = (
+        "_completed",
         "_directory",
         "_files",
         "_journal",
@@ -66,7 +67,9 @@ class Durability:
         self._unsynced_directories: list[str] = []
         self._under_way: list[SyncPlan] = []
         """Plans in the order in which they were begun, the first of them not complete."""
-        self._lock = threading.Condition()
+        # Taken once for each entry: a condition's own face of its lock would cost as much as what is done under it.
+        self._lock = threading.Lock()
+        self._completed = threading.Condition(self._lock)
 
     def leave_journal(self) -> None:
         """The journal has nothing of the log and gets nothing."""
@@ -138,7 +141,7 @@ class Durability:
                         self.synced_offset = end_offset
                         self.offset = max(self.offset, end_offset)
                 failure, synced_offset = self.failure, self.synced_offset
-                self._lock.notify_all()
+                self._completed.notify_all()
         except AssertionError as problem:
             return self.contradicted(problem)
         if self._journal is not None:
@@ -170,8 +173,8 @@ class Durability:
 
     def wait(self) -> None:
         """Until what others have begun to sync is synced; blocks."""
-        with self._lock:
-            self._lock.wait_for(lambda: not self._under_way or self.failure is not None, WAIT_S)
+        with self._completed:
+            self._completed.wait_for(lambda: not self._under_way or self.failure is not None, WAIT_S)
 
     def poison(self, error: StorageError) -> StorageError:
         """Refuses appends and syncs from now on; the first cause stays, and is given back."""

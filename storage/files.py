@@ -138,12 +138,9 @@ class Files(Protocol):
         """Whether a process, or this one, has claimed a path that is there. Claims nothing."""
 
 
-def write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
     """Writes all of `data` to a descriptor, over short writes."""
-    written = os.write(descriptor, data)
-    if written == len(data):
-        return
-    rest = memoryview(data)[written:]
+    rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
 
@@ -168,7 +165,9 @@ class OsFile:
 
     def write(self, data: bytes) -> None:
         try:
-            write_all(self._descriptor, data)
+            written = os.write(self._descriptor, data)
+            if written != len(data):
+                write_all(self._descriptor, memoryview(data)[written:])
         except OSError as error:
             _name(error, self.path)
             raise

@@ -41,6 +41,8 @@ from storage.sync_plan import SyncPlan
 
 # Batch length, magic, last offset delta, max timestamp, number of records: from byte 8.
 _APPENDED: Final = Struct(">i4xb6xi8xq14xi")
+# What the class itself calls, without its argument handling.
+_new_result = tuple.__new__
 
 
 class PartitionLog(ReadableLog):
@@ -166,14 +168,12 @@ class PartitionLog(ReadableLog):
         data = assign_offsets(
             batch, base_offset, self.leader_epochs.current, log_append_time_ms, max_timestamp_ms
         )
-        config = self.config
+        config, active = self.config, self._segments.active
         try:
-            is_rolled = self._segments.active.is_full(len(data), last_offset, latest_ms, config)
+            is_rolled = active.is_full(len(data), last_offset, latest_ms, config)
             if is_rolled:
-                self._roll()
-            self._segments.active.append(
-                data, base_offset, last_offset, latest_ms, config.index_interval_bytes
-            )
+                active = self._roll()
+            active.append(data, base_offset, last_offset, latest_ms, config.index_interval_bytes)
         except OSError as error:
             raise take_back(self._segments.active, self.durability, error) from error
         except AssertionError as problem:
@@ -181,7 +181,7 @@ class PartitionLog(ReadableLog):
         self.log_end_offset = last_offset + 1
         if self.journal is not None:
             self.journal.appended(data, base_offset)
-        return AppendResult(base_offset, last_offset, len(data), is_rolled)
+        return _new_result(AppendResult, (base_offset, last_offset, len(data), is_rolled))
 
     def append_records(self, records: Sequence[Record], now_ms: int | None = None) -> AppendResult:
         """Appends records as one batch, with `now_ms` for their times if it is given. Raises as `append`."""
@@ -194,7 +194,7 @@ class PartitionLog(ReadableLog):
         self.require_open()
         try_append(self._segments.active, self.durability, size)
 
-    def _roll(self) -> None:
+    def _roll(self) -> Segment:
         """Seals the active segment and begins the next one at the log end offset."""
         sealed = self._segments.active
         assert sealed.base_offset < self.log_end_offset == sealed.next_offset, sealed.path
@@ -215,6 +215,7 @@ class PartitionLog(ReadableLog):
             raise AppendFailed(self.directory, f"cannot begin a segment: {reason_of(error)}") from error
         self._segments.add(active)
         self.durability.names_changed()
+        return active
 
     # Syncing
 
@@ -336,6 +337,11 @@ class PartitionLog(ReadableLog):
     def unpin(self) -> None:
         """Retention and DeleteRecords may remove segments again."""
         self.is_pinned = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be written."""
+        return not self.is_closed and self.durability.failure is None
 
     def require_open(self) -> None:
         """Raises LogPoisoned, LogClosed when the log cannot be written."""

@@ -18,9 +18,8 @@ repeated and believed: it poisons its log, and every later submission of that lo
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from queue import Empty, SimpleQueue
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
 from storage.errors import JournalRefused, StorageError, SyncFailed
@@ -30,8 +29,6 @@ from storage.journal.journal import Journal
 from storage.log import PartitionLog
 from storage.os_error import reason_of
 from storage.sync_plan import SyncPlan
-
-_T = TypeVar("_T")
 
 
 class SyncResult(NamedTuple):
@@ -106,17 +103,17 @@ class Syncer:
         job = Job(done)
         begun: list[PartitionLog] = []
         for log in logs:
-            work = _begun(log, partial(_unsynced, log), job)
-            if isinstance(work, SyncPlan):
-                job.plans.append((log, work))
-            elif work is not None:
-                assert log.journal is not None, log.directory
-                job.entries.append((log, work))
-                self._in_journals[log.journal.journal, log.journal.key] = log
-                if log.durability.has_new_names:
-                    begun.append(log)
-            elif log.durable_offset < log.log_end_offset:
-                job.being_settled.append(log)
+            journal = log.journal
+            entry = None if journal is None or not log.is_open else journal.take(log.log_end_offset)
+            if journal is None or entry is None:
+                _begin_files(log, job)
+                continue
+            job.entries.append((log, entry))
+            if journal.settled_by is not self:
+                journal.settled_by = self
+                self._in_journals[journal.journal, journal.key] = log
+            if log.durability.has_new_names:
+                begun.append(log)
         has_files = bool(job.plans or job.being_settled or not job.entries)
         job.begin(has_files + bool(job.entries))
         if job.entries:
@@ -133,7 +130,7 @@ class Syncer:
         job = Job(_nobody)
         for log in logs:
             if not log.is_closed and log.failure is None:
-                plan = _begun(log, log.begin_sync, job)
+                plan = _begun(log, job)
                 if plan is not None:
                     job.plans.append((log, plan))
         if job.plans:
@@ -158,21 +155,21 @@ class Syncer:
             self._files.close()
 
 
-def _unsynced(log: PartitionLog) -> Entry | SyncPlan | None:
-    """What has to be on the disk for everything appended so far to be durable: an entry of the journal, or files;
-    None when nothing has. Raises as `begin_sync` does.
-    """
-    log.require_open()
-    if log.journal is not None:
-        entry = log.journal.take(log.log_end_offset)
-        if entry is not None or log.durable_offset == log.log_end_offset:
-            return entry
-    return log.begin_sync()
+def _begin_files(log: PartitionLog, job: Job) -> None:
+    """Has the files of a log synced for what the journal does not get; unless that is durable already, or being
+    synced."""
+    if log.journal is not None and log.is_open and log.durable_offset == log.log_end_offset:
+        return
+    plan = _begun(log, job)
+    if plan is not None:
+        job.plans.append((log, plan))
+    elif log.durable_offset < log.log_end_offset:
+        job.being_settled.append(log)
 
 
-def _begun(log: PartitionLog, begin: Callable[[], _T], job: Job) -> _T | None:
+def _begun(log: PartitionLog, job: Job) -> SyncPlan | None:
     try:
-        return begin()
+        return log.begin_sync()
     except StorageError as error:
         job.failed[log] = error
     except OSError as error:
@@ -268,7 +265,10 @@ def _write_entries(jobs: Sequence[Job]) -> None:
     for job in jobs:
         for log, entry in job.entries:
             assert log.journal is not None, log.directory
-            by_journal.setdefault(log.journal.journal, []).append((job, log, entry))
+            journal = log.journal.journal
+            if journal not in by_journal:
+                by_journal[journal] = []
+            by_journal[journal].append((job, log, entry))
     for journal, given in by_journal.items():
         try:
             is_full = journal.write([entry for _, _, entry in given])

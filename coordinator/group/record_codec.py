@@ -31,6 +31,7 @@ _INT16: Final = Struct(">h")
 _MAX_SHORT_TEXT: Final = 126  # its length and one more fit in one byte of a varint
 _VALUE_START: Final = Struct(">hqiB")  # version, offset, leader epoch, length of the text and one more
 _VALUE_END: Final = Struct(">qBBB16s")  # commit timestamp; one tag, number 0, of 16 bytes: the topic id
+_VALUE_WITHOUT_TEXT: Final = Struct(">hqiBqBBB16s")  # both, of which there is most
 
 # What the class itself calls, without its argument handling.
 _new_encoded = tuple.__new__
@@ -106,8 +107,12 @@ def _value(fact: Fact) -> bytes | None:
 def encode_offset(value: OffsetCommitValue) -> bytes:
     """The bytes of a committed offset with a topic id, as `encode_value` makes them for version 4."""
     text = value.metadata
-    if len(text) > _MAX_SHORT_TEXT or not text.isascii() or value.topic_id == ZERO_UUID:
+    if (text and (len(text) > _MAX_SHORT_TEXT or not text.isascii())) or value.topic_id == ZERO_UUID:
         return encode_value(value, TOPIC_ID_OFFSET_VERSION)
-    start = _VALUE_START.pack(TOPIC_ID_OFFSET_VERSION, value.offset, value.leader_epoch, len(text) + 1)
-    end = _VALUE_END.pack(value.commit_timestamp, 1, 0, 16, value.topic_id)
-    return start + text.encode() + end if text else start + end
+    offset, leader_epoch, time_ms = value.offset, value.leader_epoch, value.commit_timestamp
+    if not text:
+        return _VALUE_WITHOUT_TEXT.pack(
+            TOPIC_ID_OFFSET_VERSION, offset, leader_epoch, 1, time_ms, 1, 0, 16, value.topic_id
+        )
+    start = _VALUE_START.pack(TOPIC_ID_OFFSET_VERSION, offset, leader_epoch, len(text) + 1)
+    return start + text.encode() + _VALUE_END.pack(time_ms, 1, 0, 16, value.topic_id)

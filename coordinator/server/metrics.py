@@ -56,10 +56,10 @@ class Metrics:
 
     def count_event(self, event: Event) -> None:
         """Adds what happened in a group."""
+        if type(event) is OffsetsCommitted:  # nearly all are
+            self.commits += event.partitions
+            return
         match event:
-            case OffsetsCommitted():
-                self.commits += event.partitions
-                return
             case RebalanceStarted():
                 self.rebalances[str(event.trigger.cause)] += 1
             case AssignmentReceived():

@@ -29,6 +29,7 @@ frames are found behind a broken one. A client can send bytes that look like a f
 
 import struct
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from storage.batch import HEADER_BYTES, check_crc, read_header
@@ -36,13 +37,16 @@ from storage.checksum import crc32c
 from storage.errors import CorruptBatch
 
 BLOCK_BYTES: Final = 512
+MOST_KEPT_KEYS: Final = 1024
+"""Keys of logs whose bytes are kept: the same logs come again and again."""
 MAGIC: Final = b"GDJ1"
 
 _HEAD: Final = struct.Struct(">4sI")
 _CHECKED: Final = struct.Struct(">I8sQQQ")
 _HEADER_BYTES: Final = _HEAD.size + _CHECKED.size
 _TOPIC: Final = struct.Struct(">16sH")
-_RANGE: Final = struct.Struct(">iqqI")
+_PARTITION: Final = struct.Struct(">i")
+_RANGE: Final = struct.Struct(">qqI")
 
 
 class LogKey(NamedTuple):
@@ -78,29 +82,31 @@ class BrokenFrame(Exception):
     """There is no whole frame at a position."""
 
 
-def encode_frame(head: FrameHead, entries: Iterable[Entry]) -> bytes:
-    """A frame, padded to whole blocks."""
+def encode_entries(entries: Iterable[Entry]) -> bytes:
+    """What a frame holds."""
     parts: list[bytes] = []
-    for (topic_id, topic, partition), base_offset, end_offset, data in entries:
-        name = topic.encode()
-        parts += (
-            _TOPIC.pack(topic_id, len(name)),
-            name,
-            _RANGE.pack(partition, base_offset, end_offset, len(data)),
-            data,
-        )
-    payload = b"".join(parts)
-    checked = _CHECKED.pack(len(payload), *head)
-    start = _HEAD.pack(MAGIC, crc32c(payload, crc32c(checked))) + checked
-    return start + payload + bytes(-(len(start) + len(payload)) % BLOCK_BYTES)
+    for key, base_offset, end_offset, data in entries:
+        parts += (_key_bytes(key), _RANGE.pack(base_offset, end_offset, len(data)), data)
+    return b"".join(parts)
 
 
-def frame_size(entries: Iterable[Entry]) -> int:
+def encode_frame(head: FrameHead, entries: bytes) -> bytes:
+    """A frame, padded to whole blocks. In: its entries, encoded."""
+    checked = _CHECKED.pack(len(entries), *head)
+    start = _HEAD.pack(MAGIC, crc32c(entries, crc32c(checked))) + checked
+    return b"".join((start, entries, bytes(-(len(start) + len(entries)) % BLOCK_BYTES)))
+
+
+def frame_size(entries: bytes) -> int:
     """Of the frame that holds them, in bytes, padding included."""
-    size = _HEADER_BYTES
-    for key, _, _, data in entries:
-        size += _TOPIC.size + len(key.topic.encode()) + _RANGE.size + len(data)
-    return after(size)
+    return after(_HEADER_BYTES + len(entries))
+
+
+@lru_cache(maxsize=MOST_KEPT_KEYS)
+def _key_bytes(key: LogKey) -> bytes:
+    topic_id, topic, partition = key
+    name = topic.encode()
+    return _TOPIC.pack(topic_id, len(name)) + name + _PARTITION.pack(partition)
 
 
 def read_head(data: bytes, position: int, run: bytes) -> tuple[FrameHead, int]:
@@ -140,7 +146,9 @@ def _entries(data: bytes, position: int, end: int) -> Iterator[Entry]:
         position += _TOPIC.size
         topic = data[position : position + length].decode()
         position += length
-        partition, base_offset, end_offset, length = _RANGE.unpack_from(data, position)
+        (partition,) = _PARTITION.unpack_from(data, position)
+        position += _PARTITION.size
+        base_offset, end_offset, length = _RANGE.unpack_from(data, position)
         position += _RANGE.size
         assert base_offset < end_offset, (topic, partition, base_offset)
         assert position + length <= end, (topic, partition, position)

@@ -30,7 +30,15 @@ from typing import Final
 
 from storage.errors import JournalRefused
 from storage.files import Files, doom_directory, remove_directory
-from storage.journal.frame import BLOCK_BYTES, Entry, FrameHead, LogKey, encode_frame, frame_size
+from storage.journal.frame import (
+    BLOCK_BYTES,
+    Entry,
+    FrameHead,
+    LogKey,
+    encode_entries,
+    encode_frame,
+    frame_size,
+)
 from storage.journal.journal_file import JournalFile
 from storage.journal.left_over import LeftOver, read_left_over
 from storage.os_error import reason_of
@@ -93,24 +101,25 @@ class Journal:
         """
         if self.is_off:
             raise JournalRefused(self.directory, "is switched off")
-        size = frame_size(entries)
+        encoded = encode_entries(entries)
+        size = frame_size(encoded)
         if size + BLOCK_BYTES > self._file_bytes:
             raise JournalRefused(self.directory, f"has no room for {size} bytes at once")
         try:
             is_full = self._make_room(size)
-            self._write(entries)
+            self._write(entries, encoded)
         except OSError as error:
             self.is_off, self._untold = True, error
             self._give_up_last()
             raise JournalRefused(self.directory, f"cannot be written: {reason_of(error)}") from error
         return is_full
 
-    def _write(self, entries: Sequence[Entry]) -> None:
+    def _write(self, entries: Sequence[Entry], encoded: bytes) -> None:
         file = self._in_turn[-1]
         self._number += 1
         oldest = self._oldest_needed()
         head = FrameHead(self._run, self._number, self._newest_on_disk, oldest)
-        file.write(encode_frame(head, entries))
+        file.write(encode_frame(head, encoded))
         self._newest_on_disk, self._oldest_said = self._number, oldest
         with self._lock:
             file.note(self._number, entries)
@@ -159,7 +168,7 @@ class Journal:
         """Whether a frame on the disk says that a file does not count any more, before it is written over. Raises
         OSError."""
         if oldest.last_number >= self._oldest_said and self._in_turn[-1].has_room_for_a_word:
-            self._write(())
+            self._write((), b"")
         return oldest.last_number < self._oldest_said
 
     def _new_file(self) -> JournalFile:

@@ -62,7 +62,7 @@ class _Run:
         path = f"{directory}/{self._run.hex()}-{number}"
         file = files.open_update(path)
         try:
-            file.write_at(encode_frame(FrameHead(self._run, self._newest, 0, self._newest), ()), 0)
+            file.write_at(encode_frame(FrameHead(self._run, self._newest, 0, self._newest), b""), 0)
             file.fdatasync()
         finally:
             file.close()

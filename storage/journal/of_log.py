@@ -21,6 +21,7 @@ class JournalOfLog:
         "journal",
         "key",
         "recovery_point",
+        "settled_by",
     )
 
     def __init__(self, journal: Journal, key: LogKey) -> None:
@@ -33,6 +34,8 @@ class JournalOfLog:
         self._joins_at = 0
         self.recovery_point = 0
         """How far the log is on record as synced."""
+        self.settled_by: object = None
+        """Who has the segments synced some time of what the journal got; None before it got anything."""
 
     def keeps_out_until(self, recovery_point: int) -> None:
         """Has segments synced until the log is on record as synced so far."""
@@ -71,7 +74,8 @@ class JournalOfLog:
         is_left_out, self._is_left_out = self._is_left_out, False
         if is_left_out or self.is_kept_out or self.journal.is_off or not batches:
             return None
-        return Entry(self.key, self._base_offset, end_offset, b"".join(batches))
+        data = batches[0] if len(batches) == 1 else b"".join(batches)
+        return Entry(self.key, self._base_offset, end_offset, data)
 
     def entries(self) -> list[Entry]:
         """What the journal keeps of the log, by offset. Safe in any thread; raises OSError."""

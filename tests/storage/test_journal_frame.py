@@ -11,6 +11,7 @@ from storage.journal.frame import (
     FrameHead,
     LogKey,
     after,
+    encode_entries,
     encode_frame,
     entries_at,
     frame_size,
@@ -34,8 +35,9 @@ HEADS = st.builds(FrameHead, st.just(RUN), OFFSETS, OFFSETS, OFFSETS)
 @given(HEADS, ENTRIES, st.integers(0, 3))
 def test_a_frame_is_read_as_it_was_written(head: FrameHead, entries: list[Entry], blocks: int) -> None:
     before = bytes(blocks * BLOCK_BYTES)
-    frame = encode_frame(head, entries)
-    assert len(frame) == frame_size(entries)
+    encoded = encode_entries(entries)
+    frame = encode_frame(head, encoded)
+    assert len(frame) == frame_size(encoded)
     assert len(frame) % BLOCK_BYTES == 0
     data = before + frame + b"what comes after"
     found, end = read_head(data, len(before), RUN)
@@ -48,7 +50,7 @@ def test_a_frame_is_read_as_it_was_written(head: FrameHead, entries: list[Entry]
 def test_a_frame_that_is_cut_or_changed_is_none(
     head: FrameHead, entries: list[Entry], data: st.DataObject
 ) -> None:
-    frame = bytearray(encode_frame(head, entries))
+    frame = bytearray(encode_frame(head, encode_entries(entries)))
     _, end = read_head(bytes(frame), 0, RUN)
     if data.draw(st.booleans()):
         del frame[data.draw(st.integers(0, end - 1)) :]

@@ -53,7 +53,7 @@ def offset_commit(groups: Groups, request: OffsetCommitRequest, context: Context
         count = sum(len(topic.partitions) for topic in request.topics)
         refuse(group, request, context, error, turn, verdict.detail, partitions=count)
         return
-    group_id = intern(request.group_id)
+    group_id = intern(request.group_id) if group is None else group.group_id
     if group is not None:
         group.heard(request.member_id, turn)
     limit, asked = groups.config.message_max_bytes, 0
@@ -145,10 +145,9 @@ def _is_too_large(records: list[Fact], limit: int) -> bool:
     for record in records:
         key: OffsetCommitKey = record.key
         value: OffsetCommitValue = record.value
-        texts, widest = (key.group, key.topic, value.metadata), 1
-        if not (key.topic.isascii() and key.group.isascii() and value.metadata.isascii()):
-            widest = UTF_8_BYTES_MAX
-        bound += RECORD_BYTES_MAX + widest * sum(map(len, texts))
+        group, topic, text = key.group, key.topic, value.metadata
+        widest = 1 if group.isascii() and topic.isascii() and text.isascii() else UTF_8_BYTES_MAX
+        bound += RECORD_BYTES_MAX + widest * (len(group) + len(topic) + len(text))
     return bound > limit and batch_size(records) > limit
 
 
