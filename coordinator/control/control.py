@@ -3,6 +3,7 @@
 from coordinator.control.acts import Acts
 from coordinator.control.asking import GroupAsker
 from coordinator.control.member_connections import MemberConnections
+from coordinator.control.oracles.oracles import Oracles
 from coordinator.server.server import Server
 
 
@@ -14,6 +15,8 @@ class Control:
         self.acts = Acts()
         self.asker = GroupAsker(server.runtime, server.arrival)
         self.member_connections = MemberConnections(server.connections)
+        self.oracles = Oracles(server, self.acts)
 
     def close(self) -> None:
         """Lets go of everything: nobody waits any more, nothing is held."""
+        self.oracles.close()

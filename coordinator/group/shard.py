@@ -140,6 +140,11 @@ class Shard:
         group = self._groups.find(group_id)
         return None if group is None else group.view(now.monotonic_ms)
 
+    def committed(self, group_id: str, topic: str, partition: int) -> int | None:
+        """The committed offset of a partition; None when there is none."""
+        value = self._groups.durable.offsets.get(group_id, topic, partition)
+        return None if value is None else value.offset
+
     @property
     def group_count(self) -> int:
         """How many groups there are, empty ones included."""
