@@ -42,7 +42,8 @@ class AssignmentOfNobody:
                 generation_id=event.generation_id,
                 about=event.generation_id,
                 detail=f"{who(event.member)}, the leader, assigns partitions to "
-                f"{listed(ids, len(event.strangers))} in generation {event.generation_id}: there is no such member.",
+                f"{listed(ids, len(event.strangers))} in generation {event.generation_id}: there is no such "
+                f"member.",
                 members=[event.member],
             )
         )

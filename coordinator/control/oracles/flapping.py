@@ -1,9 +1,10 @@
 """A group rebalances again and again, mostly because of the same member.
 
 Five generations within a minute are not enough: when a deployment restarts its members one by one, or adds some,
-each of them brings about one or two. So three of the five have to be the doing of one member, known by its instance
-id, or by its client's id and address where no other member has these. The second half of a cooperative hand-over
-does not count, nor does a leader that rejoins because topics are others.
+each of them brings about one or two. So three of the five have to be the doing of one member, two of them otherwise
+than by joining: it has come back once and gone again. It is known by its instance id, or by its client's id and
+address where no other member has these. The second half of a cooperative hand-over does not count, nor does a leader
+that rejoins because topics are others.
 """
 
 from collections import Counter, deque
@@ -27,6 +28,7 @@ GENERATIONS: Final = 5
 WITHIN_MS: Final = 60_000
 """Of the group's time."""
 BY_ONE: Final = 3
+NOT_BY_JOINING: Final = 2
 MOST_GROUPS: Final = 10_000
 _OWN_DOING: Final = (RebalanceCause.LEADER_REJOINED, RebalanceCause.METADATA_CHANGED)
 _STREAMS: Final = "stream"
@@ -73,9 +75,11 @@ class Flapping:
         key = None if _is_expected(event, topics is before) else _key(event)
         last.append(_Generation(event.ended_ms, trigger.cause, trigger.actor, key, topics))
         if len(last) == GENERATIONS and event.ended_ms - last[0].at_ms <= WITHIN_MS:
-            counts = Counter(generation.key for generation in last if generation.key is not None)
+            counted = [generation for generation in last if generation.key is not None]
+            counts = Counter(generation.key for generation in counted)
+            others = Counter(one.key for one in counted if one.cause is not RebalanceCause.MEMBER_JOINED)
             for key, count in counts.most_common(1):
-                if count >= BY_ONE:
+                if count >= BY_ONE and others[key] >= NOT_BY_JOINING:
                     self._found(event, last, key, count)
 
     def _found(self, event: RebalanceCompleted, last: deque[_Generation], key: Hashable, count: int) -> None:

@@ -1,24 +1,14 @@
-"""The oracles of a server, put together. They watch from the start; nobody has to ask for it."""
+"""The oracles of a server. They watch from the start; nobody has to ask for it."""
 
 import logging
 from functools import partial
 from typing import Final
 
 from coordinator.control.acts import Act, Acts
-from coordinator.control.oracles.assignment_of_nobody import AssignmentOfNobody
-from coordinator.control.oracles.commit_beyond_end import CommitBeyondEnd
-from coordinator.control.oracles.commit_went_back import CommitWentBack
 from coordinator.control.oracles.commits import Commit, WatchedShard
-from coordinator.control.oracles.double_owner import DoubleOwner
-from coordinator.control.oracles.flapping import Flapping
-from coordinator.control.oracles.oracle import Hear, Oracle
-from coordinator.control.oracles.orphan_partition import OrphanPartition
-from coordinator.control.oracles.starved_heartbeat import StarvedHeartbeat
-from coordinator.control.oracles.stuck_rebalance import StuckRebalance
-from coordinator.control.oracles.topic_ages import TopicAges
+from coordinator.control.oracles.rules import Rules
+from coordinator.control.oracles.server_watch import ServerWatch
 from coordinator.control.oracles.violations import Listener, Violations
-from coordinator.control.oracles.watch import Watch
-from coordinator.control.oracles.zombie_commit import ZombieCommit
 from coordinator.group.events import Event
 from coordinator.machine.outcome import Now
 from coordinator.net.peer import printable
@@ -33,26 +23,9 @@ class Oracles:
 
     def __init__(self, server: Server, acts: Acts) -> None:
         self.violations = Violations(server.metrics, server.line_limit)
-        self.watch = watch = Watch(server, self.violations)
-        ages = TopicAges()
-        server.topic_listeners.append(ages.changed)
-        self._went_back, self._beyond_end = CommitWentBack(watch), CommitBeyondEnd(watch)
-        oracles: list[Oracle] = [
-            DoubleOwner(watch),
-            OrphanPartition(watch, ages),
-            self._went_back,
-            ZombieCommit(watch),
-            StuckRebalance(watch),
-            StarvedHeartbeat(watch),
-            Flapping(watch),
-            self._beyond_end,
-            AssignmentOfNobody(watch),
-        ]
-        self._hears: dict[type[Event], list[Hear]] = {}
-        for oracle in oracles:
-            watch.looks[oracle.name] = oracle.look
-            for event, hear in oracle.hears.items():
-                self._hears.setdefault(event, []).append(hear)
+        self.watch = watch = ServerWatch(server, self.violations)
+        self._rules = watch.rules = Rules(watch)
+        server.topic_listeners.append(self._rules.ages.changed)
         server.group_events.listeners.append(self._happened)
         server.group_clock.on_moved.append(watch.look_anew)
         acts.listeners.append(self._acted)
@@ -69,13 +42,11 @@ class Oracles:
         self.watch.close()
 
     def _happened(self, partition: int, event: Event, number: int, now: Now) -> None:
-        for hear in self._hears.get(type(event), ()):
-            hear(event)
+        self._rules.happened(event)
 
     def _committed(self, commit: Commit) -> None:
         try:
-            self._went_back.committed(commit)
-            self._beyond_end.committed(commit)
+            self._rules.committed(commit)
         except Exception as problem:  # noqa: BLE001 - the commit is stored, whatever is thought of it
             _LOG.error(
                 "The oracles of commits failed at group %s", printable(commit.group_id), exc_info=problem

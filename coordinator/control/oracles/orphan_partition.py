@@ -10,7 +10,6 @@ those which promise to hand out everything may leave out what it likes: then it 
 from collections.abc import Iterator
 from typing import Final
 
-from coordinator import clock
 from coordinator.control.oracles.finding import Finding
 from coordinator.control.oracles.oracle import Hear
 from coordinator.control.oracles.partitions import Place, assigned, in_order, names_of, owned, subscribed
@@ -62,7 +61,7 @@ class OrphanPartition:
     def _started(self, event: RebalanceStarted) -> None:
         self._ended(event)
         if event.state == _EMPTY and event.generation_id == 0:
-            now_ms = clock.monotonic_ms()
+            now_ms = self._watch.now_ms()
             self._new[event.group_id] = now_ms
             while now_ms - (oldest := next(iter(self._new.items())))[1] > METADATA_MAX_AGE_MS:
                 del self._new[oldest[0]]
@@ -76,7 +75,7 @@ class OrphanPartition:
             self._begin(event.group_id)
 
     def _begin(self, group_id: str) -> None:
-        self._stable_ms[group_id] = clock.monotonic_ms()
+        self._stable_ms[group_id] = self._watch.now_ms()
         self._watch.look_in(self.name, group_id, self._watch.config.oracle_orphan_ms)
 
     def _ended(self, event: Event) -> None:
@@ -125,7 +124,7 @@ class OrphanPartition:
             )
             for place in orphans
         }
-        now_ms = clock.monotonic_ms()
+        now_ms = self._watch.now_ms()
         late = in_order(place for place in orphans if due_ms[place] <= now_ms)
         if late:
             del self._stable_ms[view.group_id]

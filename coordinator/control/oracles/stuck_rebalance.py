@@ -7,7 +7,6 @@ same. While an empty group waits for its first members (group.initial.rebalance.
 from dataclasses import dataclass
 from typing import Final
 
-from coordinator import clock
 from coordinator.control.oracles.finding import Finding
 from coordinator.control.oracles.oracle import Hear
 from coordinator.control.oracles.violation import Level, OracleName
@@ -66,7 +65,7 @@ class StuckRebalance:
 
     def _begin(self, group_id: str) -> None:
         if group_id not in self._open:
-            self._open[group_id] = _Open(self._watch.group_now(group_id).monotonic_ms, clock.monotonic_ms())
+            self._open[group_id] = _Open(self._watch.group_now(group_id).monotonic_ms, self._watch.now_ms())
             self._watch.look_in(self.name, group_id, self._watch.config.oracle_stuck_ms)
 
     def _ended(self, event: Event) -> None:
@@ -80,7 +79,7 @@ class StuckRebalance:
             return
         longest_ms = self._watch.config.oracle_stuck_ms
         open_ms = self._watch.group_now(group_id).monotonic_ms - opened.group_ms
-        real_ms = clock.monotonic_ms() - opened.real_ms
+        real_ms = self._watch.now_ms() - opened.real_ms
         if open_ms < longest_ms and real_ms < REAL_FACTOR * longest_ms:
             left_ms = min(longest_ms - open_ms, REAL_FACTOR * longest_ms - real_ms)
             self._watch.look_in(self.name, group_id, left_ms)

@@ -1,9 +1,8 @@
 """Since when topics are as they are: a consumer that runs may learn of new partitions minutes later."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from coordinator import clock
 from coordinator.topics.answer import PartitionsAdded, TopicChange, TopicCreated
 
 METADATA_MAX_AGE_MS: Final = 300_000
@@ -14,14 +13,15 @@ class TopicAges:
     """When topics were made, or have grown. Times are the process's, monotonic. What is older than a consumer's
     metadata may be is forgotten: everybody knows it."""
 
-    def __init__(self) -> None:
-        self._started_ms = clock.monotonic_ms()
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self._started_ms = now_ms()
         self._changed: dict[str, int] = {}
         """By topic, the last change last."""
 
     def changed(self, changes: Sequence[TopicChange]) -> None:
         """What became of topics just now."""
-        now_ms = clock.monotonic_ms()
+        now_ms = self._now_ms()
         for change in changes:
             if isinstance(change, TopicCreated | PartitionsAdded):
                 self._changed.pop(change.name, None)
