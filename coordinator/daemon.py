@@ -74,10 +74,10 @@ async def _serve(settings: ServerSettings) -> int:
         http_listener = parse_http_listener(settings.config)
         server = Server(settings)
         server.open()
-        control = Control(server)
     except (StartFailed, ConfigError) as error:
         _say(error)
         return EXIT_NO_START
+    control = Control(server)
     try:
         http_sockets = [] if http_listener is None else bind(http_listener, _HTTP_BACKLOG, HTTP)
         try:

@@ -16,7 +16,7 @@ class ViolationsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     group: str | None = None
     oracle: OracleName | None = None
-    after: Annotated[int, Meta(ge=0)] = 0
+    after: Annotated[int, Meta(ge=-1, le=2**63 - 1)] = -1
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
 
 

@@ -3,8 +3,8 @@
 Five generations within a minute are not enough: when a deployment restarts its members one by one, or adds some,
 each of them brings about one or two. So three of the five have to be the doing of one member, two of them otherwise
 than by joining: it has come back once and gone again. It is known by its instance id, or by its client's id and
-address where no other member has these. The second half of a cooperative hand-over does not count, nor does a leader
-that rejoins because topics are others.
+address where no other member has these. The second half of a cooperative hand-over does not count, nor does a
+leader that rejoins because topics are others.
 """
 
 from collections import Counter, deque

@@ -76,7 +76,7 @@ class Violations:
         return True
 
     def after(
-        self, seq: int = 0, limit: int = 100, *, group_id: str | None = None, oracle: str | None = None
+        self, seq: int = -1, limit: int = 100, *, group_id: str | None = None, oracle: str | None = None
     ) -> list[Violation]:
         """The first so many after one, oldest first."""
         fitting = (
