@@ -1,14 +1,14 @@
 """A group rebalances again and again, mostly because of the same member.
 
 Five generations within a minute are not enough: when a deployment restarts its members one by one, or adds some,
-each of them brings about one or two. So three of the five have to be the doing of one member, two of them otherwise
-than by joining: it has come back once and gone again. It is known by its instance id, or by its client's id and
+each of them brings about one or two. So three of the five have to be the doing of one member, for the same reason
+again: it has gone twice, say, and come back in between. It is known by its instance id, or by its client's id and
 address where no other member has these. The second half of a cooperative hand-over does not count, nor does a
 leader that rejoins because topics are others.
 """
 
 from collections import Counter, deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,7 +28,8 @@ GENERATIONS: Final = 5
 WITHIN_MS: Final = 60_000
 """Of the group's time."""
 BY_ONE: Final = 3
-NOT_BY_JOINING: Final = 2
+AGAIN: Final = 2
+"""How often it has gone for the same reason. Who stays and rejoins by itself has to do it `BY_ONE` times."""
 MOST_GROUPS: Final = 10_000
 _OWN_DOING: Final = (RebalanceCause.LEADER_REJOINED, RebalanceCause.METADATA_CHANGED)
 _STREAMS: Final = "stream"
@@ -66,6 +67,8 @@ class Flapping:
         self._last.pop(event.group_id, None)
 
     def _completed(self, event: RebalanceCompleted) -> None:
+        if not event.members:
+            return
         last = self._last.pop(event.group_id, None) or deque(maxlen=GENERATIONS)
         self._last[event.group_id] = last
         if len(self._last) > MOST_GROUPS:
@@ -75,11 +78,9 @@ class Flapping:
         key = None if _is_expected(event, topics is before) else _key(event)
         last.append(_Generation(event.ended_ms, trigger.cause, trigger.actor, key, topics))
         if len(last) == GENERATIONS and event.ended_ms - last[0].at_ms <= WITHIN_MS:
-            counted = [generation for generation in last if generation.key is not None]
-            counts = Counter(generation.key for generation in counted)
-            others = Counter(one.key for one in counted if one.cause is not RebalanceCause.MEMBER_JOINED)
+            counts = Counter(generation.key for generation in last if generation.key is not None)
             for key, count in counts.most_common(1):
-                if count >= BY_ONE and others[key] >= NOT_BY_JOINING:
+                if count >= BY_ONE and _repeats_itself(last, key):
                     self._found(event, last, key, count)
 
     def _found(self, event: RebalanceCompleted, last: deque[_Generation], key: Hashable, count: int) -> None:
@@ -99,6 +100,12 @@ class Flapping:
                 members=[actor],
             )
         )
+
+
+def _repeats_itself(last: Iterable[_Generation], key: Hashable) -> bool:
+    causes = Counter(generation.cause for generation in last if generation.key == key)
+    del causes[RebalanceCause.MEMBER_JOINED]
+    return any(count >= (BY_ONE if cause in _OWN_DOING else AGAIN) for cause, count in causes.items())
 
 
 def _is_expected(event: RebalanceCompleted, topics_are_the_same: bool) -> bool:
