@@ -12,6 +12,7 @@ from typing import Final
 from prometheus_client.core import Metric
 
 from coordinator.console.metrics import FiguresCollector
+from coordinator.control.oracles.violation import OracleName
 from coordinator.engine.partition import PartitionState
 from coordinator.group.rebalance_facts import RebalanceCause
 from coordinator.group.state import ClassicGroupState
@@ -39,6 +40,7 @@ _VALUES: Final[Mapping[tuple[str, str], str]] = {
     ("groupd_group_events", "event"): "the classes of `coordinator/group/events.py`",
     ("groupd_request_seconds", "api"): "Kafka's names, as in [protocol.md](protocol.md)",
     ("groupd_log_bytes", "topic"): "",
+    ("groupd_violations", "oracle"): ", ".join(OracleName),
 }
 """What a label takes; a label that is new needs an entry."""
 

@@ -178,6 +178,12 @@ FORMATS: Final[Mapping[str, str]] = {
     "[%s] Removed %d expired offsets in %d milliseconds.": (
         "One look at all groups of a partition; a line before it for each group"
     ),
+    "Violation in group %s, %s: %s%s": (
+        "An oracle has found what must not happen; the word before the sentence is its name. Once a minute for "
+        "each group and oracle"
+    ),
+    "Oracle %s failed at group %s": "A defect of groupd: please report it",
+    "The oracles of commits failed at group %s": "A defect of groupd: please report it",
     "Closing connection from %s: a request could not be answered": "A defect of groupd: please report it",
     "Unexpected: %s": "A defect of groupd: please report it",
     "Unloading %s of %s after an internal error": "A defect of groupd: please report it",

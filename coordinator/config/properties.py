@@ -235,6 +235,26 @@ class Config:
         _INT, 3000, "How long the first rebalance of an empty group waits for more members.", at_least(0)
     )
     group_max_size: int = _property(_INT, _MAX_INT, "Members of one group.", at_least(1))
+    # Oracles
+    oracle_orphan_ms: int = _property(
+        _INT,
+        5000,
+        "How long a partition that a Stable group reads may have no owner before that is a violation. "
+        "groupd's own.",
+        at_least(0),
+    )
+    oracle_stuck_ms: int = _property(
+        _INT,
+        30_000,
+        "How long a rebalance may be open before that is a violation, in the group's time; in real time twice as "
+        "long. groupd's own.",
+        at_least(1),
+    )
+    oracle_commits: bool = _property(
+        _BOOLEAN,
+        False,
+        "Whether commits are watched that lower an offset, or pass the end of the log. groupd's own.",
+    )
     # Offsets
     offset_metadata_max_bytes: int = _property(
         _INT, 4096, "The longest metadata of a committed offset.", at_least(0)

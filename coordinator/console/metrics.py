@@ -14,6 +14,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from coordinator.control.oracles.violation import OracleName
 from coordinator.engine.partition import PartitionState
 from coordinator.net.api_counts import LATENCY_BOUNDS_NS
 from coordinator.server.figures import ConnectionFigures, Figures
@@ -34,6 +35,7 @@ class FiguresCollector(Collector):
         figures = self._figures
         yield from _groups(figures)
         yield from _rebalances(figures.happened)
+        yield from _violations(figures.happened)
         yield from _requests(figures)
         yield from _connections(figures.connections)
         yield from _process(figures)
@@ -78,6 +80,15 @@ def _rebalances(happened: Metrics) -> Iterator[Metric]:
     for name, count in sorted(happened.events.items()):
         events.add_metric([name], count)
     yield events
+
+
+def _violations(happened: Metrics) -> Iterator[Metric]:
+    family = CounterMetricFamily(
+        "groupd_violations", "What the oracles found that must not happen, each time", labels=["oracle"]
+    )
+    for oracle in OracleName:
+        family.add_metric([oracle.value], happened.violations[oracle])
+    yield family
 
 
 def _requests(figures: Figures) -> Iterator[Metric]:

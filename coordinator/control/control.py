@@ -9,6 +9,7 @@ from coordinator.control.clock.retention import Retention
 from coordinator.control.groups.groups import Groups
 from coordinator.control.groups.offsets import Offsets
 from coordinator.control.member_connections import MemberConnections
+from coordinator.control.oracles.oracles import Oracles
 from coordinator.server.server import Server
 
 
@@ -28,7 +29,9 @@ class Control:
         self.moving = Moving(server, self.acts, self.asker, self.clocks)
         self.member_acts = MemberActs(server, self.acts, self.asker, self.member_connections, self.clocks)
         self.retention = Retention(self.acts, self.asker, self.clocks)
+        self.oracles = Oracles(server, self.acts)
 
     def close(self) -> None:
         """Lets go of everything: nobody waits any more, nothing is held."""
+        self.oracles.close()
         self.clocks.close()

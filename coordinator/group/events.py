@@ -7,7 +7,7 @@ from the engine. Nobody changes an event; that they are not frozen is because ea
 
 from coordinator.group.member_name import MemberName
 from coordinator.group.rebalance_facts import Assigned, Awaited, Departure, Trigger
-from coordinator.group.refusal_facts import RefusalDetail
+from coordinator.group.refusal_facts import RefusalDetail, RefusedOffset
 from coordinator.machine.outcome import Event as MachineEvent
 from protocol.errors import ErrorCode
 
@@ -70,7 +70,8 @@ class Refused(Event):
     """A request was answered with an error. `generation_id` is that in whose name it was sent, None where it names
     none; the id of `member` is "" for who has none yet. `state` is the group's, "" where there is none or nobody
     looked; `detail` is None where there is no more to say, or where MemberFenced says it; `partitions` is how many
-    of its partitions were refused, None where it has none."""
+    of its partitions were refused, None where it has none; `offsets` are the first of these, where the group
+    refused the commit of its sender."""
 
     generation_id: int | None
     member: MemberName
@@ -78,6 +79,7 @@ class Refused(Event):
     state: str
     detail: RefusalDetail | None
     partitions: int | None
+    offsets: tuple[RefusedOffset, ...] = ()
 
 
 class JoinRefused(Refused):

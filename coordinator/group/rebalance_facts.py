@@ -75,11 +75,13 @@ class Departure(NamedTuple):
 
 class Assigned(NamedTuple):
     """A member of a Stable generation, with the bytes that the leader assigned to it, and those that it had in the
-    Stable generation before this one; None when it was not in that."""
+    Stable generation before this one; None when it was not in that. `metadata` is what it had told the leader, for
+    the selected protocol."""
 
     member: MemberName
     before: bytes | None
     assignment: bytes
+    metadata: bytes = b""
 
     @property
     def is_new(self) -> bool:

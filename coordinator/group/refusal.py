@@ -22,7 +22,7 @@ from coordinator.group.events import (
     SyncRefused,
 )
 from coordinator.group.member_name import MemberName
-from coordinator.group.refusal_facts import GenerationDiffers, RefusalDetail
+from coordinator.group.refusal_facts import GenerationDiffers, RefusalDetail, RefusedOffset
 from coordinator.group.requests import (
     Acted,
     ExpireMember,
@@ -264,10 +264,11 @@ def refuse(
     turn: Turn,
     detail: RefusalDetail | None = None,
     partitions: int | None = None,
+    offsets: tuple[RefusedOffset, ...] = (),
 ) -> None:
     """Answer a request with an error, and tell of it: see `tell_refusal`."""
     turn.reply(context.waiter, error_response(request, context.api_version, error))
-    tell_refusal(group, request, context, error, turn, detail, partitions)
+    tell_refusal(group, request, context, error, turn, detail, partitions, offsets)
 
 
 def tell_refusal(
@@ -278,10 +279,11 @@ def tell_refusal(
     turn: Turn,
     detail: RefusalDetail | None = None,
     partitions: int | None = None,
+    offsets: tuple[RefusedOffset, ...] = (),
 ) -> None:
     """State that a group (None: there is none, or nobody looked) refuses a request of a class whose rules name an
     event. What there is to say beside ILLEGAL_GENERATION need not be given; `partitions` is how many of its
-    partitions are refused, where it has any."""
+    partitions are refused, where it has any, and `offsets` some of them."""
     rules = RULES[type(request)]
     assert rules.event is not None, type(request)
     generation_id = rules.generation_of(request)
@@ -299,6 +301,7 @@ def tell_refusal(
             "" if group is None else group.state_name,
             detail,
             partitions,
+            offsets,
         )
     )
 

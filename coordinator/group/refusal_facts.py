@@ -56,6 +56,15 @@ class MemberIdTooLong(NamedTuple):
     max_bytes: int
 
 
+class RefusedOffset(NamedTuple):
+    """What a refused commit would have stored, and what was committed there then; None: nothing."""
+
+    topic: str
+    partition: int
+    offset: int
+    committed: int | None
+
+
 RefusalDetail: TypeAlias = (
     SessionTimeoutOutOfRange
     | GroupFull

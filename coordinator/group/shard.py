@@ -164,6 +164,11 @@ class Shard:
         group = self._groups.find_classic(group_id)
         return {} if group is None else dict(deadlines(group))
 
+    def committed(self, group_id: str, topic: str, partition: int) -> int | None:
+        """The committed offset of a partition; None when there is none."""
+        value = self._groups.durable.offsets.get(group_id, topic, partition)
+        return None if value is None else value.offset
+
     @property
     def group_count(self) -> int:
         """How many groups there are, empty ones included."""

@@ -28,6 +28,7 @@ class Metrics:
         "events",
         "expired_offsets",
         "rebalances",
+        "violations",
     )
 
     def __init__(self) -> None:
@@ -37,6 +38,8 @@ class Metrics:
         """Rebalances by cause."""
         self.changes: Counter[str] = Counter()
         """Changes of topics by class name."""
+        self.violations: Counter[str] = Counter()
+        """What the oracles found, by oracle."""
         self.commits = 0
         self.completed_rebalances = 0
         self.expired_offsets = 0
@@ -48,6 +51,7 @@ class Metrics:
         copied.events = self.events.copy()
         copied.rebalances = self.rebalances.copy()
         copied.changes = self.changes.copy()
+        copied.violations = self.violations.copy()
         copied.commits = self.commits
         copied.completed_rebalances = self.completed_rebalances
         copied.expired_offsets = self.expired_offsets

@@ -19,6 +19,8 @@ from storage.data_directory import DataDirectory
 from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
 
+NewShard = Callable[[GroupConfig, TopicsImage], Shard]
+
 
 class OffsetsTopic:
     """What the data directory and the config make of it."""
@@ -46,16 +48,18 @@ class OffsetsTopic:
             sync_on_roll=self.flush is LogFlush.ALWAYS,
         )
 
-    def internal_topic(self, topics: Callable[[], TopicsImage]) -> InternalTopic[Shard]:
+    def internal_topic(
+        self, topics: Callable[[], TopicsImage], new_shard: NewShard = Shard
+    ) -> InternalTopic[Shard]:
         """For the engine: a shard of groups in each partition. One that is about to be read knows the topics of
-        then, and what they become meanwhile it is told after."""
+        then, and what they become meanwhile it is told after. In: who makes one."""
         return InternalTopic(
             name=CONSUMER_OFFSETS,
             partitions=self.partitions,
             flush=self.flush,
             compression=self._config.offsets_topic_compression_codec,
             codec=GroupRecordCodec(),
-            new_machine=partial(_new_shard, self._group_config, topics),
+            new_machine=partial(_new_shard, new_shard, self._group_config, topics),
             refuse=error_response,
             open_log=self._open_log,
             logger="GroupCoordinator",
@@ -83,5 +87,5 @@ def _overrides(config: Config) -> dict[str, str]:
     }
 
 
-def _new_shard(config: GroupConfig, topics: Callable[[], TopicsImage], _: int) -> Shard:
-    return Shard(config, topics())
+def _new_shard(new: NewShard, config: GroupConfig, topics: Callable[[], TopicsImage], _: int) -> Shard:
+    return new(config, topics())

@@ -9,7 +9,7 @@ comes back.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -20,6 +20,8 @@ from coordinator.engine.flusher import Flusher
 from coordinator.engine.group_clock import GroupClock, ProcessTime
 from coordinator.engine.state_keeper import StateKeeper
 from coordinator.group.config import GroupConfig
+from coordinator.group.shard import Shard
+from coordinator.group.topics_image import TopicsImage
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
 from coordinator.net.acceptor import Acceptor
 from coordinator.net.caller import Caller
@@ -49,7 +51,7 @@ from coordinator.server.handlers.topics import TopicsHandler
 from coordinator.server.line_limit import LineLimit
 from coordinator.server.log_lines import log_expiry
 from coordinator.server.metrics import Metrics
-from coordinator.server.offsets_topic import OffsetsTopic
+from coordinator.server.offsets_topic import NewShard, OffsetsTopic
 from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
 from coordinator.server.topic_images import SHOWN, TopicImages
@@ -95,6 +97,10 @@ class Server:
         self.disk_failures = OngoingFailures("LogManager")
         """What the disk refuses: of the groups, and of what is written beside them."""
         self.group_clock = group_clock or ProcessTime(self.arrival)
+        self.new_shard: NewShard = Shard
+        """Makes the groups of a partition whenever one is read."""
+        self.topic_listeners: list[Callable[[Sequence[TopicChange]], None]] = []
+        """Who is told when there are other topics, or partitions, than before."""
         self.connections = Connections(self.loop, connection_limits(settings.config))
         self.outbox = Outbox(self.loop)
         self.run_queue = RunQueue(self.loop)
@@ -162,6 +168,13 @@ class Server:
         )
         self.routes = self._make_routes()
 
+    def topics_image(self) -> TopicsImage:
+        """The topics now, as groups know them."""
+        return self._topic_images.current()
+
+    def _new_shard(self, config: GroupConfig, topics: TopicsImage) -> Shard:
+        return self.new_shard(config, topics)
+
     def _doubt_disk(self) -> None:
         """What a start finds no room for tells that commits may find none either."""
         put_off = self.data_plane.put_off
@@ -191,7 +204,7 @@ class Server:
         if too_small is not None:
             raise StartFailed(too_small)
         self._topic_images = TopicImages(self.data_plane.catalogue)
-        self.runtime = runtime = self.engine.add(offsets.internal_topic(self._topic_images.current))
+        self.runtime = runtime = self.engine.add(offsets.internal_topic(self.topics_image, self._new_shard))
         runtime.fired = log_expiry
         self.engine.observers.append(self.group_events.observe)
         self.data_plane.attach_internal(
@@ -282,6 +295,8 @@ class Server:
         self._changed(changes)
         if any(isinstance(change, SHOWN) for change in changes):
             self.runtime.tell_all(self._topic_images.renew())
+            for listener in self.topic_listeners:
+                listener(changes)
 
     def _missed(self, missing: Sequence[TopicMissing], caller: Caller) -> None:
         log_missing(missing, caller.api_name, caller.client_id, caller.client_host, self.line_limit)

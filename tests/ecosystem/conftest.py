@@ -7,6 +7,9 @@ import pytest
 from tests.ecosystem.program import Program
 from tests.interop.broker import EXTERNAL, Broker
 from tests.interop.daemon import Daemon
+from tests.interop.violations import nothing_violated
+
+__all__ = ["nothing_violated"]
 
 Start = Callable[[Sequence[str]], Program]
 
@@ -17,7 +20,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     if EXTERNAL:
         yield Broker(EXTERNAL, None)
         return
-    daemon = Daemon(str(tmp_path_factory.mktemp("groupd")))
+    daemon = Daemon(str(tmp_path_factory.mktemp("groupd")), "-o", "oracle.commits=true")
     yield Broker(daemon.bootstrap, daemon)
     daemon.stop()
 

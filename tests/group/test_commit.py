@@ -2,6 +2,7 @@ import pytest
 
 from coordinator.group.events import CommitRefused, OffsetsCommitted, SimpleGroupCreated
 from coordinator.group.record_size import batch_size
+from coordinator.group.refusal_facts import RefusedOffset
 from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -90,6 +91,7 @@ def test_a_refused_commit_stores_nothing_and_says_why() -> None:
             "CompletingRebalance",
             None,
             partitions=1,
+            offsets=(RefusedOffset("foo", 0, 7, None),),
         )
     ]
 

@@ -6,7 +6,7 @@ from coordinator.group.rebalance_facts import Assigned, Departure, DepartureCaus
 from coordinator.group.timer_key import TimerKey, TimerKind
 from protocol.messages.leave_group import MemberIdentity
 from tests.group.config import group_config
-from tests.group.coordinator import GROUP, Coordinator, named
+from tests.group.coordinator import GROUP, RANGE, Coordinator, named
 from tests.group.stories import new_generation, stable_group, sync_all
 
 REPORT = TimerKey(TimerKind.REPORT, GROUP)
@@ -123,7 +123,7 @@ def test_the_first_rebalance_is_summed_up_with_who_got_what() -> None:
     assert event.trigger.cause is RebalanceCause.MEMBER_JOINED
     assert event.trigger.actor == named(leader)
     assert event.members == tuple(
-        Assigned(named(member), None, b"for " + member.encode()) for member in (leader, follower)
+        Assigned(named(member), None, b"for " + member.encode(), RANGE[0][1]) for member in (leader, follower)
     )
     assert event.gone == ()
     assert event.ended_ms - event.started_ms == event.join_ms + event.sync_ms == 6_000

@@ -147,6 +147,10 @@ class Broker:
             described: dict[str, Any] = administrator.describe_groups([group])[group]
             return described
 
+    def violations(self) -> dict[str, int]:
+        """How often each oracle of a groupd has found something; nothing for a broker that has none."""
+        return {} if self._daemon is None else self._daemon.violations()
+
     def report(self) -> str:
         """Return the end of the broker's log where there is one."""
         return "" if self._daemon is None else self._daemon.report()

@@ -13,7 +13,10 @@ from tests.interop.driver import Driver
 from tests.interop.group import Group
 from tests.interop.member import Board
 from tests.interop.requirement import lacking
+from tests.interop.violations import nothing_violated
 from tests.shared_fixtures import shared
+
+__all__ = ["nothing_violated"]
 
 _names = itertools.count(1)
 
@@ -26,7 +29,7 @@ def _broker(data_directory: str) -> Iterator[Broker]:
     if EXTERNAL:
         yield Broker(EXTERNAL, None)
         return
-    daemon = Daemon(data_directory)
+    daemon = Daemon(data_directory, "-o", "oracle.commits=true")
     try:
         yield Broker(daemon.bootstrap, daemon)
     except BaseException:

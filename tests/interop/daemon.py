@@ -13,6 +13,7 @@ from typing import IO
 from tests.interop.build import CHECKOUT
 
 READY = re.compile(r"groupd ready kafka=(\S+) http=(\S+) data=(.+)$")
+VIOLATIONS = re.compile(r'^groupd_violations_total\{oracle="(\w+)"\} (\S+)$', re.MULTILINE)
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
 ANSWER_TIMEOUT_S = 20
@@ -117,6 +118,13 @@ class Daemon:
                 return bool(answer.status == 200)
         except OSError:
             return False
+
+    def violations(self) -> dict[str, int]:
+        """How often each oracle has found something since the start, as /metrics says it."""
+        with urllib.request.urlopen(f"http://{self.http}/metrics", timeout=ANSWER_TIMEOUT_S) as answer:
+            found = VIOLATIONS.findall(answer.read().decode())
+        assert found, "there is no metric of violations"
+        return {oracle: int(float(count)) for oracle, count in found}
 
     def report(self) -> str:
         """Return the end of its log, for a failure message."""

@@ -30,16 +30,28 @@ class Sample:
 
 async def metrics(http_port: int) -> dict[str, float]:
     """What /metrics says, summed up over labels."""
+    found: dict[str, float] = {}
+    for name, value in re.findall(
+        r"^([a-z_]+)(?:\{[^\n]*\})? (\S+)$", await _metrics_page(http_port), re.MULTILINE
+    ):
+        found[name] = found.get(name, 0) + float(value)
+    return found
+
+
+async def violations(http_port: int) -> dict[str, int]:
+    """How often each oracle has found something, as /metrics says it."""
+    page = await _metrics_page(http_port)
+    found = re.findall(r'^groupd_violations_total\{oracle="(\w+)"\} (\S+)$', page, re.MULTILINE)
+    return {oracle: int(float(count)) for oracle, count in found}
+
+
+async def _metrics_page(http_port: int) -> str:
     reader, writer = await asyncio.open_connection("127.0.0.1", http_port)
     try:
         writer.write(b"GET /metrics HTTP/1.0\r\n\r\n")
-        text = (await reader.read()).decode()
+        return (await reader.read()).decode()
     finally:
         writer.close()
-    found: dict[str, float] = {}
-    for name, value in re.findall(r"^([a-z_]+)(?:\{[^\n]*\})? (\S+)$", text, re.MULTILINE):
-        found[name] = found.get(name, 0) + float(value)
-    return found
 
 
 def descriptors(process_id: int) -> Counter[str]:

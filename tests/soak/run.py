@@ -12,7 +12,7 @@ from tests.crash.process import Process
 from tests.soak import judge, state
 from tests.soak.clients.client import SESSION_TIMEOUT_MS
 from tests.soak.crowd import Crowd
-from tests.soak.probe import Sample, look
+from tests.soak.probe import Sample, look, violations
 from tests.soak.promises import Promises
 from tests.soak.visitors import TOPICS, Visitors
 
@@ -107,6 +107,11 @@ class Soak:
         self._show(self._line(after, crowd, visitors))
         self.reasons += self._promises.broken(await state.offsets(daemon.port))
         self.reasons += judge.grown(self.samples)
+        found = await violations(daemon.http_port)
+        self.reasons += judge.violated(found)
+        self._show(
+            f"violations: {', '.join(f'{name} {count}' for name, count in found.items() if count) or 'none'}"
+        )
 
     async def _warm(self, daemon: Process) -> None:
         """What is made when it is used for the first time is there before it counts."""

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from tests.soak.judge import grown, left
+from tests.soak.judge import ERRORS, grown, left, violated
 from tests.soak.probe import Sample
 from tests.soak.promises import LATE_NS, Promises
 
@@ -77,6 +77,15 @@ def test_a_daemon_that_is_as_before_passes() -> None:
 )
 def test_whatever_is_left_is_seen(after: Sample) -> None:
     assert len(left(REST, after)) == 1
+
+
+def test_warnings_pass_and_errors_are_seen() -> None:
+    counts = dict.fromkeys(ERRORS, 0) | {"zombie_commit": 7}
+    assert violated(counts) == []
+    (reason,) = violated(counts | {"double_owner": 1})
+    assert "double_owner" in reason
+    with pytest.raises(AssertionError):
+        violated({})
 
 
 PLACE: Final = ("g", "t", 0)

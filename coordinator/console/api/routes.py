@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from coordinator.console.api import clock, groups, index, ledger_lines, offsets, stream
+from coordinator.console.api import clock, groups, index, ledger_lines, offsets, stream, violations
 from coordinator.console.api.route import ApiRoute, StreamRoute
 
 ALL_STREAMS: Final[tuple[StreamRoute, ...]] = (
@@ -13,5 +13,6 @@ _RESOURCES: Final[tuple[ApiRoute, ...]] = (
     *clock.ROUTES,
     *groups.ROUTES,
     *offsets.ROUTES,
+    *violations.ROUTES,
 )
 ALL_ROUTES: Final[tuple[ApiRoute, ...]] = (index.route_of(_RESOURCES, ALL_STREAMS), *_RESOURCES)

@@ -35,9 +35,10 @@ def complete_rebalance(group: ClassicGroup, turn: Turn) -> None:
     rebalance, now_ms = group.rebalance, turn.now.monotonic_ms
     assert rebalance is not None, group.group_id
     assert group.state in (STABLE, EMPTY), group.state
+    name = group.protocol_name or ""
     members = tuple(
         [
-            Assigned(member.name, member.settled_assignment, member.assignment)
+            Assigned(member.name, member.settled_assignment, member.assignment, member.metadata_for(name))
             for member in group.members.values()
         ]
     )

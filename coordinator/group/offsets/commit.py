@@ -6,6 +6,7 @@ none: a group that only holds offsets is made for it.
 Source: Kafka's OffsetMetadataManager.commitOffset.
 """
 
+from itertools import islice
 from sys import intern
 from typing import Final
 
@@ -14,7 +15,7 @@ from coordinator.group.group import ACCEPTED, CommitVerdict, Group
 from coordinator.group.groups import Groups
 from coordinator.group.record_size import batch_size
 from coordinator.group.refusal import refuse, tell_refusal
-from coordinator.group.refusal_facts import MetadataTooLong, RecordsTooLarge
+from coordinator.group.refusal_facts import MetadataTooLong, RecordsTooLarge, RefusedOffset
 from coordinator.machine.outcome import Context, Fact
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
@@ -41,6 +42,7 @@ BATCH_BYTES_MAX: Final = 100
 RECORD_BYTES_MIN: Final = 40
 """What a record has at least: 10 bytes in its key, 24 in its value, 7 around them, and its texts."""
 UTF_8_BYTES_MAX: Final = 4
+REFUSED_OFFSETS_TOLD: Final = 10
 
 
 def offset_commit(groups: Groups, request: OffsetCommitRequest, context: Context, turn: Turn) -> None:
@@ -51,7 +53,8 @@ def offset_commit(groups: Groups, request: OffsetCommitRequest, context: Context
     error = NONE if verdict is ACCEPTED else _error(groups, request, verdict)
     if error is not NONE:
         count = sum(len(topic.partitions) for topic in request.topics)
-        refuse(group, request, context, error, turn, verdict.detail, partitions=count)
+        offsets = _refused_offsets(groups, request)
+        refuse(group, request, context, error, turn, verdict.detail, partitions=count, offsets=offsets)
         return
     group_id = intern(request.group_id) if group is None else group.group_id
     if group is not None:
@@ -80,6 +83,20 @@ def offset_commit(groups: Groups, request: OffsetCommitRequest, context: Context
     if len(records) < asked:
         _tell_too_long(groups, group, request, context, asked - len(records), turn)
     turn.reply(context.waiter, response)
+
+
+def _refused_offsets(groups: Groups, request: OffsetCommitRequest) -> tuple[RefusedOffset, ...]:
+    """The first of what is not stored, with what is there."""
+    of_group = groups.durable.offsets.of_group(request.group_id)
+    offsets = (
+        RefusedOffset(
+            topic.name, part.partition_index, part.committed_offset, None if value is None else value.offset
+        )
+        for topic in request.topics
+        for part in topic.partitions
+        for value in [of_group.get(topic.name, {}).get(part.partition_index)]
+    )
+    return tuple(islice(offsets, REFUSED_OFFSETS_TOLD))
 
 
 def _without_group(request: OffsetCommitRequest, context: Context) -> CommitVerdict:

@@ -1,0 +1,88 @@
+"""What the oracles found."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct
+
+from coordinator.console.api.route import ApiRoute, Call
+from coordinator.control.control import Control
+from coordinator.control.oracles.violation import OracleName, Violation
+from coordinator.net.peer import printable
+
+
+class ViolationsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which: of one group, of one oracle, those with a `seq` above `after`, and of them the first so many."""
+
+    group: str | None = None
+    oracle: OracleName | None = None
+    after: Annotated[int, Meta(ge=-1, le=2**63 - 1)] = -1
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+
+
+class ViolationList(Struct, frozen=True, kw_only=True):
+    """Oldest first. `forgotten` older ones had to make room since the start."""
+
+    violations: list[Violation]
+    forgotten: int
+
+
+class Cleared(Struct, frozen=True, kw_only=True):
+    """How many were forgotten."""
+
+    cleared: int
+
+
+async def list_violations(control: Control, call: Call) -> ViolationList:
+    """GET."""
+    query: ViolationsQuery = call.query
+    kept = control.oracles.violations
+    found = kept.after(query.after, query.limit, group_id=query.group, oracle=query.oracle)
+    return ViolationList(violations=found, forgotten=kept.forgotten)
+
+
+async def clear_violations(control: Control, call: Call) -> Cleared:
+    """DELETE."""
+    return Cleared(cleared=control.oracles.violations.clear())
+
+
+def as_text(listed: ViolationList) -> str:
+    """A line or two for each."""
+    if not listed.violations:
+        return "No violation was found.\n"
+    return "".join(map(_lines, listed.violations))
+
+
+def _lines(violation: Violation) -> str:
+    at = datetime.fromtimestamp(violation.at_ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
+    times = "" if violation.times == 1 else f"  {violation.times} times"
+    return (
+        f"#{violation.seq}  {at}Z  {violation.level.upper()}  {violation.oracle}  "
+        f"{printable(violation.group_id)}{times}\n    {violation.detail}\n"
+    )
+
+
+def _cleared_text(cleared: Cleared) -> str:
+    return f"{cleared.cleared} forgotten.\n"
+
+
+ROUTES: Final[tuple[ApiRoute, ...]] = (
+    ApiRoute(
+        method="GET",
+        path="/violations",
+        summary="What the oracles found",
+        handle=list_violations,
+        query=ViolationsQuery,
+        answer=ViolationList,
+        text=as_text,
+    ),
+    ApiRoute(
+        method="DELETE",
+        path="/violations",
+        summary="Forget what the oracles found",
+        handle=clear_violations,
+        answer=Cleared,
+        text=_cleared_text,
+        changes=True,
+    ),
+)

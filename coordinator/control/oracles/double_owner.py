@@ -1,0 +1,114 @@
+"""One partition is two members': by one assignment, or because it was given to one while another one, who has it
+and goes on reading it, learns only now that it has to give it up.
+
+The latter is what cooperative assignors have to see to (KIP-429): who is to lose a partition gives it up and
+rejoins before anybody else gets it. What a member says that it owns counts as it does for them (KIP-792): claims of
+an older generation, and of two members at once, count for nothing.
+"""
+
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from coordinator.control.oracles.finding import Finding
+from coordinator.control.oracles.oracle import Hear
+from coordinator.control.oracles.partitions import Place, assigned, in_order, names_of, owned, subscribed
+from coordinator.control.oracles.violation import Level, OracleName
+from coordinator.control.oracles.watch import Watch
+from coordinator.control.oracles.words import who
+from coordinator.group.events import Event, RebalanceCompleted
+from coordinator.group.member_name import MemberName
+from coordinator.group.rebalance_facts import Assigned
+from protocol.consumer_protocol import PROTOCOL_TYPE
+
+COOPERATIVE: Final = "cooperative"
+"""In the names of assignors that hand partitions over in two generations."""
+_MEMBERS_IN_A_STEP: Final = 50
+_MOST_PAIRS: Final = 10
+"""Of members that have the same: an assignor that gives everything to everybody need not be told of in full."""
+
+_Owners = dict[Place, MemberName]
+_Doubles = dict[tuple[MemberName, MemberName], list[Place]]
+
+
+class DoubleOwner:
+    """Hears of each generation that is assigned."""
+
+    name: Final = OracleName.DOUBLE_OWNER
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self.hears: dict[type[Event], Hear] = {RebalanceCompleted: self._completed}
+
+    def look(self, group_id: str) -> None:
+        """It never asks for one."""
+
+    def _completed(self, event: RebalanceCompleted) -> None:
+        if event.members and event.protocol_type == PROTOCOL_TYPE:
+            self._watch.judge(self._judge(event))
+
+    def _judge(self, event: RebalanceCompleted) -> Iterator[None]:
+        owners: _Owners = {}
+        twice: _Doubles = {}
+        for number, member in enumerate(event.members):
+            for place in assigned(member.assignment):
+                other = owners.setdefault(place, member.member)
+                if other is not member.member:
+                    twice.setdefault((other, member.member), []).append(place)
+            if number % _MEMBERS_IN_A_STEP == 0:
+                yield
+        for (one, other), places in islice(twice.items(), _MOST_PAIRS):
+            places = in_order(places)
+            said = (
+                f"{names_of(places)} is assigned to {who(one)} and to {who(other)} in generation "
+                f"{event.generation_id}"
+            )
+            self._found(event, (one, other), places, said)
+        if COOPERATIVE in (event.protocol_name or ""):
+            yield from self._judge_hand_over(event, owners)
+
+    def _judge_hand_over(self, event: RebalanceCompleted, owners: _Owners) -> Iterator[None]:
+        taken: _Doubles = {}
+        for member, claimed in (yield from _claims(event.members)):
+            had = set(assigned(member.before or b""))
+            for place in claimed:
+                owner = owners.get(place)
+                if place in had and owner is not None and owner is not member.member:
+                    taken.setdefault((owner, member.member), []).append(place)
+        for (owner, before), places in islice(taken.items(), _MOST_PAIRS):
+            places = in_order(places)
+            said = (
+                f"{names_of(places)} is assigned to {who(owner)} in generation {event.generation_id}, while "
+                f"{who(before)} owns it and was not told to give it up before"
+            )
+            self._found(event, (owner, before), places, said)
+
+    def _found(
+        self, event: RebalanceCompleted, members: Sequence[MemberName], places: list[Place], said: str
+    ) -> None:
+        self._watch.found(
+            Finding(
+                oracle=self.name,
+                level=Level.ERROR,
+                group_id=event.group_id,
+                generation_id=event.generation_id,
+                about=(event.generation_id, *(name.member_id for name in members)),
+                detail=f"{said} (assignor {event.protocol_name}).",
+                members=members,
+                places=places,
+            )
+        )
+
+
+def _claims(members: Sequence[Assigned]) -> Generator[None, None, list[tuple[Assigned, list[Place]]]]:
+    """What members own by their own words, as far as that counts: pairs of a member and its partitions."""
+    claims = []
+    for number, member in enumerate(members):
+        claims.append((member, subscribed(member.metadata)))
+        if number % _MEMBERS_IN_A_STEP == 0:
+            yield
+    newest = max(subscription.generation_id for _, subscription in claims)
+    counting = [(member, owned(said)) for member, said in claims if said.generation_id == newest]
+    times = Counter(place for _, places in counting for place in places)
+    return [(member, [place for place in places if times[place] == 1]) for member, places in counting]

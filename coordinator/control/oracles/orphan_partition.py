@@ -1,0 +1,162 @@
+"""A group is Stable, and a partition that its members subscribe to is nobody's.
+
+Not everything without an owner is one. A cooperative assignor gives what moves to nobody at first, until its old
+owner has given it up and rejoins: for that the owner has its rebalance timeout. A leader assigns what its metadata
+knows, and that may be minutes old: a topic that was made or has grown while the group had members counts when those
+must know of it, and so do the topics of a group that was there before this process. An assignor that is not among
+those which promise to hand out everything may leave out what it likes: then it is a warning.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from coordinator.control.oracles.finding import Finding
+from coordinator.control.oracles.oracle import Hear
+from coordinator.control.oracles.partitions import Place, assigned, in_order, names_of, owned, subscribed
+from coordinator.control.oracles.topic_ages import METADATA_MAX_AGE_MS, TopicAges
+from coordinator.control.oracles.violation import Level, OracleName
+from coordinator.control.oracles.watch import Watch
+from coordinator.control.oracles.words import who
+from coordinator.group.events import (
+    Event,
+    GroupDeleted,
+    GroupEmptied,
+    GroupLoaded,
+    RebalanceCompleted,
+    RebalanceStarted,
+)
+from coordinator.group.state import ClassicGroupState
+from coordinator.group.view import GroupView, MemberView
+from protocol.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription
+
+COMPLETE_ASSIGNORS: Final = frozenset(
+    {"range", "roundrobin", "sticky", "cooperative-sticky", "RoundRobinAssigner"}
+)
+"""Those of Kafka's consumer, which other clients have by the same names, and kafkajs's."""
+_MEMBERS_IN_A_STEP: Final = 50
+_STABLE: Final = ClassicGroupState.STABLE.value
+_EMPTY: Final = ClassicGroupState.EMPTY.value
+
+
+class OrphanPartition:
+    """Looks at a group some time after it became Stable, unless it has gone on by then."""
+
+    name: Final = OracleName.ORPHAN_PARTITION
+
+    def __init__(self, watch: Watch, ages: TopicAges) -> None:
+        self._watch = watch
+        self._ages = ages
+        self._stable_ms: dict[str, int] = {}
+        """Since when the groups that are to be looked at are Stable; monotonic, the process's time."""
+        self._new: dict[str, int] = {}
+        """Groups that had no generation before, and when they began their first one; the newest last."""
+        self.hears: dict[type[Event], Hear] = {
+            RebalanceStarted: self._started,
+            RebalanceCompleted: self._completed,
+            GroupLoaded: self._loaded,
+            GroupEmptied: self._ended,
+            GroupDeleted: self._ended,
+        }
+
+    def _started(self, event: RebalanceStarted) -> None:
+        self._ended(event)
+        if event.state == _EMPTY and event.generation_id == 0:
+            now_ms = self._watch.now_ms()
+            self._new[event.group_id] = now_ms
+            while now_ms - (oldest := next(iter(self._new.items())))[1] > METADATA_MAX_AGE_MS:
+                del self._new[oldest[0]]
+
+    def _completed(self, event: RebalanceCompleted) -> None:
+        if event.members and event.protocol_type == PROTOCOL_TYPE:
+            self._begin(event.group_id)
+
+    def _loaded(self, event: GroupLoaded) -> None:
+        if event.state == _STABLE and event.members:
+            self._begin(event.group_id)
+
+    def _begin(self, group_id: str) -> None:
+        self._stable_ms[group_id] = self._watch.now_ms()
+        self._watch.look_in(self.name, group_id, self._watch.config.oracle_orphan_ms)
+
+    def _ended(self, event: Event) -> None:
+        if self._stable_ms.pop(event.group_id, None) is not None:
+            self._watch.look_no_more(self.name, event.group_id)
+
+    def look(self, group_id: str) -> None:
+        """Whether a partition has no owner by now."""
+        view = self._watch.view(group_id)
+        if view is None or view.state != _STABLE or view.protocol_type != PROTOCOL_TYPE:
+            self._stable_ms.pop(group_id, None)
+        else:
+            self._watch.judge(self._judge(view))
+
+    def _judge(self, view: GroupView) -> Iterator[None]:
+        stable_ms = self._stable_ms.get(view.group_id)
+        topics: set[str] = set()
+        taken: set[Place] = set()
+        claims: list[tuple[MemberView, ConsumerProtocolSubscription]] = []
+        for number, member in enumerate(view.members):
+            said = subscribed(member.metadata)
+            topics.update(said.topics)
+            taken.update(assigned(member.assignment))
+            if said.owned_partitions:
+                claims.append((member, said))
+            if number % _MEMBERS_IN_A_STEP == 0:
+                yield
+        by_name = self._watch.topics.by_name
+        orphans = [
+            (topic, number)
+            for topic in topics & by_name.keys()
+            for number in range(by_name[topic].partitions)
+            if (topic, number) not in taken
+        ]
+        if stable_ms is None or stable_ms != self._stable_ms.get(view.group_id):
+            return
+        if not orphans:
+            del self._stable_ms[view.group_id]
+            return
+        handed_over = {place: member for member, said in claims for place in owned(said)}
+        due_ms = {
+            place: max(
+                stable_ms + self._watch.config.oracle_orphan_ms,
+                self._known_ms(view.group_id, place[0]),
+                stable_ms + handed_over[place].rebalance_timeout_ms if place in handed_over else 0,
+            )
+            for place in orphans
+        }
+        now_ms = self._watch.now_ms()
+        late = in_order(place for place in orphans if due_ms[place] <= now_ms)
+        if late:
+            del self._stable_ms[view.group_id]
+            self._found(view, late, now_ms - stable_ms)
+        else:
+            self._watch.look_in(self.name, view.group_id, min(due_ms.values()) - now_ms)
+
+    def _known_ms(self, group_id: str, topic: str) -> int:
+        """When the members of a group know of all partitions of a topic, at the latest."""
+        since_ms = self._ages.since_ms(topic)
+        new_ms = self._new.get(group_id)
+        return 0 if new_ms is not None and new_ms > since_ms else since_ms + METADATA_MAX_AGE_MS
+
+    def _found(self, view: GroupView, late: list[Place], stable_for_ms: int) -> None:
+        is_complete = view.protocol_name in COMPLETE_ASSIGNORS
+        leader = next(
+            (member.name for member in view.members if member.name.member_id == view.leader_id), None
+        )
+        said = (
+            f"Nobody has {names_of(late)}, to which members subscribe: the group is Stable since "
+            f"{stable_for_ms / 1000:.1f} s in generation {view.generation_id}"
+        )
+        by = "" if leader is None else f", assigned by {who(leader)} ({view.protocol_name})"
+        self._watch.found(
+            Finding(
+                oracle=self.name,
+                level=Level.ERROR if is_complete else Level.WARNING,
+                group_id=view.group_id,
+                generation_id=view.generation_id,
+                about=view.generation_id,
+                detail=f"{said}{by}.",
+                members=() if leader is None else (leader,),
+                places=late,
+            )
+        )

@@ -1,0 +1,166 @@
+"""The violations that were found: a list with bounds, a count for each oracle, a line of the log for each."""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Final
+
+from msgspec.structs import replace
+
+from coordinator import clock
+from coordinator.control.oracles.finding import Finding
+from coordinator.control.oracles.partitions import name_of
+from coordinator.control.oracles.violation import InvolvedMember, Level, Violation
+from coordinator.net.peer import printable
+from coordinator.server.line_limit import LineLimit
+from coordinator.server.metrics import Metrics
+
+_LOG: Final = logging.getLogger("Oracles")
+
+MOST: Final = 1000
+MOST_BYTES: Final = 2 * 1024 * 1024
+"""Of their texts, each with `_BASE_BYTES` for the rest."""
+_BASE_BYTES: Final = 500
+SAME_WITHIN_MS: Final = 60_000
+"""What is found again within that time of the last is the same violation, which lasts."""
+_MAX_DETAIL: Final = 1500
+_MOST_MEMBERS: Final = 20
+_MOST_PARTITIONS: Final = 20
+
+Listener = Callable[[Violation], None]
+
+
+class Violations:
+    """See the top of this file."""
+
+    def __init__(self, metrics: Metrics, line_limit: LineLimit) -> None:
+        self.listeners: list[Listener] = []
+        """Who is told of each violation, and again whenever it is found again."""
+        self.forgotten = 0
+        """How many had to make room for later ones."""
+        self._metrics = metrics
+        self._line_limit = line_limit
+        self._newest_seq = 0
+        self._bytes = 0
+        self._by_seq: OrderedDict[int, Violation] = OrderedDict()
+        self._last: dict[Hashable, tuple[int, int]] = {}
+        """By the key of the finding: the newest violation of that, and when it was found last (monotonic). What is
+        gone longest ago comes first."""
+
+    def found(self, finding: Finding) -> None:
+        """Takes what an oracle has found."""
+        if self.found_again(finding.key):
+            return
+        self._newest_seq += 1
+        violation = _violation(finding, self._newest_seq, clock.wall_ms())
+        self._by_seq[violation.seq] = violation
+        self._bytes += _size(violation)
+        self._last[finding.key] = violation.seq, clock.monotonic_ms()
+        while len(self._by_seq) > MOST or self._bytes > MOST_BYTES:
+            _, oldest = self._by_seq.popitem(last=False)
+            self._bytes -= _size(oldest)
+            self.forgotten += 1
+        self._tell(violation)
+
+    def found_again(self, key: Hashable) -> bool:
+        """Whether the same was found shortly before; then that lasts, and nothing more needs to be known of it."""
+        self._forget_past()
+        seq, _ = self._last.pop(key, (0, 0))
+        known = self._by_seq.get(seq)
+        if known is None:
+            return False
+        lasting = replace(known, last_at_ms=clock.wall_ms(), times=known.times + 1)
+        self._by_seq[seq] = lasting
+        self._last[key] = seq, clock.monotonic_ms()
+        self._tell(lasting)
+        return True
+
+    def after(
+        self, seq: int = -1, limit: int = 100, *, group_id: str | None = None, oracle: str | None = None
+    ) -> list[Violation]:
+        """The first so many after one, oldest first."""
+        fitting = (
+            violation
+            for violation in self._by_seq.values()
+            if violation.seq > seq
+            and group_id in (None, violation.group_id)
+            and oracle in (None, violation.oracle)
+        )
+        return [violation for violation, _ in zip(fitting, range(limit), strict=False)]
+
+    def clear(self) -> int:
+        """Forgets all of them; how many that were. Numbers and counts go on."""
+        count = len(self._by_seq)
+        self._by_seq.clear()
+        self._last.clear()
+        self._bytes = 0
+        return count
+
+    def _forget_past(self) -> None:
+        oldest_ms = clock.monotonic_ms() - SAME_WITHIN_MS
+        while self._last:
+            key, (_, found_ms) = next(iter(self._last.items()))
+            if found_ms > oldest_ms and len(self._last) <= MOST:
+                return
+            del self._last[key]
+
+    def _tell(self, violation: Violation) -> None:
+        self._metrics.violations[violation.oracle] += 1
+        times = self._line_limit.admit("violation", violation.oracle, violation.group_id)
+        if times:
+            again = f" ({times - 1} more since it was last told)" if times > 1 else ""
+            group = printable(violation.group_id)
+            if violation.level is Level.ERROR:
+                _LOG.error(
+                    "Violation in group %s, %s: %s%s", group, violation.oracle, violation.detail, again
+                )
+            else:
+                _LOG.warning(
+                    "Violation in group %s, %s: %s%s", group, violation.oracle, violation.detail, again
+                )
+        for listener in self.listeners:
+            listener(violation)
+
+
+def _violation(finding: Finding, seq: int, at_ms: int) -> Violation:
+    first = finding.places[0] if finding.places else (None, None)
+    return Violation(
+        seq=seq,
+        at_ms=at_ms,
+        last_at_ms=at_ms,
+        times=1,
+        oracle=finding.oracle,
+        level=finding.level,
+        group_id=finding.group_id,
+        generation_id=finding.generation_id,
+        topic=first[0],
+        partition=first[1],
+        partitions=[name_of(place) for place in finding.places[:_MOST_PARTITIONS]],
+        members=[
+            InvolvedMember(
+                member_id=name.member_id,
+                group_instance_id=name.group_instance_id,
+                client_id=name.client_id,
+                client_host=name.client_host,
+            )
+            for name in finding.members[:_MOST_MEMBERS]
+        ],
+        detail=finding.detail[:_MAX_DETAIL],
+        from_=finding.before,
+        to=finding.after,
+    )
+
+
+def _size(violation: Violation) -> int:
+    names = (
+        len(member.member_id) + len(member.group_instance_id or "") + len(member.client_id)
+        for member in violation.members
+    )
+    return (
+        _BASE_BYTES
+        + len(violation.group_id)
+        + len(violation.detail)
+        + len(violation.topic or "")
+        + sum(map(len, violation.partitions))
+        + sum(names)
+    )

@@ -1,0 +1,129 @@
+"""Commits that take progress back, come too late, or point at nothing."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from coordinator.control.oracles.violation import Level, OracleName, WrittenOffset
+from coordinator.group.shard import Shard
+from protocol.errors import ErrorCode
+from protocol.messages.leave_group import LeaveGroupRequest
+from tests.control.oracles.watched import Member, Watched, generation, orders, watched
+
+ALL = orders(0, 1, 2, 3)
+
+
+@pytest.fixture
+async def watch(tmp_path: Path) -> AsyncIterator[Watched]:
+    """Commits are watched."""
+    async with watched(tmp_path, {"oracle.commits": "true"}) as watch:
+        yield watch
+
+
+async def test_a_commit_that_lowers_an_offset_names_both_writers(watch: Watched) -> None:
+    async with Member(watch, "alice") as alice, Member(watch, "carol") as carol:
+        await generation({alice: orders(2, 3), carol: orders(0, 1)})
+        assert await carol.commit(0, 57) == 0
+        written_by = carol.generation_id
+        await generation({alice: orders(0, 1), carol: orders(2, 3)})
+        assert await alice.commit(0, 41) == 0
+        (found,) = watch.of(OracleName.COMMIT_WENT_BACK)
+    assert (found.level, found.topic, found.partition) == (Level.WARNING, "orders", 0)
+    assert found.from_ == WrittenOffset(
+        offset=57, member_id=carol.member_id, client_id="carol", generation_id=written_by
+    )
+    assert found.to == WrittenOffset(
+        offset=41, member_id=alice.member_id, client_id="alice", generation_id=alice.generation_id
+    )
+    assert [member.client_id for member in found.members] == ["alice", "carol"]
+
+
+async def test_progress_and_the_same_offset_again_are_none(watch: Watched) -> None:
+    async with Member(watch, "alice") as alice:
+        await generation({alice: ALL})
+        for offset in (0, 0):
+            assert await alice.commit(0, offset) == 0
+    assert watch.of(OracleName.COMMIT_WENT_BACK) == []
+
+
+async def test_offsets_that_a_tool_sets_in_an_empty_group_are_none(watch: Watched) -> None:
+    async with Member(watch, "alice") as alice, Member(watch, "tool") as tool:
+        await generation({alice: ALL})
+        assert await alice.commit(0, 57) == 0
+        left = await alice.call(LeaveGroupRequest(group_id=alice.group, member_id=alice.member_id), 2)
+        assert left.error_code == 0
+        assert await tool.commit(0, 0) == 0
+    assert watch.of(OracleName.COMMIT_WENT_BACK) == []
+
+
+async def test_a_tool_that_is_refused_by_an_active_group_is_no_zombie(watch: Watched) -> None:
+    async with Member(watch, "alice") as alice, Member(watch, "tool") as tool:
+        await generation({alice: ALL})
+        assert await tool.commit(0, 0) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert watch.of(OracleName.ZOMBIE_COMMIT) == []
+
+
+async def test_a_stale_commit_tells_what_the_owner_had_by_then(watch: Watched) -> None:
+    async with Member(watch, "alice") as alice, Member(watch, "carol") as carol:
+        await generation({alice: ALL, carol: ()})
+        await generation({alice: (), carol: ALL})
+        assert await carol.commit(0, 57) == 0
+        alice.generation_id -= 1
+        assert await alice.commit(0, 41) == ErrorCode.ILLEGAL_GENERATION
+        (found,) = watch.of(OracleName.ZOMBIE_COMMIT)
+        assert found.level is Level.WARNING
+        assert found.from_ is not None
+        assert (found.from_.offset, found.from_.client_id) == (57, "carol")
+        assert found.to == WrittenOffset(
+            offset=41, member_id=alice.member_id, client_id="alice", generation_id=alice.generation_id
+        )
+        assert "57" in found.detail
+        assert [member.client_id for member in found.members] == ["alice", "carol"]
+
+        assert await alice.commit(1, 41) == ErrorCode.ILLEGAL_GENERATION
+        (again,) = watch.of(OracleName.ZOMBIE_COMMIT)
+    assert (again.seq, again.times) == (found.seq, 2)
+
+
+async def test_a_member_that_is_gone_is_a_zombie(watch: Watched) -> None:
+    async with Member(watch, "alice") as alice:
+        await generation({alice: ALL})
+        await alice.call(LeaveGroupRequest(group_id=alice.group, member_id=alice.member_id), 2)
+        assert await alice.commit(0, 41) == ErrorCode.UNKNOWN_MEMBER_ID
+        assert await alice.commit(0, 41, "payments") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert len(watch.of(OracleName.ZOMBIE_COMMIT)) == 1
+
+
+async def test_an_offset_behind_the_end_is_found_and_the_end_itself_is_none(watch: Watched) -> None:
+    async with Member(watch, "alice") as alice:
+        await generation({alice: ALL})
+        assert await alice.commit(0, 0) == 0
+        assert watch.of(OracleName.COMMIT_BEYOND_END) == []
+        assert await alice.commit(0, 9) == 0
+    (found,) = watch.of(OracleName.COMMIT_BEYOND_END)
+    assert (found.level, found.partitions) == (Level.WARNING, ["orders-0"])
+    assert found.to is not None
+    assert found.to.offset == 9
+
+
+async def test_commits_are_not_watched_unless_that_was_asked_for(tmp_path: Path) -> None:
+    async with watched(tmp_path) as watch, Member(watch, "alice") as alice:
+        # Nothing stands in front of the groups.
+        assert {type(part.machine) for part in watch.server.runtime.partitions} == {Shard}
+        await generation({alice: ALL})
+        assert await alice.commit(0, 57) == 0
+        assert await alice.commit(0, 41) == 0
+    assert watch.in_group() == []
+
+
+async def test_what_a_reload_has_read_counts_as_committed(tmp_path: Path) -> None:
+    properties = {"oracle.commits": "true"}
+    async with watched(tmp_path, properties) as watch, Member(watch, "alice") as alice:
+        await generation({alice: ALL})
+        assert await alice.commit(0, 57) == 0
+    async with watched(tmp_path, properties) as watch, Member(watch, "alice") as again:
+        again.member_id, again.generation_id = alice.member_id, alice.generation_id
+        assert await again.commit(0, 41) == 0
+        (found,) = watch.of(OracleName.COMMIT_WENT_BACK)
+    assert found.from_ == WrittenOffset(offset=57, member_id=None, client_id=None, generation_id=None)

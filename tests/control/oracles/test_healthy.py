@@ -1,0 +1,91 @@
+"""No oracle finds an error where nothing is wrong: in no story, and in no simulation, however much fails in it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.control.oracles.violation import Level, OracleName
+from coordinator.group.timer_key import TimerKey
+from coordinator.group.topics_image import NO_TOPICS, TopicImage, TopicsImage
+from coordinator.machine.outcome import Outcome
+from tests.control.oracles.virtual_watch import VirtualWatch
+from tests.scenarios.runner import Story
+from tests.scenarios.test_scenarios import TRANSCRIPTS
+from tests.simulation.client import PARTITIONS
+from tests.simulation.run import Simulation
+from tests.simulation.shell import Shell
+
+SEEDS = 25
+STEPS = 900
+
+_ZOMBIE, _STUCK = OracleName.ZOMBIE_COMMIT, OracleName.STUCK_REBALANCE
+TOLD_BY_STORIES = {
+    "commit_during_rebalance": {_ZOMBIE, _STUCK},
+    "commits_by_state": {_ZOMBIE},
+    "evicted_at_rebalance_timeout": {_ZOMBIE},
+    "new_member_join_timeout": {_STUCK},
+    "new_member_rebalances": {_ZOMBIE},
+    "offset_expiry_of_unread_topics": {_STUCK},
+    "paused_member": {_ZOMBIE},
+    "poll_interval_exceeded": {_ZOMBIE},
+    "static_fenced_and_unknown": {_ZOMBIE},
+    "static_restart_in_stable": {_ZOMBIE},
+}
+"""Members that commit after they were given up or missed a generation, groups that wait for who does not come."""
+
+
+class WatchedStory(Story):
+    """A story with oracles. Which topics there are it does not say, so that no partition is known to be missing."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0
+        self.watch = VirtualWatch(lambda: self.shard, self.now, NO_TOPICS)
+        super().__init__()
+
+    def follow(self, outcome: Outcome) -> list[str]:
+        lines = super().follow(outcome)
+        self.watch.take(outcome)
+        return lines
+
+    def fire(self, key: TimerKey) -> list[str]:
+        self.watch.look()
+        return super().fire(key)
+
+
+def found_in(path: Path) -> VirtualWatch:
+    story = WatchedStory()
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith(">"):
+            story.command(line[1:])
+            story.watch.look()
+    return story.watch
+
+
+@pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
+def test_no_story_has_a_violation_but_those_that_tell_of_one(path: Path) -> None:
+    assert set(found_in(path).counts) == TOLD_BY_STORIES.get(path.stem, set())
+
+
+class WatchedShell(Shell):
+    """A simulated process with oracles."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self.world, self.wall_offset_ms = arguments[0], 0
+        topics = [TopicImage(name, bytes(16), count) for name, count in PARTITIONS.items()]
+        self.watch = VirtualWatch(lambda: self.shard, self.now, TopicsImage(topics))
+        super().__init__(*arguments)
+
+    def _follow(self, cause: Any, waiter: int, outcome: Outcome) -> None:
+        self.watch.look()
+        super()._follow(cause, waiter, outcome)
+        self.watch.take(outcome)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_no_simulation_has_an_error(seed: int) -> None:
+    simulation = Simulation(seed, shell=WatchedShell)
+    simulation.run(STEPS)
+    assert isinstance(simulation.shell, WatchedShell)
+    watch = simulation.shell.watch
+    assert [finding for finding in watch.findings if finding.level is Level.ERROR] == []

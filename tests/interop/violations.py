@@ -1,0 +1,37 @@
+"""The oracles of groupd find nothing while stock clients do what a test has them do.
+
+What a client does that its oracle warns of on purpose is said with a mark: `pytest.mark.violates("zombie_commit")`.
+An error is never one of these. Whether heartbeats come in time is the machine's doing, and not judged.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from tests.interop.broker import Broker
+
+WARNINGS: Final = frozenset({"zombie_commit", "commit_went_back", "flapping", "commit_beyond_end"})
+"""What a test may say that it does."""
+_BY_THE_MACHINE: Final = "starved_heartbeat"
+_BROKERS: Final = ("broker", "mortal_broker")
+
+
+@pytest.fixture(autouse=True)
+def nothing_violated(request: pytest.FixtureRequest) -> Iterator[None]:
+    """For every test that has a broker, once its members are gone."""
+    brokers: list[Broker] = [
+        request.getfixturevalue(name) for name in _BROKERS if name in request.fixturenames
+    ]
+    before = [broker.violations() for broker in brokers]
+    yield
+    said = {oracle for mark in request.node.iter_markers("violates") for oracle in mark.args}
+    assert said <= WARNINGS, f"{said - WARNINGS} is no client's business"
+    for broker, counts in zip(brokers, before, strict=True):
+        found = {
+            oracle: count
+            for oracle, count in broker.violations().items()
+            # Counts begin anew with the broker.
+            if count and count != counts.get(oracle) and oracle not in (*said, _BY_THE_MACHINE)
+        }
+        assert not found, f"oracles found something: {found}\n{broker.report()}"
