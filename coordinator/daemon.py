@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from coordinator.config.errors import ConfigError
 from coordinator.config.listeners import HTTP_OFF, Address, parse_http_listener
+from coordinator.control.control import Control
 from coordinator.net.peer import printable
 from coordinator.server.bind import HTTP, bind
 from coordinator.server.broker import Broker
@@ -73,6 +74,7 @@ async def _serve(settings: ServerSettings) -> int:
         http_listener = parse_http_listener(settings.config)
         server = Server(settings)
         server.open()
+        control = Control(server)
     except (StartFailed, ConfigError) as error:
         _say(error)
         return EXIT_NO_START
@@ -103,6 +105,8 @@ async def _serve(settings: ServerSettings) -> int:
     http.close()
     try:
         await server.close()
+        control.close()
+        await control.ledger.close()
     except (OSError, StorageError) as error:
         failures.append(error)
         _LOG.error("The shutdown was not clean: %s", reason_of(error))

@@ -2,7 +2,9 @@
 
 from coordinator.control.acts import Acts
 from coordinator.control.asking import GroupAsker
+from coordinator.control.ledger.made import made_ledger
 from coordinator.control.member_connections import MemberConnections
+from coordinator.control.stream.stream import Stream
 from coordinator.server.server import Server
 
 
@@ -14,6 +16,11 @@ class Control:
         self.acts = Acts()
         self.asker = GroupAsker(server.runtime, server.arrival)
         self.member_connections = MemberConnections(server.connections)
+        self.ledger = made_ledger(server, self.acts, self.member_connections)
+        self.stream = Stream()
+        server.group_events.listeners += [self.ledger.observe, self.stream.observe]
+        server.runtime.unloaded.append(lambda partition: self.ledger.unloaded(partition.number))
 
     def close(self) -> None:
         """Lets go of everything: nobody waits any more, nothing is held."""
+        self.stream.close()

@@ -31,3 +31,12 @@ class MemberConnections:
         if self.is_connected(group_id, member):
             return None
         return self._connections.closed_ms_ago(member.connection_id)
+
+    def silent_ms(self, connection_id: int) -> int | None:
+        """How long ago bytes last came over a connection, or left; None where that is not known."""
+        return self._connections.silent_ms(connection_id)
+
+    def connection_closed_ms_ago(self, connection_id: int) -> int | None:
+        """How long a connection has been closed; None where it is open, or that is not known. Its member may have
+        another one."""
+        return self._connections.closed_ms_ago(connection_id)

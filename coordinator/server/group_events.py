@@ -1,7 +1,8 @@
 """What happens in groups: counted, written to the log, and told to whoever listens."""
 
+import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from coordinator.engine.partition import Partition
 from coordinator.group.events import Event
@@ -9,6 +10,8 @@ from coordinator.machine.outcome import Now
 from coordinator.server.line_limit import LineLimit
 from coordinator.server.log_lines import SILENT, log_event
 from coordinator.server.metrics import Metrics
+
+_LOG: Final = logging.getLogger("GroupCoordinator")
 
 EventListener = Callable[[int, Event, int, Now], None]
 """Takes the number of an offsets partition, what happened in a group of it, the number of that, and when (group
@@ -20,7 +23,7 @@ class GroupEvents:
 
     def __init__(self, metrics: Metrics, line_limit: LineLimit) -> None:
         self.listeners: list[EventListener] = []
-        """Who is told of all but what every client does all the time: commits."""
+        """Who is told of all but what every client does all the time: commits. One that fails harms nobody else."""
         self._metrics = metrics
         self._line_limit = line_limit
 
@@ -31,4 +34,8 @@ class GroupEvents:
             if type(event) not in SILENT:
                 log_event(partition.name, event, self._line_limit)
                 for listener in self.listeners:
-                    listener(partition.number, event, number, now)
+                    try:
+                        listener(partition.number, event, number, now)
+                    except Exception as problem:  # noqa: BLE001 - it has happened, whoever cannot be told of it
+                        name = getattr(listener, "__qualname__", repr(listener))
+                        _LOG.error("%s failed at what happened in %s", name, partition.name, exc_info=problem)
