@@ -77,6 +77,7 @@ async def _serve(settings: ServerSettings) -> int:
         http_listener = parse_http_listener(settings.config)
         server = Server(settings)
         server.open()
+        control = Control(server)
     except (StartFailed, ConfigError) as error:
         _say(error)
         return EXIT_NO_START
@@ -107,6 +108,7 @@ async def _serve(settings: ServerSettings) -> int:
     control.close()
     try:
         await server.close()
+        await control.ledger.close()
     except (OSError, StorageError) as error:
         failures.append(error)
         _LOG.error("The shutdown was not clean: %s", reason_of(error))

@@ -166,6 +166,20 @@ class Config:
         "in http.listener: that of its service or container. groupd's own.",
         _NAMES,
     )
+    ledger_bytes: int = _property(
+        _LONG,
+        16 * 1024 * 1024,
+        "What the rebalance ledger may take of memory, all groups together. The oldest entry of the group that has "
+        "most goes first; the last two of each group stay as long as there is room for those. groupd's own.",
+        at_least(0),
+    )
+    ledger_file: str = _property(
+        _STRING,
+        "",
+        "Where the rebalance ledger is written as well, as JSON lines; after 64 MiB the file becomes `….1`. "
+        "Default: nowhere. groupd's own.",
+        Shaped("a path", lambda value: "\0" not in str(value)),
+    )
     log_dirs: tuple[str, ...] = _property(
         _LIST,
         ("./data",),

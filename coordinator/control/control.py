@@ -8,8 +8,10 @@ from coordinator.control.clock.moving import Moving
 from coordinator.control.clock.retention import Retention
 from coordinator.control.groups.groups import Groups
 from coordinator.control.groups.offsets import Offsets
+from coordinator.control.ledger.made import made_ledger
 from coordinator.control.member_connections import MemberConnections
 from coordinator.control.oracles.oracles import Oracles
+from coordinator.control.stream.stream import Stream
 from coordinator.server.server import Server
 
 
@@ -23,6 +25,10 @@ class Control:
         self.acts = Acts()
         self.asker = GroupAsker(server.runtime, server.arrival)
         self.member_connections = MemberConnections(server.connections)
+        self.ledger = made_ledger(server, self.acts, self.member_connections)
+        self.stream = Stream()
+        server.group_events.listeners += [self.ledger.observe, self.stream.observe]
+        server.runtime.unloaded.append(lambda partition: self.ledger.unloaded(partition.number))
         self.groups = Groups(server, self.asker, self.member_connections, self.acts)
         self.offsets = Offsets(self.groups, self.asker, server.data_plane.catalogue, self.acts)
         self.clocks = Clocks(server, self.acts, self.asker, self.member_connections)
@@ -33,5 +39,6 @@ class Control:
 
     def close(self) -> None:
         """Lets go of everything: nobody waits any more, nothing is held."""
+        self.stream.close()
         self.oracles.close()
         self.clocks.close()

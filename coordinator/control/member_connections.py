@@ -75,3 +75,12 @@ class MemberConnections:
         """How long the connection over which a member joined has been closed; None where it has one, or where
         that is not known."""
         return self.seen(group_id).closed_ms_ago(member)
+
+    def silent_ms(self, connection_id: int) -> int | None:
+        """How long ago bytes last came over a connection, or left; None where that is not known."""
+        return self._connections.silent_ms(connection_id)
+
+    def connection_closed_ms_ago(self, connection_id: int) -> int | None:
+        """How long a connection has been closed; None where it is open, or that is not known. Its member may have
+        another one."""
+        return self._connections.closed_ms_ago(connection_id)

@@ -46,6 +46,8 @@ class Runtime(Generic[M]):
         """Called with the number of a partition whose readable end has moved."""
         self.fired: Callable[[Partition[M], Hashable, Outcome, int], None] | None = None
         """Called after a timer has fired, with its key, what came of it, and how long that took in nanoseconds."""
+        self.unloaded: list[Callable[[Partition[M]], None]] = []
+        """Called, each, with a partition whose machine is given up: what it had not written is gone."""
         self.is_shut_down = False
         self.next_waiter = shared.next_waiter
         """Gives a number that no waiter had before."""
@@ -308,6 +310,8 @@ class Runtime(Generic[M]):
     def _ended(self, partition: Partition[M]) -> None:
         """A partition is not OWNED any more."""
         self._timers.cancel_where(lambda key: isinstance(key, tuple) and key[0] == partition.number)
+        for unloaded in self.unloaded:
+            unloaded(partition)
 
     def failed(self) -> list[TopicPartition]:
         """The partitions that could not be read."""

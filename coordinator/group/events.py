@@ -111,10 +111,11 @@ class RebalanceAvoided(MemberEvent):
 
 class RebalanceStarted(GenerationEvent):
     """The group prepares to rebalance. `state` is the one it was in, `generation_id` the old one; `member` is the
-    trigger's actor."""
+    trigger's actor; `members` are those of the group, who have to rejoin unless they have just done so."""
 
     state: str
     trigger: Trigger
+    members: tuple[MemberName, ...] = ()
 
 
 class RebalanceWaits(GenerationEvent):
@@ -141,7 +142,8 @@ class RebalanceCompleted(GenerationEvent):
     and `latest` is the last trigger. Times are monotonic; between them the group was in join phases for `join_ms`
     and in sync phases for `sync_ms`. `last_joined` is whose JoinGroup ended the last join phase, None when
     something else did (a timeout, a departure, the initial delay). `members` are those of the generation, with what
-    they had and got; `gone` are those of the last Stable one that are none any more."""
+    they had and got; `gone` are those of the last Stable one that are none any more. `subscribed_topics` are those
+    of all members, None where that is not known."""
 
     state: str
     from_state: str
@@ -158,6 +160,7 @@ class RebalanceCompleted(GenerationEvent):
     last_joined: MemberName | None
     members: tuple[Assigned, ...]
     gone: tuple[Departure, ...]
+    subscribed_topics: frozenset[str] | None = None
 
 
 class RebalanceDelayed(GenerationEvent):
@@ -178,6 +181,10 @@ class GroupStabilized(GenerationEvent):
     members: int
     leader_id: str
     protocol_name: str
+
+
+class SyncReceived(MemberEvent):
+    """A member asks for its assignment, which is not there yet; the leader brings it."""
 
 
 class AssignmentReceived(MemberEvent):
@@ -216,19 +223,24 @@ class MemberLeft(MemberEvent):
 
 class MemberExpired(MemberEvent):
     """Nothing was heard from a member for its session timeout. A `pending` one did not come back with its
-    member id in that time; an `is_new` one waited for its first generation as long as a new member may."""
+    member id in that time; an `is_new` one waited for its first generation as long as a new member may.
+    `connection_id` is that of its last JoinGroup, 0 where that is not known."""
 
     pending: bool
     is_new: bool
     silent_ms: int
     timeout_ms: int
+    connection_id: int = 0
 
 
 class MembersEvicted(GenerationEvent):
-    """Members that did not rejoin ("join") or did not ask for their assignment ("sync") in time."""
+    """Members that did not rejoin ("join") or did not ask for their assignment ("sync") in time. For each of them,
+    how long nothing had been heard of it, and the connection of its last JoinGroup, 0 where that is not known."""
 
     members: tuple[MemberName, ...]
     phase: str
+    silent_ms: tuple[int, ...] = ()
+    connection_ids: tuple[int, ...] = ()
 
 
 class LeaderReplaced(MemberEvent):

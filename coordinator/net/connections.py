@@ -85,7 +85,9 @@ class Connections:
         self.large_requests = LargeRequests(loop, self.memory)
         self.next_id: Callable[[], int] = count(1).__next__
         """Gives a number that no connection had before."""
-        self._closed_ns: dict[int, int] = {}
+        self._by_id: dict[int, OpenConnection] = {}
+        self._closed: dict[int, tuple[int, int]] = {}
+        """By number: when bytes last came, or left, and when it was closed."""
         self._per_address: Counter[str] = Counter()
         self._awaiting_place: list[Callable[[], None]] = []
         self._full_since_ns = 0
@@ -118,6 +120,7 @@ class Connections:
                 f"address already has the configured maximum of {most} connections (max.connections.per.ip)"
             )
         self.open[connection] = address
+        self._by_id[connection.connection_id] = connection
         self.emptied.clear()
         self._per_address[address] += 1
         self.accepted += 1
@@ -128,9 +131,11 @@ class Connections:
         address = self.open.pop(connection, None)
         if address is None:
             return
-        self._closed_ns[connection.connection_id] = clock.monotonic_ns()
-        if len(self._closed_ns) > CLOSED_REMEMBERED:
-            del self._closed_ns[next(iter(self._closed_ns))]
+        connection_id = connection.connection_id
+        self._by_id.pop(connection_id, None)
+        self._closed[connection_id] = (connection.last_received_ns, clock.monotonic_ns())
+        if len(self._closed) > CLOSED_REMEMBERED:
+            del self._closed[next(iter(self._closed))]
         self._per_address[address] -= 1
         if not self._per_address[address]:
             del self._per_address[address]
@@ -146,8 +151,16 @@ class Connections:
 
     def closed_ms_ago(self, connection_id: int) -> int | None:
         """How long a connection has been closed; None where it is open, or that was too many connections ago."""
-        closed_ns = self._closed_ns.get(connection_id)
-        return None if closed_ns is None else (clock.monotonic_ns() - closed_ns) // 1_000_000
+        closed = self._closed.get(connection_id)
+        return None if closed is None else _ms_since(closed[1])
+
+    def silent_ms(self, connection_id: int) -> int | None:
+        """How long ago bytes last came over a connection, or left; None where that was too many connections ago."""
+        connection = self._by_id.get(connection_id)
+        if connection is not None:
+            return _ms_since(connection.last_received_ns)
+        closed = self._closed.get(connection_id)
+        return None if closed is None else _ms_since(closed[0])
 
     def close_idle(self) -> None:
         """Closes what has been silent for too long, save where an answer is being waited for."""
@@ -165,3 +178,7 @@ class Connections:
                 self.limits.connections_max_idle_ms,
                 idle[0].peer,
             )
+
+
+def _ms_since(instant_ns: int) -> int:
+    return (clock.monotonic_ns() - instant_ns) // 1_000_000

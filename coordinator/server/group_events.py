@@ -1,7 +1,8 @@
 """What happens in groups: counted, written to the log, and told to whoever listens."""
 
+import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from coordinator.engine.partition import Partition
 from coordinator.group.events import Event
@@ -10,6 +11,8 @@ from coordinator.machine.outcome import Now
 from coordinator.server.line_limit import LineLimit
 from coordinator.server.log_lines import SILENT, log_event
 from coordinator.server.metrics import Metrics
+
+_LOG: Final = logging.getLogger("GroupCoordinator")
 
 EventListener = Callable[[int, Event, int, Now], None]
 """Takes the number of an offsets partition, what happened in a group of it, the number of that, and when (group
@@ -21,7 +24,7 @@ class GroupEvents:
 
     def __init__(self, metrics: Metrics, line_limit: LineLimit) -> None:
         self.listeners: list[EventListener] = []
-        """Who is told of all but what every client does all the time: commits."""
+        """Who is told of all but what every client does all the time: commits. One that fails harms nobody else."""
         self.now_of: NowOf | None = None
         """What time it is for each group, where that is not what the engine says."""
         self._metrics = metrics
@@ -35,4 +38,8 @@ class GroupEvents:
                 log_event(partition.name, event, self._line_limit)
                 at = now if self.now_of is None else self.now_of(event.group_id, now)
                 for listener in self.listeners:
-                    listener(partition.number, event, number, at)
+                    try:
+                        listener(partition.number, event, number, at)
+                    except Exception as problem:  # noqa: BLE001 - it has happened, whoever cannot be told of it
+                        name = getattr(listener, "__qualname__", repr(listener))
+                        _LOG.error("%s failed at what happened in %s", name, partition.name, exc_info=problem)

@@ -48,6 +48,7 @@ from coordinator.group.events import (
     SimpleGroupCreated,
     StaticMemberReplaced,
     SubscriptionUnreadable,
+    SyncReceived,
     SyncRefused,
 )
 from coordinator.group.member_name import MemberName
@@ -203,6 +204,7 @@ LINES: Final[Mapping[type[Event], tuple[int, Template] | None]] = {
             "protocol {protocol_name})."
         ),
     ),
+    SyncReceived: None,
     AssignmentReceived: (DEBUG, _assigned),
     AssignmentApplied: None,
     AssignmentFetched: None,

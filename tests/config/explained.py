@@ -122,6 +122,8 @@ OWN: Final = (
     "http.listener",
     "http.max.connections",
     "http.request.timeout.ms",
+    "ledger.bytes",
+    "ledger.file",
     "max.incremental.fetch.session.cache.partitions",
     "offsets.history",
     "open.files.reserved",

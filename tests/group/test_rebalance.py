@@ -111,7 +111,9 @@ def test_dynamic_members_that_do_not_rejoin_are_evicted_at_the_rebalance_timeout
     coordinator.advance(4_000)
     assert ask.joined.generation_id == 2
     assert [one.member_id for one in ask.joined.members] == [leader]
-    assert coordinator.told(MembersEvicted) == [MembersEvicted(GROUP, 1, (named(follower),), "join")]
+    assert coordinator.told(MembersEvicted) == [
+        MembersEvicted(GROUP, 1, (named(follower),), "join", silent_ms=(4_000,), connection_ids=(0,))
+    ]
     assert coordinator.heartbeat(follower, 1) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
@@ -206,7 +208,9 @@ def test_members_that_never_sync_are_removed_after_the_rebalance_timeout() -> No
         coordinator.advance(7_500)
         coordinator.heartbeat(leader, 1)
         coordinator.heartbeat(follower, 1)
-    assert coordinator.told(MembersEvicted) == [MembersEvicted(GROUP, 1, (named(follower),), "sync")]
+    assert coordinator.told(MembersEvicted) == [
+        MembersEvicted(GROUP, 1, (named(follower),), "sync", silent_ms=(7_500,), connection_ids=(0,))
+    ]
     assert coordinator.told(RebalanceStarted)[-1].trigger.cause is RebalanceCause.SYNC_EXPIRED
     assert coordinator.join(leader).joined.generation_id == 2
 

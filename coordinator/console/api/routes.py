@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from coordinator.console.api import clock, groups, index, ledger_lines, offsets, stream, violations
+from coordinator.console.api import clock, groups, index, ledger, ledger_lines, offsets, stream, violations
 from coordinator.console.api.route import ApiRoute, StreamRoute
 
 ALL_STREAMS: Final[tuple[StreamRoute, ...]] = (
@@ -12,6 +12,7 @@ ALL_STREAMS: Final[tuple[StreamRoute, ...]] = (
 _RESOURCES: Final[tuple[ApiRoute, ...]] = (
     *clock.ROUTES,
     *groups.ROUTES,
+    *ledger.ROUTES,
     *offsets.ROUTES,
     *violations.ROUTES,
 )

@@ -4,7 +4,30 @@ Durations are group time, but for those under `real`. Members are those of the g
 on the way to it; of a large group only some are named (`members_left_out` counts the others).
 """
 
+from enum import StrEnum
+
 from msgspec import Struct
+
+
+class EntryResult(StrEnum):
+    """What became of it. An open one may be Stable already: not all have asked for their assignment yet."""
+
+    OPEN = "open"
+    STABLE = "stable"
+    EMPTY = "empty"
+    FAILED = "failed"
+    """It was broken off by the next one, or the groups were unloaded, or the group is gone."""
+
+
+class Why(StrEnum):
+    """Why a group had to wait for a member."""
+
+    TOLD_LATE = "told late"
+    TOLD_BUT_SILENT = "told but silent"
+    NEVER_TOLD = "never told"
+    REJOINED_LATE = "rejoined late"
+    SYNCED_LATE = "synced late"
+    NEVER_SYNCED = "never synced"
 
 
 class RealTimes(Struct, frozen=True, kw_only=True):
@@ -16,7 +39,8 @@ class RealTimes(Struct, frozen=True, kw_only=True):
 
 
 class ActorSeen(Struct, frozen=True, kw_only=True):
-    """The same of whoever began a rebalance: how long nothing had been heard of it, and its connection closed."""
+    """The same of whoever began a rebalance: how long nothing had been heard of it, and its connection closed.
+    Null: that is not known, or it had a connection."""
 
     last_heard_ms_ago: int | None
     connection_closed_ms_ago: int | None
@@ -43,41 +67,57 @@ class AlsoActed(Struct, frozen=True, kw_only=True):
 
 class MemberStory(Struct, frozen=True, kw_only=True):
     """What a member did in a rebalance. Times are from its start; null: it never did. `told_after_ms`: when it
-    learned that it has to rejoin; `awaited_ms`: how long the group waited for it; `gained` and `lost`: partitions
-    ("orders-2") against its last Stable generation; `gone`: why it is no member any more."""
+    learned that it has to rejoin; `synced_after_ms`: when it asked for its assignment; `awaited_ms`: how long the
+    group waited for it; `owned` (by topic), `gained` and `lost` ("orders-2"): its partitions, against its last
+    Stable generation; of very many the first are named, and the counts are right. `owned` is null where it is
+    not the consumer protocol's, or there is none. `gone`: why it is no member any more; `missed_generations`:
+    those that it was not in, or does not know that it is."""
 
     member_id: str
     group_instance_id: str | None
     client_id: str
+    client_host: str
+    is_new: bool
     told_after_ms: int | None
     rejoined_after_ms: int | None
     synced_after_ms: int | None
     awaited_ms: int
+    owned: dict[str, list[int]] | None
+    owned_count: int
     gained: list[str]
+    gained_count: int
     lost: list[str]
+    lost_count: int
     commits_refused: int
     gone: str | None
+    missed_generations: list[int]
 
 
 class AwaitedLongest(Struct, frozen=True, kw_only=True):
-    """Whom the group waited for longest, how long, and why that took so long, in words."""
+    """Whom the group waited for longest, how long, and why that took so long: a word of `Why`, and a sentence."""
 
     member_id: str
     client_id: str
     ms: int
+    why: Why
     because: str
 
 
 class LedgerEntry(Struct, frozen=True, kw_only=True):
-    """See the top of this file. `seq` is the number of its last event, so that entries and the stream can be put in
-    one order; `result` is "open", "stable", "empty" or "failed" (the groups were unloaded meanwhile, or the group
-    is gone); `cause` is a word of `RebalanceCause`, `reason` Kafka's sentence; `attempts` counts how often it began
-    again; `started_ms` is Unix time, `group_time_ms` what the group's clock said then."""
+    """See the top of this file.
+
+    `seq` is the number of the event that closed it (of an open one: of its last event), so that entries and the
+    stream can be put in one order; `generation_id` is that to which it leads; `result` is a word of `EntryResult`;
+    `cause` is a word of `RebalanceCause`, `reason` Kafka's sentence, `client_reason` what the client said;
+    `attempts`: which attempt this is, 1 unless the one before was broken off in its sync phase; `started_ms` is
+    Unix time, `group_time_ms` what the group's clock said then; `total_ms` is until the group was Stable or Empty.
+    `leader` is the client id of the leader; `members_count` and `gone_count` are of all, named or not. `unowned`
+    are partitions of subscribed topics that nobody was given; empty where that is not known."""
 
     seq: int
     group_id: str
     generation_id: int
-    result: str
+    result: EntryResult
     cause: str
     reason: str
     client_reason: str
@@ -93,8 +133,11 @@ class LedgerEntry(Struct, frozen=True, kw_only=True):
     from_state: str
     protocol_name: str | None
     leader: str | None
+    leader_id: str | None
     members: list[MemberStory]
     members_left_out: int
     members_count: int
+    gone_count: int
     awaited_longest: AwaitedLongest | None
     unowned: list[str]
+    unowned_count: int

@@ -146,6 +146,7 @@ def _expire_member(groups: Groups, group: ClassicGroup, member: Member, turn: Tu
             is_new=member.is_new,
             silent_ms=member.silent_ms(turn.now.monotonic_ms),
             timeout_ms=member.expiry_timeout_ms,
+            connection_id=member.connection_id,
         )
     )
     remove_member(group, member, DepartureCause.SESSION_EXPIRED, turn)

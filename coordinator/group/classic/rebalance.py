@@ -167,10 +167,9 @@ def fire_sync(groups: Groups, key: TimerKey, turn: Turn) -> None:
     late = tuple(group.pending_sync)
     members = [group.members[member_id] for member_id in late]
     _remove_youngest_first(group, members, DepartureCause.NOT_SYNCED, turn)
-    names = tuple(member.name for member in members)
-    turn.tell(MembersEvicted(group.group_id, group.generation_id, names, "sync"))
+    _tell_evicted(group, members, "sync", turn)
     reason = f"Removing [{', '.join(late)}] on pending sync request expiration"
-    prepare_rebalance(groups, group, Trigger(RebalanceCause.SYNC_EXPIRED, reason, names[0]), turn)
+    prepare_rebalance(groups, group, Trigger(RebalanceCause.SYNC_EXPIRED, reason, members[0].name), turn)
 
 
 def synced(group: ClassicGroup, member: Member, turn: Turn) -> None:
@@ -194,8 +193,20 @@ def _evict_absent(group: ClassicGroup, turn: Turn) -> None:
     absent = [m for m in group.members.values() if not m.is_awaiting_join and not m.is_static]
     _remove_youngest_first(group, absent, DepartureCause.NOT_REJOINED, turn)
     if absent:
-        names = tuple(member.name for member in absent)
-        turn.tell(MembersEvicted(group.group_id, group.generation_id, names, "join"))
+        _tell_evicted(group, absent, "join", turn)
+
+
+def _tell_evicted(group: ClassicGroup, members: list[Member], phase: str, turn: Turn) -> None:
+    turn.tell(
+        MembersEvicted(
+            group.group_id,
+            group.generation_id,
+            tuple([member.name for member in members]),
+            phase,
+            tuple([member.silent_ms(turn.now.monotonic_ms) for member in members]),
+            tuple([member.connection_id for member in members]),
+        )
+    )
 
 
 def _remove_youngest_first(

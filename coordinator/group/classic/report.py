@@ -25,8 +25,11 @@ def open_rebalance(group: ClassicGroup, old_state: ClassicGroupState, trigger: T
     else:
         group.rebalance = OpenRebalance(trigger, old_state, now_ms)
         turn.arm(_report_key(group), group.rebalance.report_deadline_ms)
+    members = tuple([member.name for member in group.members.values()])
     turn.tell(
-        RebalanceStarted(group.group_id, group.generation_id, old_state.value, trigger, member=trigger.actor)
+        RebalanceStarted(
+            group.group_id, group.generation_id, old_state.value, trigger, members, member=trigger.actor
+        )
     )
 
 
@@ -62,6 +65,7 @@ def complete_rebalance(group: ClassicGroup, turn: Turn) -> None:
             last_joined,
             members,
             tuple(group.departed),
+            group.subscribed_topics,
             member=rebalance.trigger.actor,
         )
     )

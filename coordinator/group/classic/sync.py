@@ -15,6 +15,7 @@ from coordinator.group.events import (
     AssignmentFetched,
     AssignmentReceived,
     MemberToldToRejoin,
+    SyncReceived,
 )
 from coordinator.group.groups import Groups
 from coordinator.group.rebalance_facts import RebalanceCause, Trigger
@@ -56,6 +57,7 @@ def sync_group(groups: Groups, request: SyncGroupRequest, context: Context, turn
         restart_session(group, member, turn)
         return
     assert group.state is COMPLETING_REBALANCE, group.state
+    turn.tell(SyncReceived(group.group_id, group.generation_id, member.name))
     park_sync(member, context, turn)
     if member.member_id == group.leader_id:
         _apply_assignment(groups, group, member, request, turn)

@@ -1,0 +1,99 @@
+"""Why groups rebalanced: the entries of the ledger, for one group and for all."""
+
+from collections.abc import Iterable
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct
+
+from coordinator.console.api.route import ApiRoute, Call
+from coordinator.control.control import Control
+from coordinator.control.ledger.entry import LedgerEntry
+from coordinator.control.ledger.text import entries_text
+from coordinator.control.problem import Problem, ProblemKind
+from coordinator.net.peer import printable
+
+MOST_ENTRIES: Final = 1_000
+
+
+class LedgerQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Entries whose `seq` is higher than `after`, the oldest `limit` of them; or the `last` so many."""
+
+    after: int = -1
+    limit: Annotated[int, Meta(ge=1, le=MOST_ENTRIES)] = 100
+    last: Annotated[int, Meta(ge=1, le=MOST_ENTRIES)] | None = None
+
+
+class LedgerAnswer(Struct, frozen=True, kw_only=True):
+    """Entries, oldest first, open ones at the end. Ask again with `after` set to `next` for those that are closed
+    from then on."""
+
+    entries: list[LedgerEntry]
+    next: int
+
+
+async def of_group(control: Control, call: Call) -> LedgerAnswer:
+    """Answers GET /groups/{group}/ledger."""
+    group_id = call.path["group"]
+    known(control, group_id)
+    return _answer(control, group_id, call.query)
+
+
+async def of_all(control: Control, call: Call) -> LedgerAnswer:
+    """Answers GET /ledger."""
+    return _answer(control, None, call.query)
+
+
+def known(control: Control, group_id: str) -> None:
+    """Raises Problem (no-such-group) where neither the ledger nor the coordinator knows a group; Problem (loading)
+    where that cannot be said."""
+    if control.ledger.knows(group_id):
+        return
+    machine = control.asker.partition_of(group_id).machine
+    if machine is None or machine.view(group_id, control.ledger.now_of(group_id)) is None:
+        name = printable(group_id)
+        raise Problem(ProblemKind.NO_SUCH_GROUP, f"No group {name}", f"There is no group {name}.")
+
+
+def ledger_lines(control: Control, group_id: str | None, after: int) -> Iterable[bytes]:
+    """What `/ledger.jsonl` and `/groups/{group}/ledger.jsonl` send: the entries that are closed, a line each.
+    Raises Problem as `known` does."""
+    if group_id is not None:
+        known(control, group_id)
+    return control.ledger.lines(group_id, after)
+
+
+def _answer(control: Control, group_id: str | None, query: LedgerQuery) -> LedgerAnswer:
+    entries = control.ledger.entries(group_id, query.after, query.limit, last=query.last)
+    closed = [entry.seq for entry in entries if entry.real is not None]
+    return LedgerAnswer(entries=entries, next=max([query.after, *closed]))
+
+
+def _text(answer: LedgerAnswer) -> str:
+    return entries_text(answer.entries)
+
+
+def _text_of_all(answer: LedgerAnswer) -> str:
+    return entries_text(answer.entries, with_group=True)
+
+
+ROUTES: Final[tuple[ApiRoute, ...]] = (
+    ApiRoute(
+        method="GET",
+        path="/groups/{group}/ledger",
+        summary="Why a group rebalanced: an entry for each time.",
+        handle=of_group,
+        query=LedgerQuery,
+        answer=LedgerAnswer,
+        text=_text,
+        problems=(ProblemKind.NO_SUCH_GROUP, ProblemKind.LOADING),
+    ),
+    ApiRoute(
+        method="GET",
+        path="/ledger",
+        summary="The rebalances of all groups, in the order in which they ended.",
+        handle=of_all,
+        query=LedgerQuery,
+        answer=LedgerAnswer,
+        text=_text_of_all,
+    ),
+)

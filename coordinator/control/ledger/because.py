@@ -1,0 +1,70 @@
+"""Why a group had to wait for a member: from when it was told, came back and asked for its assignment."""
+
+from typing import Final
+
+from coordinator.control.ledger.entry import AlsoActed, AwaitedLongest, Why
+from coordinator.control.ledger.member_track import MemberTrack
+from coordinator.control.ledger.names import shown
+from coordinator.control.ledger.open_entry import OpenEntry
+
+_FAULT: Final = "fault"
+_BUSY: Final = "its application was busy, in poll or in a callback"
+
+
+def awaited_longest(entry: OpenEntry, now_ms: int) -> AwaitedLongest | None:
+    """Whom a group waited for longest, until `now_ms` where that goes on; None when it waited for nobody."""
+    longest, most = None, (0, 0)
+    for track in entry.tracks.values():
+        waited = entry.awaited_ms(track, now_ms)
+        if sum(waited) > sum(most):
+            longest, most = track, waited
+    if longest is None:
+        return None
+    why, because = _why(entry, longest, *most)
+    return AwaitedLongest(
+        member_id=shown(longest.name.member_id),
+        client_id=shown(longest.name.client_id),
+        ms=sum(most),
+        why=why,
+        because=because + _with_faults(entry.also, why),
+    )
+
+
+def _why(entry: OpenEntry, track: MemberTrack, join_ms: int, sync_ms: int) -> tuple[Why, str]:
+    if sync_ms > join_ms:
+        return _why_unsynced(entry, track, sync_ms)
+    told_ms = None if track.told_ms is None else track.told_ms - entry.started_ms
+    if track.rejoined_ms is None:
+        if track.id_given_ms is not None:
+            return Why.REJOINED_LATE, f"it got a member id and did not come back with it for {join_ms} ms"
+        if told_ms is None:
+            return Why.NEVER_TOLD, f"no heartbeat came from it in {join_ms} ms: it is dead, starved or held"
+        return (
+            Why.TOLD_BUT_SILENT,
+            f"it was told after {told_ms} ms and did not rejoin: {_BUSY}",
+        )
+    if told_ms is None:
+        if track.id_given_ms is not None and not track.was_there:
+            return Why.REJOINED_LATE, f"it came back with its new member id after {join_ms} ms"
+        return Why.REJOINED_LATE, f"it rejoined after {join_ms} ms, without having been told to"
+    if 2 * told_ms >= join_ms:
+        return Why.TOLD_LATE, f"its next heartbeat came after {told_ms} ms"
+    later_ms = join_ms - told_ms
+    return Why.REJOINED_LATE, f"it was told after {told_ms} ms and rejoined {later_ms} ms later: {_BUSY}"
+
+
+def _why_unsynced(entry: OpenEntry, track: MemberTrack, sync_ms: int) -> tuple[Why, str]:
+    leads = track.name.member_id == entry.leader_id
+    if track.synced_ms is None:
+        what = "hand in the assignment" if leads else "ask for its assignment"
+        return Why.NEVER_SYNCED, f"it joined and did not {what} for {sync_ms} ms"
+    if leads:
+        return Why.SYNCED_LATE, f"it leads, and its assignment came {sync_ms} ms after all had joined"
+    return Why.SYNCED_LATE, f"it asked for its assignment {sync_ms} ms after all had joined"
+
+
+def _with_faults(also: list[AlsoActed], why: Why) -> str:
+    faults = [act.what for act in also if act.kind == _FAULT]
+    if not faults or why is Why.SYNCED_LATE:
+        return ""
+    return f" (meanwhile: fault {faults[-1]})"

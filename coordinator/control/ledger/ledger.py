@@ -1,0 +1,328 @@
+"""Why each group rebalanced: one entry for each time that a rebalance began, made of events alone, always on.
+
+It listens to what groups tell, of which commits are no part. An entry is open from RebalanceStarted until the
+group is Stable or Empty and nobody's SyncGroup is awaited any more, until the next one begins, or the groups are
+unloaded.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol
+
+from msgspec import json, structs
+
+from coordinator import clock
+from coordinator.control.acts import Act, Acts
+from coordinator.control.ledger.closing import CountPartitions, made_entry, missed_it, real_times, result_of
+from coordinator.control.ledger.early import Early
+from coordinator.control.ledger.entry import Actor, AlsoActed, EntryResult, LedgerEntry
+from coordinator.control.ledger.file import LedgerFile
+from coordinator.control.ledger.names import shown, shown_or_none
+from coordinator.control.ledger.open_entry import OpenEntry
+from coordinator.control.ledger.store import LedgerStore, Stored
+from coordinator.group import events
+from coordinator.machine.outcome import Now
+
+ACTS_REMEMBERED: Final = 100
+SHORTLY_MS: Final = 5_000
+"""What was done on purpose so long before a rebalance began is told with it."""
+MAX_MISSED: Final = 20
+
+
+class SeenConnections(Protocol):
+    """What is known of connections by their numbers, on the process's clock."""
+
+    def silent_ms(self, connection_id: int) -> int | None:
+        """How long ago bytes last came over one, or left; None where that is not known."""
+
+    def connection_closed_ms_ago(self, connection_id: int) -> int | None:
+        """How long one has been closed; None where it is open, or that is not known."""
+
+
+class Ledger:
+    """See the top of this file. All methods belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        acts: Acts,
+        connections: SeenConnections,
+        count_partitions: CountPartitions,
+        now_of: Callable[[str], Now],
+        most_bytes: int,
+        file: LedgerFile | None = None,
+    ) -> None:
+        """In: how many partitions a topic has; the time of a group; what may be kept; where it is written too."""
+        self.listeners: list[Callable[[LedgerEntry], None]] = []
+        """Called, each, with an entry that has just been closed."""
+        self.last_seq = -1
+        """The number of the last event: every entry that is closed from now on has a higher one."""
+        self.store = LedgerStore(most_bytes)
+        self.file = file
+        self._connections = connections
+        self._count_partitions = count_partitions
+        self.now_of = now_of
+        self._open: dict[str, OpenEntry] = {}
+        self._lost: list[OpenEntry] = []
+        """Those of groups that were unloaded: the next event closes them."""
+        self._early = Early()
+        self._missed: dict[str, dict[str, list[int]]] = {}
+        """Of members that are still there and were not in the last Stable generation: those that they missed."""
+        self._acts: deque[tuple[int, Act]] = deque(maxlen=ACTS_REMEMBERED)
+        self._encode = json.Encoder().encode
+        self._decode = json.Decoder(LedgerEntry).decode
+        self._on: dict[type[events.Event], Callable[[Any, Now], None]] = {
+            events.MemberJoined: self._joined,
+            events.MemberRejoined: self._joined,
+            events.StaticMemberReplaced: self._replaced,
+            events.MemberIdRequired: self._id_given,
+            events.MemberToldToRejoin: self._told,
+            events.MemberLeft: self._gone,
+            events.MemberExpired: self._gone,
+            events.MembersEvicted: self._evicted,
+            events.GroupStabilized: self._stabilized,
+            events.GroupEmptied: self._stabilized,
+            events.SyncReceived: self._synced,
+            events.RebalanceCompleted: self._completed,
+            events.AssignmentFetched: self._fetched,
+            events.CommitRefused: self._commit_refused,
+            events.GroupDeleted: self._deleted,
+        }
+        acts.listeners.append(self._acted)
+
+    # What people ask
+
+    def entries(
+        self, group_id: str | None = None, after: int = -1, limit: int = 100, *, last: int | None = None
+    ) -> list[LedgerEntry]:
+        """The entries of a group, or of all, with higher numbers than `after`: oldest first, open ones at the end.
+        At most `limit`, or, where it is given, the `last` so many."""
+        closed = self._closed(group_id, after)
+        open_entries = [entry for entry in self._not_closed(group_id) if entry.number > after]
+        if last is not None:
+            first_open = max(0, len(open_entries) - last)
+            closed = closed[max(0, len(closed) - max(0, last - len(open_entries))) :]
+            open_entries, limit = open_entries[first_open:], last
+        found = [self._decode(one.data) for one in closed[:limit]]
+        return found + [self._as_it_is(entry) for entry in open_entries[: limit - len(found)]]
+
+    def lines(self, group_id: str | None = None, after: int = -1) -> Iterable[bytes]:
+        """The entries that are closed, oldest first, as lines of JSON."""
+        return (one.data + b"\n" for one in self._closed(group_id, after))
+
+    def knows(self, group_id: str) -> bool:
+        """Whether it has anything to say of a group."""
+        return bool(self._closed(group_id, -1)) or any(True for _ in self._not_closed(group_id))
+
+    def _closed(self, group_id: str | None, after: int) -> list[Stored]:
+        return self.store.of_all(after) if group_id is None else self.store.of_group(group_id, after)
+
+    def _not_closed(self, group_id: str | None) -> Iterable[OpenEntry]:
+        everyone = (*self._lost, *self._open.values())
+        return everyone if group_id is None else (one for one in everyone if one.group_id == group_id)
+
+    def _as_it_is(self, entry: OpenEntry) -> LedgerEntry:
+        result = EntryResult.FAILED if entry in self._lost else EntryResult.OPEN
+        now_ms = self.now_of(entry.group_id).monotonic_ms
+        return made_entry(entry, result, now_ms, self._missed.get(entry.group_id, {}), self._count_partitions)
+
+    # What happens
+
+    def observe(self, partition: int, event: events.Event, number: int, now: Now) -> None:
+        """An `EventListener`."""
+        self.last_seq = number
+        if self._lost:
+            self._close_lost(number)
+        handler = self._on.get(type(event))
+        if handler is not None:
+            handler(event, now)
+            entry = self._open.get(event.group_id)
+            if entry is not None:
+                entry.number = number
+                if entry.completed is not None and entry.is_complete:
+                    self._close(entry, result_of(entry), now.monotonic_ms)
+        elif type(event) is events.RebalanceStarted:
+            self._started(event, partition, number, now)
+
+    def unloaded(self, partition: int) -> None:
+        """The groups of an offsets partition are no longer here: what goes on in them comes to nothing."""
+        for entry in [entry for entry in self._open.values() if entry.partition == partition]:
+            del self._open[entry.group_id]
+            self._lost.append(entry)
+
+    async def close(self) -> None:
+        """Writes what has not reached the file."""
+        if self.file is not None:
+            await self.file.close()
+
+    def _started(self, event: events.RebalanceStarted, partition: int, number: int, now: Now) -> None:
+        before = self._open.get(event.group_id)
+        attempt = 1
+        if before is not None:
+            attempt += before.attempt if before.completed is None else 0
+            before.number = number
+            self._close(before, result_of(before), now.monotonic_ms)
+        real_ns = clock.monotonic_ns()
+        entry = OpenEntry(
+            event, partition, number, now, real_ns, clock.wall_ms(), attempt, self._actor(event, now)
+        )
+        entry.note_acts(
+            _also(act)
+            for told_ns, act in self._acts
+            if act.group_id in (None, event.group_id) and real_ns - told_ns <= SHORTLY_MS * 1_000_000
+        )
+        self._open[event.group_id] = entry
+        for earlier in self._early.take(event.group_id, now):
+            self._on[type(earlier)](earlier, now)
+
+    def _actor(self, event: events.RebalanceStarted, now: Now) -> Actor | None:
+        name = event.trigger.actor
+        if name is None:
+            return None
+        seen = self._early.actor_seen(event.group_id, name, now, self._connections)
+        return Actor(
+            member_id=shown(name.member_id),
+            group_instance_id=shown_or_none(name.group_instance_id),
+            client_id=shown(name.client_id),
+            client_host=shown(name.client_host),
+            last_heard_ms_ago=seen.last_heard_ms_ago,
+            real=seen.real,
+        )
+
+    def _joining(self, event: events.Event, now: Now) -> OpenEntry | None:
+        """The entry of a join phase that goes on. Otherwise the event may be about one that begins at once."""
+        entry = self._open.get(event.group_id)
+        if entry is not None and entry.is_joining:
+            return entry
+        self._early.add(event, now)
+        return None
+
+    def _joined(self, event: events.MemberEvent, now: Now) -> None:
+        entry = self._joining(event, now)
+        if entry is not None:
+            track = entry.track(event.member)
+            track.rejoined_ms = now.monotonic_ms
+            track.is_new |= type(event) is events.MemberJoined
+
+    def _told(self, event: events.MemberToldToRejoin, now: Now) -> None:
+        entry = self._joining(event, now)
+        if entry is not None:
+            track = entry.track(event.member)
+            if track.told_ms is None and track.rejoined_ms is None:
+                track.told_ms = now.monotonic_ms
+
+    def _id_given(self, event: events.MemberIdRequired, now: Now) -> None:
+        entry = self._open.get(event.group_id)
+        if entry is not None and entry.is_joining:
+            entry.track(event.member).id_given_ms = now.monotonic_ms
+
+    def _replaced(self, event: events.StaticMemberReplaced, now: Now) -> None:
+        missed = self._missed.get(event.group_id)
+        if missed is not None:
+            missed.pop(event.old_member_id, None)
+        open_entry = self._open.get(event.group_id)
+        if open_entry is not None:
+            open_entry.replaced(event.old_member_id, event.member)
+        entry = self._joining(event, now)
+        if entry is not None:
+            entry.track(event.member).rejoined_ms = now.monotonic_ms
+
+    def _gone(self, event: events.MemberLeft | events.MemberExpired, now: Now) -> None:
+        entry = self._joining(event, now) or self._open.get(event.group_id)
+        if entry is None:
+            return
+        if isinstance(event, events.MemberLeft):
+            cause = "left"
+        elif event.pending:
+            cause = "did not come back with its member id"
+        else:
+            cause = "session expired"
+        if not event.pending or event.member.member_id in entry.tracks:
+            entry.gone(event.member, cause, now.monotonic_ms)
+
+    def _evicted(self, event: events.MembersEvicted, now: Now) -> None:
+        entry = self._joining(event, now) or self._open.get(event.group_id)
+        if entry is not None:
+            cause = "did not rejoin" if event.phase == "join" else "did not sync"
+            for name in event.members:
+                entry.gone(name, cause, now.monotonic_ms)
+
+    def _stabilized(self, event: events.GroupStabilized | events.GroupEmptied, now: Now) -> None:
+        entry = self._open.get(event.group_id)
+        if entry is not None:
+            entry.stabilized(event.generation_id, now.monotonic_ms, clock.monotonic_ns())
+            if isinstance(event, events.GroupStabilized):
+                entry.leader_id, entry.protocol_name = event.leader_id, event.protocol_name
+
+    def _synced(self, event: events.SyncReceived, now: Now) -> None:
+        entry = self._open.get(event.group_id)
+        if entry is not None:
+            entry.track(event.member).synced_ms = now.monotonic_ms
+
+    def _completed(self, event: events.RebalanceCompleted, now: Now) -> None:
+        entry = self._open.get(event.group_id)
+        if entry is not None:
+            entry.settled(event, now.monotonic_ms, clock.monotonic_ns())
+
+    def _fetched(self, event: events.AssignmentFetched, now: Now) -> None:
+        entry = self._open.get(event.group_id)
+        if entry is not None:
+            track = entry.track(event.member)
+            track.synced_ms = now.monotonic_ms if track.synced_ms is None else track.synced_ms
+            entry.unsynced.discard(event.member.member_id)
+
+    def _commit_refused(self, event: events.CommitRefused, now: Now) -> None:
+        entry = self._open.get(event.group_id)
+        track = None if entry is None or event.member is None else entry.tracks.get(event.member.member_id)
+        if track is not None:
+            track.commits_refused += 1
+
+    def _deleted(self, event: events.GroupDeleted, now: Now) -> None:
+        entry = self._open.get(event.group_id)
+        if entry is not None:
+            entry.number = self.last_seq
+            self._close(entry, result_of(entry), now.monotonic_ms)
+        self._missed.pop(event.group_id, None)
+
+    def _acted(self, act: Act) -> None:
+        self._acts.append((clock.monotonic_ns(), act))
+        for entry in self._open.values():
+            if act.group_id in (None, entry.group_id):
+                entry.note_acts([_also(act)])
+
+    # Closing
+
+    def _close_lost(self, number: int) -> None:
+        lost, self._lost = self._lost, []
+        for entry in lost:
+            entry.number = number
+            self._close(entry, result_of(entry), self.now_of(entry.group_id).monotonic_ms)
+
+    def _close(self, entry: OpenEntry, result: EntryResult, now_ms: int) -> None:
+        if self._open.get(entry.group_id) is entry:
+            del self._open[entry.group_id]
+        missed = self._missed.pop(entry.group_id, {})
+        made = made_entry(entry, result, now_ms, missed, self._count_partitions)
+        made = structs.replace(made, real=real_times(entry, clock.monotonic_ns()))
+        if result is EntryResult.STABLE:
+            self._note_missed(entry, missed)
+        elif result is EntryResult.FAILED and missed:
+            self._missed[entry.group_id] = missed
+        data = self._encode(made)
+        self.store.add(Stored(made.seq, made.group_id, data))
+        if self.file is not None:
+            self.file.add(data)
+        for listener in self.listeners:
+            listener(made)
+
+    def _note_missed(self, entry: OpenEntry, missed: dict[str, list[int]]) -> None:
+        still = {
+            member_id: [*missed.get(member_id, []), entry.generation_id][-MAX_MISSED:]
+            for member_id, track in entry.tracks.items()
+            if track.gone is None and missed_it(track)
+        }
+        if still:
+            self._missed[entry.group_id] = still
+
+
+def _also(act: Act) -> AlsoActed:
+    return AlsoActed(kind=act.kind, what=shown(act.what), by=shown_or_none(act.by))

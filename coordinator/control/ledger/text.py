@@ -1,0 +1,191 @@
+"""Entries as people read them at a terminal:
+
+    #3  12:04:51.218  session expired: bob (127.0.0.1, last heard 6.0 s before, connection closed)   paused 2.69 s
+        alice told 2.69 s late (heartbeat interval), rejoined +2 ms, synced +1 ms; carol +1.10 s
+        alice 0 1 2 (+2)   carol 3 4 5 (+3)   lost by bob: 2 3
+
+In the first line the generation, when it began, what began it, and how long the group did nothing. Then who came
+when, in the order in which they came, the last with the reason. Then who has what, with what it gained or lost.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+from coordinator.control.ledger.entry import Actor, EntryResult, LedgerEntry, MemberStory, Why
+from coordinator.net.peer import printable
+
+_INDENT: Final = "    "
+_MAX_TIMED: Final = 6
+_MAX_OWNERS: Final = 20
+_MAX_RANGES: Final = 12
+_WHY_SHORT: Final = {
+    Why.TOLD_LATE: "heartbeat interval",
+    Why.TOLD_BUT_SILENT: "busy in poll or in a callback",
+    Why.NEVER_TOLD: "dead, starved or held",
+    Why.REJOINED_LATE: "busy in poll or in a callback",
+    Why.SYNCED_LATE: "came late for its assignment",
+    Why.NEVER_SYNCED: "never asked for its assignment",
+}
+
+
+def entries_text(entries: Sequence[LedgerEntry], *, with_group: bool = False) -> str:
+    """Entries one after the other, with the names of their groups if they are of several."""
+    if not entries:
+        return "No rebalance is known.\n"
+    return "".join(entry_text(entry, with_group=with_group) for entry in entries)
+
+
+def entry_text(entry: LedgerEntry, *, with_group: bool = False) -> str:
+    """One entry, on lines of its own."""
+    group = f"{printable(entry.group_id)} " if with_group else ""
+    head = (
+        f"{group}#{entry.generation_id}  {_time_of_day(entry.started_ms)}  {_cause(entry)}   {_result(entry)}"
+    )
+    lines = [head]
+    lines += [f"also: {act.kind} {act.what}" + (f" (by {act.by})" if act.by else "") for act in entry.also]
+    if entry.client_reason:
+        lines.append(f"client's reason: {entry.client_reason}")
+    for line in (_who_came(entry), _longest(entry), _who_has_what(entry), _unowned(entry)):
+        if line:
+            lines.append(line)
+    return f"\n{_INDENT}".join(lines) + "\n"
+
+
+def _time_of_day(unix_ms: int) -> str:
+    return datetime.fromtimestamp(unix_ms / 1000).astimezone().strftime("%H:%M:%S.%f")[:-3]
+
+
+def _cause(entry: LedgerEntry) -> str:
+    return entry.cause if entry.actor is None else f"{entry.cause}: {_actor(entry.actor)}"
+
+
+def _actor(actor: Actor) -> str:
+    said = [actor.client_host.removeprefix("/")]
+    if actor.last_heard_ms_ago:
+        said.append(f"last heard {_span(actor.last_heard_ms_ago)} before")
+        real_ms = actor.real.last_heard_ms_ago
+        if real_ms is not None and abs(real_ms - actor.last_heard_ms_ago) > 1_000:
+            said[-1] += f", really {_span(real_ms)}"
+    if actor.real.connection_closed_ms_ago is not None:
+        said.append("connection closed")
+    who = actor.client_id or actor.member_id
+    if actor.group_instance_id is not None:
+        who += f" ({actor.group_instance_id})"
+    return f"{who} ({', '.join(said)})"
+
+
+def _result(entry: LedgerEntry) -> str:
+    if entry.result is EntryResult.OPEN:
+        return f"open since {_span(entry.total_ms)}"
+    again = f", attempt {entry.attempts}" if entry.attempts > 1 else ""
+    if entry.result is EntryResult.FAILED:
+        return f"came to nothing after {_span(entry.total_ms)}{again}"
+    empty = ", empty now" if entry.result is EntryResult.EMPTY else ""
+    return f"paused {_span(entry.total_ms)}{again}{empty}"
+
+
+def _who_came(entry: LedgerEntry) -> str:
+    """When the members rejoined: the one awaited longest in full, then the others."""
+    came = [story for story in entry.members if story.rejoined_after_ms is not None]
+    came.sort(key=lambda story: story.awaited_ms, reverse=True)
+    if not came:
+        return ""
+    others = [f"{_who(story)} +{_span(story.rejoined_after_ms or 0)}" for story in came[1:_MAX_TIMED]]
+    more = len(came) - 1 - len(others) + entry.members_left_out
+    return "; ".join([_in_full(entry, came[0]), *others]) + (f" and {more} more" if more > 0 else "")
+
+
+def _in_full(entry: LedgerEntry, story: MemberStory) -> str:
+    assert story.rejoined_after_ms is not None, story.member_id
+    said = []
+    since_ms = 0
+    if story.told_after_ms is not None:
+        longest = entry.awaited_longest
+        late = longest is not None and longest.member_id == story.member_id and longest.why is Why.TOLD_LATE
+        note = f" late ({_WHY_SHORT[Why.TOLD_LATE]})" if late else ""
+        said.append(f"told {_span(story.told_after_ms)}{note}")
+        since_ms = story.told_after_ms
+    said.append(f"rejoined +{_span(story.rejoined_after_ms - since_ms)}")
+    if story.synced_after_ms is None:
+        said.append("never synced" if entry.result is not EntryResult.OPEN else "not synced yet")
+    else:
+        joined_ms = max(story.rejoined_after_ms, entry.join_ms)
+        said.append(f"synced +{_span(story.synced_after_ms - joined_ms)}")
+    return f"{_who(story)} {', '.join(said)}"
+
+
+def _longest(entry: LedgerEntry) -> str:
+    longest = entry.awaited_longest
+    if longest is None or longest.why is Why.TOLD_LATE:
+        return ""
+    who = longest.client_id or longest.member_id
+    return f"awaited longest: {who} for {_span(longest.ms)}: {longest.because}"
+
+
+def _who_has_what(entry: LedgerEntry) -> str:
+    topics = {topic for story in entry.members for topic in story.owned or ()}
+    topics |= {name.rpartition("-")[0] for story in entry.members for name in story.lost}
+    is_one = len(topics) == 1
+    texts = []
+    for story in entry.members:
+        if story.gone is not None:
+            continue
+        if story.owned is not None:
+            changes = [f"+{story.gained_count}"] if story.gained_count else []
+            changes += [f"-{story.lost_count}"] if story.lost_count else []
+            change = f" ({' '.join(changes)})" if changes else ""
+            texts.append(f"{_who(story)} {_partitions(story, is_one=is_one)}{change}")
+    for story in entry.members:
+        if story.gone is not None and entry.result in (EntryResult.STABLE, EntryResult.EMPTY):
+            what = _names(story.lost, story.lost_count, is_one=is_one) or "nothing"
+            texts.append(f"lost by {_who(story)}: {what}")
+    more = len(texts) - _MAX_OWNERS
+    return "   ".join(texts[:_MAX_OWNERS]) + (f"   and {more} more" if more > 0 else "")
+
+
+def _unowned(entry: LedgerEntry) -> str:
+    if not entry.unowned_count:
+        return ""
+    return f"without an owner: {_names(entry.unowned, entry.unowned_count, is_one=False)}"
+
+
+def _partitions(story: MemberStory, *, is_one: bool) -> str:
+    owned = story.owned or {}
+    texts = [
+        (_ranges(numbers) if is_one else f"{topic} {_ranges(numbers)}") for topic, numbers in owned.items()
+    ]
+    more = story.owned_count - sum(map(len, owned.values()))
+    return (", ".join(texts) or "nothing") + (f" and {more} more" if more else "")
+
+
+def _names(names: Sequence[str], total: int, *, is_one: bool) -> str:
+    some = [name.rpartition("-")[2] if is_one else name for name in names[:_MAX_RANGES]]
+    more = total - len(some)
+    return " ".join(some) + (f" and {more} more" if more > 0 else "")
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """`0 1 2`, of many `0-11 14`."""
+    all_of_them = sorted(numbers)
+    if len(all_of_them) <= _MAX_RANGES:
+        return " ".join(map(str, all_of_them))
+    ranges: list[list[int]] = []
+    for number in all_of_them:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    texts = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:_MAX_RANGES]]
+    return " ".join(texts) + (" …" if len(ranges) > _MAX_RANGES else "")
+
+
+def _who(story: MemberStory) -> str:
+    return story.group_instance_id or story.client_id or story.member_id
+
+
+def _span(milliseconds: int) -> str:
+    """`2 ms`, `2.69 s`, `45 s`."""
+    if milliseconds < 1_000:
+        return f"{milliseconds} ms"
+    return f"{milliseconds / 1000:.{2 if milliseconds < 10_000 else 0}f} s"

@@ -1,0 +1,171 @@
+"""What happens is followed as it happens: from a number on, in part, and by those who read slowly."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from msgspec import json
+
+from coordinator.control.stream.stream import GAP, Following, Stream, StreamEvent
+from coordinator.group.events import (
+    CommitRefused,
+    GroupEmptied,
+    JoinRefused,
+    MemberIdRequired,
+    MemberLeft,
+    RebalanceStarted,
+)
+from coordinator.group.member_name import MemberName
+from coordinator.group.refusal_facts import ProtocolsDiffer
+from coordinator.machine.outcome import Now
+from protocol.errors import ErrorCode
+from tests.control.ledger.told import Told
+
+NOW = Now(1, 1_700_000_000_000)
+ALICE = MemberName("alice-1", None, "alice", "/127.0.0.1")
+
+
+def tell(stream: Stream, number: int, group_id: str = "g") -> None:
+    stream.observe(0, GroupEmptied(group_id, number), number, NOW)
+
+
+async def read(following: Following, count: int) -> list[StreamEvent]:
+    return [await asyncio.wait_for(anext(following), 5) for _ in range(count)]
+
+
+async def is_over(following: Following) -> bool:
+    try:
+        await asyncio.wait_for(anext(following), 5)
+    except StopAsyncIteration:
+        return True
+    return False
+
+
+def value_of(event: StreamEvent) -> dict[str, Any]:
+    value: dict[str, Any] = json.decode(event.data)
+    return value
+
+
+async def test_what_happens_from_now_on() -> None:
+    stream = Stream()
+    tell(stream, 0)
+    with stream.follow() as following:
+        tell(stream, 3)
+        tell(stream, 4)
+        assert [event.seq for event in await read(following, 2)] == [3, 4]
+        waiting = asyncio.ensure_future(anext(following))
+        await asyncio.sleep(0)
+        tell(stream, 5)
+        event = await waiting
+    assert (event.seq, event.kind) == (5, "GroupEmptied")
+    assert value_of(event) | {"at_ms": 0} == {
+        "seq": 5, "kind": "GroupEmptied", "group_id": "g", "generation_id": 5, "at_ms": 0,
+        "group_time_ms": NOW.wall_ms, "line": "Group g with generation 5 is now empty.", "member": None,
+    }  # fmt: skip
+    assert stream.readers == 0
+
+
+async def test_who_comes_back_misses_nothing() -> None:
+    stream = Stream()
+    for number in range(10):
+        tell(stream, number)
+    with stream.follow(after=6) as following:
+        tell(stream, 10)
+        assert [event.seq for event in await read(following, 4)] == [7, 8, 9, 10]
+
+
+async def test_what_is_gone_is_named() -> None:
+    stream = Stream(ring_bytes=10_000)
+    for number in range(100):
+        tell(stream, number)
+    assert stream.bytes <= 10_000
+    with stream.follow(after=2) as following:
+        gap, *events = await read(following, 6)
+    assert gap.kind == GAP
+    assert gap.seq == events[0].seq - 1
+    assert value_of(gap) == {"after": 2, "gone_up_to": gap.seq}
+    with stream.follow(after=gap.seq) as following:
+        assert (await read(following, 1))[0].kind != GAP
+
+
+async def test_a_number_of_a_process_that_is_no_more() -> None:
+    stream = Stream()
+    tell(stream, 0)
+    with stream.follow(after=5_000) as following:
+        assert [event.kind for event in await read(following, 2)] == [GAP, "GroupEmptied"]
+
+
+async def test_one_group_and_some_kinds() -> None:
+    stream = Stream()
+    stream.observe(0, MemberIdRequired("g", 1, ALICE, "Stable"), 0, NOW)
+    with (
+        stream.follow("g", after=-1) as of_group,
+        stream.follow(kinds=frozenset({"GroupEmptied"})) as of_kind,
+    ):
+        tell(stream, 1, "other")
+        tell(stream, 2)
+        stream.observe(0, MemberIdRequired("g", 1, ALICE, "Stable"), 3, NOW)
+        assert [event.seq for event in await read(of_group, 3)] == [0, 2, 3]
+        assert [event.seq for event in await read(of_kind, 2)] == [1, 2]
+
+
+async def test_a_slow_reader_is_cut_off_and_nobody_else() -> None:
+    stream = Stream(max_behind_bytes=5_000)
+    with stream.follow() as slow, stream.follow() as quick:
+        for number in range(100):
+            tell(stream, number)
+            await read(quick, 1)
+        assert await is_over(slow)
+        assert slow.bytes < 6_000
+        tell(stream, 100)
+        assert (await read(quick, 1))[0].seq == 100
+    assert stream.cut_off == 1
+
+
+async def test_the_end_of_the_process_ends_it() -> None:
+    stream = Stream()
+    with stream.follow() as following:
+        waiting = asyncio.ensure_future(anext(following))
+        await asyncio.sleep(0)
+        stream.close()
+        with pytest.raises(StopAsyncIteration):
+            await waiting
+
+
+async def test_every_event_of_a_group_s_life_has_a_line() -> None:
+    group = Told()
+    group.formed("alice", "bob", "carol")
+    group.rejoin("bob")
+    group.beat("alice", "carol")
+    group.advance(20_000)
+    values = [value_of(event) for event in group.stream.recent()]
+    assert len({value["kind"] for value in values}) > 10
+    assert all(value["line"] for value in values)
+    assert [value["seq"] for value in values] == sorted(value["seq"] for value in values)
+    started = next(value for value in values if value["kind"] == "RebalanceStarted")
+    assert (started["trigger"]["cause"], started["member"]["client_id"]) == ("member joined", "alice")
+
+
+def test_long_texts_are_cut_and_counted() -> None:
+    stream = Stream(ring_bytes=200_000)
+    name = MemberName("m" * 30_000, None, "c\x1b" * 10_000, "/127.0.0.1")
+    detail = ProtocolsDiffer("consumer", ("p" * 1_000,) * 1_000, None, ())
+    for number in range(0, 30, 3):
+        stream.observe(0, MemberLeft("g", 1, name, "r" * 30_000, False, "c", "/1"), number, NOW)
+        stream.observe(0, JoinRefused("g", None, name, ErrorCode.NONE, "", detail, None), number + 1, NOW)
+        stream.observe(
+            0, CommitRefused("g", 1, name, ErrorCode.ILLEGAL_GENERATION, "", None, 1), number + 2, NOW
+        )
+    assert stream.bytes <= 200_000
+    events = stream.recent()
+    assert events
+    assert all(event.data.isascii() or event.data.decode().isprintable() for event in events)
+    assert all(len(event.data) < 60_000 for event in events)
+
+
+def test_a_list_of_members_is_cut() -> None:
+    stream = Stream()
+    group = Told(stream=stream)
+    group.formed(*(f"c{number}" for number in range(25)))
+    started = [value_of(event) for event in stream.recent() if event.kind == RebalanceStarted.__name__]
+    assert len(started[-1]["members"]) == 20
