@@ -3,6 +3,8 @@
 from coordinator.control.acts import Acts
 from coordinator.control.asking import GroupAsker
 from coordinator.control.member_connections import MemberConnections
+from coordinator.control.waits.waits import Waits
+from coordinator.machine.outcome import Now
 from coordinator.server.server import Server
 
 
@@ -15,5 +17,11 @@ class Control:
         self.asker = GroupAsker(server.runtime, server.arrival)
         self.member_connections = MemberConnections(server.connections)
 
+        def now_of(group_id: str) -> Now:
+            return server.group_clock.now()
+
+        self.waits = Waits(server, self.asker, self.member_connections, self.acts, now_of)
+
     def close(self) -> None:
         """Lets go of everything: nobody waits any more, nothing is held."""
+        self.waits.close()

@@ -1,8 +1,30 @@
 """Whether a member has a connection: it joined over one that is open, or one that is open sends its heartbeats."""
 
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
 from coordinator.group.view import MemberView
 from coordinator.net.connections import Connections
 from protocol.messages.heartbeat import HeartbeatRequest
+
+
+class Seen(NamedTuple):
+    """What the connections tell of the members of one group at one moment."""
+
+    open_ids: AbstractSet[int]
+    beating: AbstractSet[str]
+    """The ids of the members whose heartbeats an open connection repeats."""
+    closed_ms_ago_of: Callable[[int], int | None]
+
+    def is_connected(self, member: MemberView) -> bool:
+        """Whether a member has an open connection, as far as can be seen."""
+        return member.connection_id in self.open_ids or member.name.member_id in self.beating
+
+    def closed_ms_ago(self, member: MemberView) -> int | None:
+        """How long the connection over which a member joined has been closed; None where it has one, or where
+        that is not known."""
+        return None if self.is_connected(member) else self.closed_ms_ago_of(member.connection_id)
 
 
 class MemberConnections:
@@ -20,14 +42,16 @@ class MemberConnections:
             if isinstance(request, HeartbeatRequest) and request.group_id == group_id
         }
 
+    def seen(self, group_id: str) -> Seen:
+        """All that is to be seen of a group, for whoever asks about many members."""
+        open_ids = {connection.connection_id for connection in self._connections.open}
+        return Seen(open_ids, self.connected(group_id), self._connections.closed_ms_ago)
+
     def is_connected(self, group_id: str, member: MemberView) -> bool:
         """Whether a member has an open connection, as far as can be seen."""
-        ids = {connection.connection_id for connection in self._connections.open}
-        return member.connection_id in ids or member.name.member_id in self.connected(group_id)
+        return self.seen(group_id).is_connected(member)
 
     def closed_ms_ago(self, group_id: str, member: MemberView) -> int | None:
         """How long the connection over which a member joined has been closed; None where it has one, or where
         that is not known."""
-        if self.is_connected(group_id, member):
-            return None
-        return self._connections.closed_ms_ago(member.connection_id)
+        return self.seen(group_id).closed_ms_ago(member)

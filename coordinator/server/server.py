@@ -9,7 +9,7 @@ comes back.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -95,6 +95,8 @@ class Server:
         self.disk_failures = OngoingFailures("LogManager")
         """What the disk refuses: of the groups, and of what is written beside them."""
         self.group_clock = group_clock or ProcessTime(self.arrival)
+        self.topic_listeners: list[Callable[[Sequence[TopicChange]], None]] = []
+        """Who is told when there are other topics, or partitions, than before."""
         self.connections = Connections(self.loop, connection_limits(settings.config))
         self.outbox = Outbox(self.loop)
         self.run_queue = RunQueue(self.loop)
@@ -282,6 +284,8 @@ class Server:
         self._changed(changes)
         if any(isinstance(change, SHOWN) for change in changes):
             self.runtime.tell_all(self._topic_images.renew())
+            for listener in self.topic_listeners:
+                listener(changes)
 
     def _missed(self, missing: Sequence[TopicMissing], caller: Caller) -> None:
         log_missing(missing, caller.api_name, caller.client_id, caller.client_host, self.line_limit)
