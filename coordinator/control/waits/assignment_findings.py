@@ -138,24 +138,19 @@ def idle(sight: GroupSight) -> Iterator[Finding]:
         for member in sight.members
         if member.assignment and not any(sight.assignments.get(member.name.member_id, {"": [0]}).values())
     ]
-    if not members:
+    subscribed: frozenset[str] = frozenset().union(
+        *(sight.subscriptions.get(member.name.member_id, frozenset()) for member in members)
+    )
+    topics = [topic for topic in sorted(subscribed) if sight.around.partitions_of(topic) is not None]
+    if not topics:
         return
-    topics = sorted(
-        frozenset().union(*(sight.subscriptions.get(one.name.member_id, frozenset()) for one in members))
-    )
-    counts = {topic: sight.around.partitions_of(topic) or 0 for topic in topics}
-    partitions, readers = sum(counts.values()), len(sight.members)
     labels = sight.labels.all(member.name for member in members)
-    idles = "idles" if len(members) == 1 else "idle"
-    of = f"of {some([named(topic) for topic in topics])} " if topics else ""
-    fewer = (
-        f"{readers} members share the {partitions} partition{'' if partitions == 1 else 's'} {of}".rstrip()
-    )
-    why = (
-        fewer
-        if partitions < readers
-        else f"nothing {of}was assigned to {'it' if len(members) == 1 else 'them'}"
-    )
+    idles, them = ("idles", "it") if len(members) == 1 else ("idle", "them")
+    partitions, readers = sum(sight.around.partitions_of(topic) or 0 for topic in topics), len(sight.members)
+    of = some([named(topic) for topic in topics])
+    why = f"nothing of {of} was assigned to {them}"
+    if partitions < readers:
+        why = f"{readers} members share the {partitions} partition{'' if partitions == 1 else 's'} of {of}"
     yield Finding(
         kind="idle",
         sentence=f"{labels} {idles}: {why}",

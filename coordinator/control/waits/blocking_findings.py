@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from coordinator.control.waits.finding import Finding
 from coordinator.control.waits.labels import named, seconds, some
 from coordinator.control.waits.sight import GroupSight
-from coordinator.control.waits.situation import condition_of
+from coordinator.control.waits.situation import lost_words
 from coordinator.group.rebalance_facts import Awaited, AwaitedRequest
 from coordinator.group.view import MemberView
 
@@ -15,21 +15,25 @@ _MOST = 5
 """Findings of a kind."""
 
 
+def is_ghost(sight: GroupSight, member: MemberView) -> bool:
+    """Whether the connection of a member has joined again under a new id: its client has forgotten the old one."""
+    return _successor(sight, member) is not None
+
+
+def _successor(sight: GroupSight, member: MemberView) -> MemberView | None:
+    if not member.connection_id or member.is_awaiting_join or member.is_awaiting_sync:
+        return None
+    latest = sight.latest_of_connection[member.connection_id, member.name.client_id]
+    return None if latest is member else latest
+
+
 def ghosts(sight: GroupSight) -> Iterator[Finding]:
-    """A member whose connection has joined again under a new id: its client has forgotten the old one."""
-    latest: dict[tuple[int, str], MemberView] = {}
-    for member in sight.all_members:
-        if member.connection_id:
-            latest[member.connection_id, member.name.client_id] = member
-    found = 0
-    for member in sight.all_members:
-        successor = latest.get((member.connection_id, member.name.client_id))
-        if successor is None or successor is member or member.is_awaiting_join or member.is_awaiting_sync:
-            continue
-        found += 1
-        if found > _MOST:
-            return
-        ghost, label = sight.labels.of(member.name), sight.labels.of(successor.name)
+    """Members whose client has forgotten them."""
+    found = [
+        (member, heir) for member in sight.all_members if (heir := _successor(sight, member)) is not None
+    ]
+    for member, heir in found[:_MOST]:
+        ghost, label = sight.labels.of(member.name), sight.labels.of(heir.name)
         yield Finding(
             kind="ghost",
             sentence=(
@@ -71,14 +75,21 @@ def _awaited(sight: GroupSight, one: Awaited, phase_ms: int) -> Finding | None:
     if reach is not None and not reach.is_connected:
         return Finding(
             kind="gone",
-            sentence=f"{label} has no connection ({condition_of(reach)}): its process is gone or cut off",
+            sentence=f"{label} has no connection any more{lost_words(reach)}: its process is gone or cut off",
             blocks=True,
             members=[member_id],
             hint=f"{label} would be out when its session ends, in {seconds(one.session_left_ms)}; {ends}",
         )
+    if one.request is not AwaitedRequest.JOIN:
+        return Finding(
+            kind="not_synced",
+            sentence=f"{label} is connected, is in the new generation and does not send its SyncGroup: it is busy",
+            blocks=True,
+            members=[member_id],
+            hint=f"{label} has had its answer to JoinGroup: is its assignor slow, or its process stopped? {ends}",
+        )
     told_ms = sight.remembered.told.get(member_id)
-    request = "JoinGroup" if one.request is AwaitedRequest.JOIN else "SyncGroup"
-    if one.request is AwaitedRequest.JOIN and told_ms is None:
+    if told_ms is None:
         return Finding(
             kind="not_told",
             sentence=(
@@ -89,15 +100,11 @@ def _awaited(sight: GroupSight, one: Awaited, phase_ms: int) -> Finding | None:
             members=[member_id],
             hint=f"{label} is connected and silent: is its process stopped, or heartbeat.interval.ms long? {ends}",
         )
-    told = (
-        ""
-        if told_ms is None
-        else f" was told to rejoin {seconds(max(0, sight.now.monotonic_ms - told_ms))} ago,"
-    )
     return Finding(
         kind="told_and_silent",
         sentence=(
-            f"{label}{told} is connected and does not send its {request}: it is busy in its poll loop or a callback"
+            f"{label} was told to rejoin {seconds(max(0, sight.now.monotonic_ms - told_ms))} ago, is connected and "
+            f"does not send its JoinGroup: it is busy in its poll loop or a callback"
         ),
         blocks=True,
         members=[member_id],
@@ -125,8 +132,8 @@ def gone(sight: GroupSight) -> Iterator[Finding]:
         yield Finding(
             kind="gone",
             sentence=(
-                f"{label}{kept} has no connection ({condition_of(reach)}, last heard {seconds(member.silent_ms)} "
-                f"ago); its session ends in {seconds(member.session_left_ms)}"
+                f"{label}{kept} has no connection any more{lost_words(reach)}, and was last heard "
+                f"{seconds(member.silent_ms)} ago; its session ends in {seconds(member.session_left_ms)}"
             ),
             blocks=True,
             members=[member.name.member_id],

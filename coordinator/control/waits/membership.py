@@ -46,7 +46,8 @@ class MemberCount(BaseCondition):
             return f"at least {_count(self._least)} wanted"
         if self._least == self._most:
             return f"{_count(self._least)} wanted"
-        return f"{self._least} to {_count(self._most)} wanted"
+        least = f"{self._least} to" if self._least else "at most"
+        return f"{least} {_count(self._most)} wanted"
 
     def holds(self, sight: GroupSight) -> bool:
         """See `Condition`."""

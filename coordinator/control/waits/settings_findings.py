@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from coordinator.control.waits.blocking_findings import is_ghost
 from coordinator.control.waits.finding import Finding
 from coordinator.control.waits.labels import named, seconds, some
 from coordinator.control.waits.sight import GroupSight
@@ -72,6 +73,8 @@ def client_ids(sight: GroupSight) -> Iterator[Finding]:
     """Several members with one client id: whoever names one has to write its member id."""
     by_client: dict[str, list[str]] = {}
     for member in sight.all_members:
+        if is_ghost(sight, member):
+            continue
         by_client.setdefault(member.name.client_id, []).append(member.name.member_id)
     for client_id, member_ids in by_client.items():
         if len(member_ids) > 1:

@@ -131,6 +131,11 @@ class GroupSight:
         return {member.name.member_id: member for member in self.all_members}
 
     @cached_property
+    def latest_of_connection(self) -> dict[tuple[int, str], MemberView]:
+        """Who joined last over each connection, by its number and the client id."""
+        return {(member.connection_id, member.name.client_id): member for member in self.all_members}
+
+    @cached_property
     def awaited(self) -> tuple[Awaited, ...]:
         """Whom the group waits for."""
         return () if self.view is None or self.view.rebalance is None else self.view.rebalance.awaited

@@ -41,6 +41,11 @@ def condition_of(reach: Reach | None) -> str:
     return f"connection closed {seconds(reach.closed_ms_ago)} ago"
 
 
+def lost_words(reach: Reach) -> str:
+    """`, closed 2.1 s ago`: of a connection that is gone, where that is known."""
+    return "" if reach.closed_ms_ago is None else f", closed {seconds(reach.closed_ms_ago)} ago"
+
+
 def _at_rest(sight: GroupSight, view: GroupView) -> str:
     since = f" since {seconds(sight.quiet_ms)}" if sight.quiet_ms is not None and view.state_since_ms else ""
     if view.state == EMPTY.value:

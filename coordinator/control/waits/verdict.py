@@ -12,6 +12,7 @@ from coordinator.control.waits.finding import Finding
 from coordinator.control.waits.findings import findings
 from coordinator.control.waits.labels import seconds
 from coordinator.control.waits.membership import MemberCount, Present
+from coordinator.control.waits.ownership import Owned
 from coordinator.control.waits.sight import NO_GROUP_STATE, GroupSight
 from coordinator.control.waits.situation import situation
 
@@ -90,12 +91,17 @@ def not_durable(sight: GroupSight, waited_ms: int) -> Problem:
 
 
 def _relevant(sight: GroupSight, wrong: Sequence[Condition], found: Sequence[Finding]) -> list[Finding]:
-    """What keeps the group from working, and what is about the topics that are asked for and not so."""
+    """What keeps the group from working, and what is about the topics that are asked for and not so, as far as
+    neither the situation nor a condition has said it."""
+    said = {"pending"}
+    if any(isinstance(condition, Owned) for condition in wrong):
+        said |= {"unowned", "owned_twice", "no_such_topic"}
     topics: frozenset[str] = frozenset().union(*(condition.topics(sight) for condition in wrong))
     relevant = [
         finding
         for finding in found
-        if (finding.blocks and (not topics or not finding.topics)) or not topics.isdisjoint(finding.topics)
+        if finding.kind not in said
+        and ((finding.blocks and (not topics or not finding.topics)) or not topics.isdisjoint(finding.topics))
     ]
     return relevant[:_MOST_FINDINGS]
 

@@ -51,7 +51,7 @@ class Waits:
         self.hint_givers: list[HintGiver] = []
         self._server = server
         self._asker = asker
-        self._outlook = Outlook(server, connections, now_of, ledger)
+        self.outlook = Outlook(server, connections, now_of, ledger)
         self._watches: dict[str, GroupWatch] = {}
         self._waiters = 0
         self._readers = 0
@@ -84,18 +84,18 @@ class Waits:
 
     def sight(self, group_id: str) -> GroupSight:
         """A group now, as conditions see it."""
-        return self._outlook.sight(group_id)
+        return self.outlook.sight(group_id)
 
     async def _wait(self, group_id: str, body: Conditions, within_ms: int, *, is_check: bool) -> Met:
         conditions = conditions_of(body)
-        if body.rebalanced is not None and not self._outlook.has_ledger:
+        if body.rebalanced is not None and not self.outlook.has_ledger:
             detail = "There is no ledger that says which rebalances there were."
             raise Problem(ProblemKind.NOT_POSSIBLE, "There is no ledger", detail, {"pointer": "/rebalanced"})
         if self._waiters >= MOST_WAITERS:
             detail = f"{self._waiters} callers wait for groups already, and no more than that may."
             raise Problem(ProblemKind.TOO_MANY, "Too many wait", detail)
         began_ms = clock.monotonic_ms()
-        waiter = Waiter(conditions, self._outlook.recollection.of(group_id).joins)
+        waiter = Waiter(conditions, self.outlook.recollection.of(group_id).joins)
         watch = self._enter(group_id, waiter)
         try:
             sight = await self._until_met(watch, waiter, within_ms)
@@ -137,7 +137,7 @@ class Waits:
         watch = self._watches.get(group_id)
         if watch is None:
             number = self._server.runtime.partition_of(group_id).number
-            watch = self._watches[group_id] = GroupWatch(group_id, number, self._outlook, self._asker)
+            watch = self._watches[group_id] = GroupWatch(group_id, number, self.outlook, self._asker)
         watch.add(waiter)
         self._waiters += 1
         self._count_readers(waiter.reads_offsets)
@@ -167,8 +167,8 @@ class Waits:
     # What happens
 
     def _happened(self, partition: int, event: Event, number: int, now: Now) -> None:
-        self._outlook.seq = number
-        self._outlook.recollection.note(event, now)
+        self.outlook.seq = number
+        self.outlook.recollection.note(event, now)
         watch = self._watches.get(event.group_id)
         if watch is not None:
             watch.look_soon()

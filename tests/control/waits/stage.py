@@ -11,11 +11,17 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Self
 
-from coordinator.control.control import Control
+import pytest
+
+from coordinator.control.acts import Acts
+from coordinator.control.asking import GroupAsker
+from coordinator.control.member_connections import MemberConnections
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.control.waits.conditions import Conditions
 from coordinator.control.waits.explanation import Explanation, explanation_text
+from coordinator.control.waits.outlook import Ledger
 from coordinator.control.waits.verdict import Met
+from coordinator.control.waits.waits import Waits
 from coordinator.group.view import GroupView, MemberView
 from coordinator.server.server import Server
 from protocol.consumer_protocol import ConsumerProtocolAssignment, TopicPartitions, encode_assignment
@@ -169,10 +175,13 @@ class Consumer:
 class Stage:
     """See the top of this file."""
 
-    def __init__(self, server: Server, held: HeldClock, stack: AsyncExitStack) -> None:
+    def __init__(self, server: Server, held: HeldClock, stack: AsyncExitStack, ledger: Ledger | None) -> None:
         self.server = server
         self.held = held
-        self.control = Control(server)
+        self.acts = Acts()
+        self.connections = MemberConnections(server.connections)
+        asker = GroupAsker(server.runtime, server.arrival)
+        self.waits = Waits(server, asker, self.connections, self.acts, lambda _: held.now(), ledger)
         self._stack = stack
 
     async def consumer(self, name: str, **settings: Any) -> Consumer:
@@ -193,7 +202,7 @@ class Stage:
     async def until(self, is_so: Callable[[GroupView], bool], group: str = GROUP) -> None:
         """Waits until the group is so."""
         async with asyncio.timeout(TIMEOUT_S):
-            while (view := self.view(group)) is None or not is_so(view):
+            while (view := self.view(group)) is None or not is_so(view):  # noqa: ASYNC110 - it has no event
                 await asyncio.sleep(0.001)
 
     async def joining(self, consumers: Sequence[Consumer], *, parked: int | None = None) -> None:
@@ -252,27 +261,23 @@ class Stage:
 
     async def check(self, group: str = GROUP, **conditions: Any) -> Met:
         """It is so."""
-        return await self.control.waits.check(group, Conditions(**conditions))
+        return await self.waits.check(group, Conditions(**conditions))
 
     async def wait(self, group: str = GROUP, within_ms: int = 60_000, **conditions: Any) -> Met:
         """It becomes so."""
-        return await self.control.waits.wait(group, Conditions(**conditions), within_ms)
+        return await self.waits.wait(group, Conditions(**conditions), within_ms)
 
     async def unmet(self, group: str = GROUP, within_ms: int = 0, **conditions: Any) -> Problem:
         """It is not so: why."""
-        try:
-            if within_ms:
-                met = await self.wait(group, within_ms, **conditions)
-            else:
-                met = await self.check(group, **conditions)
-        except Problem as problem:
-            assert problem.kind is ProblemKind.NOT_MET, problem
-            return problem
-        raise AssertionError(met)
+        asked = self.wait(group, within_ms, **conditions) if within_ms else self.check(group, **conditions)
+        with pytest.raises(Problem) as raised:
+            await asked
+        assert raised.value.kind is ProblemKind.NOT_MET, raised.value
+        return raised.value
 
     def explain(self, group: str = GROUP) -> Explanation:
         """What is said of it, which can be printed."""
-        explained = self.control.waits.explain(group)
+        explained = self.waits.explain(group)
         assert all(line.isprintable() for line in explanation_text(explained).splitlines())
         return explained
 
@@ -289,6 +294,7 @@ async def staged(
     topics: Sequence[tuple[str, int]] = (("orders", 6),),
     properties: Mapping[str, str] | None = None,
     files: FaultyFiles | None = None,
+    ledger: Ledger | None = None,
 ) -> AsyncIterator[Stage]:
     """A server whose clock of groups stands still."""
     held = HeldClock(behind_ms=3_600_000)
@@ -298,6 +304,6 @@ async def staged(
         serving("/data", texts, topics=topics, files=files or FaultyFiles(), group_clock=held) as server,
         AsyncExitStack() as stack,
     ):
-        stage = Stage(server, held, stack)
+        stage = Stage(server, held, stack, ledger)
         yield stage
-        stage.control.close()
+        stage.waits.close()

@@ -94,11 +94,7 @@ async def test_more_members_than_partitions(stage: Stage) -> None:
 
 
 def _owners(stage: Stage) -> set[str]:
-    return {
-        owner.name.client_id
-        for owners in stage.control.waits.sight(GROUP).owners.values()
-        for owner in owners
-    }
+    return {owner.name.client_id for owners in stage.waits.sight(GROUP).owners.values() for owner in owners}
 
 
 # What cannot be seen
@@ -155,7 +151,7 @@ async def test_frozen_and_held_are_said_by_those_who_know(stage: Stage) -> None:
     def held(view: GroupView) -> list[str]:
         return ["the fault slow-sync holds the SyncGroup of bob"]
 
-    stage.control.waits.hint_givers += [frozen, held]
+    stage.waits.hint_givers += [frozen, held]
     await stage.stable("alice")
     problem = await stage.unmet(members=2)
     hinted(problem, "the clock of billing stands still")
