@@ -12,6 +12,7 @@ from coordinator.control.ledger.made import made_ledger
 from coordinator.control.member_connections import MemberConnections
 from coordinator.control.oracles.oracles import Oracles
 from coordinator.control.stream.stream import Stream
+from coordinator.control.waits.waits import Waits
 from coordinator.server.server import Server
 
 
@@ -25,20 +26,24 @@ class Control:
         self.acts = Acts()
         self.asker = GroupAsker(server.runtime, server.arrival)
         self.member_connections = MemberConnections(server.connections)
-        self.ledger = made_ledger(server, self.acts, self.member_connections)
-        self.stream = Stream()
-        server.group_events.listeners += [self.ledger.observe, self.stream.observe]
-        server.runtime.unloaded.append(lambda partition: self.ledger.unloaded(partition.number))
-        self.groups = Groups(server, self.asker, self.member_connections, self.acts)
-        self.offsets = Offsets(self.groups, self.asker, server.data_plane.catalogue, self.acts)
         self.clocks = Clocks(server, self.acts, self.asker, self.member_connections)
+        now_of = self.clocks.now_of
         self.moving = Moving(server, self.acts, self.asker, self.clocks)
         self.member_acts = MemberActs(server, self.acts, self.asker, self.member_connections, self.clocks)
         self.retention = Retention(self.acts, self.asker, self.clocks)
-        self.oracles = Oracles(server, self.acts)
+        self.groups = Groups(server, self.asker, self.member_connections, self.acts, now_of)
+        self.offsets = Offsets(self.groups, self.asker, server.data_plane.catalogue, self.acts)
+        self.ledger = made_ledger(server, self.acts, self.member_connections, now_of)
+        self.stream = Stream()
+        server.group_events.listeners += [self.ledger.observe, self.stream.observe]
+        server.runtime.unloaded.append(lambda partition: self.ledger.unloaded(partition.number))
+        self.waits = Waits(server, self.asker, self.member_connections, self.acts, now_of, self.ledger)
+        self.waits.hint_givers.append(self.clocks.frozen_hints)
+        self.oracles = Oracles(server, self.acts, now_of)
 
     def close(self) -> None:
         """Lets go of everything: nobody waits any more, nothing is held."""
+        self.waits.close()
         self.stream.close()
         self.oracles.close()
         self.clocks.close()

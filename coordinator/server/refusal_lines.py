@@ -32,11 +32,16 @@ def refused(event: Refused) -> str:
     if event.partitions is not None:
         request += f" of {count(event.partitions, 'partition')}"
     state = f" ({event.state})" if event.state else ""
-    why = _detail(event.detail) if event.detail is not None else _error(event)
+    why = reason_of(event)
     because = f": {why}" if why else ""
     return (
         f"Group {event.group_id}{state} refused {request} from {_sender(event)}: {event.error.name}{because}."
     )
+
+
+def reason_of(event: Refused) -> str:
+    """What stood against it, beside the name of the error; "" where there is no more to say."""
+    return _error(event) if event.detail is None else _detail(event.detail)
 
 
 def _sender(event: Refused) -> str:

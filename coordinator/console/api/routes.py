@@ -2,7 +2,17 @@
 
 from typing import Final
 
-from coordinator.console.api import clock, groups, index, ledger, ledger_lines, offsets, stream, violations
+from coordinator.console.api import (
+    clock,
+    groups,
+    index,
+    ledger,
+    ledger_lines,
+    offsets,
+    stream,
+    violations,
+    waits,
+)
 from coordinator.console.api.route import ApiRoute, StreamRoute
 
 ALL_STREAMS: Final[tuple[StreamRoute, ...]] = (
@@ -15,5 +25,6 @@ _RESOURCES: Final[tuple[ApiRoute, ...]] = (
     *ledger.ROUTES,
     *offsets.ROUTES,
     *violations.ROUTES,
+    *waits.ROUTES,
 )
 ALL_ROUTES: Final[tuple[ApiRoute, ...]] = (index.route_of(_RESOURCES, ALL_STREAMS), *_RESOURCES)

@@ -1,5 +1,7 @@
 """What may be asked of groups, and done to one as a whole."""
 
+from collections.abc import Callable
+
 from coordinator.control.acts import Acts
 from coordinator.control.asking import GroupAsker
 from coordinator.control.groups.describe import describe, describe_member, summarize
@@ -28,21 +30,24 @@ class Groups:
     loading."""
 
     def __init__(
-        self, server: Server, asker: GroupAsker, member_connections: MemberConnections, acts: Acts
+        self,
+        server: Server,
+        asker: GroupAsker,
+        member_connections: MemberConnections,
+        acts: Acts,
+        now_of: Callable[[str], Now],
     ) -> None:
+        """In: the time of a group."""
         self._server = server
         self._asker = asker
         self._connections = member_connections
         self._acts = acts
+        self.now_of = now_of
         self._all = Shared(self._summarize_all)
 
     @property
     def _runtime(self) -> Runtime[Shard]:
         return self._server.runtime
-
-    def now_of(self, group_id: str) -> Now:
-        """The time of a group."""
-        return self._server.group_clock.now()
 
     def find(self, group_id: str) -> GroupView | None:
         """A group as it is now; None when there is none."""

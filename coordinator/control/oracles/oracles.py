@@ -1,6 +1,7 @@
 """The oracles of a server. They watch from the start; nobody has to ask for it."""
 
 import logging
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -21,9 +22,10 @@ _CLOCK: Final = "clock"
 class Oracles:
     """Made when a server is open and has not read its groups yet."""
 
-    def __init__(self, server: Server, acts: Acts) -> None:
+    def __init__(self, server: Server, acts: Acts, now_of: Callable[[str], Now]) -> None:
+        """In: the time of a group."""
         self.violations = Violations(server.metrics, server.line_limit)
-        self.watch = watch = ServerWatch(server, self.violations)
+        self.watch = watch = ServerWatch(server, self.violations, now_of)
         self._rules = watch.rules = Rules(watch)
         server.topic_listeners.append(self._rules.ages.changed)
         server.group_events.listeners.append(self._happened)

@@ -29,10 +29,11 @@ _DONE: Final = object()
 class ServerWatch:
     """All methods belong to the event loop's thread."""
 
-    def __init__(self, server: Server, violations: Violations) -> None:
+    def __init__(self, server: Server, violations: Violations, now_of: Callable[[str], Now]) -> None:
+        """In: the time of a group."""
         self.config = server.settings.config.view(OracleConfig)
-        self.time_of: Callable[[str], Now] = lambda _: server.group_clock.now()
-        """What time it is for a group."""
+        self.group_now = now_of
+        """See `Watch`."""
         self.rules: Rules
         """Who looks at a group when the time for that has come."""
         self._server = server
@@ -49,10 +50,6 @@ class ServerWatch:
     def now_ms(self) -> int:
         """See `Watch`."""
         return clock.monotonic_ms()
-
-    def group_now(self, group_id: str) -> Now:
-        """See `Watch`."""
-        return self.time_of(group_id)
 
     def view(self, group_id: str) -> GroupView | None:
         """See `Watch`."""

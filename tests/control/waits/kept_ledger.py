@@ -1,0 +1,64 @@
+"""A ledger that has what a test puts into it."""
+
+from collections.abc import Callable
+
+from coordinator.control.ledger.entry import Actor, ActorSeen, LedgerEntry
+from tests.control.waits.stage import GROUP
+
+
+class KeptLedger:
+    """A `Ledger`."""
+
+    def __init__(self) -> None:
+        self.listeners: list[Callable[[LedgerEntry], None]] = []
+        self.kept: list[LedgerEntry] = []
+
+    def entries(self, group_id: str | None = None, after: int = -1, limit: int = 100) -> list[LedgerEntry]:
+        """See `Ledger`."""
+        return [entry for entry in self.kept if entry.group_id == group_id and entry.seq > after][:limit]
+
+    def close(self, entry: LedgerEntry) -> None:
+        """A rebalance has come to its end."""
+        self.kept.append(entry)
+        for listener in self.listeners:
+            listener(entry)
+
+
+def entry(
+    seq: int, cause: str, client_id: str, *, result: str = "stable", generation_id: int = 1
+) -> LedgerEntry:
+    """A rebalance by somebody."""
+    actor = Actor(
+        member_id=f"{client_id}-1",
+        group_instance_id=None,
+        client_id=client_id,
+        client_host="/127.0.0.1",
+        last_heard_ms_ago=None,
+        real=ActorSeen(last_heard_ms_ago=None, connection_closed_ms_ago=None),
+    )
+    return LedgerEntry(
+        seq=seq,
+        group_id=GROUP,
+        generation_id=generation_id,
+        result=result,
+        cause=cause,
+        reason="",
+        client_reason="",
+        actor=actor,
+        also=[],
+        attempts=1,
+        started_ms=0,
+        group_time_ms=0,
+        join_ms=1,
+        sync_ms=0,
+        total_ms=1,
+        real=None,
+        from_state="Stable",
+        protocol_name="range",
+        leader=None,
+        members=[],
+        members_left_out=0,
+        members_count=0,
+        awaited_longest=None,
+        unowned=[],
+    )

@@ -1,0 +1,309 @@
+"""A server whose groups have a time of their own, and consumers that do by hand what a test plans.
+
+async with staged() as stage:
+    alice, bob = await stage.stable("alice", "bob")
+    stage.held.advance(2000)
+    problem = await stage.unmet(members=3)
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Self
+
+import pytest
+
+from coordinator.control.acts import Acts
+from coordinator.control.asking import GroupAsker
+from coordinator.control.member_connections import MemberConnections
+from coordinator.control.problem import Problem, ProblemKind
+from coordinator.control.waits.conditions import Conditions
+from coordinator.control.waits.explanation import Explanation, explanation_text
+from coordinator.control.waits.outlook import Ledger
+from coordinator.control.waits.verdict import Met
+from coordinator.control.waits.waits import Waits
+from coordinator.group.view import GroupView, MemberView
+from coordinator.server.server import Server
+from protocol.consumer_protocol import ConsumerProtocolAssignment, TopicPartitions, encode_assignment
+from protocol.errors import ErrorCode
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from tests.engine.held_clock import HeldClock
+from tests.group.subscriptions import subscription
+from tests.server.harness import Client, heartbeat_request, serving
+from tests.storage.faulty_files import FaultyFiles
+
+TIMEOUT_S = 20
+GROUP = "billing"
+SESSION_MS = 45_000
+REBALANCE_MS = 300_000
+INITIAL_DELAY_MS = 3_000
+Partitions = Mapping[str, Sequence[int]]
+
+
+def assignment(partitions: Partitions) -> bytes:
+    """The bytes of a member's part."""
+    topics = [TopicPartitions(topic=topic, partitions=list(numbers)) for topic, numbers in partitions.items()]
+    return encode_assignment(ConsumerProtocolAssignment(assigned_partitions=topics), 1)
+
+
+class Consumer:
+    """One member over a connection of its own, which does nothing by itself."""
+
+    def __init__(
+        self,
+        client: Client,
+        name: str,
+        *,
+        topics: Sequence[str] = ("orders",),
+        group: str = GROUP,
+        instance_id: str | None = None,
+        session_ms: int = SESSION_MS,
+        rebalance_ms: int = REBALANCE_MS,
+        assignors: Sequence[str] = ("range",),
+    ) -> None:
+        self.client = client
+        self.name = name
+        self.topics = topics
+        self.group = group
+        self.instance_id = instance_id
+        self.session_ms = session_ms
+        self.rebalance_ms = rebalance_ms
+        self.assignors = assignors
+        self.member_id = ""
+        self.generation_id = -1
+        self.joined: JoinGroupResponse | None = None
+
+    def send_join(self, version: int | None = None) -> None:
+        """Sends a JoinGroup: of a version in which nobody is sent away with a member id first, unless told."""
+        if version is None:
+            version = 3 if self.instance_id is None else 5
+        protocols = [
+            JoinGroupRequestProtocol(name=name, metadata=subscription(*self.topics))
+            for name in self.assignors
+        ]
+        request = JoinGroupRequest(
+            group_id=self.group,
+            session_timeout_ms=self.session_ms,
+            rebalance_timeout_ms=self.rebalance_ms,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            protocol_type="consumer",
+            protocols=protocols,
+        )
+        self.client.send(request, version)
+
+    async def receive_join(self) -> JoinGroupResponse:
+        """The answer to it."""
+        answer: JoinGroupResponse = await self.client.receive()
+        if answer.error_code == ErrorCode.NONE:
+            self.member_id, self.generation_id, self.joined = answer.member_id, answer.generation_id, answer
+        return answer
+
+    @property
+    def leads(self) -> bool:
+        """Whether it has to assign."""
+        return self.joined is not None and self.joined.leader == self.member_id
+
+    def send_sync(self, assignments: Mapping[str, bytes] | None = None) -> None:
+        """Sends a SyncGroup."""
+        given = [
+            SyncGroupRequestAssignment(member_id=member_id, assignment=data)
+            for member_id, data in (assignments or {}).items()
+        ]
+        self.client.send(
+            SyncGroupRequest(
+                group_id=self.group,
+                generation_id=self.generation_id,
+                member_id=self.member_id,
+                group_instance_id=self.instance_id,
+                assignments=given,
+            ),
+            4,
+        )
+
+    async def receive_sync(self) -> SyncGroupResponse:
+        """The answer to it."""
+        answer: SyncGroupResponse = await self.client.receive()
+        assert answer.error_code == ErrorCode.NONE, answer
+        return answer
+
+    async def heartbeat(self) -> ErrorCode:
+        """What it is told."""
+        request = heartbeat_request(self.group, self.member_id, self.generation_id)
+        request.group_instance_id = self.instance_id
+        return ErrorCode((await self.client.call(request, 4)).error_code)
+
+    async def commit(self, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Commits, and is told that it is durable."""
+        topics = [
+            OffsetCommitRequestTopic(
+                name=topic,
+                partitions=[
+                    OffsetCommitRequestPartition(
+                        partition_index=partition, committed_offset=offset, committed_metadata=None
+                    )
+                ],
+            )
+            for (topic, partition), offset in offsets.items()
+        ]
+        request = OffsetCommitRequest(
+            group_id=self.group,
+            generation_id_or_member_epoch=self.generation_id,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            topics=topics,
+        )
+        answer = await self.client.call(request, 7)
+        codes = [part.error_code for topic in answer.topics for part in topic.partitions]
+        assert not any(codes), codes
+
+    def forget(self) -> None:
+        """It knows no member id any more, as a client whose session has ended by its own count."""
+        self.member_id, self.generation_id = "", -1
+
+    async def die(self) -> None:
+        """Its process is gone."""
+        self.client.writer.transport.abort()
+
+
+class Stage:
+    """See the top of this file."""
+
+    def __init__(self, server: Server, held: HeldClock, stack: AsyncExitStack, ledger: Ledger | None) -> None:
+        self.server = server
+        self.held = held
+        self.acts = Acts()
+        self.connections = MemberConnections(server.connections)
+        asker = GroupAsker(server.runtime, server.arrival)
+        self.waits = Waits(server, asker, self.connections, self.acts, lambda _: held.now(), ledger)
+        self._stack = stack
+
+    async def consumer(self, name: str, **settings: Any) -> Consumer:
+        """One that has not joined yet."""
+        return Consumer(await self._stack.enter_async_context(Client(self.server, name)), name, **settings)
+
+    def view(self, group: str = GROUP) -> GroupView | None:
+        """The group now."""
+        machine = self.server.runtime.partition_of(group).machine
+        return None if machine is None else machine.view(group, self.held.now())
+
+    def member(self, consumer: Consumer) -> MemberView:
+        """What the group has of one that it knows."""
+        view = self.view(consumer.group)
+        assert view is not None
+        return next(one for one in view.members if one.name.member_id == consumer.member_id)
+
+    async def until(self, is_so: Callable[[GroupView], bool], group: str = GROUP) -> None:
+        """Waits until the group is so."""
+        async with asyncio.timeout(TIMEOUT_S):
+            while (view := self.view(group)) is None or not is_so(view):  # noqa: ASYNC110 - it has no event
+                await asyncio.sleep(0.001)
+
+    async def joining(self, consumers: Sequence[Consumer], *, parked: int | None = None) -> None:
+        """Has them send a JoinGroup, and waits until so many are parked in all."""
+        view = self.view(consumers[0].group)
+        held = 0 if view is None else sum(member.is_awaiting_join for member in view.members)
+        for consumer in consumers:
+            consumer.send_join()
+        count = held + len(consumers) if parked is None else parked
+        group = consumers[0].group
+        await self.until(lambda view: sum(one.is_awaiting_join for one in view.members) >= count, group)
+
+    async def joined(self, consumers: Sequence[Consumer]) -> Consumer:
+        """Has them join a group in which nobody else is, up to the sync phase; the leader."""
+        await self.joining(consumers)
+        group = consumers[0].group
+        while (view := self.view(group)) is not None and view.state == "PreparingRebalance":
+            self.held.advance(INITIAL_DELAY_MS)
+            await asyncio.sleep(0.005)
+        for consumer in consumers:
+            answer = await consumer.receive_join()
+            assert answer.error_code == ErrorCode.NONE, answer
+        return next(consumer for consumer in consumers if consumer.leads)
+
+    def shared_out(self, consumers: Sequence[Consumer]) -> dict[str, bytes]:
+        """Every partition of what they subscribe to, in turn to those who do."""
+        parts: dict[str, dict[str, list[int]]] = {consumer.member_id: {} for consumer in consumers}
+        for topic in sorted({topic for consumer in consumers for topic in consumer.topics}):
+            readers = [consumer for consumer in consumers if topic in consumer.topics]
+            found = self.server.data_plane.catalogue.get(topic)
+            for number in range(0 if found is None else len(found.partitions)):
+                parts[readers[number % len(readers)].member_id].setdefault(topic, []).append(number)
+        return {member_id: assignment(topics) for member_id, topics in parts.items()}
+
+    async def synced(
+        self, consumers: Sequence[Consumer], assignments: Mapping[str, bytes] | None = None
+    ) -> None:
+        """Has their leader hand in an assignment, and all fetch it."""
+        given = self.shared_out(consumers) if assignments is None else assignments
+        for consumer in consumers:
+            consumer.send_sync(given if consumer.leads else None)
+        for consumer in consumers:
+            await consumer.receive_sync()
+
+    async def stable(
+        self, *names: str, assigned: Partitions | None = None, **settings: Any
+    ) -> list[Consumer]:
+        """A Stable group of these, all with the same settings."""
+        consumers = [await self.consumer(name, **settings) for name in names]
+        await self.joined(consumers)
+        given = None if assigned is None else {one.member_id: assignment(assigned) for one in consumers}
+        await self.synced(consumers, given)
+        return consumers
+
+    # Asking
+
+    async def check(self, group: str = GROUP, **conditions: Any) -> Met:
+        """It is so."""
+        return await self.waits.check(group, Conditions(**conditions))
+
+    async def wait(self, group: str = GROUP, within_ms: int = 60_000, **conditions: Any) -> Met:
+        """It becomes so."""
+        return await self.waits.wait(group, Conditions(**conditions), within_ms)
+
+    async def unmet(self, group: str = GROUP, within_ms: int = 0, **conditions: Any) -> Problem:
+        """It is not so: why."""
+        asked = self.wait(group, within_ms, **conditions) if within_ms else self.check(group, **conditions)
+        with pytest.raises(Problem) as raised:
+            await asked
+        assert raised.value.kind is ProblemKind.NOT_MET, raised.value
+        return raised.value
+
+    def explain(self, group: str = GROUP) -> Explanation:
+        """What is said of it, which can be printed."""
+        explained = self.waits.explain(group)
+        assert all(line.isprintable() for line in explanation_text(explained).splitlines())
+        return explained
+
+    def found(self, kind: str, group: str = GROUP) -> str:
+        """The sentence of a finding."""
+        return next(finding.sentence for finding in self.explain(group).findings if finding.kind == kind)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+
+@asynccontextmanager
+async def staged(
+    topics: Sequence[tuple[str, int]] = (("orders", 6),),
+    properties: Mapping[str, str] | None = None,
+    files: FaultyFiles | None = None,
+    ledger: Ledger | None = None,
+) -> AsyncIterator[Stage]:
+    """A server whose clock of groups stands still."""
+    held = HeldClock(behind_ms=3_600_000)
+    held.hold()
+    texts = {"group.initial.rebalance.delay.ms": str(INITIAL_DELAY_MS), **(properties or {})}
+    async with (
+        serving("/data", texts, topics=topics, files=files or FaultyFiles(), group_clock=held) as server,
+        AsyncExitStack() as stack,
+    ):
+        stage = Stage(server, held, stack, ledger)
+        yield stage
+        stage.waits.close()

@@ -1,0 +1,298 @@
+"""What a wait that fails says: in situations that were planted, its sentence names whose doing it is.
+
+Members are raw connections that stop where a test wants; the time of groups is driven by hand.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from coordinator.control.problem import Problem
+from coordinator.control.waits.conditions import MembersBetween
+from protocol.errors import ErrorCode
+from tests.control.waits.stage import Consumer, Stage, staged
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    async with staged() as stage:
+        yield stage
+
+
+def names_all(sentence: str, *words: str) -> None:
+    """The sentence, which can be printed, says all of these."""
+    assert sentence.isprintable()
+    missing = [word for word in words if word not in sentence]
+    assert not missing, f"{missing} not in: {sentence}"
+
+
+def hinted(problem: Problem, *words: str) -> None:
+    """One of the hints says all of these."""
+    hints: Any = problem.fields["hints"]
+    assert any(all(word in hint for word in words) for hint in hints), hints
+
+
+async def carol_joins(stage: Stage, *present: Consumer) -> Consumer:
+    """A new member makes a Stable group rebalance; those who are present are told, and rejoin."""
+    carol = await stage.consumer("carol")
+    await stage.joining([carol])
+    for consumer in present:
+        assert await consumer.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
+    if present:
+        await stage.joining(present)
+    return carol
+
+
+async def cut_off(stage: Stage, consumer: Consumer) -> None:
+    """Its process is gone, and the server knows."""
+    member = stage.member(consumer)
+    await consumer.die()
+    await stage.until(lambda _: not stage.connections.is_connected(consumer.group, member))
+
+
+# Rebalances that do not end
+
+
+async def test_dead(stage: Stage) -> None:
+    alice, bob = await stage.stable("alice", "bob")
+    await cut_off(stage, bob)
+    await carol_joins(stage, alice)
+    stage.held.advance(12_000)
+    problem = await stage.unmet(state="Stable", owned=["orders"])
+    names_all(
+        problem.detail,
+        "billing is PreparingRebalance since 12.0 s (cause: member joined, by carol)",
+        "It awaits the JoinGroup of bob (last heard 12.0 s ago, connection closed",
+        "holds those of alice, carol",
+        "The join phase ends at the latest in 288.0 s, when bob would be evicted",
+        "bob's session ends in 33.0 s",
+        "bob has no connection",
+    )
+    unmet: Any = problem.fields["unmet"]
+    assert unmet[0] == {"condition": "state", "wanted": "Stable", "is": "PreparingRebalance"}
+    assert unmet[1]["condition"] == "owned"
+    hinted(problem, "/v1/groups/billing/members/", "bob")
+
+
+async def test_stopped(stage: Stage) -> None:
+    """SIGSTOP: the connection is open, and no heartbeat comes."""
+    alice, _ = await stage.stable("alice", "bob")
+    await carol_joins(stage, alice)
+    stage.held.advance(9_000)
+    problem = await stage.unmet(state="Stable")
+    names_all(
+        problem.detail,
+        "the JoinGroup of bob (last heard 9.0 s ago, connection open)",
+        "bob is connected and was told nothing in the 9.0 s",
+    )
+    hinted(problem, "bob is connected and silent")
+
+
+async def test_blocked_in_a_callback(stage: Stage) -> None:
+    """Heartbeats go on and say that it has to rejoin, and the application lets it not."""
+    alice, bob = await stage.stable("alice", "bob")
+    await carol_joins(stage, alice)
+    assert await bob.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
+    stage.held.advance(9_000)
+    assert await bob.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
+    stage.held.advance(200)
+    problem = await stage.unmet(state="Stable")
+    names_all(
+        problem.detail,
+        "the JoinGroup of bob (last heard 0.2 s ago, connection open, told 9.2 s ago)",
+        "bob was told to rejoin 9.2 s ago",
+        "busy in its poll loop or a callback",
+    )
+    hinted(problem, "bob", "blocked in a callback")
+
+
+async def test_ghost(stage: Stage) -> None:
+    """A client that counts its session itself forgets its id and joins anew, over the same connection."""
+    alice, bob = await stage.stable("alice", "bob")
+    old_id = bob.member_id
+    stage.held.advance(5_000)
+    bob.forget()
+    await stage.joining([bob])
+    assert await alice.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
+    await stage.joining([alice])
+    problem = await stage.unmet(state="Stable")
+    names_all(
+        problem.detail,
+        f"{old_id[:12]} is a ghost: the same connection has joined again under a new member id, bob-",
+        "session ends in 40.0 s",
+    )
+    assert "poll loop" not in problem.detail, "a ghost is nothing else"
+    hinted(problem, f"/members/{old_id}/expire")
+
+
+async def test_pending(stage: Stage) -> None:
+    """Given a member id (KIP-394), and never back with it."""
+    (alice,) = await stage.stable("alice")
+    erin = await stage.consumer("erin")
+    erin.send_join(version=5)
+    assert (await erin.receive_join()).error_code == ErrorCode.MEMBER_ID_REQUIRED
+    await carol_joins(stage, alice)
+    stage.held.advance(3_000)
+    problem = await stage.unmet(state="Stable")
+    names_all(
+        problem.detail, "the first JoinGroup of erin (given a member id 3.0 s ago", "forgotten in 42.0 s"
+    )
+
+
+async def test_pending_in_a_group_at_rest(stage: Stage) -> None:
+    await stage.stable("alice")
+    dave = await stage.consumer("dave")
+    dave.send_join(version=5)
+    assert (await dave.receive_join()).error_code == ErrorCode.MEMBER_ID_REQUIRED
+    stage.held.advance(3_000)
+    problem = await stage.unmet(members=2)
+    names_all(
+        problem.detail, "2 members wanted", "expects the first JoinGroup of dave (given a member id 3.0 s ago"
+    )
+
+
+async def test_leader_never_syncs(stage: Stage) -> None:
+    members = [await stage.consumer(name) for name in ("alice", "bob")]
+    leader = await stage.joined(members)
+    follower = next(one for one in members if one is not leader)
+    follower.send_sync()
+    await stage.until(lambda view: any(one.is_awaiting_sync for one in view.members))
+    stage.held.advance(4_000)
+    problem = await stage.unmet(state="Stable")
+    names_all(
+        problem.detail,
+        "billing is CompletingRebalance",
+        f"the assignment (SyncGroup) of its leader, {leader.name} (last heard 4.0 s ago",
+        f"holds that of {follower.name}",
+        f"when {leader.name} would be removed",
+    )
+
+
+async def test_follower_never_syncs(stage: Stage) -> None:
+    members = [await stage.consumer(name) for name in ("alice", "bob")]
+    leader = await stage.joined(members)
+    follower = next(one for one in members if one is not leader)
+    leader.send_sync(stage.shared_out(members))
+    await leader.receive_sync()
+    problem = await stage.unmet(owned=["orders"])
+    names_all(
+        problem.detail,
+        "billing is Stable in generation 1, but not all have fetched their assignment",
+        f"the SyncGroup of {follower.name}",
+        f"{follower.name} would be removed",
+    )
+    await stage.check(state="Stable")
+
+
+async def test_initial_delay(stage: Stage) -> None:
+    await stage.joining([await stage.consumer("alice")])
+    stage.held.advance(1_000)
+    problem = await stage.unmet(state="Stable", members=1)
+    names_all(
+        problem.detail,
+        "holds the JoinGroup of alice and waits 2.0 s more for others",
+        "group.initial.rebalance.delay.ms",
+        "alice joined and waits to be let in",
+    )
+
+
+async def test_silent_static_members(stage: Stage) -> None:
+    alice = await stage.consumer("alice", instance_id="a1")
+    bob = await stage.consumer("bob", instance_id="b1", session_ms=60_000)
+    await stage.joined([alice, bob])
+    await stage.synced([alice, bob])
+    await cut_off(stage, alice)
+    await cut_off(stage, bob)
+    stage.held.advance(46_000)
+    await stage.until(lambda view: len(view.members) == 1)
+    problem = await stage.unmet(members=0)
+    names_all(
+        problem.detail,
+        "PreparingRebalance",
+        "(cause: session expired, by alice",
+        "the JoinGroup of bob (static b1, last heard 46.0 s ago, connection closed",
+        "Only static members are left",
+        "bob's session ends in 14.0 s",
+    )
+
+
+# Members
+
+
+async def test_nobody_joined(stage: Stage) -> None:
+    await stage.stable("alice", group="billings")
+    problem = await stage.unmet(members=1)
+    names_all(problem.detail, "There is no group billing (there is billings): nobody has joined it")
+
+
+async def test_too_few(stage: Stage) -> None:
+    await stage.stable("alice", "bob", "carol")
+    problem = await stage.unmet(members=4, within_ms=50)
+    assert problem.title.startswith("billing is not so after 0.")
+    names_all(
+        problem.detail,
+        "billing is Stable",
+        "with 3 members (alice, bob, carol) in generation 1",
+        "4 members wanted",
+        "No JoinGroup arrived meanwhile",
+    )
+
+
+async def test_too_many(stage: Stage) -> None:
+    await stage.stable("alice", "bob", "carol")
+    problem = await stage.unmet(members=MembersBetween(max=2))
+    names_all(problem.detail, "3 members (alice, bob, carol)", "At most 2 members wanted")
+
+
+async def test_one_is_missing(stage: Stage) -> None:
+    await stage.stable("alice", "bob")
+    problem = await stage.unmet(clients=["alice", "dave"])
+    names_all(problem.detail, "dave is not in it")
+    unmet: Any = problem.fields["unmet"]
+    assert unmet == [
+        {
+            "condition": "clients",
+            "wanted": ["alice", "dave"],
+            "is": {"missing": ["dave"], "clients": ["alice", "bob"]},
+        }
+    ]
+
+
+async def test_dead_in_a_group_at_rest(stage: Stage) -> None:
+    _, bob = await stage.stable("alice", "bob")
+    await cut_off(stage, bob)
+    stage.held.advance(2_000)
+    problem = await stage.unmet(absent=["bob"])
+    names_all(
+        problem.detail, "bob is still in it", "bob has no connection any more", "its session ends in 43.0 s"
+    )
+
+
+async def test_refused(stage: Stage) -> None:
+    """Another assignor than the group's: its JoinGroup is refused, and only the coordinator knows."""
+    await stage.stable("alice")
+    dave = await stage.consumer("dave", assignors=["sticky"])
+    for _ in range(2):
+        dave.send_join()
+        assert (await dave.receive_join()).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    problem = await stage.unmet(members=2)
+    names_all(
+        problem.detail,
+        "The JoinGroup of dave was refused 2 times",
+        "INCONSISTENT_GROUP_PROTOCOL",
+        "it offers consumer: sticky; the group has consumer: range",
+    )
+
+
+async def test_refused_before_there_is_a_group(stage: Stage) -> None:
+    dave = await stage.consumer("dave", session_ms=7_200_000)
+    dave.send_join()
+    assert (await dave.receive_join()).error_code == ErrorCode.INVALID_SESSION_TIMEOUT
+    problem = await stage.unmet(members=1)
+    names_all(
+        problem.detail,
+        "There is no group billing",
+        "JoinGroup of dave was refused",
+        "session.timeout.ms=7200000",
+    )

@@ -1,0 +1,159 @@
+"""The same for who reads what: topics, assignments, subscriptions, and groups that cannot be seen at all."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from coordinator.engine.partition import PartitionState
+from coordinator.group.view import GroupView
+from tests.control.waits.stage import GROUP, Stage, assignment, staged
+from tests.control.waits.test_guilty import hinted, names_all
+from tests.storage.faulty_files import FaultyFiles
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    async with staged((("orders", 3), ("payments", 3))) as stage:
+        yield stage
+
+
+# Topics and assignments
+
+
+async def test_wrong_topic(stage: Stage) -> None:
+    await stage.stable("alice", topics=["ordres"])
+    problem = await stage.unmet(owned=["orders"])
+    names_all(problem.detail, "Nobody is subscribed to orders (alice: ordres)")
+    problem = await stage.unmet(owned=["ordres"])
+    names_all(problem.detail, "There is no topic ordres (there is orders)")
+    hinted(problem, "Is orders meant?")
+
+
+async def test_left_out_by_the_assignor(stage: Stage) -> None:
+    alice, bob = [await stage.consumer(name) for name in ("alice", "bob")]
+    leader = await stage.joined([alice, bob])
+    other = bob if leader is alice else alice
+    await stage.synced([alice, bob], {leader.member_id: assignment({"orders": [0, 1, 2]})})
+    problem = await stage.unmet(owner={"orders-0": other.name})
+    names_all(
+        problem.detail,
+        f"orders-0 belongs to {leader.name}, {other.name} wanted",
+        f"{other.name} was left out of the assignment that {leader.name} handed in (range)",
+    )
+
+
+async def test_strangers_in_the_assignment(stage: Stage) -> None:
+    alice = await stage.consumer("alice")
+    await stage.joined([alice])
+    given = {alice.member_id: assignment({"orders": [0]}), "zombie-9f2c": assignment({"orders": [1, 2]})}
+    await stage.synced([alice], given)
+    problem = await stage.unmet(owned=["orders"])
+    names_all(
+        problem.detail,
+        "orders-1..2 have no owner",
+        "The assignment that alice handed in names zombie-9f2c, who is no member",
+    )
+
+
+async def test_unowned(stage: Stage) -> None:
+    await stage.stable("alice", assigned={"orders": [0, 1]})
+    problem = await stage.unmet(owned=["orders"])
+    names_all(problem.detail, "orders-2 has no owner")
+    unmet: Any = problem.fields["unmet"]
+    assert unmet[0]["is"] == {"unowned": ["orders-2"]}
+    assert "orders-2 has no owner, though alice subscribes to orders" in stage.found("unowned")
+
+
+async def test_owned_twice(stage: Stage) -> None:
+    await stage.stable("alice", "bob", assigned={"orders": [0, 1, 2]})
+    problem = await stage.unmet(owned=["orders"])
+    names_all(problem.detail, "orders-0 was assigned to several members: alice, bob")
+
+
+async def test_different_subscriptions(stage: Stage) -> None:
+    alice, bob = [await stage.consumer(name) for name in ("alice", "bob")]
+    carol = await stage.consumer("carol", topics=["payments"])
+    await stage.joined([alice, bob, carol])
+    await stage.synced([alice, bob, carol])
+    problem = await stage.unmet(owner={"payments-0": "alice"})
+    names_all(
+        problem.detail,
+        "payments-0 belongs to carol, alice wanted",
+        "2 subscriptions in one group: {orders} by alice, bob; {payments} by carol, who alone owns payments-0..2",
+    )
+
+
+async def test_more_members_than_partitions(stage: Stage) -> None:
+    names = ("alice", "bob", "carol", "dave")
+    members = await stage.stable(*names)
+    idle = next(one for one in members if one.name not in _owners(stage))
+    problem = await stage.unmet(owner={"orders-0": idle.name})
+    names_all(problem.detail, f"{idle.name} idles: 4 members share the 3 partitions of orders")
+    assert stage.found("idle").startswith(idle.name)
+
+
+def _owners(stage: Stage) -> set[str]:
+    return {owner.name.client_id for owners in stage.waits.sight(GROUP).owners.values() for owner in owners}
+
+
+# What cannot be seen
+
+
+async def test_loading() -> None:
+    async with staged() as stage:
+        await stage.stable("alice")
+        partition = stage.server.runtime.partition_of(GROUP)
+        stage.server.runtime.ownership.release(partition, 1, "it moves")
+        names_all((await stage.unmet(state="Stable")).detail, str(partition.name), "is not here")
+        stage.server.runtime.ownership.take(partition, epoch=2)
+        assert partition.state is PartitionState.LOADING
+        problem = await stage.unmet(state="Stable")
+        names_all(problem.detail, "Nothing can be seen of billing", str(partition.name), "is being loaded")
+        explained = stage.explain()
+        assert explained.state is None
+        assert "is being loaded" in explained.detail
+        met = await stage.wait(state="Stable")
+        assert met.group.members == 1
+
+
+async def test_failed() -> None:
+    files = FaultyFiles()
+    async with staged(files=files) as stage:
+        await stage.stable("alice")
+        partition = stage.server.runtime.partition_of(GROUP)
+        log = partition.log
+        assert log is not None
+        stage.server.runtime.ownership.release(partition, 1, "it moves")
+        files.fail("pread", times=1000)
+        stage.server.runtime.ownership.take(partition, epoch=2)
+        problem = await stage.unmet(state="Stable", within_ms=200)
+        names_all(
+            problem.detail,
+            "Nothing can be seen of billing",
+            str(partition.name),
+            "cannot be read now",
+            "tried again",
+        )
+        files.faults.clear()
+        assert (await stage.wait(state="Stable")).group.members == 1
+
+
+# What other rooms know
+
+
+async def test_frozen_and_held_are_said_by_those_who_know(stage: Stage) -> None:
+    """The rooms of clocks and of faults give their sentences themselves."""
+
+    def frozen(view: GroupView) -> list[str]:
+        return [f"the clock of {view.group_id} stands still: bob cannot expire"]
+
+    def held(view: GroupView) -> list[str]:
+        return ["the fault slow-sync holds the SyncGroup of bob"]
+
+    stage.waits.hint_givers += [frozen, held]
+    await stage.stable("alice")
+    problem = await stage.unmet(members=2)
+    hinted(problem, "the clock of billing stands still")
+    hinted(problem, "the fault slow-sync holds")
+    assert stage.explain().hints[:2] == problem.fields["hints"]

@@ -1,0 +1,320 @@
+"""Waits end when the group is as it was to be, whatever it takes: an event, a commit, a topic, time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from coordinator import clock
+from coordinator.control.problem import Problem, ProblemKind
+from coordinator.control.waits import recollection, waits
+from coordinator.control.waits.conditions import GenerationFrom, MembersBetween, Rebalanced
+from protocol.errors import ErrorCode
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.leave_group import LeaveGroupRequest
+from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from storage.batch import encode_batch
+from storage.record import Record
+from tests.control.waits.kept_ledger import KeptLedger, entry
+from tests.control.waits.stage import GROUP, TIMEOUT_S, Stage, staged
+from tests.server.harness import Client
+from tests.storage.faulty_files import FaultyFiles
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    async with staged() as stage:
+        yield stage
+    assert not len(stage.waits), "somebody waits still"
+
+
+async def begun(stage: Stage, count: int = 1) -> None:
+    """So many wait by now."""
+    async with asyncio.timeout(TIMEOUT_S):
+        while len(stage.waits) < count:  # noqa: ASYNC110 - it has no event
+            await asyncio.sleep(0)
+
+
+async def ended(*waiting: "asyncio.Task[Any]") -> list[Any]:
+    """What came of them."""
+    return await asyncio.wait_for(asyncio.gather(*waiting), TIMEOUT_S)
+
+
+# What ends them
+
+
+async def test_a_group_that_forms(stage: Stage) -> None:
+    waiting = asyncio.ensure_future(stage.wait(state="Stable", members=3, owned=["orders"]))
+    await begun(stage)
+    await stage.stable("alice", "bob", "carol")
+    (met,) = await ended(waiting)
+    assert (met.group.state, met.group.members, met.group.generation_id) == ("Stable", 3, 1)
+    assert met.seq >= 0
+    assert met.detail.startswith(
+        "billing is Stable: generation 1, 3 members, 6 of 6 partitions of orders owned ("
+    )
+
+
+async def test_a_new_member_does_not_count_before_its_generation(stage: Stage) -> None:
+    await stage.joining([await stage.consumer("alice")])
+    await stage.check(members=0)
+    await stage.unmet(clients=["alice"])
+    await stage.unmet(absent=["alice"])
+
+
+async def test_owned_needs_the_assignment_fetched_by_all(stage: Stage) -> None:
+    members = [await stage.consumer(name) for name in ("alice", "bob")]
+    leader = await stage.joined(members)
+    follower = next(one for one in members if one is not leader)
+    waiting = asyncio.ensure_future(stage.wait(owned=["orders"]))
+    leader.send_sync(stage.shared_out(members))
+    await leader.receive_sync()
+    await stage.wait(state="Stable")
+    assert not waiting.done()
+    follower.send_sync()
+    await ended(waiting)
+    await stage.check(owner={"orders-0": members[0].name, "orders-1": members[1].name})
+    await stage.unmet(owner={"orders-0": members[1].name})
+
+
+async def test_members_by_any_of_their_names(stage: Stage) -> None:
+    alice = await stage.consumer("alice", instance_id="a1")
+    await stage.joined([alice])
+    await stage.synced([alice])
+    await stage.check(
+        clients=["alice", "a1", alice.member_id], absent=["bob"], members=MembersBetween(min=1, max=2)
+    )
+    await stage.unmet(absent=["a1"])
+
+
+async def test_a_member_that_leaves(stage: Stage) -> None:
+    (alice,) = await stage.stable("alice")
+    waiting = asyncio.ensure_future(
+        stage.wait(state="Empty", absent=["alice"], generation=GenerationFrom(min=2))
+    )
+    await begun(stage)
+    await alice.client.call(LeaveGroupRequest(group_id=GROUP, member_id=alice.member_id), 1)
+    (met,) = await ended(waiting)
+    assert met.group.state == "Empty"
+
+
+async def test_commits_that_are_durable(stage: Stage) -> None:
+    (alice,) = await stage.stable("alice")
+    waiting = asyncio.ensure_future(stage.wait(committed={"orders-0": 100, "orders-1": 5}))
+    await begun(stage)
+    await alice.commit({("orders", 0): 100})
+    problem = await stage.unmet(committed={"orders-0": 100, "orders-1": 5})
+    assert "orders-1 has no commit, 5 wanted (its owner is alice)" in problem.detail
+    assert not waiting.done()
+    await alice.commit({("orders", 1): 7})
+    (met,) = await ended(waiting)
+    assert "committed orders-0=100, orders-1=7" in met.detail
+    assert len(stage.server.engine.observers) == 1, "commits are told to nobody who does not wait for one"
+
+
+async def test_a_commit_that_the_disk_does_not_take_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With log.flush=always: what a wait says is so survives a power cut, or it is not said."""
+    monkeypatch.setattr(waits, "DISK_TIMEOUT_S", 0.1)
+    files = FaultyFiles()
+    async with staged(properties={"log.flush": "always"}, files=files) as stage:
+        (alice,) = await stage.stable("alice")
+        waiting = asyncio.ensure_future(stage.wait(committed={"orders-0": 9}))
+        await begun(stage)
+        await alice.commit({("orders", 0): 9})
+        await ended(waiting)
+
+
+async def test_lag(stage: Stage) -> None:
+    (alice,) = await stage.stable("alice")
+    async with Client(stage.server) as producer:
+        for partition in (0, 1):
+            await producer.call(produce_to(partition, 10), 9)
+    problem = await stage.unmet(lag_max=3)
+    assert (
+        "orders-0 (alice) lags 10 behind, 3 wanted; it has no commit and counts from its log start"
+        in problem.detail
+    )
+    waiting = asyncio.ensure_future(stage.wait(lag_max=3, topics=["orders"]))
+    await begun(stage)
+    await alice.commit({("orders", 0): 8})
+    await alice.commit({("orders", 1): 7})
+    (met,) = await ended(waiting)
+    assert (
+        "lag at most 3 (orders-2, orders-3, orders-4, orders-5 without a commit, from the log start)"
+        in met.detail
+    )
+    async with Client(stage.server) as producer:
+        await producer.call(produce_to(0, 10), 9)
+    unmet: Any = (await stage.unmet(lag_max=3)).fields["unmet"]
+    assert unmet[0]["is"]["lag"] == {"orders-0": 12}
+
+
+def produce_to(partition: int, records: int) -> ProduceRequest:
+    batch = encode_batch([Record(-1, -1, b"k", b"v")] * records)
+    parts = [PartitionProduceData(index=partition, records=batch)]
+    topics = [TopicProduceData(name="orders", partition_data=parts)]
+    return ProduceRequest(transactional_id=None, acks=1, timeout_ms=1000, topic_data=topics)
+
+
+async def test_a_topic_that_is_made(stage: Stage) -> None:
+    await stage.stable("alice", topics=["later"], assigned={"later": [0]})
+    waiting = asyncio.ensure_future(stage.wait(owned=["later"]))
+    await begun(stage)
+    async with Client(stage.server) as admin:
+        topic = CreatableTopic(
+            name="later", num_partitions=1, replication_factor=1, assignments=[], configs=[]
+        )
+        await admin.call(CreateTopicsRequest(topics=[topic]), 5)
+    await ended(waiting)
+
+
+async def test_quiet_in_group_time(stage: Stage) -> None:
+    """A clock that stands still makes nothing quiet; it is looked at again when it is moved."""
+    await stage.stable("alice")
+    waiting = asyncio.ensure_future(stage.wait(quiet="30s"))
+    await begun(stage)
+    stage.held.advance(20_000)
+    problem = await stage.unmet(quiet="30s")
+    assert "Its last rebalance ended 20.0 s ago, 30.0 s without one wanted" in problem.detail
+    assert not waiting.done()
+    stage.held.advance(10_000)
+    (met,) = await ended(waiting)
+    assert "no rebalance for 30.0 s" in met.detail
+
+
+async def test_quiet_by_a_clock_that_runs(stage: Stage) -> None:
+    await stage.stable("alice")
+    stage.held.let_go()
+    met = await stage.wait(quiet="200ms")
+    assert met.waited_ms >= 100
+
+
+async def test_what_was_done_on_purpose(stage: Stage) -> None:
+    """Whoever moves the clock of one group says so, and those who wait for the group look again."""
+    await stage.stable("alice")
+    waiting = asyncio.ensure_future(stage.wait(quiet="5s"))
+    await begun(stage)
+    stage.held.on_moved.clear()
+    stage.held.advance(5_000)
+    stage.acts.note("clock", "advance 5s", GROUP, "a test")
+    await ended(waiting)
+
+
+async def test_a_rebalance_that_lasts_a_millisecond() -> None:
+    """What was over before anybody looked is in the ledger."""
+    ledger = KeptLedger()
+    async with staged(ledger=ledger) as stage:
+        await stage.stable("alice", "bob")
+        ledger.kept.append(entry(5, "session expired", "bob", generation_id=3))
+        ledger.kept.append(entry(9, "member joined", "carol", result="open"))
+        met = await stage.check(rebalanced=Rebalanced(cause="session expired", client="bob"))
+        assert "rebalanced to generation 3 (session expired, by bob)" in met.detail
+        problem = await stage.unmet(rebalanced=Rebalanced(client="bob"), after=5)
+        assert "No rebalance by bob has ended after event 5" in problem.detail
+        problem = await stage.unmet(rebalanced=Rebalanced(cause="member left"))
+        assert "the last that did was generation 3 (session expired, by bob)" in problem.detail
+
+        waiting = asyncio.ensure_future(
+            stage.wait(state="Stable", rebalanced=Rebalanced(client="bob"), after=5)
+        )
+        await begun(stage)
+        ledger.close(entry(11, "member joined", "carol"))
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        ledger.close(entry(12, "member left", "bob"))
+        await ended(waiting)
+
+
+async def test_more_rebalances_than_are_read_at_once() -> None:
+    ledger = KeptLedger()
+    ledger.kept = [entry(number, "member joined", "carol") for number in range(2500)]
+    ledger.kept.append(entry(2500, "member left", "bob"))
+    async with staged(ledger=ledger) as stage:
+        await stage.check(rebalanced=Rebalanced(client="bob"))
+
+
+async def test_a_state_that_is_over_again_is_not_met(stage: Stage) -> None:
+    """All conditions hold at once, or the wait goes on."""
+    (alice,) = await stage.stable("alice")
+    await stage.joining([await stage.consumer("carol")])
+    await stage.unmet(state="PreparingRebalance", members=2)
+    assert await alice.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
+
+
+# How many, and for how long
+
+
+async def test_a_thousand_waiters(stage: Stage) -> None:
+    waiting = [
+        asyncio.ensure_future(
+            stage.wait(state="Stable", members=2, owned=["orders"], committed={"orders-0": 1})
+        )
+        for _ in range(1000)
+    ]
+    await begun(stage, 1000)
+    alice, _ = await stage.stable("alice", "bob")
+    await alice.commit({("orders", 0): 1})
+    mets = await ended(*waiting)
+    assert {met.group.members for met in mets} == {2}
+    assert len(stage.server.engine.observers) == 1
+
+
+async def test_a_thousand_that_fail(stage: Stage) -> None:
+    await stage.stable("alice")
+    results = await asyncio.gather(
+        *(stage.wait(members=2, within_ms=500) for _ in range(1000)), return_exceptions=True
+    )
+    assert all(isinstance(one, Problem) and "2 members wanted" in one.detail for one in results)
+
+
+async def test_too_many_waiters(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waits, "MOST_WAITERS", 2)
+    waiting = [asyncio.ensure_future(stage.wait(members=1)) for _ in range(2)]
+    await begun(stage, 2)
+    with pytest.raises(Problem) as raised:
+        await stage.wait(members=1)
+    assert raised.value.kind is ProblemKind.TOO_MANY
+    for one in waiting:
+        one.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    await stage.unmet(members=1)
+
+
+async def test_whoever_goes_away_leaves_nothing(stage: Stage) -> None:
+    (alice,) = await stage.stable("alice")
+    waiters = stage.server.engine.waiters
+    waiting = [asyncio.ensure_future(stage.wait(committed={"orders-0": 1}, quiet="1h")) for _ in range(10)]
+    await begun(stage, 10)
+    await alice.commit({("orders", 1): 1})
+    for one in waiting:
+        one.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert not len(stage.waits)
+    assert len(stage.server.engine.observers) == 1
+    assert stage.server.engine.waiters == waiters
+    await alice.commit({("orders", 0): 1})
+
+
+async def test_how_long_it_was_waited_is_real_time(stage: Stage) -> None:
+    began_ms = clock.monotonic_ms()
+    problem = await stage.unmet(members=1, within_ms=150)
+    assert 150 <= clock.monotonic_ms() - began_ms < 10_000
+    assert problem.title.startswith("billing is not so after 0.")
+
+
+async def test_the_end_of_the_server_ends_them(stage: Stage) -> None:
+    waiting = asyncio.ensure_future(stage.wait(members=1))
+    await begun(stage)
+    stage.waits.close()
+    with pytest.raises(Problem, match="There is no group billing"):
+        await waiting
+
+
+async def test_nothing_of_groups_is_remembered_for_ever(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recollection, "MOST_GROUPS", 3)
+    for number in range(6):
+        await stage.stable("alice", group=f"group-{number}")
+    assert len(stage.waits.outlook.recollection) == 3
