@@ -2,6 +2,8 @@
 
 from coordinator.control.acts import Acts
 from coordinator.control.asking import GroupAsker
+from coordinator.control.failover.failover import Failover
+from coordinator.control.faults.faults import Faults
 from coordinator.control.member_connections import MemberConnections
 from coordinator.server.server import Server
 
@@ -14,6 +16,10 @@ class Control:
         self.acts = Acts()
         self.asker = GroupAsker(server.runtime, server.arrival)
         self.member_connections = MemberConnections(server.connections)
+        self.failover = Failover(server, self.acts, self.asker)
+        self.faults = Faults(server, self.acts, self.failover)
 
     def close(self) -> None:
         """Lets go of everything: nobody waits any more, nothing is held."""
+        self.faults.close()
+        self.failover.close()

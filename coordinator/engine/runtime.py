@@ -46,6 +46,9 @@ class Runtime(Generic[M]):
         """Called with the number of a partition whose readable end has moved."""
         self.fired: Callable[[Partition[M], Hashable, Outcome, int], None] | None = None
         """Called after a timer has fired, with its key, what came of it, and how long that took in nanoseconds."""
+        self.append: Callable[[Partition[M], int], bool] = Partition.write
+        """Appends what a partition keeps, as `Partition.write`; another that stands in for it may do so later, and
+        asks for that with `append_soon`."""
         self.is_shut_down = False
         self.next_waiter = shared.next_waiter
         """Gives a number that no waiter had before."""
@@ -164,10 +167,7 @@ class Runtime(Generic[M]):
         if outcome.records:
             partition.keep(outcome.records)
             if not partition.is_dirty:
-                partition.is_dirty = True
-                if not self._dirty:
-                    self._shared.loop.call_soon(self._end_iteration)
-                self._dirty.append(partition)
+                self.append_soon(partition)
         for key, deadline_ms in outcome.timers.items():
             if deadline_ms is None:
                 self._timers.cancel((partition.number, key))
@@ -225,6 +225,13 @@ class Runtime(Generic[M]):
 
     # The disk
 
+    def append_soon(self, partition: Partition[M]) -> None:
+        """Has the end of this iteration append what a partition keeps."""
+        partition.is_dirty = True
+        if not self._dirty:
+            self._shared.loop.call_soon(self._end_iteration)
+        self._dirty.append(partition)
+
     def _end_iteration(self) -> None:
         dirty, self._dirty = self._dirty, []
         wall_ms = clock.wall_ms()
@@ -233,7 +240,7 @@ class Runtime(Generic[M]):
             if partition.log is None or not partition.pending_records:
                 continue
             try:
-                is_rolled = partition.write(wall_ms)
+                is_rolled = self.append(partition, wall_ms)
             except (StorageError, OSError) as error:
                 self.ownership.failed(partition, error)
                 continue
