@@ -93,7 +93,8 @@ def action_of(rule: FaultRule, matcher: Matcher | None) -> Action:
 
 
 def _kind(do: Do, at: At) -> str:
-    kinds = [kind for kind in KINDS if getattr(do, kind) not in (None, False)]
+    # 0 is a number and an error, and none of them says nothing.
+    kinds = [kind for kind in KINDS if (said := getattr(do, kind)) is not None and said is not False]
     if len(kinds) != 1:
         found = ", ".join(kinds) or "nothing"
         raise wrong("/do", f"it does {found}; one of {', '.join(_POSSIBLE[at])} is what it has to do")

@@ -29,7 +29,7 @@ At = Literal[
 """Where a fault acts."""
 
 
-class Match(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Match(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a request has to be; all of it must fit, and what a request does not carry never does.
 
     `state`, `members` and `role` are the group's, and the sender's in it, when the request is reached; `generation`
@@ -55,7 +55,7 @@ class Match(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     error: Text | None = None
 
 
-class OnEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OnEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What has to happen in a group: an event by the name of its class, such as GroupStabilized."""
 
     event: Text
@@ -88,7 +88,7 @@ class FailoverSpans(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     loading: Duration = 0
 
 
-class Do(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Do(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a fault does: one thing. `partitions` ("orders-0", "orders-*") are those that an `error` is about, the
     others are answered as ever; `torn_bytes` are those of an append that reach the file before it fails, or before
     the process ends.

@@ -8,7 +8,8 @@ import msgspec
 from coordinator.control.control import Control
 from coordinator.control.faults.rule import FaultRule, FaultStatus
 from coordinator.server.server import Server
-from tests.server.harness import TIMEOUT_S
+from protocol.messages.list_groups import ListGroupsRequest
+from tests.server.harness import TIMEOUT_S, Client
 
 
 class Lab:
@@ -47,6 +48,6 @@ class Lab:
 
     async def until_plain(self) -> None:
         """Waits until connections that were cut are gone, too."""
-        async with asyncio.timeout(TIMEOUT_S):
+        async with asyncio.timeout(TIMEOUT_S), Client(self.server) as client:
             while not self.is_plain():
-                await asyncio.sleep(0)
+                await client.call(ListGroupsRequest(), 0)
