@@ -11,7 +11,13 @@ from coordinator.control.faults.matcher import Matcher, error_of
 from coordinator.control.faults.patterns import impossible, names_pattern, wrong
 from coordinator.control.faults.ready_made import LOADING
 from coordinator.control.faults.rule import At, Delay, Do, FailoverSpans, FaultRule, Text, ToldCoordinator
-from coordinator.control.faults.scope import WITH_EMPTY_SUCCESS, WITH_ERRORS, WITH_PARTITIONS, WRITING
+from coordinator.control.faults.scope import (
+    OF_GROUPS,
+    WITH_EMPTY_SUCCESS,
+    WITH_ERRORS,
+    WITH_PARTITIONS,
+    WRITING,
+)
 from protocol.apis import APIS, ApiKey
 from protocol.errors import ErrorCode
 from protocol.schema import layout
@@ -40,10 +46,12 @@ DISK_POINTS: Final[frozenset[At]] = frozenset(
 
 
 class Action(Struct, frozen=True, kw_only=True):
-    """See `Do`. `kind` is the field that says what is done; `errors` are by API."""
+    """See `Do`. `kind` is the field that says what is done; `keys` are the APIs where it can be done, `errors` by
+    API."""
 
     at: At
     kind: str
+    keys: frozenset[int] = frozenset()
     errors: dict[int, ErrorCode] = {}
     partitions: Callable[[str], bool] | None = None
     delay_ms: int = 0
@@ -77,16 +85,18 @@ def action_of(rule: FaultRule, matcher: Matcher | None) -> Action:
         raise impossible("/match/error", f"no answer is there yet at {at}: only an answer has an error")
     _check_torn(do, at, kind)
     delay_ms, jitter_ms = _delay(do)
+    errors = _errors(do, matcher, rule.use) if kind == "error" else {}
     return Action(
         at=at,
         kind=kind,
-        errors=_errors(do, matcher, rule.use) if kind == "error" else {},
+        keys=frozenset(errors) if kind == "error" else _keys(at, kind, matcher),
+        errors=errors,
         partitions=_partitions(do, matcher, kind),
         delay_ms=delay_ms,
         jitter_ms=jitter_ms,
-        throttle_ms=_throttle(do, matcher),
-        coordinator=_coordinator(do, matcher),
-        fail_errno=_fail_errno(do, at, matcher),
+        throttle_ms=_throttle_ms(do),
+        coordinator=do.coordinator,
+        fail_errno=0 if do.fail is None else getattr(errno, do.fail),
         torn_bytes=do.torn_bytes or 0,
         kills=do.crash == "process",
     )
@@ -136,6 +146,10 @@ def _errors(do: Do, matcher: Matcher, use: str | None) -> dict[int, ErrorCode]:
     assert do.error is not None
     error = error_of(do.error)
     room = {key for key in matcher.keys if key in WITH_ERRORS}
+    if do.partitions is not None:
+        room = {key for key in room if key in WITH_PARTITIONS}
+        if not room:
+            raise impossible("/do/partitions", f"{_names(matcher)} says no error of a partition")
     if not room:
         raise impossible("/do/error", f"{_names(matcher)} has no place where a fault can put an error")
     if error is ErrorCode.NONE:
@@ -153,36 +167,42 @@ def _partitions(do: Do, matcher: Matcher, kind: str) -> Callable[[str], bool] | 
         return None
     if kind != "error":
         raise impossible("/do/partitions", "Only an error can be that of some partitions")
-    if not any(key in WITH_PARTITIONS for key in matcher.keys):
-        raise impossible("/do/partitions", f"{_names(matcher)} says no error of a partition")
     return names_pattern(do.partitions, "/do/partitions")
 
 
-def _throttle(do: Do, matcher: Matcher) -> int:
+def _throttle_ms(do: Do) -> int:
     if do.throttle_ms is None:
         return 0
     if not 0 <= do.throttle_ms < 2**31:
         raise wrong("/do/throttle_ms", f"{do.throttle_ms} is not between 0 and {2**31 - 1}")
-    if not any(can_throttle(key, APIS[key].versions.last) for key in matcher.keys):
-        raise impossible("/do/throttle_ms", f"The answer of {_names(matcher)} has no throttle time")
     return do.throttle_ms
+
+
+def _keys(at: At, kind: str, matcher: Matcher) -> frozenset[int]:
+    """Where a rule can act at all. Raises Problem (not-possible) where that is nowhere."""
+    keys = matcher.keys
+    if kind == "throttle_ms":
+        keys = frozenset(key for key in keys if can_throttle(key, APIS[key].versions.last))
+        why = f"The answer of {_names(matcher)} has no throttle time"
+    elif kind == "coordinator":
+        keys &= {ApiKey.FIND_COORDINATOR}
+        why = "Only FindCoordinator names a coordinator"
+    elif at in DISK_POINTS:
+        keys &= WRITING
+        why = f"Nothing is written for {_names(matcher)}: {at} is never reached"
+    elif kind == "crash":
+        keys &= OF_GROUPS
+        why = f"{_names(matcher)} is about no group, so that no partition of groups can crash at its answer"
+    else:
+        return keys
+    if not keys:
+        raise impossible("/match/api", why)
+    return keys
 
 
 def can_throttle(key: int, version: int) -> bool:
     """Whether an answer has room for a throttle time."""
     return any(field.name == "throttle_time_ms" for field in layout(APIS[key].response, version))
-
-
-def _coordinator(do: Do, matcher: Matcher) -> ToldCoordinator | None:
-    if do.coordinator is not None and ApiKey.FIND_COORDINATOR not in matcher.keys:
-        raise impossible("/do/coordinator", "Only FindCoordinator names a coordinator")
-    return do.coordinator
-
-
-def _fail_errno(do: Do, at: At, matcher: Matcher) -> int:
-    if at in DISK_POINTS and not any(key in WRITING for key in matcher.keys):
-        raise impossible("/match/api", f"Nothing is written for {_names(matcher)}: {at} is never reached")
-    return 0 if do.fail is None else getattr(errno, do.fail)
 
 
 def _on_event(do: Do, kind: str) -> Action:

@@ -67,8 +67,17 @@ class Asked:
     def topics(self) -> tuple[str, ...]:
         """The names of the topics that it names."""
         if self._topics is None:
-            self._topics = tuple(_topics(self.request, self._around.topic_name))
+            named = _named_topics(self.request, self._around.topic_name)
+            self._topics = tuple(dict.fromkeys(name for _, name in named))
         return self._topics
+
+    @property
+    def partition_names(self) -> Iterator[str]:
+        """The partitions of topics that it names ("orders-0")."""
+        for topic, name in _named_topics(self.request, self._around.topic_name):
+            parts = getattr(topic, "partition_indexes", None) or getattr(topic, "partitions", None)
+            for part in parts or ():
+                yield f"{name}-{getattr(part, 'partition_index', part)}"
 
     def partitions(self) -> list[Partition[Shard]]:
         """The offsets partitions of its groups."""
@@ -129,7 +138,7 @@ def _generation(request: Any) -> int | None:
     return generation
 
 
-def _topics(request: Any, topic_name: Callable[[bytes], str | None]) -> Iterator[str]:
+def _named_topics(request: Any, topic_name: Callable[[bytes], str | None]) -> Iterator[tuple[Any, str]]:
     holders = (request, *(getattr(request, "groups", None) or ()))
     for holder in holders:
         for field in ("topics", "topic_data"):
@@ -137,4 +146,4 @@ def _topics(request: Any, topic_name: Callable[[bytes], str | None]) -> Iterator
                 name = getattr(topic, "name", None) or getattr(topic, "topic", None)
                 name = name or topic_name(getattr(topic, "topic_id", b""))
                 if isinstance(name, str):
-                    yield name
+                    yield topic, name

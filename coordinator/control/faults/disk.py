@@ -223,12 +223,20 @@ class DiskSeam:
     ) -> None:
         """What was submitted is on the disk, and nobody knows. In the thread that syncs."""
         for fault, partition, log in after:
-            if log in result.failed or log in result.refused:
+            if log in result.refused:  # it is submitted again
+                self._server.loop.call_soon_threadsafe(self._await_sync, partition, fault)
+                continue
+            if log in result.failed:
                 continue
             if fault.action.kills:
                 kill_process()
             self._server.loop.call_soon_threadsafe(self._crash, partition, partition.tenure)
         done(SyncResult({**result.failed, **failed}, result.refused, result.full))
+
+    def _await_sync(self, partition: GroupPartition, fault: Fault) -> None:
+        if not fault.is_over:
+            self._to_sync[partition.number] = {"after_sync": fault}
+            self._stand_between()
 
     # Crashing
 

@@ -24,7 +24,6 @@ from coordinator.net.caller import Caller
 from coordinator.net.route import Handler
 from coordinator.net.slot import Slot
 from coordinator.server.server import Server
-from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 
 FaultsByApi = dict[int, list[Fault]]
@@ -62,7 +61,7 @@ class RequestSeam:
 
     def _handle(self, key: int, plain: Handler, request: Any, caller: Caller) -> object:
         asked = Asked(key, request, caller, self._around)
-        fault = first_that_acts(self._at_request.get(key, ()), lambda fault: fault.matcher.fits(asked))
+        fault = first_that_acts(self._at_request.get(key, ()), lambda fault: _fits(fault, asked))
         if fault is None:
             return self._ask(plain, asked, caller, None)
         kind = fault.action.kind
@@ -79,12 +78,10 @@ class RequestSeam:
     def _refuse(self, fault: Fault, plain: Handler, asked: Asked, caller: Caller) -> object:
         """The error, for all that the fault is about; the rest is answered as ever."""
         action, key = fault.action, asked.key
-        error = action.errors.get(key)
+        error = action.errors[key]
         groups = fault.matcher.groups(asked)
         part, rest = split(key, asked.request, groups, action.partitions, self._around.topic_name)
         is_by_partition = action.partitions is not None
-        if error is None or (is_by_partition and rest is asked.request):
-            return self._ask(plain, asked, caller, None)
         self._told.hit(fault, error.name, asked)
         if error is ErrorCode.UNKNOWN_MEMBER_ID:
             fault.remember_ghosts(asked.member_ids)
@@ -130,8 +127,8 @@ class RequestSeam:
 
     def _ask(self, plain: Handler, asked: Asked, caller: Caller, put_in: Any) -> object:
         """Has a request answered, with what is there for its answer in between."""
-        at_answer = [f for f in self._at_answer.get(asked.key, ()) if f.matcher.fits(asked)]
-        at_disk = [f for f in self._at_disk.get(asked.key, ()) if f.matcher.fits(asked)]
+        at_answer = [fault for fault in self._at_answer.get(asked.key, ()) if _fits(fault, asked)]
+        at_disk = [fault for fault in self._at_disk.get(asked.key, ()) if _fits(fault, asked)]
         positions = [(part, part.position) for part in asked.partitions()] if at_disk else []
         if not at_answer and put_in is None:
             response = plain(asked.request, caller)
@@ -200,14 +197,15 @@ class RequestSeam:
         if fault is None:
             return _Answered(response, None)
         kind = fault.action.kind
-        error = fault.action.errors.get(asked.key) if kind == "error" else None
-        self._told.hit(fault, kind if error is None else error.name, asked)
         if kind == "error":
-            return _Answered(
-                response if error is None else self._told_error(fault, asked, response, error), None
-            )
+            error = fault.action.errors[asked.key]
+            self._told.hit(fault, error.name, asked)
+            return _Answered(self._told_error(fault, asked, response, error), None)
+        self._told.hit(fault, kind, asked)
         if kind == "throttle_ms":
-            return _Answered(_throttled(asked, response, fault.action.throttle_ms), None)
+            response = deepcopy(response)
+            response.throttle_time_ms = fault.action.throttle_ms
+            return _Answered(response, None)
         if kind == "coordinator":
             return _Answered(_told_coordinator(fault, asked, response), None)
         return _Answered(response, fault)
@@ -241,23 +239,24 @@ def _by_api(faults: Sequence[Fault], points: frozenset[Any]) -> FaultsByApi:
     found: FaultsByApi = {}
     for fault in faults:
         if fault.action.at in points and not fault.is_over:
-            for key in fault.matcher.keys:
+            for key in fault.action.keys:
                 found.setdefault(key, []).append(fault)
     return found
 
 
-def _throttled(asked: Asked, response: Any, throttle_ms: int) -> Any:
-    if not can_throttle(asked.key, asked.version):
-        return response
-    response = deepcopy(response)
-    response.throttle_time_ms = throttle_ms
-    return response
+def _fits(fault: Fault, asked: Asked) -> bool:
+    """Whether a request is one that a fault is about, and has room for what it does."""
+    action = fault.action
+    if not fault.matcher.fits(asked):
+        return False
+    if action.kind == "throttle_ms":
+        return can_throttle(asked.key, asked.version)
+    return action.partitions is None or any(map(action.partitions, asked.partition_names))
 
 
 def _told_coordinator(fault: Fault, asked: Asked, response: Any) -> Any:
     told = fault.action.coordinator
-    if asked.key != ApiKey.FIND_COORDINATOR or told is None:
-        return response
+    assert told is not None, fault.name
     response = deepcopy(response)
     groups = fault.matcher.groups(asked)
     for entry in response.coordinators or [response]:

@@ -113,6 +113,21 @@ async def test_an_answer_is_held_while_the_coordinator_goes_on(lab: Lab) -> None
         assert (await alice.receive()).assignment == b"x"
 
 
+async def test_nothing_is_processed_behind_an_answer_that_is_held(lab: Lab) -> None:
+    """Also where the request had not kept others waiting: a commit, which waits for the disk only."""
+    name = lab.fault({"api": "OffsetCommit"}, do={"at": "answer", "hold": True})
+    async with Client(lab.server) as client, Client(lab.server) as other:
+        client.send(simple_commit(1), 2)
+        await lab.hit(name)
+        client.send(simple_commit(2), 2)
+        # As many rounds as it takes to read what the other connection has sent.
+        for _ in range(3):
+            assert await committed(other) == 1
+        lab.faults.release(name)
+        assert [code(await client.receive()), code(await client.receive())] == [0, 0]
+        assert await committed(other) == 2
+
+
 async def test_only_the_oldest_is_released(lab: Lab) -> None:
     name = lab.fault({"api": "ListGroups"}, times=None, do={"at": "request", "hold": True})
     async with Client(lab.server) as one, Client(lab.server) as two:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from coordinator.console.api import faults as api
-from coordinator.console.api.route import Call
+from coordinator.console.api.route import ApiRoute, Call
 from coordinator.control.faults import faults as faults_module
 from coordinator.control.faults.rule import FaultRule
 from coordinator.control.problem import Problem, ProblemKind
@@ -127,7 +127,7 @@ async def test_names(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_the_calls_that_http_has(lab: Lab) -> None:
     """In the order in which somebody would make them; every answer has words for people."""
-    routes = {(route.method, route.path): route for route in api.ROUTES}
+    routes: dict[tuple[str, str], ApiRoute] = {(route.method, route.path): route for route in api.ROUTES}
 
     async def call(method: str, path: str, body: Any = None, **names: str) -> Any:
         route = routes[method, path]
