@@ -40,11 +40,12 @@ def kill_process() -> None:
 
 
 class _Late(NamedTuple):
-    """Something that a fault delays."""
+    """Something that a fault delays; an append is that of one machine, and gone with it."""
 
     fault: Fault
     timer: asyncio.TimerHandle
     go_on: Callable[[], None]
+    machine: object = None
 
 
 class DiskSeam:
@@ -114,8 +115,12 @@ class DiskSeam:
 
     def _appending(self, partition: GroupPartition, wall_ms: int) -> bool:
         """Stands in for `Partition.write`."""
-        if partition.number in self._late_appends:
-            return False
+        late = self._late_appends.get(partition.number)
+        if late is not None:
+            if late.machine is partition.machine:
+                return False
+            late.timer.cancel()
+            del self._late_appends[partition.number]
         armed = self._armed.get(partition.number, {})
         for point in _POINTS:
             fault = armed.pop(point, None)
@@ -138,7 +143,7 @@ class DiskSeam:
         if action.kind == "delay":
             go_on = partial(self._append_now, partition.number)
             timer = self._server.loop.call_later(fault.delay_s(), go_on)
-            self._late_appends[partition.number] = _Late(fault, timer, go_on)
+            self._late_appends[partition.number] = _Late(fault, timer, go_on, partition.machine)
             return False
         # Whatever else was to meet this batch never does.
         self._armed.pop(partition.number, None)
