@@ -6,6 +6,8 @@ from coordinator.control.clock.clocks import Clocks
 from coordinator.control.clock.member_acts import MemberActs
 from coordinator.control.clock.moving import Moving
 from coordinator.control.clock.retention import Retention
+from coordinator.control.failover.failover import Failover
+from coordinator.control.faults.faults import Faults
 from coordinator.control.groups.groups import Groups
 from coordinator.control.groups.offsets import Offsets
 from coordinator.control.ledger.made import made_ledger
@@ -39,11 +41,21 @@ class Control:
         server.runtime.unloaded.append(lambda partition: self.ledger.unloaded(partition.number))
         self.waits = Waits(server, self.asker, self.member_connections, self.acts, now_of, self.ledger)
         self.waits.hint_givers.append(self.clocks.frozen_hints)
+        self.failover = Failover(server, self.acts, self.asker)
+        self.faults = Faults(
+            server, self.acts, self.failover, self._freeze, self.member_acts.expire, may_harm=self.may_harm
+        )
+        self.waits.hint_givers.append(self.faults.held_hints)
         self.oracles = Oracles(server, self.acts, now_of)
 
     def close(self) -> None:
         """Lets go of everything: nobody waits any more, nothing is held."""
+        self.faults.close()
+        self.failover.close()
         self.waits.close()
         self.stream.close()
         self.oracles.close()
         self.clocks.close()
+
+    async def _freeze(self, group_id: str) -> None:
+        await self.clocks.put(group_id, frozen=True, lets_gone_go=False)

@@ -17,6 +17,7 @@ from storage.syncer import Syncer, SyncResult
 
 _LOG: Final = logging.getLogger("Flusher")
 
+Submit = Callable[[Iterable[PartitionLog], Callable[[SyncResult], None]], None]
 Synced = Callable[[PartitionLog, StorageError | None], None]
 
 
@@ -30,6 +31,8 @@ class Flusher:
         self._under_way: dict[PartitionLog, Synced] = {}
         self._is_closed = False
         self._done_next = asyncio.Event()
+        self.submit: Submit = syncer.submit
+        """Has logs synced; another may stand in for it that does so late, or not."""
         self._started_ns = 0
         self.syncs = 0
         """Submissions completed, and how long they took together (nanoseconds)."""
@@ -53,7 +56,7 @@ class Flusher:
         logs, self._wanted = self._wanted, {}
         self._under_way = logs
         self._started_ns = clock.monotonic_ns()
-        self._syncer.submit(logs, self._done_in_thread)
+        self.submit(logs, self._done_in_thread)
 
     def _done_in_thread(self, result: SyncResult) -> None:
         self._loop.call_soon_threadsafe(self._done, result)

@@ -54,6 +54,8 @@ class Ownership(Generic[M]):
         self.is_shut_down = False
         self.loads: list[tuple[int, int]] = []
         """Of the last loads: records and nanoseconds."""
+        self.was_read: list[Callable[[Partition[M]], None]] = []
+        """Called, each, with a partition that has been read: it is in service, or FAILED."""
         self.states = StateKeeper(shared.files, topic.codec, partitions, topic.logger, shared.failures)
         self._topic = topic
         self._partitions = partitions
@@ -84,9 +86,10 @@ class Ownership(Generic[M]):
 
     # Coming and going
 
-    def take(self, partition: Partition[M], epoch: int) -> None:
+    def take(self, partition: Partition[M], epoch: int, after_s: float = 0) -> None:
         """Opens and reads a partition that is ABSENT or FAILED, while the loop does other work; one that is here
-        stays. An epoch that is not above the last one is old news."""
+        stays. An epoch that is not above the last one is old news. It is LOADING at once, and for `after_s` longer
+        than it takes."""
         if self.is_shut_down or epoch <= partition.epoch:
             return
         partition.epoch = epoch
@@ -97,7 +100,10 @@ class Ownership(Generic[M]):
         if partition.state is PartitionState.ABSENT:
             partition.tenure += 1
             partition.state = PartitionState.LOADING
-            self._open_unpinned(partition, partition.tenure)
+            if after_s:
+                self._shared.loop.call_later(after_s, self._open_unpinned, partition, partition.tenure)
+            else:
+                self._open_unpinned(partition, partition.tenure)
 
     def release(self, partition: Partition[M], epoch: int, reason: str) -> None:
         """Gives a partition up: whoever waits is told NOT_COORDINATOR, what was written stays written, and the log
@@ -278,9 +284,16 @@ class Ownership(Generic[M]):
         except Exception as problem:  # noqa: BLE001 - one partition's records do not keep the daemon from starting
             if partition.tenure == tenure and partition.state is not PartitionState.ABSENT:
                 self._not_loaded(partition, problem)
+                if partition.state is PartitionState.FAILED:
+                    self._tell_read(partition)
             return
+        self._tell_read(partition)
         self._failures.is_over(_loading(partition))
         self._report_load(partition, log, reading.records, clock.monotonic_ns() - started_ns)
+
+    def _tell_read(self, partition: Partition[M]) -> None:
+        for was_read in tuple(self.was_read):
+            was_read(partition)
 
     def _load_durable(self, partition: Partition[M], tenure: int, opening: Opening) -> Iterator[object]:
         """Shows what is durable of a log that has to be opened anew, if that can be read; then has it opened."""

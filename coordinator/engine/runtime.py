@@ -50,6 +50,9 @@ class Runtime(Generic[M]):
         """Called, each, with a partition whose machine is given up: what it had not written is gone."""
         self.taken: list[Callable[[Partition[M]], None]] = []
         """Called, each, with a partition that was read and answers from now on."""
+        self.append: Callable[[Partition[M], int], bool] = Partition.write
+        """Appends what a partition keeps, as `Partition.write`; another that stands in for it may do so later, and
+        asks for that with `append_soon`."""
         self.is_shut_down = False
         self.next_waiter = shared.next_waiter
         """Gives a number that no waiter had before."""
@@ -174,10 +177,7 @@ class Runtime(Generic[M]):
         if outcome.records:
             partition.keep(outcome.records)
             if not partition.is_dirty:
-                partition.is_dirty = True
-                if not self._dirty:
-                    self._shared.loop.call_soon(self._end_iteration)
-                self._dirty.append(partition)
+                self.append_soon(partition)
         for key, deadline_ms in outcome.timers.items():
             if deadline_ms is None:
                 self._timers.cancel((partition.number, key))
@@ -238,6 +238,13 @@ class Runtime(Generic[M]):
 
     # The disk
 
+    def append_soon(self, partition: Partition[M]) -> None:
+        """Has the end of this iteration append what a partition keeps."""
+        partition.is_dirty = True
+        if not self._dirty:
+            self._shared.loop.call_soon(self._end_iteration)
+        self._dirty.append(partition)
+
     def _end_iteration(self) -> None:
         dirty, self._dirty = self._dirty, []
         wall_ms = clock.wall_ms()
@@ -246,7 +253,7 @@ class Runtime(Generic[M]):
             if partition.log is None or not partition.pending_records:
                 continue
             try:
-                is_rolled = partition.write(wall_ms)
+                is_rolled = self.append(partition, wall_ms)
             except (StorageError, OSError) as error:
                 self.ownership.failed(partition, error)
                 continue

@@ -162,10 +162,14 @@ class Outgoing(asyncio.Protocol):
 
     def _write_in_time(self, slot: Slot, response: object) -> None:
         """An answer that is too long to be written now: nothing else is processed until it is."""
+        self.park(slot)
+        self._endpoint.large_answers.add(slot, response)
+
+    def park(self, slot: Slot) -> None:
+        """Processes nothing else until a slot is filled that would not have kept others waiting."""
         if not slot.parks:
             slot.parks = self._is_held = True
             self._parked += 1
-        self._endpoint.large_answers.add(slot, response)
 
     def _answer_bytes(self, frame: bytes | bytearray, out: bytearray) -> None:
         if self._slots:

@@ -45,6 +45,18 @@ class Routes:
         """No other table has it."""
         self.counts = {key: ApiCounts() for key in handlers}
 
+    def altered(self, handlers: Mapping[int, Handler]) -> "Routes":
+        """Another table, with other handlers for some APIs: every request of theirs comes to them, since none is
+        known to come again just so. Both count what is answered together."""
+        repeat = {key: repeat for key, repeat in self._repeat.items() if key not in handlers}
+        routes = Routes({**self._handlers, **handlers}, repeat, self._refuse_api_versions)
+        routes.counts = self.counts
+        return routes
+
+    def handler(self, api_key: int) -> Handler:
+        """Who answers an API."""
+        return self._handlers[api_key]
+
     def find(self, key_version: int) -> Route | None:
         """The route of a version, entered in the table; None when that version is not served."""
         key, version = _split(key_version)

@@ -51,6 +51,9 @@ class SlotOwner(Protocol):
     def fill_written(self, slot: "Slot", frame: bytearray) -> None:
         """Takes the same, as it is sent."""
 
+    def park(self, slot: "Slot") -> None:
+        """Has a slot park that did not."""
+
     def close(self) -> None:
         """Closes the connection when what it has to send is sent."""
 

@@ -1,0 +1,1 @@
+"""What people ask a coordinator and change about it."""

@@ -56,6 +56,9 @@ class Peer:
         """Not used here."""
         raise AssertionError
 
+    def park(self, slot: Slot) -> None:
+        """What is to be written in time parks already."""
+
     def fill_written(self, slot: Slot, frame: bytearray) -> None:
         """The answer is there."""
         self.answer_bytes += len(frame)

@@ -4,6 +4,8 @@ from typing import Final
 
 from coordinator.console.api import (
     clock,
+    failover,
+    faults,
     groups,
     index,
     ledger,
@@ -21,6 +23,8 @@ ALL_STREAMS: Final[tuple[StreamRoute, ...]] = (
 )
 _RESOURCES: Final[tuple[ApiRoute, ...]] = (
     *clock.ROUTES,
+    *failover.ROUTES,
+    *faults.ROUTES,
     *groups.ROUTES,
     *ledger.ROUTES,
     *offsets.ROUTES,

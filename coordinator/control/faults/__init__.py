@@ -1,1 +1,1 @@
-"""Failures on purpose, by the state of groups."""
+"""Faults as rules on the state of groups: what is delayed, held, answered otherwise, lost, refused."""

@@ -13,7 +13,7 @@ from coordinator import clock
 from coordinator.answers import HELD, PARKED, Later
 from coordinator.net.caller import Caller
 from coordinator.net.run_queue import SLICE_NS, RunQueue
-from coordinator.net.slot import Slot
+from coordinator.net.slot import Slot, SlotOwner
 
 Combining = Generator[None, None, Any]
 """Steps to the response."""
@@ -128,6 +128,11 @@ class Merge:
             return True
         return False
 
+    @property
+    def owner(self) -> SlotOwner | None:
+        """Whoever waits for the answer; None where nobody has to wait yet."""
+        return None if self._slot is None else self._slot.owner
+
     def expect(self, place: "_Part") -> None:
         """A part comes later."""
         self._missing += 1
@@ -174,6 +179,11 @@ class _Part:
         """The part comes later: here. What is merged never parks its connection."""
         self._merge.expect(self)
         return self
+
+    @property
+    def owner(self) -> SlotOwner | None:
+        """Whoever waits for the answer; None where the answer is being given at once."""
+        return self._merge.owner
 
     def fill(self, response: object) -> None:
         """Passes the part on."""

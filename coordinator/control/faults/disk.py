@@ -1,0 +1,262 @@
+"""Where faults stand between groups and the disk: an append or a sync that fails or is late, and the points at
+which a process may die.
+
+A fault at the disk is met by a request of whose doing something is appended; it acts on the batch that this goes
+into, with all that other requests of the same instant put there. While none waits for that, nothing stands in
+between.
+
+`crash: partition` is a crash of that partition alone: whoever waits there is cut off, and the partition is read
+anew. What the kernel was given and nobody had synced is lost in a crash of the machine, so that before a sync the
+batch at hand is not written at all; nobody could have seen it.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import count
+from typing import Final, NamedTuple, cast
+
+from coordinator.control.faults.asked import Asked
+from coordinator.control.faults.fault import Fault, first_that_acts
+from coordinator.control.faults.told import Told
+from coordinator.control.faults.torn_append import TornAppends
+from coordinator.engine.partition import Partition
+from coordinator.group.shard import Shard
+from coordinator.server.server import Server
+from storage.errors import AppendFailed, StorageError, SyncFailed
+from storage.log import PartitionLog
+from storage.syncer import SyncResult
+
+GroupPartition = Partition[Shard]
+_POINTS: Final = ("before_append", "append", "after_append")
+_SYNC_POINTS: Final = ("sync", "after_sync")
+
+
+def kill_process() -> None:
+    """Ends this process as a power cut would, as far as it can tell."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class _Late(NamedTuple):
+    """Something that a fault delays; an append is that of one machine, and gone with it."""
+
+    fault: Fault
+    timer: asyncio.TimerHandle
+    go_on: Callable[[], None]
+    machine: object = None
+
+
+class DiskSeam:
+    """See the top of this file."""
+
+    def __init__(self, server: Server, told: Told) -> None:
+        self._server = server
+        self._told = told
+        self._runtime = server.runtime
+        self._flusher = server.flusher
+        self._append = self._runtime.append
+        self._submit = self._flusher.submit
+        self._armed: dict[int, dict[str, Fault]] = {}
+        """By partition: what acts on its next batch, by point."""
+        self._to_sync: dict[int, dict[str, Fault]] = {}
+        """By partition: what acts on the sync of a batch that is written."""
+        self._late_appends: dict[int, _Late] = {}
+        """By partition."""
+        self._late_syncs: dict[int, _Late] = {}
+        self._numbers = count()
+
+    @property
+    def waits(self) -> int:
+        """How many batches and syncs are late or armed for."""
+        by_partition = len(self._armed) + len(self._to_sync)
+        return by_partition + len(self._late_appends) + len(self._late_syncs)
+
+    def reached(self, partition: GroupPartition, asked: Asked, faults: Sequence[Fault]) -> None:
+        """A request has made something that the end of this iteration appends."""
+        armed = self._armed.get(partition.number, {})
+        for point in (*_POINTS, *_SYNC_POINTS):
+            there = [fault for fault in faults if fault.action.at == point]
+            fault = first_that_acts(there, lambda _: True) if there else None
+            if fault is not None and point not in armed:
+                self._told.hit(fault, fault.action.kind, asked)
+                armed[point] = fault
+        if armed:
+            self._armed[partition.number] = armed
+            self._stand_between()
+
+    def let_go(self, fault: Fault) -> None:
+        """A fault is removed: nothing is late for its sake."""
+        for by_partition in (self._armed, self._to_sync):
+            for number, armed in list(by_partition.items()):
+                for point in [point for point, other in armed.items() if other is fault]:
+                    del armed[point]
+                if not armed:
+                    del by_partition[number]
+        for waiting in (self._late_appends, self._late_syncs):
+            for number, late in list(waiting.items()):
+                if late.fault is fault:
+                    late.timer.cancel()
+                    waiting.pop(number, None)
+                    late.go_on()
+        self._step_aside()
+
+    def _stand_between(self) -> None:
+        self._runtime.append = self._appending
+        self._flusher.submit = self._submitting
+
+    def _step_aside(self) -> None:
+        if not (self._armed or self._to_sync or self._late_appends):
+            self._runtime.append = self._append
+            self._flusher.submit = self._submit
+
+    # Appending
+
+    def _appending(self, partition: GroupPartition, wall_ms: int) -> bool:
+        """Stands in for `Partition.write`."""
+        late = self._late_appends.get(partition.number)
+        if late is not None:
+            if late.machine is partition.machine:
+                return False
+            late.timer.cancel()
+            del self._late_appends[partition.number]
+        armed = self._armed.get(partition.number, {})
+        for point in _POINTS:
+            fault = armed.pop(point, None)
+            if fault is None:
+                continue
+            if point == "after_append" and fault.action.kills:
+                self._append(partition, wall_ms)
+                kill_process()
+            if not self._goes_on(fault, partition, wall_ms):
+                return False
+        self._armed.pop(partition.number, None)
+        if armed:
+            self._to_sync[partition.number] = armed
+        self._step_aside()
+        return self._append(partition, wall_ms)
+
+    def _goes_on(self, fault: Fault, partition: GroupPartition, wall_ms: int) -> bool:
+        """Acts on an append; whether it takes place. Raises AppendFailed."""
+        action = fault.action
+        if action.kind == "delay":
+            go_on = partial(self._append_now, partition.number)
+            timer = self._server.loop.call_later(fault.delay_s(), go_on)
+            self._late_appends[partition.number] = _Late(fault, timer, go_on, partition.machine)
+            return False
+        # Whatever else was to meet this batch never does.
+        self._armed.pop(partition.number, None)
+        self._step_aside()
+        if action.torn_bytes:
+            self._tear(partition, wall_ms, action.torn_bytes, action.fail_errno)
+        if action.kind == "crash":
+            if action.kills:
+                kill_process()
+            self._server.loop.call_soon(self._crash, partition, partition.tenure)
+            return False
+        assert partition.log is not None
+        error = OSError(action.fail_errno, f"{os.strerror(action.fail_errno)} (fault {fault.name})")
+        raise AppendFailed(partition.log.directory, f"cannot append: {error}") from error
+
+    def _tear(self, partition: GroupPartition, wall_ms: int, torn_bytes: int, error: int) -> None:
+        """Leaves the first bytes of a batch behind. Raises AppendFailed, unless the process is about to end."""
+        log = partition.log
+        assert log is not None
+        partition.log = cast("PartitionLog", TornAppends(log, torn_bytes, error))
+        try:
+            self._append(partition, wall_ms)
+        finally:
+            partition.log = log
+
+    def _append_now(self, number: int) -> None:
+        self._late_appends.pop(number, None)
+        partition = self._runtime.partitions[number]
+        if partition.pending_records and not partition.is_dirty:
+            self._runtime.append_soon(partition)
+        if not self._armed.get(number):
+            self._armed.pop(number, None)
+        self._step_aside()
+
+    # Syncing
+
+    def _submitting(self, logs: Iterable[PartitionLog], done: Callable[[SyncResult], None]) -> None:
+        """Stands in for `Syncer.submit`."""
+        logs = list(logs)
+        failed: dict[PartitionLog, StorageError] = {}
+        delay_s, late_for = 0.0, None
+        after: list[tuple[Fault, GroupPartition, PartitionLog]] = []
+        for log in logs:
+            partition = self._runtime.ownership.owner_of(log)
+            armed = {} if partition is None else self._to_sync.pop(partition.number, {})
+            if partition is None:
+                continue
+            if (fault := armed.pop("sync", None)) is not None:
+                if fault.action.kind == "delay":
+                    delay_s, late_for = max(delay_s, fault.delay_s()), fault
+                else:
+                    failed[log] = self._fail(fault, log)
+            if (fault := armed.pop("after_sync", None)) is not None and log not in failed:
+                after.append((fault, partition, log))
+        self._step_aside()
+        rest = [log for log in logs if log not in failed]
+        submit = partial(self._submit, rest, partial(self._synced, done, failed, after))
+        if late_for is None:
+            submit()
+            return
+        number = next(self._numbers)
+        timer = self._server.loop.call_later(delay_s, self._submit_now, number)
+        self._late_syncs[number] = _Late(late_for, timer, submit)
+
+    def _submit_now(self, number: int) -> None:
+        self._late_syncs.pop(number).go_on()
+
+    @staticmethod
+    def _fail(fault: Fault, log: PartitionLog) -> StorageError:
+        error = fault.action.fail_errno
+        cause = OSError(error, f"{os.strerror(error)} (fault {fault.name})")
+        failure = SyncFailed(log.directory, f"cannot sync: {cause}")
+        failure.__cause__ = cause
+        return log.poison(failure)
+
+    def _synced(
+        self,
+        done: Callable[[SyncResult], None],
+        failed: dict[PartitionLog, StorageError],
+        after: Sequence[tuple[Fault, GroupPartition, PartitionLog]],
+        result: SyncResult,
+    ) -> None:
+        """What was submitted is on the disk, and nobody knows. In the thread that syncs."""
+        for fault, partition, log in after:
+            if log in result.refused:  # it is submitted again
+                self._server.loop.call_soon_threadsafe(self._await_sync, partition, fault)
+                continue
+            if log in result.failed:
+                continue
+            if fault.action.kills:
+                kill_process()
+            self._server.loop.call_soon_threadsafe(self._crash, partition, partition.tenure)
+        done(SyncResult({**result.failed, **failed}, result.refused, result.full))
+
+    def _await_sync(self, partition: GroupPartition, fault: Fault) -> None:
+        if not fault.is_over:
+            self._to_sync[partition.number] = {"after_sync": fault}
+            self._stand_between()
+
+    # Crashing
+
+    def crash(self, fault: Fault, partition: GroupPartition) -> None:
+        """A crash at the answer: it is durable, and nobody was told."""
+        if fault.action.kills:
+            kill_process()
+        self._server.loop.call_soon(self._crash, partition, partition.tenure)
+
+    def _crash(self, partition: GroupPartition, tenure: int) -> None:
+        """Cuts off who waits at a partition, and reads it anew."""
+        if partition.machine is None or partition.tenure != tenure:
+            return
+        for place in list(partition.waiting.values()):
+            owner = getattr(place, "owner", None)
+            if owner is not None:
+                owner.abort()
+        self._runtime.ownership.reload(partition)

@@ -1,0 +1,64 @@
+"""Names with `*` and numbers with `>=`, as rules have them."""
+
+import operator
+import re
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from coordinator.control.faults.rule import Number, Text
+from coordinator.control.problem import Problem, ProblemKind
+from coordinator.net.peer import printable
+
+MOST_NAMES: Final = 1000
+"""In one list."""
+_NUMBER: Final = re.compile(r"(<=|>=|<|>|=|) *(-?[0-9]{1,10})")
+_COMPARE: Final[dict[str, Callable[[int, int], bool]]] = {
+    "": operator.eq,
+    "=": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def names_pattern(names: Text, pointer: str) -> Callable[[str], bool]:
+    """Whether a name is one of those. Raises Problem (bad-request)."""
+    several = [names] if isinstance(names, str) else names
+    if not 0 < len(several) <= MOST_NAMES:
+        raise wrong(pointer, f"{len(several)} names; there may be 1 to {MOST_NAMES}")
+    exact = frozenset(name for name in several if "*" not in name)
+    wild = [".*".join(map(re.escape, re.split(r"\*+", name))) for name in several if "*" in name]
+    if not wild:
+        return exact.__contains__
+    fits = re.compile("|".join(wild), re.DOTALL).fullmatch
+    return lambda name: name in exact or fits(name) is not None
+
+
+def number_pattern(number: Number, pointer: str) -> Callable[[int], bool]:
+    """Whether a number is as asked for. Raises Problem (bad-request)."""
+    if isinstance(number, int):
+        wanted: int = number
+        return lambda found: found == wanted
+    match = _NUMBER.fullmatch(number.strip())
+    if match is None:
+        raise wrong(pointer, f'{printable(number)!r} is no number: write 3, "<5" or ">=3"')
+    compare, bound = _COMPARE[match[1]], int(match[2])
+    return lambda found: compare(found, bound)
+
+
+def any_fits(pattern: Callable[[str], bool] | None, names: Iterable[str]) -> bool:
+    """Whether there is no pattern, or a name that fits."""
+    return pattern is None or any(map(pattern, names))
+
+
+def wrong(pointer: str, why: str) -> Problem:
+    """A rule that says what no rule can say."""
+    name = pointer.removeprefix("/").replace("/", ".")
+    return Problem(ProblemKind.BAD_REQUEST, f"{name} is wrong", f"{name}: {why}.", {"pointer": pointer})
+
+
+def impossible(pointer: str, why: str) -> Problem:
+    """A rule that could never act."""
+    name = pointer.removeprefix("/").replace("/", ".")
+    return Problem(ProblemKind.NOT_POSSIBLE, f"{name} is not possible", f"{why}.", {"pointer": pointer})

@@ -1,0 +1,1 @@
+"""Offsets partitions that go away and come back."""

@@ -1,0 +1,1 @@
+"""Faults as rules on the state of groups, over real sockets."""

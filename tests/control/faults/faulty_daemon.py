@@ -1,0 +1,30 @@
+"""groupd as a process of its own, with faults that a variable holds as JSON, and control on in so many words."""
+
+import os
+from typing import Final
+
+import msgspec
+
+from coordinator.cli import main
+from coordinator.control.control import Control
+from coordinator.control.faults.rule import FaultRule
+from coordinator.server.server import Server
+
+VARIABLE: Final = "FAULTS_OF_A_TEST"
+
+
+def _listen_with_faults() -> None:
+    plain = Server.listen
+
+    async def listen(self: Server) -> None:
+        control = Control(self)
+        await plain(self)
+        for rule in msgspec.json.decode(os.environ[VARIABLE], type=list[FaultRule]):
+            control.faults.make(rule)
+
+    Server.listen = listen  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    _listen_with_faults()
+    main()

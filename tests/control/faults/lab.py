@@ -1,0 +1,53 @@
+"""Faults as a test writes them, and what they must leave behind: nothing."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from coordinator.control.control import Control
+from coordinator.control.faults.rule import FaultRule, FaultStatus
+from coordinator.server.server import Server
+from protocol.messages.list_groups import ListGroupsRequest
+from tests.server.harness import TIMEOUT_S, Client
+
+
+class Lab:
+    """A server and its faults."""
+
+    def __init__(self, server: Server, control: Control) -> None:
+        self.server = server
+        self.control = control
+        self.faults = control.faults
+
+    def fault(self, match: dict[str, Any] | None = None, **fields: Any) -> str:
+        """Makes a fault, in JSON, as HTTP would; its name."""
+        if match is not None:
+            fields["match"] = match
+        rule = msgspec.json.decode(msgspec.json.encode(fields), type=FaultRule)
+        return self.faults.make(rule).name
+
+    async def hit(self, name: str, times: int = 1) -> FaultStatus:
+        """Waits until a fault has hit."""
+        return await self.faults.wait(name, times, TIMEOUT_S * 1000)
+
+    def status(self, name: str) -> FaultStatus:
+        return self.faults.get(name)
+
+    def is_plain(self) -> bool:
+        """Whether nothing of a fault is in anybody's way."""
+        server = self.server
+        return (
+            all(endpoint.routes is server.routes for endpoint in server.endpoints)
+            and not self.faults.holding
+            and not self.faults.waiters
+            and server.runtime.append == type(server.runtime.partitions[0]).write
+            and server.flusher.submit.__name__ == "submit"
+            and not any(connection.open_answers for connection in server.connections.open)
+        )
+
+    async def until_plain(self) -> None:
+        """Waits until connections that were cut are gone, too."""
+        async with asyncio.timeout(TIMEOUT_S), Client(self.server) as client:
+            while not self.is_plain():
+                await client.call(ListGroupsRequest(), 0)

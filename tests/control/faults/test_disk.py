@@ -1,0 +1,190 @@
+"""A disk that refuses or is late for one batch, and partitions that crash, as clients see it."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from coordinator.control.control import Control
+from coordinator.control.problem import Problem
+from coordinator.engine import ownership, refused_partitions
+from coordinator.server.server import Server
+from protocol.errors import ErrorCode
+from tests.control.faults.conftest import ONE_PARTITION
+from tests.control.faults.lab import Lab
+from tests.server.harness import Client, heartbeat_request, join_alone, join_request, serving, settings, start
+from tests.server.test_runtime import active, code, commit, committed
+from tests.storage.faulty_files import FaultyFiles
+
+DATA = "/data"
+COMMITS = {"api": "OffsetCommit", "group": "g"}
+
+
+@pytest.fixture(autouse=True)
+def _retry_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ownership, "RETRY_S", 0.01)
+    monkeypatch.setattr(refused_partitions, "RETRY_S", 0.01)
+
+
+@pytest.fixture
+def files() -> FaultyFiles:
+    return FaultyFiles()
+
+
+@pytest.fixture
+async def server(files: FaultyFiles) -> AsyncIterator[Server]:
+    server = await start(settings(DATA, ONE_PARTITION, topics=[("orders", 1)], files=files))
+    yield server
+    await server.close()
+
+
+@pytest.mark.parametrize("error", ["EIO", "ENOSPC"])
+@pytest.mark.parametrize("torn_bytes", [None, 1, 30, 100_000])
+async def test_an_append_that_fails(
+    lab: Lab, error: str, torn_bytes: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The commit is refused as today, the partition read again, and nothing of the batch is there."""
+    caplog.set_level(logging.INFO)
+    do: dict[str, Any] = {"at": "append", "fail": error}
+    name = lab.fault(COMMITS, name="bad-disk", do=do | ({"torn_bytes": torn_bytes} if torn_bytes else {}))
+    async with Client(lab.server) as client:
+        assert code(await client.call(commit(1, group="other"), 2)) == ErrorCode.NONE
+        assert code(await client.call(commit(1), 2)) == ErrorCode.NOT_COORDINATOR
+        await active(lab.server)
+        assert await committed(client) == -1
+        assert await committed(client, "other") == 1
+        assert code(await client.call(commit(2), 2)) == ErrorCode.NONE
+        assert await committed(client) == 2
+    assert lab.status(name).hit == 1
+    assert any("Unloading" in record.getMessage() for record in caplog.records)
+    assert lab.is_plain() is False
+    lab.faults.remove_all()
+    await lab.until_plain()
+
+
+async def test_a_torn_append_leaves_what_recovery_cuts(
+    lab: Lab, files: FaultyFiles, caplog: pytest.LogCaptureFixture
+) -> None:
+    lab.fault(COMMITS, do={"at": "append", "fail": "EIO", "torn_bytes": 20})
+    async with Client(lab.server) as client:
+        assert code(await client.call(commit(1, group="other"), 2)) == ErrorCode.NONE
+        await client.call(commit(1), 2)
+        await active(lab.server)
+        assert await committed(client, "other") == 1
+    assert any("20 bytes" in record.getMessage() for record in caplog.records), caplog.text
+
+
+@pytest.mark.parametrize("error", ["EIO", "ENOSPC"])
+async def test_a_sync_that_fails(lab: Lab, error: str) -> None:
+    """Nobody knows what the disk holds: the commit is not acknowledged, and may be there."""
+    lab.fault(COMMITS, do={"at": "sync", "fail": error})
+    async with Client(lab.server) as client:
+        assert code(await client.call(commit(1, group="other"), 2)) == ErrorCode.NONE
+        assert code(await client.call(commit(1), 2)) == ErrorCode.NOT_COORDINATOR
+        await active(lab.server)
+        assert await committed(client) in (-1, 1)
+        assert await committed(client, "other") == 1
+        assert code(await client.call(commit(2), 2)) == ErrorCode.NONE
+    lab.faults.remove_all()
+    await lab.until_plain()
+
+
+@pytest.mark.parametrize("at", ["append", "sync"])
+async def test_a_slow_disk(lab: Lab, at: str) -> None:
+    """Answers that wait for the disk are late, heartbeats are not; removing the fault ends the wait."""
+    name = lab.fault(COMMITS, times=2, do={"at": at, "delay": 20})
+    async with Client(lab.server) as client, Client(lab.server) as other:
+        started = asyncio.get_running_loop().time()
+        assert code(await client.call(commit(1), 2)) == ErrorCode.NONE
+        assert asyncio.get_running_loop().time() - started >= 0.02
+        lab.faults.remove(name)
+        name = lab.fault(COMMITS, do={"at": at, "delay": "10m"})
+        client.send(commit(2), 2)
+        client.send(commit(3), 2)
+        await lab.hit(name)
+        beat = await other.call(heartbeat_request("nobody", "m", 1), 0)
+        assert beat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        lab.faults.remove(name)
+        assert code(await client.receive()) == ErrorCode.NONE
+        assert code(await client.receive()) == ErrorCode.NONE
+        assert await committed(client) == 3
+    await lab.until_plain()
+
+
+@pytest.mark.parametrize("at", ["append", "sync"])
+async def test_the_partition_moves_while_the_disk_is_slow(lab: Lab, at: str) -> None:
+    # What was late for the sake of the partition that has gone keeps nobody; a sync is that of the disk.
+    name = lab.fault(COMMITS, do={"at": at, "delay": "10m" if at == "append" else 30})
+    async with Client(lab.server) as client:
+        client.send(commit(1), 2)
+        await lab.hit(name)
+        await lab.control.failover.partition(0, 0, 0)
+        assert code(await client.receive()) == ErrorCode.NOT_COORDINATOR
+        assert code(await client.call(commit(2), 2)) == ErrorCode.NONE
+        assert await committed(client) == 2
+    lab.faults.remove_all()
+    await lab.until_plain()
+
+
+@pytest.mark.parametrize(
+    ("at", "found"), [("before_append", -1), ("after_append", -1), ("after_sync", 1), ("before_answer", 1)]
+)
+async def test_a_crash_of_a_partition(lab: Lab, at: str, found: int) -> None:
+    """Whoever waits there is cut off and told nothing; what was durable is there, and everything goes on."""
+    async with Client(lab.server) as waiting, Client(lab.server) as client, Client(lab.server) as other:
+        await join_alone(other, "audit")
+        waiting.send(join_request("audit"), 3)
+        name = lab.fault(COMMITS, do={"at": at, "crash": "partition"})
+        client.send(commit(1), 2)
+        await lab.hit(name)
+        assert await client.closed()
+        assert await waiting.closed()
+        await active(lab.server)
+        assert await committed(other) == found
+        assert code(await other.call(commit(2), 2)) == ErrorCode.NONE
+        assert await committed(other) == 2
+    lab.faults.remove_all()
+    await lab.until_plain()
+
+
+@pytest.mark.parametrize("at", ["before_append", "append", "after_append", "sync", "after_sync"])
+async def test_only_what_a_request_has_written_meets_the_disk(lab: Lab, at: str) -> None:
+    """A commit that is refused writes nothing, so that nothing happens; nor do commits of other groups."""
+    do = {"at": at, "fail": "EIO"} if at in ("append", "sync") else {"at": at, "crash": "partition"}
+    name = lab.fault(COMMITS, do=do)
+    async with Client(lab.server) as client:
+        assert code(await client.call(commit(1, member_id="nobody", generation_id=3), 2)) != ErrorCode.NONE
+        assert code(await client.call(commit(1, group="other"), 2)) == ErrorCode.NONE
+        assert lab.status(name).hit == 0
+
+
+async def test_no_answer_waits_for_a_sync_where_none_is_asked_for() -> None:
+    async with serving(DATA, {"log.flush": "os"}, files=FaultyFiles()) as server:
+        lab = Lab(server, Control(server))
+        with pytest.raises(Problem, match=r"log\.flush=os"):
+            lab.fault(COMMITS, do={"at": "after_sync", "crash": "partition"})
+        lab.fault(COMMITS, do={"at": "append", "fail": "EIO"})
+        async with Client(server) as client:
+            assert code(await client.call(commit(1), 2)) == ErrorCode.NOT_COORDINATOR
+        lab.control.close()
+
+
+@pytest.mark.parametrize("at", ["append", "sync"])
+async def test_nothing_acknowledged_is_lost_through_faults_at_random(
+    lab: Lab, at: str, files: FaultyFiles
+) -> None:
+    """Neither for who comes next, nor at a power cut."""
+    lab.fault(COMMITS, times=None, probability=0.3, seed=5, do={"at": at, "fail": "EIO"})
+    acknowledged = 0
+    async with Client(lab.server) as client:
+        for offset in range(1, 40):
+            if code(await client.call(commit(offset), 2)) == ErrorCode.NONE:
+                acknowledged = offset
+            else:
+                await active(lab.server)
+            assert acknowledged <= max(0, await committed(client)) <= offset
+    assert acknowledged > 10
+    async with serving(DATA, ONE_PARTITION, topics=(), files=files.crash()) as after, Client(after) as client:
+        assert await committed(client) >= acknowledged

@@ -1,0 +1,162 @@
+"""What a rule may say, and what is said at once of one that could never act."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from coordinator.console.api import faults as api
+from coordinator.console.api.route import ApiRoute, Call
+from coordinator.control.faults import faults as faults_module
+from coordinator.control.faults.rule import FaultRule
+from coordinator.control.problem import Problem, ProblemKind
+from tests.control.faults.lab import Lab
+
+HOLD = {"at": "request", "hold": True}
+
+
+@pytest.mark.parametrize(
+    ("rule", "kind", "says"),
+    [
+        ({"do": {"at": "request", "error": "NO_SUCH"}}, ProblemKind.BAD_REQUEST, "NO_SUCH"),
+        ({"do": {"at": "request"}}, ProblemKind.BAD_REQUEST, "nothing"),
+        ({"do": {"at": "request", "hold": True, "drop": True}}, ProblemKind.BAD_REQUEST, "hold, drop"),
+        ({"do": {"hold": True}}, ProblemKind.BAD_REQUEST, "where"),
+        ({"match": {"api": "JoinGroop"}, "do": HOLD}, ProblemKind.BAD_REQUEST, "JoinGroop"),
+        ({"match": {"generation": "many"}, "do": HOLD}, ProblemKind.BAD_REQUEST, "many"),
+        ({"match": {"error": "NOPE"}, "do": {"at": "answer", "hold": True}}, ProblemKind.BAD_REQUEST, "NOPE"),
+        ({"use": "nobody"}, ProblemKind.BAD_REQUEST, "not-coordinator"),
+        ({"name": "a b", "do": HOLD}, ProblemKind.BAD_REQUEST, "letters"),
+        ({"times": 0, "do": HOLD}, ProblemKind.BAD_REQUEST, "times"),
+        ({"skip": -1, "do": HOLD}, ProblemKind.BAD_REQUEST, "skip"),
+        ({"probability": 0, "do": HOLD}, ProblemKind.BAD_REQUEST, "probability"),
+        ({"for": "soon", "do": HOLD}, ProblemKind.BAD_REQUEST, "soon"),
+        ({"do": {"at": "request", "delay": "20m"}}, ProblemKind.BAD_REQUEST, "10 minutes"),
+        ({}, ProblemKind.BAD_REQUEST, "do something"),
+        ({"on": {"event": "Nothing"}, "do": {"failover": True}}, ProblemKind.BAD_REQUEST, "Nothing"),
+        ({"on": {"event": "MemberLeft"}, "match": {}, "do": HOLD}, ProblemKind.BAD_REQUEST, "not both"),
+        ({"on": {"event": "MemberLeft"}, "do": HOLD}, ProblemKind.BAD_REQUEST, "goes with"),
+        (
+            {"match": {"api": "Fetch"}, "do": {"at": "request", "error": "NONE"}},
+            ProblemKind.NOT_POSSIBLE,
+            "Fetch",
+        ),
+        (
+            {"match": {"api": "JoinGroup"}, "do": {"at": "request", "error": "NONE"}},
+            ProblemKind.NOT_POSSIBLE,
+            "NONE",
+        ),
+        ({"match": {"api": "ListGroups", "group": "g"}, "do": HOLD}, ProblemKind.NOT_POSSIBLE, "ListGroups"),
+        ({"match": {"api": "Heartbeat", "version": ">4"}, "do": HOLD}, ProblemKind.NOT_POSSIBLE, "0 to 4"),
+        (
+            {"match": {"api": "Heartbeat", "first_join": True}, "do": HOLD},
+            ProblemKind.NOT_POSSIBLE,
+            "first_join",
+        ),
+        ({"match": {"error": "NONE"}, "do": HOLD}, ProblemKind.NOT_POSSIBLE, "answer"),
+        ({"do": {"at": "request", "throttle_ms": 5}}, ProblemKind.NOT_POSSIBLE, "throttle_ms"),
+        (
+            {
+                "match": {"api": "JoinGroup"},
+                "do": {"at": "answer", "coordinator": {"node_id": 1, "host": "", "port": 1}},
+            },
+            ProblemKind.NOT_POSSIBLE,
+            "FindCoordinator",
+        ),
+        ({"do": {"at": "request", "fail": "EIO"}}, ProblemKind.NOT_POSSIBLE, "fail"),
+        ({"do": {"at": "append", "hold": True}}, ProblemKind.NOT_POSSIBLE, "hold"),
+        ({"do": {"at": "sync", "fail": "EIO", "torn_bytes": 5}}, ProblemKind.NOT_POSSIBLE, "torn"),
+        ({"match": {"api": "Heartbeat", "version": 0}, "do": {"at": "append", "fail": "EIO"}}, None, ""),
+        (
+            {"match": {"api": "OffsetFetch"}, "do": {"at": "append", "fail": "EIO"}},
+            ProblemKind.NOT_POSSIBLE,
+            "append",
+        ),
+        (
+            {"match": {"api": "Heartbeat"}, "do": {"at": "request", "error": 16, "partitions": ["orders-0"]}},
+            ProblemKind.NOT_POSSIBLE,
+            "partition",
+        ),
+        ({"on": {"event": "OffsetsCommitted"}, "do": {"failover": True}}, ProblemKind.NOT_POSSIBLE, "told"),
+        ({"on": {"event": "MemberLeft"}, "do": {"freeze": True}}, ProblemKind.NOT_POSSIBLE, "freeze"),
+        ({"do": {"at": "after_append", "crash": "process"}}, ProblemKind.CONTROL_OFF, "control.enable=true"),
+        ({"do": {"at": "request", "error": 16}}, None, ""),
+    ],
+    ids=str,
+)
+async def test_rules(lab: Lab, rule: dict[str, Any], kind: ProblemKind | None, says: str) -> None:
+    made = msgspec.json.decode(msgspec.json.encode(rule), type=FaultRule)
+    if kind is None:
+        lab.faults.make(made)
+        return
+    with pytest.raises(Problem) as caught:
+        lab.faults.make(made)
+    assert caught.value.kind is kind
+    assert says in caught.value.detail
+    assert not lab.faults.all()
+    assert lab.is_plain()
+
+
+@pytest.mark.parametrize(
+    "rule", [{"matches": {}}, {"match": {"grup": "x"}}, {"do": {"hodl": True}}, {"times": "one"}]
+)
+def test_what_is_misspelt_is_refused(rule: dict[str, Any]) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode(msgspec.json.encode(rule), type=FaultRule)
+
+
+def test_the_schema_can_be_made() -> None:
+    schemas, components = msgspec.json.schema_components([FaultRule])
+    assert schemas
+    assert "for" in components["FaultRule"]["properties"]
+
+
+async def test_names(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert lab.fault(do=HOLD) == "fault-1"
+    assert lab.fault(use="loading") == "loading-2"
+    assert lab.fault(name="mine", do=HOLD) == "mine"
+    with pytest.raises(Problem) as caught:
+        lab.fault(name="mine", do=HOLD)
+    assert caught.value.kind is ProblemKind.NAME_TAKEN
+    monkeypatch.setattr(faults_module, "MOST_FAULTS", 3)
+    with pytest.raises(Problem) as caught:
+        lab.fault(do=HOLD)
+    assert caught.value.kind is ProblemKind.TOO_MANY
+    assert [fault.name for fault in lab.faults.all()] == ["fault-1", "loading-2", "mine"]
+
+
+async def test_the_calls_that_http_has(lab: Lab) -> None:
+    """In the order in which somebody would make them; every answer has words for people."""
+    routes: dict[tuple[str, str], ApiRoute] = {(route.method, route.path): route for route in api.ROUTES}
+
+    async def call(method: str, path: str, body: Any = None, **names: str) -> Any:
+        route = routes[method, path]
+        made = (
+            None
+            if route.body is None
+            else msgspec.json.decode(msgspec.json.encode(body or {}), type=route.body)
+        )
+        answer = await route.handle(lab.control, Call(path=names, query=None, body=made, actor="me"))
+        assert isinstance(answer, route.answer)
+        assert msgspec.json.encode(answer)
+        assert route.text is not None
+        assert route.text(answer)
+        return answer
+
+    assert (await call("GET", "/faults")).faults == []
+    rule = {"name": "slow", "match": {"api": "SyncGroup"}, "do": HOLD}
+    made = await call("POST", "/faults", rule)
+    assert (made.name, made.state, made.by, made.rule.times) == ("slow", "active", "me", 1)
+    assert msgspec.json.decode(msgspec.json.encode(made.rule))["do"] == HOLD
+    replaced = await call("PUT", "/faults/{name}", {"match": {"api": "JoinGroup"}, "do": HOLD}, name="slow")
+    assert replaced.rule.match.api == "JoinGroup"
+    assert (await call("GET", "/faults/{name}", name="slow")).hit == 0
+    assert (await call("POST", "/faults/{name}/release", {"one": "oldest"}, name="slow")).released == 0
+    with pytest.raises(Problem):
+        await call("POST", "/faults/{name}/wait", {"hit": 1, "within": "1ms"}, name="slow")
+    assert len((await call("GET", "/faults")).faults) == 1
+    assert (await call("DELETE", "/faults/{name}", name="slow")).removed == ["slow"]
+    assert (await call("DELETE", "/faults")).removed == []
+    with pytest.raises(Problem) as caught:
+        await call("PUT", "/faults/{name}", {"name": "other", "do": HOLD}, name="slow")
+    assert caught.value.kind is ProblemKind.BAD_REQUEST
