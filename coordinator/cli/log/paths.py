@@ -5,13 +5,13 @@ import stat
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
-from io import StringIO, TextIOWrapper
 from threading import Event
 from typing import Final, NoReturn, ParamSpec
 
 import click
 
 from coordinator.cli.log.entry import OFFSETS_TOPIC
+from coordinator.cli.standard_streams import taking_output
 from coordinator.net.peer import printable
 from storage.errors import FileError
 from storage.files import Files
@@ -74,14 +74,9 @@ def in_words(run: Callable[P, int]) -> Callable[P, None]:
 
     @wraps(run)
     def command(*arguments: P.args, **named: P.kwargs) -> None:
-        if isinstance(sys.stdout, TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")
         try:
-            code = run(*arguments, **named)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            sys.stdout = StringIO()  # it is flushed once more at the end of the process
-            sys.exit(SOUND)
+            with taking_output():
+                code = run(*arguments, **named)
         except FileError as error:
             fail(str(error))
         except OSError as error:
