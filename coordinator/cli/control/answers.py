@@ -3,6 +3,7 @@
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from coordinator.cli.control.failure import Unreachable
 from coordinator.control.groups.description import GroupDescription, GroupSummary
@@ -29,6 +30,18 @@ def offsets_of(answered: Any) -> GroupOffsets:
 def changes_of(answered: Any) -> OffsetChanges:
     """What PUT /groups/{group}/offsets answers."""
     return _value(answered, OffsetChanges)
+
+
+class Ledger(Struct, frozen=True):
+    """Entries, open ones last, and the number to ask after for those that are closed from then on."""
+
+    entries: list[dict[str, Any]]
+    next: int
+
+
+def ledger_of(answered: Any) -> Ledger:
+    """What GET /ledger and GET /groups/{group}/ledger answer."""
+    return _value(answered, Ledger)
 
 
 def _value(answered: Any, kind: type[Value]) -> Value:

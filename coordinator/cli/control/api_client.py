@@ -23,6 +23,7 @@ JSON: Final = "application/json"
 TEXT: Final = "text/plain"
 EVENTS: Final = "text/event-stream"
 _CONNECT_S: Final = 5.0
+_CONNECTIONS: Final = 2
 _PIECE_BYTES: Final = 64 * 1024
 _WHERE: Final = "`groupd serve` starts one; --url or GROUPD_URL says where its HTTP port is (http.listener)."
 
@@ -33,7 +34,7 @@ class ApiClient:
     def __init__(self, url: str, *, token: str | None, actor: str) -> None:
         """In: what `parse_url` gave; who asks, in words that the daemon's log and ledger repeat."""
         self.url = url
-        self._pool = urllib3.PoolManager(retries=False)
+        self._pool = urllib3.PoolManager(retries=False, maxsize=_CONNECTIONS)
         self._headers = {"X-Groupd-Actor": actor, "User-Agent": "groupd"}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"

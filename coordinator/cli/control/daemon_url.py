@@ -1,8 +1,9 @@
 """Where a daemon answers HTTP: what people write, and the paths below it."""
 
-from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote, urlencode, urlsplit
+
+from coordinator.cli.control.question import Query
 
 DEFAULT_URL: Final = "http://127.0.0.1:9080"
 _SCHEMES: Final = ("http", "https")
@@ -28,12 +29,13 @@ def parse_url(text: str) -> str:
     return url
 
 
-def api_url(url: str, path: tuple[str, ...], query: Mapping[str, str | int | None]) -> str:
+def api_url(url: str, path: tuple[str, ...], query: Query) -> str:
     """The URL of an operation. In: what `parse_url` gave; the names in its path, which may hold anything; what is
     asked for, None where it is not."""
     names = "/".join(map(_quoted, path))
     asked = {name: value for name, value in query.items() if value is not None}
-    return f"{url}/v1/{names}" + (f"?{urlencode(asked)}" if asked else "")
+    text = urlencode(asked, doseq=True)
+    return f"{url}/v1/{names}" + (f"?{text}" if text else "")
 
 
 def _quoted(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+import click
 import msgspec
 
 from coordinator.cli.control.command import Asking
@@ -46,3 +47,8 @@ def answer(
     else:
         text = asking.client.text(method, *path, query=query, body=body, patience_s=patience_s)
         print_text(text, asking.output)
+
+
+def note(text: str) -> None:
+    """Says on standard error what is no answer, while more is to come."""
+    click.echo(click.style(f"groupd: {printable(text, len(text))}", dim=True), err=True)

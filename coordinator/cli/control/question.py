@@ -7,7 +7,7 @@ from typing import Final
 PATIENCE_S: Final = 30.0
 """How long an answer may take that waits for nothing."""
 
-Query = Mapping[str, str | int | None]
-"""What is asked for; None where it is not."""
+Query = Mapping[str, str | int | tuple[str, ...] | None]
+"""What is asked for, a name with several values as often; None where it is not."""
 
 NOTHING: Final[Query] = MappingProxyType({})
