@@ -39,6 +39,10 @@ class ApiClient:
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
 
+    def close(self) -> None:
+        """Closes its connections."""
+        self._pool.clear()
+
     def get(self, *path: str, query: Query = NOTHING) -> Any:
         """What the daemon answers, from JSON."""
         return self.ask("GET", *path, query=query)

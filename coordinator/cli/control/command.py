@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -120,7 +121,7 @@ def _actor() -> str:
 def _run(run: Callable[..., int], asking: Asking, named: dict[str, Any]) -> int:
     """Everything that may go wrong becomes a sentence and an exit code."""
     try:
-        with taking_output():
+        with taking_output(), closing(asking.client):
             try:
                 return run(asking, **named)
             except Refused as refused:

@@ -11,7 +11,7 @@ _SCHEMES: Final = ("http", "https")
 
 def parse_url(text: str) -> str:
     """A URL without a slash at its end. In: a URL, or HOST:PORT. Raises ValueError with a sentence."""
-    url = text.strip().rstrip("/")
+    url = text.strip()
     if "://" not in url:
         url = f"http://{url}"
     parts = urlsplit(url)
@@ -26,7 +26,7 @@ def parse_url(text: str) -> str:
     if not (parts.netloc.isascii() and parts.netloc.isprintable()):
         raise ValueError(f"{parts.netloc!r} cannot be the name of a host")
     _ = parts.port  # raises ValueError
-    return url
+    return url.rstrip("/")
 
 
 def api_url(url: str, path: tuple[str, ...], query: Query) -> str:

@@ -5,7 +5,7 @@ from threading import Event as Signal
 from threading import Lock, Thread
 from typing import Final
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
@@ -84,7 +84,11 @@ class LiveBoard:
             self._something.set()  # then it is drawn anew by time
 
     def _picture(self) -> Group:
-        rows = [self._heading(), Text(), terminal_table(COLUMNS, map(board_row, self._shown))]
+        rows: list[RenderableType] = [
+            self._heading(),
+            Text(),
+            terminal_table(COLUMNS, map(board_row, self._shown)),
+        ]
         left_out = len(self._board.summaries) - len(self._shown)
         if left_out > 0:
             rows.append(Text(f"and {left_out} more", "dim"))
