@@ -15,13 +15,13 @@ from coordinator.control.groups.description import GroupDescription, GroupSummar
 from coordinator.control.groups.offset_description import GroupOffsets
 
 COLUMNS: Final = (
-    Column("group", style=lambda _: "bold"),
+    Column("group", folds=True, style=lambda _: "bold"),
     Column("state", style=state_style),
-    Column("gen", is_figure=True),
-    Column("members", is_figure=True),
+    Column("gen", is_figure=True, may_go=True),
+    Column("members", is_figure=True, may_go=True),
     Column("lag", is_figure=True, style=lambda text: "" if text in ("0", NOTHING) else "yellow"),
-    Column("open", is_figure=True, style=lambda _: "yellow"),
-    Column("because", folds=True),
+    Column("open", is_figure=True, may_go=True, style=lambda _: "yellow"),
+    Column("because", folds=True, may_go=True),
 )
 _TURN: Final = {"PreparingRebalance": 0, "CompletingRebalance": 0, "Stable": 1, "Empty": 2, "Dead": 3}
 _MOST_AWAITED: Final = 3

@@ -16,6 +16,7 @@ class Refused(Exception):
     """The daemon said no. `problem` is what it said (RFC 9457): `title`, `detail`, and more."""
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
-        super().__init__(problem.get("detail") or problem.get("title") or f"HTTP status {status}")
+        said = [problem.get(field) for field in ("detail", "title")]
+        super().__init__(next((text for text in said if isinstance(text, str)), f"HTTP status {status}"))
         self.status = status
         self.problem = problem

@@ -87,7 +87,7 @@ class LiveBoard:
         rows: list[RenderableType] = [
             self._heading(),
             Text(),
-            terminal_table(COLUMNS, map(board_row, self._shown)),
+            self._table(),
         ]
         left_out = len(self._board.summaries) - len(self._shown)
         if left_out > 0:
@@ -96,6 +96,9 @@ class LiveBoard:
             events = list(self._events)
         rows += [Text(), *map(_event, events)]
         return Group(*rows)
+
+    def _table(self) -> RenderableType:
+        return terminal_table(COLUMNS, [board_row(group) for group in self._shown], self._console.width)
 
     def _heading(self) -> Text:
         heading = Text(no_wrap=True, overflow="ellipsis")

@@ -13,12 +13,13 @@ _MAX_CELL: Final = 1000
 
 
 class Column(NamedTuple):
-    """What a column is called; whether its cells are figures, and so on the right; whether a narrow terminal may
-    wrap them; the style of a cell, by its text."""
+    """What a column is called; whether its cells are figures, and so on the right; whether a terminal may wrap
+    them; whether one that is too narrow may leave it out; the style of a cell, by its text."""
 
     title: str
     is_figure: bool = False
     folds: bool = False
+    may_go: bool = False
     style: Callable[[str], str] = lambda _: ""
 
 
@@ -47,7 +48,8 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], output
         from coordinator.cli.console import console_of
         from coordinator.cli.control.terminal_table import terminal_table
 
-        console_of(output).print(terminal_table(columns, rows))
+        console = console_of(output)
+        console.print(terminal_table(columns, rows, console.width))
     else:
         print("\n".join(plain_rows(columns, rows)))
 

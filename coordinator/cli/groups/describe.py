@@ -34,22 +34,22 @@ def _lag_style(text: str) -> str:
 
 _MEMBERS: Final = (
     Column("client", folds=True, style=lambda _: "bold"),
-    Column("member id", folds=True, style=lambda _: "magenta"),
-    Column("host", folds=True),
-    Column("connected", style=_gone_style),
-    Column("silent", is_figure=True),
-    Column("session left", is_figure=True),
-    Column("awaits"),
+    Column("member id", folds=True, may_go=True, style=lambda _: "magenta"),
+    Column("host", folds=True, may_go=True),
+    Column("connected", may_go=True, style=_gone_style),
+    Column("silent", is_figure=True, may_go=True),
+    Column("session left", is_figure=True, may_go=True),
+    Column("awaits", may_go=True),
     Column("assigned", folds=True),
 )
 _OFFSETS: Final = (
     Column("topic", folds=True),
     Column("partition", is_figure=True),
     Column("committed", is_figure=True),
-    Column("start", is_figure=True),
-    Column("end", is_figure=True),
+    Column("start", is_figure=True, may_go=True),
+    Column("end", is_figure=True, may_go=True),
     Column("lag", is_figure=True, style=_lag_style),
-    Column("owner", folds=True),
+    Column("owner", folds=True, may_go=True),
 )
 
 

@@ -20,10 +20,10 @@ groupd groups list --prefix billing --json | jq -r .groups[].group_id"""
 _COLUMNS: Final = (
     Column("group", folds=True),
     Column("state", style=state_style),
-    Column("members", is_figure=True),
-    Column("generation", is_figure=True),
-    Column("protocol", folds=True),
-    Column("type"),
+    Column("members", is_figure=True, may_go=True),
+    Column("generation", is_figure=True, may_go=True),
+    Column("protocol", folds=True, may_go=True),
+    Column("type", may_go=True),
 )
 
 
