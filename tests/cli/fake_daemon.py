@@ -85,6 +85,10 @@ class FakeDaemon:
         data = json.dumps(value | fields)
         self.pieces.put(f"id: {seq}\nevent: {kind}\ndata: {data}\n\n".encode())
 
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
     def last(self) -> Asked:
         return self.asked[-1]
 
