@@ -31,8 +31,13 @@ groupd clock billing advance 5m --silent bob --settle 10s
 groupd clock freeze"""
 
 ACTIONS: Final = ("show", "freeze", "run", "advance", "step", "reset")
-_OPTIONS: Final[Mapping[str, str]] = {"silent": "advance", "settle": "advance", "except_": "freeze"}
-"""Which action each option belongs to."""
+_MOVING: Final = ("advance", "step")
+_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "silent": _MOVING,
+    "settle": _MOVING,
+    "except_": ("freeze",),
+}
+"""Which actions each option belongs to."""
 _SETTLING_S: Final = 600.0
 """How long an advance may take, which waits for living members."""
 
@@ -57,13 +62,13 @@ def _parse(words: tuple[str, ...]) -> tuple[str | None, str, tuple[str, ...]]:
     multiple=True,
     metavar="NAMES",
     callback=listed,
-    help="For advance: who is not heard meanwhile. [default: who has no connection]",
+    help="For advance and step: who is not heard meanwhile. [default: who has no connection]",
 )
 @click.option(
     "--settle",
     type=DURATION,
     metavar="TIME",
-    help="For advance: how long to wait, really, for a living member. [default: the daemon's, 5s]",
+    help="For advance and step: how long to wait, really, for a living member. [default: the daemon's, 5s]",
 )
 @click.option(
     "--except",
@@ -77,27 +82,29 @@ def command(asking: Asking, words: tuple[str, ...], **options: Any) -> int:
     if group == "":
         raise Misused("the empty name is none that can be asked for")
     for name, value in options.items():
-        if value is not None and _OPTIONS[name] != action:
-            raise Misused(f"--{name.rstrip('_')} belongs to {_OPTIONS[name]}")
+        if value is not None and action not in _OPTIONS[name]:
+            raise Misused(f"--{name.rstrip('_')} belongs to {' and '.join(_OPTIONS[name])}")
     if len(rest) != (1 if action == "advance" else 0):
         wanted = "a TIME, such as 45s" if action == "advance" else "nothing"
         raise Misused(f"{action} takes {wanted}")
     clock = ("clock",) if group is None else ("groups", group, "clock")
-    if action == "advance":
-        _advance(asking, clock, DURATION.convert(rest[0], None, None), options)
-    elif action == "step":
-        answer(asking, "POST", *clock, "step", patience_s=_SETTLING_S)
+    if action in _MOVING:
+        by = {"by": DURATION.convert(rest[0], None, None)} if rest else {}
+        _move(asking, (*clock, action), by, options)
     elif action == "freeze":
         body = {"frozen": True} | ({} if options["except_"] is None else {"except": options["except_"]})
         answer(asking, "PUT", *clock, body=body)
     elif action == "run":
         answer(asking, "PUT", *clock, body={"frozen": False})
+    elif action == "reset":
+        answer(asking, "DELETE", *clock)
+        answer(asking, "GET", *clock)
     else:
-        answer(asking, "GET" if action == "show" else "DELETE", *clock)
+        answer(asking, "GET", *clock)
     return YES
 
 
-def _advance(asking: Asking, clock: tuple[str, ...], by: str, options: Mapping[str, Any]) -> None:
-    body = {"by": by} | {name: options[name] for name in ("silent", "settle") if options[name] is not None}
+def _move(asking: Asking, path: tuple[str, ...], by: Mapping[str, str], options: Mapping[str, Any]) -> None:
+    body = {**by} | {name: options[name] for name in ("silent", "settle") if options[name] is not None}
     patience_s = max(_SETTLING_S, 2 * seconds(options["settle"])) + PATIENCE_S
-    answer(asking, "POST", *clock, "advance", body=body, patience_s=patience_s)
+    answer(asking, "POST", *path, body=body, patience_s=patience_s)

@@ -21,10 +21,15 @@ groupd failover billing --not-coordinator 500ms --loading 1500ms"""
 @group_argument()
 @click.option("--not-coordinator", type=DURATION, metavar="TIME", help="How long it is elsewhere.")
 @click.option("--loading", type=DURATION, metavar="TIME", help="How long it then says that it loads.")
-def command(asking: Asking, group: str, not_coordinator: str | None, loading: str | None) -> int:
+@click.option(
+    "--settle",
+    type=DURATION,
+    metavar="TIME",
+    help="How long the answer waits for the members to be back. [default: the daemon's, 5s]",
+)
+def command(asking: Asking, group: str, **spans: str | None) -> int:
     """Move the coordinator of GROUP, as when its broker changes."""
-    spans = {"not_coordinator": not_coordinator, "loading": loading}
     body = {name: span for name, span in spans.items() if span is not None}
-    patience_s = seconds(not_coordinator) + seconds(loading) + PATIENCE_S
+    patience_s = sum(map(seconds, spans.values())) + PATIENCE_S
     answer(asking, "POST", "groups", group, "failover", body=body, patience_s=patience_s)
     return YES

@@ -21,9 +21,9 @@ def daemon() -> Iterator[FakeDaemon]:
         ("expire billing bob", "POST /v1/groups/billing/members/bob/expire", None),
         ("failover billing", "POST /v1/groups/billing/failover", {}),
         (
-            "failover billing --not-coordinator 500ms --loading 1500",
+            "failover billing --not-coordinator 500ms --loading 1500 --settle 2s",
             "POST /v1/groups/billing/failover",
-            {"not_coordinator": "500ms", "loading": "1500ms"},
+            {"not_coordinator": "500ms", "loading": "1500ms", "settle": "2s"},
         ),
         ("clock", "GET /v1/clock", None),
         ("clock billing", "GET /v1/groups/billing/clock", None),
@@ -36,8 +36,8 @@ def daemon() -> Iterator[FakeDaemon]:
             {"frozen": True, "except": "gone"},
         ),
         ("clock billing run", "PUT /v1/groups/billing/clock", {"frozen": False}),
-        ("clock billing step", "POST /v1/groups/billing/clock/step", None),
-        ("clock billing reset", "DELETE /v1/groups/billing/clock", None),
+        ("clock billing step", "POST /v1/groups/billing/clock/step", {}),
+        ("clock step --silent bob", "POST /v1/clock/step", {"silent": ["bob"]}),
         ("clock advance 45s", "POST /v1/clock/advance", {"by": "45s"}),
         (
             "clock billing advance 45s --silent bob,carol --silent dave --settle 5s",
@@ -67,6 +67,13 @@ def test_a_command_asks_for_what_it_says_and_prints_the_words_of_the_daemon(
     assert daemon.last().body == body
     if daemon.last().method != "GET":
         assert daemon.last().headers["Content-Type"] == "application/json"
+
+
+def test_a_clock_that_is_taken_away_is_shown(daemon: FakeDaemon) -> None:
+    daemon.values["DELETE /v1/groups/billing/clock"] = None
+    daemon.texts["GET /v1/groups/billing/clock"] = "as the process\n"
+    assert daemon.run("clock", "billing", "reset").stdout == "as the process\n"
+    assert [asked.method for asked in daemon.asked] == ["DELETE", "GET"]
 
 
 def test_json_is_printed_as_it_is(daemon: FakeDaemon) -> None:
