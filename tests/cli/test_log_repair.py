@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.cli.log import INTERRUPTED
+from coordinator.cli.standard_streams import INTERRUPTED
 from coordinator.engine.partition import PartitionState
 from coordinator.server.server import Server
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup

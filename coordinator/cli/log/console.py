@@ -1,6 +1,5 @@
-"""Standard output as a terminal, or as a pager that shows colours: colours, tables, blocks of text."""
+"""What a terminal, or a pager that shows colours, is shown of logs: tables, blocks of text."""
 
-import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -10,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from coordinator.cli.log.output import Output
 from coordinator.net.peer import printable
 from storage.inspection.directory_reader import LogFiles
 
@@ -18,18 +16,6 @@ _LABEL_CELLS: Final = 20
 _LEAST_NAME_CELLS: Final = 20
 _COLUMN_GAP: Final = "  "
 _MAX_TITLE: Final = 200
-
-
-def console_of(output: Output) -> Console:
-    """Where rich writes. Its width is that of the terminal, now."""
-    return Console(
-        file=sys.stdout,
-        force_terminal=output.is_terminal,
-        color_system="standard" if output.is_colored else None,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
 
 
 def print_figures(console: Console, titles: Sequence[str], rows: Iterable[Sequence[str | int]]) -> None:

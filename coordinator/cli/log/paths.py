@@ -5,14 +5,11 @@ import stat
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
-from io import StringIO, TextIOWrapper
 from threading import Event
 from typing import Final, NoReturn, ParamSpec
 
-import click
-
 from coordinator.cli.log.entry import OFFSETS_TOPIC
-from coordinator.net.peer import printable
+from coordinator.cli.standard_streams import taking_output, warn
 from storage.errors import FileError
 from storage.files import Files
 from storage.inspection.directory_reader import LogFiles, find_logs
@@ -24,7 +21,6 @@ FOUND: Final = 1
 BAD_INPUT: Final = 2
 
 _PAUSE_S: Final = 0.02
-_MAX_LINE: Final = 1000
 
 P = ParamSpec("P")
 
@@ -54,11 +50,6 @@ def pause() -> None:
     Event().wait(_PAUSE_S)
 
 
-def warn(text: str) -> None:
-    """One line on standard error, whatever the text holds."""
-    click.echo(f"{click.style('groupd:', fg='red')} {printable(text, _MAX_LINE)}", err=True)
-
-
 def fail(text: str) -> NoReturn:
     """Ends the command: the input is not what it should be."""
     warn(text)
@@ -74,14 +65,9 @@ def in_words(run: Callable[P, int]) -> Callable[P, None]:
 
     @wraps(run)
     def command(*arguments: P.args, **named: P.kwargs) -> None:
-        if isinstance(sys.stdout, TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")
         try:
-            code = run(*arguments, **named)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            sys.stdout = StringIO()  # it is flushed once more at the end of the process
-            sys.exit(SOUND)
+            with taking_output():
+                code = run(*arguments, **named)
         except FileError as error:
             fail(str(error))
         except OSError as error:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from coordinator.cli.log.output import Output
+from coordinator.cli.output import Output
 from storage.files import OsFiles
 from storage.inspection.directory_reader import LogFiles
 

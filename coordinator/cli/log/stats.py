@@ -8,10 +8,10 @@ import click
 
 from coordinator.cli.log.journals import warn_of_journals
 from coordinator.cli.log.log_stats import COLUMNS, LogStats, by_bytes
-from coordinator.cli.log.output import Output, color_option
 from coordinator.cli.log.paths import FOUND, SOUND, in_words, logs_at
 from coordinator.cli.log.progress import progress_of
 from coordinator.cli.log.tally import Count
+from coordinator.cli.output import Output, color_option
 from coordinator.net.peer import printable
 from storage.files import OsFiles
 

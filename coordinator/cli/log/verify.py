@@ -6,9 +6,9 @@ import click
 
 from coordinator.cli.log.entry import what_is_wrong
 from coordinator.cli.log.finding_report import FindingReport, JsonReport, TextReport, VerifiedLog
-from coordinator.cli.log.output import Output, color_option
 from coordinator.cli.log.paths import FOUND, SOUND, holds_offsets, in_words, logs_at, pause
 from coordinator.cli.log.progress import progress_of
+from coordinator.cli.output import Output, color_option
 from storage.files import OsFiles
 from storage.inspection.journal_check import JournalCheck
 from storage.inspection.verification import Verification
