@@ -53,6 +53,7 @@ class Newcomer:
             "PATH": os.pathsep.join((str(scripts), os.environ["PATH"], *MORE_PLACES)),
             "KAFKA_LISTENERS": f"PLAINTEXT://127.0.0.1:{kafka}",
             "KAFKA_HTTP_LISTENER": f"127.0.0.1:{http}",
+            "GROUPD_URL": f"http://127.0.0.1:{http}",
         }
         self._log, self._shell, self._other = (Terminal(directory, environment) for _ in range(3))
         self._log_mark = self._shell_mark = 0
