@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from coordinator.control.control import Control
+from coordinator.engine.group_clock import GroupClock
 from coordinator.server.server import Server
 from storage.files import Files
 from tests.server.harness import serving
@@ -16,9 +17,10 @@ async def controlled(
     data_dir: Path | str = "/data",
     properties: Mapping[str, str] | None = None,
     files: Files | None = None,
+    group_clock: GroupClock | None = None,
 ) -> AsyncIterator[tuple[Server, Control]]:
     """See the top of this file. Over files in memory, unless others are given."""
-    async with serving(data_dir, properties, files=files or FaultyFiles()) as server:
+    async with serving(data_dir, properties, files=files or FaultyFiles(), group_clock=group_clock) as server:
         control = Control(server)
         try:
             yield server, control

@@ -1,11 +1,13 @@
-"""A member that lives: it joins, brings an assignment where it leads, sends heartbeats, and rejoins when it is told.
+"""A member that lives: it joins, brings an assignment where it leads, sends heartbeats, rejoins when it is told.
 
 It speaks the protocol by hand, over a real connection, and remembers what it was told."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from typing import Self
 
+from coordinator.control.control import Control
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatResponse
@@ -14,6 +16,7 @@ from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from protocol.messages.sync_group import SyncGroupResponse
 from tests.server.harness import Client, heartbeat_request, sync_request
 
+GROUP = "billing"
 JOIN_VERSION, SYNC_VERSION, HEARTBEAT_VERSION, LEAVE_VERSION = 5, 3, 3, 3
 SUBSCRIPTION = b"\0\1\0\0\0\1\0\6orders\xff\xff\xff\xff\0\0\0\0"
 STABLE_WITHIN_S = 60
@@ -65,9 +68,8 @@ class LivingMember:
         await self._end_life()
         host, port = self.client.writer.get_extra_info("sockname")
         self.client.writer.transport.abort()
-        async with asyncio.timeout(STABLE_WITHIN_S):
-            while any(connection.peer == f"{host}:{port}" for connection in self._server.connections.open):
-                await asyncio.sleep(0.001)
+        peer = f"{host}:{port}"
+        await until(lambda: all(connection.peer != peer for connection in self._server.connections.open))
 
     async def leave(self) -> None:
         """It says goodbye."""
@@ -76,6 +78,13 @@ class LivingMember:
         async with Client(port=self.client._port) as other:
             identity = MemberIdentity(member_id=self.member_id, group_instance_id=self._instance_id)
             await other.call(LeaveGroupRequest(group_id=self._group_id, members=[identity]), LEAVE_VERSION)
+
+    async def join_anew(self) -> None:
+        """It takes its session for over, and forgets its member id, over the same connection."""
+        await self._end_life()
+        self.member_id, self.is_mute = "", False
+        self.is_settled.clear()
+        self._life = asyncio.ensure_future(self._live())
 
     async def _end_life(self) -> None:
         life, self._life = self._life, None
@@ -116,7 +125,7 @@ class LivingMember:
         return joined.error_code == ErrorCode.NONE
 
     async def _sync(self) -> bool:
-        assignments = {member_id: b"part" for member_id in self._others}
+        assignments = dict.fromkeys(self._others, b"part")
         request = sync_request(self._group_id, self.member_id, self.generation_id, assignments)
         request.group_instance_id = self._instance_id
         synced = await self._asked(request, SYNC_VERSION)
@@ -150,8 +159,33 @@ class LivingMember:
 
 async def all_settled(members: Sequence[LivingMember]) -> None:
     """Waits until all are in the same generation, each with its assignment."""
+
+    def are_settled() -> bool:
+        generations = {member.generation_id for member in members}
+        return all(member.is_settled.is_set() for member in members) and len(generations) <= 1
+
+    await until(are_settled)
+
+
+async def members_of(stack: AsyncExitStack, server: Server, *names: str) -> list[LivingMember]:
+    """A Stable group of these."""
+    members = [await stack.enter_async_context(LivingMember(server, GROUP, name)) for name in names]
+    await all_settled(members)
+    return members
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    """Waits until something is so."""
     async with asyncio.timeout(STABLE_WITHIN_S):
-        while not all(member.is_settled.is_set() for member in members) or (
-            len({member.generation_id for member in members}) > 1
-        ):
-            await asyncio.sleep(0.005)
+        while not is_so():
+            await _a_moment()
+
+
+async def _a_moment() -> None:
+    await asyncio.sleep(0.002)
+
+
+def there(control: Control) -> set[str]:
+    """The client ids of the members of the group."""
+    view = control.clocks.view(GROUP)
+    return set() if view is None else {member.name.client_id for member in view.members}

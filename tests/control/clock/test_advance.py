@@ -1,8 +1,9 @@
 """Time passes for a group: who is dead goes, who lives stays, and the answer says what came of it."""
 
 import asyncio
+import itertools
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
 import pytest
@@ -14,33 +15,10 @@ from coordinator.group.events import Event, MemberExpired, MembersEvicted
 from coordinator.group.shard import Shard
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
-from tests.control.clock.living_member import LivingMember, all_settled
-from tests.control.serving import controlled
+from tests.control.clock.living_member import GROUP, LivingMember, all_settled, members_of, there, until
 
-GROUP = "billing"
 SESSION_MS = 45_000
-
-
-@pytest.fixture
-async def served() -> AsyncIterator[tuple[Server, Control]]:
-    async with controlled() as served:
-        yield served
-
-
-@pytest.fixture
-def server(served: tuple[Server, Control]) -> Server:
-    return served[0]
-
-
-@pytest.fixture
-def control(served: tuple[Server, Control]) -> Control:
-    return served[1]
-
-
-@pytest.fixture
-async def stack() -> AsyncIterator[AsyncExitStack]:
-    async with AsyncExitStack() as stack:
-        yield stack
+SPANS_MS = (1, 500, 10_000, 44_999, 45_000, 300_000, 3_600_000, 86_400_000)
 
 
 async def advance(
@@ -49,26 +27,6 @@ async def advance(
     return await control.moving.advance(
         GROUP, by_ms, silent=silent, settle_ms=settle_ms, what=f"advance {by_ms}ms", actor=None
     )
-
-
-async def members_of(stack: AsyncExitStack, server: Server, *names: str) -> list[LivingMember]:
-    """A Stable group of these."""
-    members = [await stack.enter_async_context(LivingMember(server, GROUP, name)) for name in names]
-    await all_settled(members)
-    return members
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    """Waits until something is so."""
-    async with asyncio.timeout(60):
-        while not is_so():
-            await asyncio.sleep(0.005)
-
-
-def there(control: Control) -> set[str]:
-    """The client ids of the members of the group."""
-    view = control.clocks.view(GROUP)
-    return set() if view is None else {member.name.client_id for member in view.members}
 
 
 async def test_who_is_dead_goes_and_the_others_are_stable_again(
@@ -155,49 +113,68 @@ async def test_a_name_that_is_nobodys_is_refused_and_nothing_moves(
     assert control.clocks.state(GROUP) is None
 
 
+class Crowd:
+    """Members that come, say goodbye or die as chance has it."""
+
+    def __init__(self, server: Server, stack: AsyncExitStack, chance: random.Random) -> None:
+        self.alive: list[LivingMember] = []
+        self.killed: set[str] = set()
+        self._server = server
+        self._stack = stack
+        self._chance = chance
+        self._numbers = itertools.count()
+
+    async def change(self) -> None:
+        """One comes, one goes, or everything stays as it is."""
+        chance, alive = self._chance, self.alive
+        if len(alive) < 2 or (len(alive) < 5 and chance.random() < 0.2):
+            member = LivingMember(self._server, GROUP, f"member-{next(self._numbers)}")
+            alive.append(await self._stack.enter_async_context(member))
+        elif chance.random() < 0.2:
+            await self._lose(alive[chance.randrange(len(alive))])
+
+    async def _lose(self, victim: LivingMember) -> None:
+        if self._chance.random() < 0.7:
+            self.killed.add(victim.client_id)
+            await victim.die()
+        elif victim.is_settled.is_set():
+            await victim.leave()
+        else:
+            return
+        self.alive.remove(victim)
+
+
 async def test_no_member_that_lives_is_evicted_by_500_random_advances(
     server: Server, control: Control, stack: AsyncExitStack
 ) -> None:
     chance = random.Random(20261122)
-    alive: list[LivingMember] = []
-    evicted: list[str] = []
+    crowd = Crowd(server, stack, chance)
+    evicted: set[str] = set()
 
     def watch(_: int, event: Event, __: int, ___: object) -> None:
         if isinstance(event, MemberExpired) and not event.pending:
-            evicted.append(event.member.client_id)
+            evicted.add(event.member.client_id)
         elif isinstance(event, MembersEvicted):
-            evicted.extend(name.client_id for name in event.members)
+            evicted.update(name.client_id for name in event.members)
 
     server.group_events.listeners.append(watch)
-    names = (f"member-{number}" for number in range(10_000))
-    doomed: set[str] = set()
     for _ in range(500):
-        if len(alive) < 2 or (len(alive) < 5 and chance.random() < 0.2):
-            alive.append(await stack.enter_async_context(LivingMember(server, GROUP, next(names))))
-        elif chance.random() < 0.2:
-            victim = alive.pop(chance.randrange(len(alive)))
-            if chance.random() < 0.7:
-                doomed.add(victim.client_id)
-                await victim.die()
-            elif victim.is_settled.is_set():
-                await victim.leave()
-            else:
-                alive.append(victim)
-        if chance.random() < 0.5 and there(control) <= {member.client_id for member in alive}:
-            await all_settled(alive)
+        await crowd.change()
+        if chance.random() < 0.5 and there(control) <= {member.client_id for member in crowd.alive}:
+            await all_settled(crowd.alive)
         else:
             await asyncio.sleep(chance.choice([0, 0.001, 0.02]))
         if chance.random() < 0.1:
             await control.clocks.put(GROUP, frozen=chance.random() < 0.5, lets_gone_go=False)
         if chance.random() < 0.05:
             await control.clocks.remove(GROUP)
-        await advance(control, chance.choice([1, 500, 10_000, 44_999, 45_000, 300_000, 3_600_000, 86_400_000]))
-        assert set(evicted) <= doomed, set(evicted) - doomed
-    assert evicted, "nobody was killed"
+        await advance(control, chance.choice(SPANS_MS))
+        assert evicted <= crowd.killed, evicted - crowd.killed
+    assert len(evicted) > 10
     await advance(control, SESSION_MS)
-    await all_settled(alive)
-    assert there(control) == {member.client_id for member in alive}
-    for member in alive:
+    await all_settled(crowd.alive)
+    assert there(control) == {member.client_id for member in crowd.alive}
+    for member in crowd.alive:
         assert ErrorCode.UNKNOWN_MEMBER_ID not in member.told, member.client_id
     await control.clocks.remove(GROUP)
     assert type(server.runtime.partition_of(GROUP).machine) is Shard
