@@ -1,5 +1,6 @@
-"""Stock clients in a group whose time is moved: who is dead goes at once, who lives stays; a client that was stopped
-for longer than its session comes back although the clock stands still."""
+"""Stock clients in a group whose time is moved: who is dead goes at once, who lives stays.
+
+A client that was stopped for longer than its session comes back although the clock stands still."""
 
 import asyncio
 import threading
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.interop
 
 PARTITIONS = 6
 DEFAULT_SESSION_MS = 45_000
+REBALANCE_MS = 60_000
 SLACK_S = 2
 NAMED = {driver.name: driver for driver in DRIVERS}
 T = TypeVar("T")
@@ -105,11 +107,11 @@ def clocked() -> Iterator[Clocked]:
 
 def group_of(clocked: Clocked, name: str, driver: Driver, board: Board, session_ms: int) -> Group:
     group = Group(Broker(clocked.bootstrap, None), driver, command_of(driver), name, board)
-    group.session_timeout_ms = session_ms
+    group.session_timeout_ms, group.rebalance_timeout_ms = session_ms, REBALANCE_MS
     return group
 
 
-@pytest.mark.parametrize("name", ["confluent", "kafka-python", "aiokafka"])
+@pytest.mark.parametrize("name", ["confluent", "kafka_python", "aiokafka"])
 def test_of_three_the_one_that_was_killed_goes_and_only_that_one(
     clocked: Clocked, name: str, topic: str, group_name: str, board: Board
 ) -> None:
