@@ -132,15 +132,15 @@ def test_a_group_whose_clock_is_set_goes_on_as_one_whose_clock_is_not(seed: int,
     told = []
     for moved_ms in (0, by_ms):
         chance, coordinator = Random(seed), Coordinator()
-        members = stable_group(coordinator, 3)
+        members = (stable_group if seed % 3 else new_generation)(coordinator, 3)
         for _ in range(chance.randrange(6)):
             coordinator.advance(chance.randrange(4_000))
             member = chance.choice(members)
-            if chance.random() < 0.5:
+            if chance.random() < 0.5 or seed % 3 == 0:
                 coordinator.heartbeat(member, 1)
             else:
                 coordinator.join(member)
-        if chance.random() < 0.5:
+        if seed % 3 and chance.random() < 0.5:
             joined_member(coordinator) if chance.random() < 0.5 else coordinator.join()
         at = coordinator.now
         coordinator.now = Now(at.monotonic_ms + moved_ms, at.wall_ms)
@@ -150,6 +150,9 @@ def test_a_group_whose_clock_is_set_goes_on_as_one_whose_clock_is_not(seed: int,
         seen = []
         for _ in range(40):
             coordinator.advance(2_500)
+            if seed % 3 == 0:
+                for member in members:
+                    coordinator.heartbeat(member, 1)
             seen.append(
                 [(type(event).__name__, getattr(event, "member", None)) for event in coordinator.events]
             )

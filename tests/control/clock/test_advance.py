@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from coordinator.control.clock import advance as advance_module
 from coordinator.control.clock.clock_state import Advanced
 from coordinator.control.control import Control
 from coordinator.control.problem import Problem, ProblemKind
@@ -111,6 +112,21 @@ async def test_a_name_that_is_nobodys_is_refused_and_nothing_moves(
         await advance(control, 1000, silent=["alcie"])
     assert refused.value.kind is ProblemKind.NO_SUCH_MEMBER
     assert control.clocks.state(GROUP) is None
+
+
+async def test_no_more_deadlines_pass_in_one_call_than_may(
+    server: Server, control: Control, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(advance_module, "MAX_FIRED", 2)
+    members = await members_of(stack, server, "alice", "bob", "carol", "dave")
+    for member in members[1:]:
+        await member.die()
+    with pytest.raises(Problem) as refused:
+        await advance(control, SESSION_MS)
+    assert refused.value.kind is ProblemKind.NOT_POSSIBLE
+    assert there(control) == {"alice", "bob", "carol", "dave"}
+    monkeypatch.setattr(advance_module, "MAX_FIRED", 3)
+    assert len((await advance(control, SESSION_MS)).fired) == 3
 
 
 class Crowd:

@@ -3,7 +3,11 @@
 import asyncio
 from contextlib import AsyncExitStack
 
+import pytest
+
+from coordinator.control.clock import clocks, group_times
 from coordinator.control.control import Control
+from coordinator.control.problem import Problem, ProblemKind
 from coordinator.engine.partition import PartitionState
 from coordinator.group.requests import ExpireOffsets
 from coordinator.group.shard import Shard
@@ -11,9 +15,11 @@ from coordinator.group.timer_key import TimerKey, TimerKind
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
 from tests.control.clock.living_member import GROUP, LivingMember, all_settled, members_of, there, until
+from tests.control.serving import controlled
 from tests.engine.held_clock import HeldClock
-from tests.server.harness import Client, heartbeat_request
+from tests.server.harness import Client, heartbeat_request, settings
 from tests.server.test_runtime import active, code, commit, committed
+from tests.storage.faulty_files import FaultyFiles
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -204,10 +210,10 @@ async def test_members_outlive_a_reload_of_a_frozen_group(
     assert ErrorCode.UNKNOWN_MEMBER_ID not in alice.told
 
 
-async def test_retention_goes_by_the_time_of_the_group(
-    server: Server, control: Control, stack: AsyncExitStack
-) -> None:
+async def test_retention_goes_by_the_time_of_the_group(server: Server, control: Control) -> None:
     async with Client(server) as client:
+        times_ms: list[int] = []
+        server.group_events.listeners.append(lambda _, __, ___, now: times_ms.append(now.wall_ms))
         for group in (GROUP, "audit"):
             assert code(await client.call(commit(7, group=group), 2)) == ErrorCode.NONE
         advanced = await control.moving.advance(
@@ -215,6 +221,7 @@ async def test_retention_goes_by_the_time_of_the_group(
         )
         (fired,) = advanced.fired
         assert (fired.timer, fired.events) == ("retention", ["OffsetsExpired 1", "GroupDeleted"])
+        assert times_ms[-1] - times_ms[0] >= 8 * DAY_MS, "whoever listens is told the time of the group"
         assert await committed(client, GROUP) == -1
         assert await committed(client, "audit") == 7
         assert (await control.asker.ask("audit", ExpireOffsets("audit"), 0)).partitions == {}
@@ -272,3 +279,54 @@ def members(control: Control) -> set[str]:
     """The member ids of the group."""
     view = control.clocks.view(GROUP)
     return set() if view is None else {member.name.member_id for member in view.members}
+
+
+async def test_a_restart_loses_the_clock_and_the_log_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    files = FaultyFiles()
+    async with controlled(files=files) as (server, control), Client(server) as client:
+        await pass_by(control, 8 * DAY_MS)
+        assert code(await client.call(commit(7, group=GROUP), 2)) == ErrorCode.NONE
+    assert "The clocks of 1 group end with this process and were ahead (billing by 8 d" in caplog.text
+    caplog.clear()
+    server = Server(settings("/data", files=files))
+    server.open()
+    control = Control(server)
+    await server.listen()
+    await asyncio.wait_for(server.ready.wait(), 60)
+    try:
+        assert control.clocks.state(GROUP) is None
+        assert "Group billing has committed offsets in what is 8 d from now" in caplog.text
+        async with Client(server) as client:
+            assert await committed(client, GROUP) == 7
+    finally:
+        control.close()
+        await server.close()
+
+
+async def test_there_are_no_more_clocks_than_there_may_be(
+    control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clocks, "MAX_CLOCKS", 2)
+    await freeze(control, "a")
+    await freeze(control, "b")
+    with pytest.raises(Problem) as refused:
+        await freeze(control, "c")
+    assert refused.value.kind is ProblemKind.TOO_MANY
+    await freeze(control, "a")
+    await control.clocks.remove("a")
+    await freeze(control, "c")
+
+
+def test_members_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_times, "MAX_HEARD", 3)
+    times = group_times.GroupTimes()
+    for number in range(5):
+        times.hear(GROUP, f"m{number}", number)
+    assert [times.heard_ms(GROUP, f"m{number}") for number in range(5)] == [0, 1, 2, None, None]
+    times.forget_others(GROUP, {"m1"})
+    times.hear("audit", "m4", 9)
+    assert [times.heard_ms(GROUP, "m0"), times.heard_ms(GROUP, "m1"), times.heard_ms("audit", "m4")] == [
+        None,
+        1,
+        9,
+    ]
