@@ -168,8 +168,10 @@ class Clocks:
         if not time.is_frozen:
             for view in filter(None, map(self.view, self.governed(group_id))):
                 for member in view.members:
-                    heard_ms = process.monotonic_ms - member.silent_ms
-                    self.times.hear(view.group_id, member.name.member_id, heard_ms)
+                    member_id = member.name.member_id
+                    if self.times.heard_ms(view.group_id, member_id) is None:
+                        heard_ms = process.monotonic_ms - member.silent_ms
+                        self.times.hear(view.group_id, member_id, heard_ms)
         time.freeze(process)
         self._move(self.governed(group_id), 0)
 

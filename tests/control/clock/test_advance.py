@@ -129,6 +129,14 @@ async def test_no_more_deadlines_pass_in_one_call_than_may(
     assert len((await advance(control, SESSION_MS)).fired) == 3
 
 
+async def test_a_group_that_nobody_knows_is_refused_unless_it_was_given_a_clock(control: Control) -> None:
+    with pytest.raises(Problem) as refused:
+        await advance(control, 1000)
+    assert refused.value.kind is ProblemKind.NO_SUCH_GROUP
+    await control.clocks.put(GROUP, frozen=True, lets_gone_go=False)
+    assert (await advance(control, 1000)).fired == []
+
+
 class Crowd:
     """Members that come, say goodbye or die as chance has it."""
 
