@@ -169,6 +169,14 @@ class Shard:
         value = self._groups.durable.offsets.get(group_id, topic, partition)
         return None if value is None else value.offset
 
+    def last_commit_ms(self, group_id: str) -> int | None:
+        """When a group committed the newest of its offsets, Unix time; None when it has none."""
+        offsets = self._groups.durable.offsets.of_group(group_id)
+        return max(
+            (value.commit_timestamp for partitions in offsets.values() for value in partitions.values()),
+            default=None,
+        )
+
     @property
     def group_count(self) -> int:
         """How many groups there are, empty ones included."""

@@ -24,6 +24,7 @@ class Group:
         board.broker_report = broker.report
         self.assignor = driver.assignors[0]
         self.session_timeout_ms = SESSION_TIMEOUT_MS
+        self.rebalance_timeout_ms = REBALANCE_TIMEOUT_MS
         self.metadata_max_age_ms = 60_000
         self._command = command
         self._numbers = itertools.count(1)
@@ -40,7 +41,7 @@ class Group:
             "instance-id": instance_id,
             "session-timeout-ms": self.session_timeout_ms,
             "heartbeat-ms": HEARTBEAT_MS,
-            "rebalance-timeout-ms": REBALANCE_TIMEOUT_MS,
+            "rebalance-timeout-ms": self.rebalance_timeout_ms,
             "metadata-max-age-ms": self.metadata_max_age_ms,
         }
         options = [

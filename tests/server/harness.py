@@ -115,16 +115,16 @@ class Client:
         """Sends a request and does not wait for the answer."""
         self.writer.write(self.frame(request, version))
 
-    async def receive(self) -> Any:
+    async def receive(self, wait_s: float | None = TIMEOUT_S) -> Any:
         """The answer to the earliest request that has none yet."""
         key, version, correlation_id, response = self._sent.pop(0)
-        frame = await self.receive_frame()
+        frame = await self.receive_frame(wait_s)
         assert int.from_bytes(frame[:4], "big") == correlation_id
         return decode(response, version, frame, response_body_position(key, version, frame))
 
-    async def receive_frame(self) -> bytes:
+    async def receive_frame(self, wait_s: float | None = TIMEOUT_S) -> bytes:
         """The next frame, without its size."""
-        size = int.from_bytes(await asyncio.wait_for(self.reader.readexactly(4), TIMEOUT_S), "big")
+        size = int.from_bytes(await asyncio.wait_for(self.reader.readexactly(4), wait_s), "big")
         return await asyncio.wait_for(self.reader.readexactly(size), TIMEOUT_S)
 
     async def call(self, request: Any, version: int) -> Any:

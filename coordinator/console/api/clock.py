@@ -141,6 +141,7 @@ async def _expire_offsets(control: Control, call: Call) -> OffsetsExpired:
 _MEMBER: Final = (ProblemKind.NO_SUCH_GROUP, ProblemKind.NO_SUCH_MEMBER, ProblemKind.AMBIGUOUS_MEMBER)
 _MOVING: Final = (
     ProblemKind.CLOCK_STOPPED,
+    ProblemKind.NO_SUCH_GROUP,
     ProblemKind.NO_SUCH_MEMBER,
     ProblemKind.AMBIGUOUS_MEMBER,
     ProblemKind.NOT_POSSIBLE,

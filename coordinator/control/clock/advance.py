@@ -106,6 +106,8 @@ class Advance:
 
     def _views(self) -> Iterator[GroupView]:
         for group_id in self._clocks.governed(self._group_id):
+            if self._group_id is not None:
+                self._asker.partition_of(group_id)
             view = self._clocks.view(group_id)
             if view is not None:
                 self._silence.look(view)
@@ -177,8 +179,9 @@ class Advance:
             self._clocks.runtime.fire(partition, deadline.key)
         if deadline.timer != REPORT:
             self._note(deadline, happened.events)
-        # What was written is written before time goes on.
+        # What was written is written before time goes on, and others have their turn.
         await self._asker.ask(view.group_id, KeepAlive(view.group_id, (), 0), 0)
+        await asyncio.sleep(0)
 
     def _keep_alive(self, at_ms: int) -> None:
         for view in self._views():

@@ -15,11 +15,13 @@ from coordinator.control.asking import GroupAsker
 from coordinator.control.clock.clock_state import ClockState, NextDeadline
 from coordinator.control.clock.deadline import REPORT, deadlines_of
 from coordinator.control.clock.departed import Departed
+from coordinator.control.clock.future_offsets import FutureOffsets
 from coordinator.control.clock.gone_watch import GoneWatch
 from coordinator.control.clock.group_time import GroupTime
 from coordinator.control.clock.group_times import GroupTimes
 from coordinator.control.clock.one_at_a_time import OneAtATime
 from coordinator.control.clock.tap import Tap
+from coordinator.control.clock.text import duration_text
 from coordinator.control.member_connections import MemberConnections
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.engine.partition import Partition, PartitionState
@@ -28,6 +30,7 @@ from coordinator.group.shard import Shard
 from coordinator.group.view import GroupView
 from coordinator.machine.outcome import Now
 from coordinator.net.peer import printable
+from coordinator.server.log_words import count
 from coordinator.server.server import Server
 
 _LOG: Final = logging.getLogger("Control")
@@ -50,6 +53,7 @@ class Clocks:
         self._watch = GoneWatch(
             server.loop, self.departed, times, self._with_gone, self._process_ms, self._let_go
         )
+        self._future_offsets = FutureOffsets(server, times)
         self._tapped: dict[int, partial[Tap]] = {}
 
     # Looking
@@ -164,8 +168,10 @@ class Clocks:
         if not time.is_frozen:
             for view in filter(None, map(self.view, self.governed(group_id))):
                 for member in view.members:
-                    heard_ms = process.monotonic_ms - member.silent_ms
-                    self.times.hear(view.group_id, member.name.member_id, heard_ms)
+                    member_id = member.name.member_id
+                    if self.times.heard_ms(view.group_id, member_id) is None:
+                        heard_ms = process.monotonic_ms - member.silent_ms
+                        self.times.hear(view.group_id, member_id, heard_ms)
         time.freeze(process)
         self._move(self.governed(group_id), 0)
 
@@ -199,17 +205,18 @@ class Clocks:
 
     def close(self) -> None:
         """Forgets every clock, and says so where that matters."""
-        for group_id, time in self.times.own.items():
-            process = self.process_now()
-            ahead_ms = time.at(process).wall_ms - process.wall_ms
-            if ahead_ms > 0:
-                _LOG.warning(
-                    "The clock of group %s ends with this process; it was %d ms ahead: what was committed by it "
-                    "lives that much longer",
-                    printable(group_id),
-                    ahead_ms,
-                )
         self._watch.stop()
+        process = self.process_now()
+        ahead_ms = {name: time.at(process).wall_ms - process.wall_ms for name, time in self.times.own.items()}
+        ahead = [name for name, ms in ahead_ms.items() if ms > 0]
+        if ahead:
+            _LOG.warning(
+                "The clocks of %s end with this process and were ahead (%s by %s): what was committed by them "
+                "lives that much longer",
+                count(len(ahead), "group"),
+                printable(ahead[0]),
+                duration_text(ahead_ms[ahead[0]]),
+            )
 
     # Those who are gone
 

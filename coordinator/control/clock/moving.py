@@ -9,6 +9,7 @@ from coordinator.control.clock.advance import Advance
 from coordinator.control.clock.clock_state import Advanced
 from coordinator.control.clock.clocks import Clocks
 from coordinator.control.clock.group_time import GroupTime
+from coordinator.control.clock.member_acts import no_such_group
 from coordinator.control.clock.silence import Silence
 from coordinator.server.server import Server
 
@@ -34,8 +35,8 @@ class Moving:
         actor: str | None,
     ) -> Advanced:
         """Moves a clock by so much. In: who is silent, None for those who are gone; how long a member that is
-        awaited may take in reality; what to call this. Raises Problem (clock-stopped, no-such-member,
-        ambiguous-member, not-possible, too-many, loading)."""
+        awaited may take in reality; what to call this. Raises Problem (clock-stopped, no-such-group,
+        no-such-member, ambiguous-member, not-possible, too-many, loading)."""
         async with self._held(group_id, silent, settle_ms) as (advance, time, silence):
             self._acts.note("clock", what, group_id, actor)
             before_ms = self._now_ms(time)
@@ -67,6 +68,7 @@ class Moving:
         """A clock that runs is frozen meanwhile, and then runs on."""
         clocks = self._clocks
         async with clocks.alone(group_id):
+            self._check(group_id)
             silence = Silence(silent, clocks.departed)
             views = list(filter(None, map(clocks.view, clocks.governed(group_id))))
             silence.refuse_unknown(views)
@@ -82,6 +84,13 @@ class Moving:
             finally:
                 if ran:
                     clocks.run(group_id, time)
+
+    def _check(self, group_id: str | None) -> None:
+        """Raises Problem (no-such-group, loading). A clock may be there before its group."""
+        if group_id is not None:
+            self._asker.partition_of(group_id)
+            if self._clocks.view(group_id) is None and group_id not in self._clocks.times.own:
+                raise no_such_group(group_id)
 
     def _now_ms(self, time: GroupTime) -> int:
         return time.at(self._clocks.process_now()).monotonic_ms

@@ -1,5 +1,8 @@
 """What came of moving clocks, as people read it in a terminal."""
 
+from itertools import pairwise
+from typing import Final
+
 from coordinator.control.clock.clock_state import (
     Advanced,
     ClockState,
@@ -12,16 +15,15 @@ from coordinator.control.clock.clock_state import (
 )
 from coordinator.net.peer import printable
 
-_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"))
+_UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 
 
 def duration_text(ms: int) -> str:
-    """ "45.0 s", "5 min 3 s", "8 d 2 h"."""
-    for position, (unit_ms, name) in enumerate(_UNITS):
-        if ms >= unit_ms:
-            smaller_ms, smaller = _UNITS[position + 1] if position + 1 < len(_UNITS) else (1000, "s")
-            rest = ms % unit_ms // smaller_ms
-            return f"{ms // unit_ms} {name} {rest} {smaller}" if rest else f"{ms // unit_ms} {name}"
+    """ "45.0 s", "5 min 3 s", "8 d 2 h": to the nearest of the smaller unit."""
+    for (unit_ms, unit), (smaller_ms, smaller) in pairwise(_UNITS):
+        whole, rest = divmod(round(ms / smaller_ms), unit_ms // smaller_ms)
+        if whole:
+            return f"{whole} {unit} {rest} {smaller}" if rest else f"{whole} {unit}"
     return f"{ms / 1000:.1f} s"
 
 

@@ -1,0 +1,204 @@
+"""Time passes for a group: who is dead goes, who lives stays, and the answer says what came of it."""
+
+import asyncio
+import itertools
+import random
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+import pytest
+
+from coordinator.control.clock import advance as advance_module
+from coordinator.control.clock.clock_state import Advanced
+from coordinator.control.control import Control
+from coordinator.control.problem import Problem, ProblemKind
+from coordinator.group.events import Event, MemberExpired, MembersEvicted
+from coordinator.group.shard import Shard
+from coordinator.server.server import Server
+from protocol.errors import ErrorCode
+from tests.control.clock.living_member import GROUP, LivingMember, all_settled, members_of, there, until
+
+SESSION_MS = 45_000
+SPANS_MS = (1, 500, 10_000, 44_999, 45_000, 300_000, 3_600_000, 86_400_000)
+
+
+async def advance(
+    control: Control, by_ms: int, silent: Sequence[str] | None = None, settle_ms: int = 10_000
+) -> Advanced:
+    return await control.moving.advance(
+        GROUP, by_ms, silent=silent, settle_ms=settle_ms, what=f"advance {by_ms}ms", actor=None
+    )
+
+
+async def test_who_is_dead_goes_and_the_others_are_stable_again(
+    server: Server, control: Control, stack: AsyncExitStack
+) -> None:
+    alice, bob, carol = await members_of(stack, server, "alice", "bob", "carol")
+    await bob.die()
+    advanced = await advance(control, SESSION_MS)
+    assert advanced.silent == ["bob"]
+    (fired,) = advanced.fired
+    assert (fired.timer, fired.member) == ("session", "bob")
+    assert fired.events == ["MemberExpired bob", "RebalanceStarted bob"]
+    assert there(control) == {"alice", "carol"}
+    await all_settled([alice, carol])
+    assert (alice.ids[-1], carol.ids[-1]) == (alice.member_id, carol.member_id)
+    assert ErrorCode.UNKNOWN_MEMBER_ID not in [*alice.told, *carol.told]
+
+
+async def test_a_long_time_waits_for_those_who_live_and_lets_the_dead_go(
+    server: Server, control: Control, stack: AsyncExitStack
+) -> None:
+    alice, bob = await members_of(stack, server, "alice", "bob")
+    await bob.die()
+    advanced = await advance(control, 24 * 3_600_000)
+    assert [fired.timer for fired in advanced.fired] == ["session"]
+    assert advanced.waited_ms > 0
+    await all_settled([alice])
+    assert there(control) == {"alice"}
+    assert ErrorCode.UNKNOWN_MEMBER_ID not in alice.told
+
+
+async def test_it_stops_for_a_member_that_lives_and_does_not_rejoin_and_names_it(
+    server: Server, control: Control, stack: AsyncExitStack
+) -> None:
+    alice, bob = await members_of(stack, server, "alice", "bob")
+    bob.is_mute = True
+    carol = await stack.enter_async_context(LivingMember(server, GROUP, "carol"))
+    await until(lambda: "carol" in there(control))
+    with pytest.raises(Problem) as stopped:
+        await advance(control, 600_000, settle_ms=300)
+    assert stopped.value.kind is ProblemKind.CLOCK_STOPPED
+    assert [entry["client_id"] for entry in stopped.value.fields["awaited"]] == ["bob"]  # type: ignore[attr-defined]
+    assert "bob (its JoinGroup) is connected and has not rejoined" in stopped.value.detail
+    assert there(control) == {"alice", "bob", "carol"}
+
+    advanced = await advance(control, 600_000, silent=["bob"])
+    assert "MemberExpired bob" in [words for fired in advanced.fired for words in fired.events]
+    await all_settled([alice, carol])
+    assert there(control) == {"alice", "carol"}
+
+
+async def test_who_is_silent_and_lives_is_a_zombie_and_comes_back_under_a_new_id(
+    server: Server, control: Control, stack: AsyncExitStack
+) -> None:
+    alice, bob = await members_of(stack, server, "alice", "bob")
+    await advance(control, SESSION_MS, silent=["bob"])
+    await until(lambda: len(bob.ids) == 2)
+    await all_settled([alice, bob])
+    assert ErrorCode.UNKNOWN_MEMBER_ID in bob.told
+    assert len(alice.ids) == 1
+
+
+async def test_a_step_passes_the_next_deadline_and_says_which(
+    server: Server, control: Control, stack: AsyncExitStack
+) -> None:
+    _, bob = await members_of(stack, server, "alice", "bob")
+    await control.clocks.put(GROUP, frozen=True, lets_gone_go=False)
+    stepped = await control.moving.step(GROUP, silent=None, settle_ms=5000, actor=None)
+    assert (stepped.fired, stepped.by_ms) == ([], 0)
+    await bob.die()
+    stepped = await control.moving.step(GROUP, silent=None, settle_ms=5000, actor=None)
+    assert [(fired.timer, fired.member) for fired in stepped.fired] == [("session", "bob")]
+    assert 0 < stepped.by_ms <= SESSION_MS
+    assert stepped.clock.frozen
+
+
+async def test_a_name_that_is_nobodys_is_refused_and_nothing_moves(
+    server: Server, control: Control, stack: AsyncExitStack
+) -> None:
+    await members_of(stack, server, "alice")
+    with pytest.raises(Problem) as refused:
+        await advance(control, 1000, silent=["alcie"])
+    assert refused.value.kind is ProblemKind.NO_SUCH_MEMBER
+    assert control.clocks.state(GROUP) is None
+
+
+async def test_no_more_deadlines_pass_in_one_call_than_may(
+    server: Server, control: Control, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(advance_module, "MAX_FIRED", 2)
+    members = await members_of(stack, server, "alice", "bob", "carol", "dave")
+    for member in members[1:]:
+        await member.die()
+    with pytest.raises(Problem) as refused:
+        await advance(control, SESSION_MS)
+    assert refused.value.kind is ProblemKind.NOT_POSSIBLE
+    assert there(control) == {"alice", "bob", "carol", "dave"}
+    monkeypatch.setattr(advance_module, "MAX_FIRED", 3)
+    assert len((await advance(control, SESSION_MS)).fired) == 3
+
+
+async def test_a_group_that_nobody_knows_is_refused_unless_it_was_given_a_clock(control: Control) -> None:
+    with pytest.raises(Problem) as refused:
+        await advance(control, 1000)
+    assert refused.value.kind is ProblemKind.NO_SUCH_GROUP
+    await control.clocks.put(GROUP, frozen=True, lets_gone_go=False)
+    assert (await advance(control, 1000)).fired == []
+
+
+class Crowd:
+    """Members that come, say goodbye or die as chance has it."""
+
+    def __init__(self, server: Server, stack: AsyncExitStack, chance: random.Random) -> None:
+        self.alive: list[LivingMember] = []
+        self.killed: set[str] = set()
+        self._server = server
+        self._stack = stack
+        self._chance = chance
+        self._numbers = itertools.count()
+
+    async def change(self) -> None:
+        """One comes, one goes, or everything stays as it is."""
+        chance, alive = self._chance, self.alive
+        if len(alive) < 2 or (len(alive) < 5 and chance.random() < 0.2):
+            member = LivingMember(self._server, GROUP, f"member-{next(self._numbers)}")
+            alive.append(await self._stack.enter_async_context(member))
+        elif chance.random() < 0.2:
+            await self._lose(alive[chance.randrange(len(alive))])
+
+    async def _lose(self, victim: LivingMember) -> None:
+        if self._chance.random() < 0.7:
+            self.killed.add(victim.client_id)
+            await victim.die()
+        elif victim.is_settled.is_set():
+            await victim.leave()
+        else:
+            return
+        self.alive.remove(victim)
+
+
+async def test_no_member_that_lives_is_evicted_by_500_random_advances(
+    server: Server, control: Control, stack: AsyncExitStack
+) -> None:
+    chance = random.Random(20261122)
+    crowd = Crowd(server, stack, chance)
+    evicted: set[str] = set()
+
+    def watch(_: int, event: Event, __: int, ___: object) -> None:
+        if isinstance(event, MemberExpired) and not event.pending:
+            evicted.add(event.member.client_id)
+        elif isinstance(event, MembersEvicted):
+            evicted.update(name.client_id for name in event.members)
+
+    server.group_events.listeners.append(watch)
+    for _ in range(500):
+        await crowd.change()
+        if chance.random() < 0.5 and there(control) <= {member.client_id for member in crowd.alive}:
+            await all_settled(crowd.alive)
+        else:
+            await asyncio.sleep(chance.choice([0, 0.001, 0.02]))
+        if chance.random() < 0.1:
+            await control.clocks.put(GROUP, frozen=chance.random() < 0.5, lets_gone_go=False)
+        if chance.random() < 0.05:
+            await control.clocks.remove(GROUP)
+        await advance(control, chance.choice(SPANS_MS))
+        assert evicted <= crowd.killed, evicted - crowd.killed
+    assert len(evicted) > 10
+    await advance(control, SESSION_MS)
+    await all_settled(crowd.alive)
+    assert there(control) == {member.client_id for member in crowd.alive}
+    for member in crowd.alive:
+        assert ErrorCode.UNKNOWN_MEMBER_ID not in member.told, member.client_id
+    await control.clocks.remove(GROUP)
+    assert type(server.runtime.partition_of(GROUP).machine) is Shard

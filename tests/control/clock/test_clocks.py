@@ -1,0 +1,335 @@
+"""A group whose time stands still, or runs ahead, among others whose time does neither."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import pytest
+
+from coordinator.control.clock import clocks, group_times
+from coordinator.control.control import Control
+from coordinator.control.problem import Problem, ProblemKind
+from coordinator.engine.partition import PartitionState
+from coordinator.group.requests import ExpireOffsets
+from coordinator.group.shard import Shard
+from coordinator.group.timer_key import TimerKey, TimerKind
+from coordinator.server.server import Server
+from protocol.errors import ErrorCode
+from tests.control.clock.living_member import GROUP, LivingMember, all_settled, members_of, there, until
+from tests.control.serving import controlled
+from tests.engine.held_clock import HeldClock
+from tests.server.harness import Client, heartbeat_request, settings
+from tests.server.test_runtime import active, code, commit, committed
+from tests.storage.faulty_files import FaultyFiles
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+SESSION_MS = 45_000
+
+
+async def freeze(control: Control, group_id: str | None = GROUP, *, gone: bool = False) -> None:
+    await control.clocks.put(group_id, frozen=True, lets_gone_go=gone)
+
+
+async def run(control: Control, group_id: str | None = GROUP) -> None:
+    await control.clocks.put(group_id, frozen=False, lets_gone_go=False)
+
+
+async def pass_by(control: Control, by_ms: int, group_id: str | None = GROUP) -> None:
+    await control.moving.advance(group_id, by_ms, silent=None, settle_ms=10_000, what="advance", actor=None)
+
+
+async def iterations(count: int = 5) -> None:
+    """The loop does what is due."""
+    for _ in range(count):
+        await asyncio.sleep(0.002)
+
+
+def is_bare(server: Server) -> bool:
+    """Whether nothing stands in front of the partition of the group."""
+    return type(server.runtime.partition_of(GROUP).machine) is Shard
+
+
+async def test_frozen_for_an_hour_and_let_run_nobody_expires_at_once(
+    server: Server, control: Control, process_time: HeldClock, stack: AsyncExitStack
+) -> None:
+    alice, bob = await members_of(stack, server, "alice", "bob")
+    bob.is_mute = True
+    await freeze(control)
+    alice.is_mute = True
+    process_time.advance(HOUR_MS)
+    await iterations()
+    assert there(control) == {"alice", "bob"}
+    state = control.clocks.state(GROUP)
+    assert state is not None
+    assert state.frozen
+    assert state.ahead_ms <= -HOUR_MS
+    await run(control)
+    await iterations()
+    assert there(control) == {"alice", "bob"}
+    alice.is_mute = False
+    process_time.advance(SESSION_MS - 5000)
+    await iterations(20)
+    process_time.advance(6000)
+    await until(lambda: there(control) == {"alice"})
+    await all_settled([alice])
+    assert ErrorCode.UNKNOWN_MEMBER_ID not in alice.told
+
+
+async def test_deadlines_keep_the_time_they_had_left_when_a_clock_is_removed(
+    server: Server, control: Control, process_time: HeldClock, stack: AsyncExitStack
+) -> None:
+    alice, bob = await members_of(stack, server, "alice", "bob")
+    await pass_by(control, 8 * DAY_MS)
+    assert not is_bare(server)
+    alice.is_mute = bob.is_mute = True
+    await iterations(20)
+    process_time.advance(20_000)
+    await control.clocks.remove(GROUP)
+    assert is_bare(server)
+    assert control.clocks.state(GROUP) is None
+    assert control.clocks.now_of(GROUP).wall_ms - process_time.now().wall_ms < 1000
+    process_time.advance(20_000)
+    await iterations()
+    assert there(control) == {"alice", "bob"}
+    process_time.advance(6_000)
+    await until(lambda: there(control) == set())
+
+
+async def test_heartbeats_of_a_frozen_group_are_answered_and_the_shortcut_is_back_without_a_clock(
+    server: Server, control: Control, stack: AsyncExitStack
+) -> None:
+    (alice,) = await members_of(stack, server, "alice")
+    alice.is_mute = True
+    heartbeat = heartbeat_request(GROUP, alice.member_id, alice.generation_id)
+    await freeze(control)
+    async with Client(server) as other:
+        for _ in range(5):
+            assert (await other.call(heartbeat, 3)).error_code == ErrorCode.NONE
+        await control.clocks.remove(GROUP)
+        partition = server.runtime.partition_of(GROUP)
+        assert is_bare(server)
+        assert partition.fronts == []
+        assert server.runtime.beat(partition, heartbeat)
+        assert (await other.call(heartbeat, 3)).error_code == ErrorCode.NONE
+    assert server.group_events.now_of is None
+
+
+async def test_other_groups_of_the_partition_keep_their_time(
+    server: Server, control: Control, process_time: HeldClock, stack: AsyncExitStack
+) -> None:
+    partition = server.runtime.partition_of(GROUP)
+    other = next(name for name in map(str, range(100)) if server.runtime.partition_of(name) is partition)
+    (alice,) = await members_of(stack, server, "alice")
+    stranger = await stack.enter_async_context(LivingMember(server, other, "stranger"))
+    await stranger.settled()
+    await freeze(control)
+    stranger.is_mute = alice.is_mute = True
+    process_time.advance(SESSION_MS + 1000)
+
+    def left() -> bool:
+        view = control.clocks.view(other)
+        return view is not None and not view.members
+
+    await until(left)
+    assert there(control) == {"alice"}
+
+
+async def test_a_new_group_forms_while_its_clock_stands_still(
+    server: Server, control: Control, stack: AsyncExitStack
+) -> None:
+    await freeze(control)
+    alice, bob = await members_of(stack, server, "alice", "bob")
+    assert alice.generation_id == bob.generation_id > 0
+
+
+async def test_the_default_clock_is_that_of_all_groups_without_their_own(
+    server: Server, control: Control, process_time: HeldClock, stack: AsyncExitStack
+) -> None:
+    (alice,) = await members_of(stack, server, "alice")
+    stranger = await stack.enter_async_context(LivingMember(server, "audit", "stranger"))
+    await stranger.settled()
+    await freeze(control, None)
+    assert control.clocks.is_frozen(GROUP)
+    assert control.clocks.is_frozen("whoever comes")
+    await pass_by(control, HOUR_MS, None)
+    await pass_by(control, HOUR_MS)
+    ahead_ms = [control.clocks.shown(group_id).ahead_ms // 1000 for group_id in (GROUP, "audit", None)]
+    assert 7190 <= ahead_ms[0] <= 7200
+    assert 3590 <= ahead_ms[1] == ahead_ms[2] <= 3600
+    assert [control.clocks.shown(name).clock for name in (GROUP, "audit", None)] == [
+        "group",
+        "default",
+        "default",
+    ]
+    await control.clocks.remove(None)
+    assert control.clocks.state("audit") is None
+    assert control.clocks.state(GROUP) is not None
+    await control.clocks.remove(GROUP)
+    assert is_bare(server)
+    await iterations(20)
+    assert ErrorCode.UNKNOWN_MEMBER_ID not in [*alice.told, *stranger.told]
+
+
+async def test_what_was_committed_later_survives_a_reload_and_the_clock_does(
+    server: Server, control: Control, process_time: HeldClock, stack: AsyncExitStack
+) -> None:
+    async with Client(server) as client:
+        assert code(await client.call(commit(7, group=GROUP), 2)) == ErrorCode.NONE
+        await control.moving.advance(GROUP, 6 * DAY_MS, silent=[], settle_ms=0, what="", actor=None)
+        assert code(await client.call(commit(8, group=GROUP), 2)) == ErrorCode.NONE
+        await control.moving.advance(GROUP, 3 * DAY_MS, silent=[], settle_ms=0, what="", actor=None)
+        partition = server.runtime.partition_of(GROUP)
+        server.runtime.fire(partition, TimerKey(TimerKind.EXPIRE_OFFSETS))
+        assert await committed(client, GROUP) == 8
+        ahead_ms = control.clocks.shown(GROUP).ahead_ms
+        server.runtime.ownership.reload(partition)
+        assert partition.state is PartitionState.LOADING
+        await active(server)
+        assert not is_bare(server)
+        assert await committed(client, GROUP) == 8
+        assert abs(control.clocks.shown(GROUP).ahead_ms - ahead_ms) < 60_000
+        await control.clocks.remove(GROUP)
+        assert is_bare(server)
+        server.runtime.fire(partition, TimerKey(TimerKind.EXPIRE_OFFSETS))
+        assert await committed(client, GROUP) == 8
+        await pass_by(control, 14 * DAY_MS)
+        assert await committed(client, GROUP) == -1
+
+
+async def test_members_outlive_a_reload_of_a_frozen_group(
+    server: Server, control: Control, process_time: HeldClock, stack: AsyncExitStack
+) -> None:
+    (alice,) = await members_of(stack, server, "alice")
+    await freeze(control)
+    partition = server.runtime.partition_of(GROUP)
+    server.runtime.ownership.reload(partition)
+    await active(server)
+    process_time.advance(HOUR_MS)
+    await iterations(20)
+    assert there(control) == {"alice"}
+    assert ErrorCode.UNKNOWN_MEMBER_ID not in alice.told
+
+
+async def test_retention_goes_by_the_time_of_the_group(server: Server, control: Control) -> None:
+    async with Client(server) as client:
+        times_ms: list[int] = []
+        server.group_events.listeners.append(lambda _, __, ___, now: times_ms.append(now.wall_ms))
+        for group in (GROUP, "audit"):
+            assert code(await client.call(commit(7, group=group), 2)) == ErrorCode.NONE
+        advanced = await control.moving.advance(
+            GROUP, 8 * DAY_MS, silent=[], settle_ms=0, what="advance 8d", actor=None
+        )
+        (fired,) = advanced.fired
+        assert (fired.timer, fired.events) == ("retention", ["OffsetsExpired 1", "GroupDeleted"])
+        assert times_ms[-1] - times_ms[0] >= 8 * DAY_MS, "whoever listens is told the time of the group"
+        assert await committed(client, GROUP) == -1
+        assert await committed(client, "audit") == 7
+        assert (await control.asker.ask("audit", ExpireOffsets("audit"), 0)).partitions == {}
+
+
+async def test_members_that_are_gone_expire_although_the_clock_stands_still(
+    server: Server, control: Control, process_time: HeldClock, stack: AsyncExitStack
+) -> None:
+    alice, bob = await members_of(stack, server, "alice", "bob")
+    await freeze(control, gone=True)
+    await bob.die()
+    process_time.advance(SESSION_MS - 20_000)
+    await iterations(200)
+    assert there(control) == {"alice", "bob"}, "it may come back for as long as its session lasts"
+    alice.is_mute = True
+    process_time.advance(20_000)
+    await until(lambda: there(control) == {"alice"})
+    alice.is_mute = False
+    await all_settled([alice])
+
+
+async def test_a_member_that_lives_and_is_silent_stays_while_those_that_are_gone_go(
+    server: Server, control: Control, process_time: HeldClock, stack: AsyncExitStack
+) -> None:
+    _, bob = await members_of(stack, server, "alice", "bob")
+    await freeze(control, gone=True)
+    bob.is_mute = True
+    process_time.advance(HOUR_MS)
+    await iterations(200)
+    assert there(control) == {"alice", "bob"}
+
+
+async def test_who_joined_again_over_its_connection_leaves_a_ghost_that_is_let_go(
+    server: Server, control: Control, process_time: HeldClock, stack: AsyncExitStack
+) -> None:
+    alice, bob = await members_of(stack, server, "alice", "bob")
+    await freeze(control)
+    ghost = bob.member_id
+    bob.is_mute = True
+    await iterations(30)
+    process_time.advance(SESSION_MS + 1000)
+    await bob.join_anew()
+    await until(lambda: len(members(control)) == 3)
+    view = control.clocks.view(GROUP)
+    assert view is not None
+    (hint,) = control.clocks.frozen_hints(view)
+    assert f"members/{ghost}/expire" in hint
+    await freeze(control, gone=True)
+    await until(lambda: len(members(control)) == 2)
+    assert ghost not in members(control)
+    await all_settled([alice, bob])
+
+
+def members(control: Control) -> set[str]:
+    """The member ids of the group."""
+    view = control.clocks.view(GROUP)
+    return set() if view is None else {member.name.member_id for member in view.members}
+
+
+async def test_a_restart_loses_the_clock_and_the_log_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    files = FaultyFiles()
+    async with controlled(files=files) as (server, control), Client(server) as client:
+        assert code(await client.call(commit(6, group=GROUP), 2)) == ErrorCode.NONE
+        await freeze(control)
+        await control.moving.advance(GROUP, 6 * DAY_MS, silent=[], settle_ms=0, what="", actor=None)
+        await control.moving.advance(GROUP, 2 * DAY_MS, silent=[], settle_ms=0, what="", actor=None)
+        assert code(await client.call(commit(7, group=GROUP), 2)) == ErrorCode.NONE
+    assert "The clocks of 1 group end with this process and were ahead (billing by 8 d" in caplog.text
+    caplog.clear()
+    server = Server(settings("/data", files=files))
+    server.open()
+    control = Control(server)
+    await server.listen()
+    await asyncio.wait_for(server.ready.wait(), 60)
+    try:
+        assert control.clocks.state(GROUP) is None
+        assert "Group billing has committed offsets in what is 8 d from now" in caplog.text
+        async with Client(server) as client:
+            assert await committed(client, GROUP) == 7
+    finally:
+        control.close()
+        await server.close()
+
+
+async def test_there_are_no_more_clocks_than_there_may_be(
+    control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clocks, "MAX_CLOCKS", 2)
+    await freeze(control, "a")
+    await freeze(control, "b")
+    with pytest.raises(Problem) as refused:
+        await freeze(control, "c")
+    assert refused.value.kind is ProblemKind.TOO_MANY
+    await freeze(control, "a")
+    await control.clocks.remove("a")
+    await freeze(control, "c")
+
+
+def test_members_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_times, "MAX_HEARD", 3)
+    times = group_times.GroupTimes()
+    for number in range(5):
+        times.hear(GROUP, f"m{number}", number)
+    assert [times.heard_ms(GROUP, f"m{number}") for number in range(5)] == [0, 1, 2, None, None]
+    times.forget_others(GROUP, {"m1"})
+    times.hear("audit", "m4", 9)
+    assert [times.heard_ms(GROUP, "m0"), times.heard_ms(GROUP, "m1"), times.heard_ms("audit", "m4")] == [
+        None,
+        1,
+        9,
+    ]

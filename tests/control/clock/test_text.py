@@ -1,0 +1,23 @@
+"""How long, as people read it."""
+
+import pytest
+
+from coordinator.control.clock.text import duration_text
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (0, "0.0 s"),
+        (250, "0.2 s"),
+        (44_999, "45.0 s"),
+        (59_999, "1 min"),
+        (61_000, "1 min 1 s"),
+        (3_599_999, "1 h"),
+        (5_400_000, "1 h 30 min"),
+        (691_199_990, "8 d"),
+        (93_600_000, "1 d 2 h"),
+    ],
+)
+def test_a_duration_is_told_in_two_units_at_most(ms: int, text: str) -> None:
+    assert duration_text(ms) == text

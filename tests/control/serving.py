@@ -1,0 +1,28 @@
+"""A server in this process, and what people may ask of it and do to it."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from coordinator.control.control import Control
+from coordinator.engine.group_clock import GroupClock
+from coordinator.server.server import Server
+from storage.files import Files
+from tests.server.harness import serving
+from tests.storage.faulty_files import FaultyFiles
+
+
+@asynccontextmanager
+async def controlled(
+    data_dir: Path | str = "/data",
+    properties: Mapping[str, str] | None = None,
+    files: Files | None = None,
+    group_clock: GroupClock | None = None,
+) -> AsyncIterator[tuple[Server, Control]]:
+    """See the top of this file. Over files in memory, unless others are given."""
+    async with serving(data_dir, properties, files=files or FaultyFiles(), group_clock=group_clock) as server:
+        control = Control(server)
+        try:
+            yield server, control
+        finally:
+            control.close()
