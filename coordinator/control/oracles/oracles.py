@@ -30,7 +30,7 @@ class Oracles:
         server.group_clock.on_moved.append(watch.look_anew)
         acts.listeners.append(self._acted)
         if watch.config.oracle_commits:
-            server.new_shard = partial(WatchedShard, self._committed)
+            server.offsets_topic.new_shard = partial(WatchedShard, self._committed)
 
     @property
     def listeners(self) -> list[Listener]:
