@@ -136,7 +136,7 @@ class OrphanPartition:
         """When the members of a group know of all partitions of a topic, at the latest."""
         since_ms = self._ages.since_ms(topic)
         new_ms = self._new.get(group_id)
-        return 0 if new_ms is not None and new_ms > since_ms else since_ms + METADATA_MAX_AGE_MS
+        return 0 if new_ms is not None and new_ms >= since_ms else since_ms + METADATA_MAX_AGE_MS
 
     def _found(self, view: GroupView, late: list[Place], stable_for_ms: int) -> None:
         is_complete = view.protocol_name in COMPLETE_ASSIGNORS
