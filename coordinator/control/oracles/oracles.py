@@ -22,6 +22,7 @@ class Oracles:
     """Made when a server is open and has not read its groups yet."""
 
     def __init__(self, server: Server, acts: Acts) -> None:
+        self._server = server
         self.violations = Violations(server.metrics, server.line_limit)
         self.watch = watch = ServerWatch(server, self.violations)
         self._rules = watch.rules = Rules(watch)
@@ -39,6 +40,7 @@ class Oracles:
 
     def close(self) -> None:
         """Watches no more."""
+        self._server.group_events.listeners.remove(self._happened)
         self.watch.close()
 
     def _happened(self, partition: int, event: Event, number: int, now: Now) -> None:

@@ -33,7 +33,6 @@ COMPLETE_ASSIGNORS: Final = frozenset(
     {"range", "roundrobin", "sticky", "cooperative-sticky", "RoundRobinAssigner"}
 )
 """Those of Kafka's consumer, which other clients have by the same names, and kafkajs's."""
-_MEMBERS_IN_A_STEP: Final = 50
 _STABLE: Final = ClassicGroupState.STABLE.value
 _EMPTY: Final = ClassicGroupState.EMPTY.value
 
@@ -92,21 +91,25 @@ class OrphanPartition:
 
     def _judge(self, view: GroupView) -> Iterator[None]:
         stable_ms = self._stable_ms.get(view.group_id)
+        by_name = self._watch.topics.by_name
         topics: set[str] = set()
         taken: set[Place] = set()
         claims: list[tuple[MemberView, ConsumerProtocolSubscription]] = []
-        for number, member in enumerate(view.members):
-            said = subscribed(member.metadata)
-            topics.update(said.topics)
-            taken.update(assigned(member.assignment))
+        for member in view.members:
+            said, has = subscribed(member.metadata), assigned(member.assignment)
+            if said is None or has is None:
+                self._stable_ms.pop(view.group_id, None)
+                return
+            topics.update(topic for topic in said.topics if topic in by_name)
+            taken.update(
+                place for place in has if place[0] in by_name and place[1] < by_name[place[0]].partitions
+            )
             if said.owned_partitions:
                 claims.append((member, said))
-            if number % _MEMBERS_IN_A_STEP == 0:
-                yield
-        by_name = self._watch.topics.by_name
+            yield
         orphans = [
             (topic, number)
-            for topic in topics & by_name.keys()
+            for topic in topics
             for number in range(by_name[topic].partitions)
             if (topic, number) not in taken
         ]
