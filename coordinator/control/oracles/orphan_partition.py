@@ -4,7 +4,8 @@ Not everything without an owner is one. A cooperative assignor gives what moves 
 owner has given it up and rejoins: for that the owner has its rebalance timeout. A leader assigns what its metadata
 knows, and that may be minutes old: a topic that was made or has grown while the group had members counts when those
 must know of it, and so do the topics of a group that was there before this process. An assignor that is not among
-those which promise to hand out everything may leave out what it likes: then it is a warning.
+those which promise to hand out everything may leave out what it likes: then it is a warning. Where a member's
+subscription or assignment cannot be read, nothing is known.
 """
 
 from collections.abc import Iterator
