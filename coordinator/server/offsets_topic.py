@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 from coordinator.config.properties import Config
 from coordinator.config.topic_config_keys import INTERNAL_SEGMENT_BYTES, SEGMENT_BYTES_MIN
@@ -18,8 +17,6 @@ from coordinator.topics.topic import random_topic_id
 from storage.data_directory import DataDirectory
 from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
-
-NewShard = Callable[[GroupConfig, TopicsImage], Shard]
 
 
 class OffsetsTopic:
@@ -40,6 +37,8 @@ class OffsetsTopic:
         """Those that have no directory yet."""
         self.topic_id = next(filter(None, map(directory.topic_id, found)), None) or random_topic_id()
         self.overrides = _overrides(config)
+        self.new_shard: Callable[[GroupConfig, TopicsImage], Shard] = Shard
+        """Makes the groups of a partition, whenever one is read."""
         self._directory = directory
         self._config = config
         self._group_config = group_config
@@ -48,18 +47,16 @@ class OffsetsTopic:
             sync_on_roll=self.flush is LogFlush.ALWAYS,
         )
 
-    def internal_topic(
-        self, topics: Callable[[], TopicsImage], new_shard: NewShard = Shard
-    ) -> InternalTopic[Shard]:
+    def internal_topic(self, topics: Callable[[], TopicsImage]) -> InternalTopic[Shard]:
         """For the engine: a shard of groups in each partition. One that is about to be read knows the topics of
-        then, and what they become meanwhile it is told after. In: who makes one."""
+        then, and what they become meanwhile it is told after."""
         return InternalTopic(
             name=CONSUMER_OFFSETS,
             partitions=self.partitions,
             flush=self.flush,
             compression=self._config.offsets_topic_compression_codec,
             codec=GroupRecordCodec(),
-            new_machine=partial(_new_shard, new_shard, self._group_config, topics),
+            new_machine=lambda _: self.new_shard(self._group_config, topics()),
             refuse=error_response,
             open_log=self._open_log,
             logger="GroupCoordinator",
@@ -85,7 +82,3 @@ def _overrides(config: Config) -> dict[str, str]:
         "compression.type": "producer",
         segment_bytes_name: str(config.offsets_topic_segment_bytes),
     }
-
-
-def _new_shard(new: NewShard, config: GroupConfig, topics: Callable[[], TopicsImage], _: int) -> Shard:
-    return new(config, topics())

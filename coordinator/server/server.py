@@ -20,8 +20,6 @@ from coordinator.engine.flusher import Flusher
 from coordinator.engine.group_clock import GroupClock, ProcessTime
 from coordinator.engine.state_keeper import StateKeeper
 from coordinator.group.config import GroupConfig
-from coordinator.group.shard import Shard
-from coordinator.group.topics_image import TopicsImage
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
 from coordinator.net.acceptor import Acceptor
 from coordinator.net.caller import Caller
@@ -51,7 +49,7 @@ from coordinator.server.handlers.topics import TopicsHandler
 from coordinator.server.line_limit import LineLimit
 from coordinator.server.log_lines import log_expiry
 from coordinator.server.metrics import Metrics
-from coordinator.server.offsets_topic import NewShard, OffsetsTopic
+from coordinator.server.offsets_topic import OffsetsTopic
 from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
 from coordinator.server.topic_images import SHOWN, TopicImages
@@ -97,8 +95,6 @@ class Server:
         self.disk_failures = OngoingFailures("LogManager")
         """What the disk refuses: of the groups, and of what is written beside them."""
         self.group_clock = group_clock or ProcessTime(self.arrival)
-        self.new_shard: NewShard = Shard
-        """Makes the groups of a partition whenever one is read."""
         self.topic_listeners: list[Callable[[Sequence[TopicChange]], None]] = []
         """Who is told when there are other topics, or partitions, than before."""
         self.connections = Connections(self.loop, connection_limits(settings.config))
@@ -168,13 +164,6 @@ class Server:
         )
         self.routes = self._make_routes()
 
-    def topics_image(self) -> TopicsImage:
-        """The topics now, as groups know them."""
-        return self._topic_images.current()
-
-    def _new_shard(self, config: GroupConfig, topics: TopicsImage) -> Shard:
-        return self.new_shard(config, topics)
-
     def _doubt_disk(self) -> None:
         """What a start finds no room for tells that commits may find none either."""
         put_off = self.data_plane.put_off
@@ -199,12 +188,14 @@ class Server:
         self.engine = Engine(
             self.loop, self.flusher, settings.files, self.group_clock, self.disk_failures, self._loaded
         )
-        offsets = OffsetsTopic(self.directory, self.data_plane, settings.config, self.group_config)
+        self.offsets_topic = offsets = OffsetsTopic(
+            self.directory, self.data_plane, settings.config, self.group_config
+        )
         too_small = why_too_small(settings.files, settings.data_dir, offsets.new_partitions)
         if too_small is not None:
             raise StartFailed(too_small)
-        self._topic_images = TopicImages(self.data_plane.catalogue)
-        self.runtime = runtime = self.engine.add(offsets.internal_topic(self.topics_image, self._new_shard))
+        self.topic_images = TopicImages(self.data_plane.catalogue)
+        self.runtime = runtime = self.engine.add(offsets.internal_topic(self.topic_images.current))
         runtime.fired = log_expiry
         self.engine.observers.append(self.group_events.observe)
         self.data_plane.attach_internal(
@@ -215,7 +206,7 @@ class Server:
             lambda number: runtime.partitions[number].log,
             lambda number: runtime.partitions[number].readable_offset,
         )
-        self._topic_images.renew()
+        self.topic_images.renew()
 
     def _make_routes(self) -> Routes:
         router = GroupRouter(self.runtime, self.group_config)
@@ -294,7 +285,7 @@ class Server:
     def _topics_changed(self, changes: Sequence[TopicChange]) -> None:
         self._changed(changes)
         if any(isinstance(change, SHOWN) for change in changes):
-            self.runtime.tell_all(self._topic_images.renew())
+            self.runtime.tell_all(self.topic_images.renew())
             for listener in self.topic_listeners:
                 listener(changes)
 

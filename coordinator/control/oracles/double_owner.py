@@ -24,7 +24,8 @@ from protocol.consumer_protocol import PROTOCOL_TYPE
 
 COOPERATIVE: Final = "cooperative"
 """In the names of assignors that hand partitions over in two generations."""
-_MEMBERS_IN_A_STEP: Final = 50
+_MOST_PARTITIONS: Final = 200_000
+"""Of one generation: no more are looked at, since their names need not be those of any that there are."""
 _MOST_PAIRS: Final = 10
 """Of members that have the same: an assignor that gives everything to everybody need not be told of in full."""
 
@@ -51,13 +52,14 @@ class DoubleOwner:
     def _judge(self, event: RebalanceCompleted) -> Iterator[None]:
         owners: _Owners = {}
         twice: _Doubles = {}
-        for number, member in enumerate(event.members):
-            for place in assigned(member.assignment):
+        for member in event.members:
+            for place in assigned(member.assignment) or ():
                 other = owners.setdefault(place, member.member)
                 if other is not member.member:
                     twice.setdefault((other, member.member), []).append(place)
-            if number % _MEMBERS_IN_A_STEP == 0:
-                yield
+            if len(owners) > _MOST_PARTITIONS:
+                return
+            yield
         for (one, other), places in islice(twice.items(), _MOST_PAIRS):
             places = in_order(places)
             said = (
@@ -71,7 +73,7 @@ class DoubleOwner:
     def _judge_hand_over(self, event: RebalanceCompleted, owners: _Owners) -> Iterator[None]:
         taken: _Doubles = {}
         for member, claimed in (yield from _claims(event.members)):
-            had = set(assigned(member.before or b""))
+            had = set(assigned(member.before or b"") or ())
             for place in claimed:
                 owner = owners.get(place)
                 if place in had and owner is not None and owner is not member.member:
@@ -104,11 +106,12 @@ class DoubleOwner:
 def _claims(members: Sequence[Assigned]) -> Generator[None, None, list[tuple[Assigned, list[Place]]]]:
     """What members own by their own words, as far as that counts: pairs of a member and its partitions."""
     claims = []
-    for number, member in enumerate(members):
-        claims.append((member, subscribed(member.metadata)))
-        if number % _MEMBERS_IN_A_STEP == 0:
-            yield
-    newest = max(subscription.generation_id for _, subscription in claims)
+    for member in members:
+        said = subscribed(member.metadata)
+        if said is not None:
+            claims.append((member, said))
+        yield
+    newest = max([-1, *(said.generation_id for _, said in claims)])
     counting = [(member, owned(said)) for member, said in claims if said.generation_id == newest]
     times = Counter(place for _, places in counting for place in places)
     return [(member, [place for place in places if times[place] == 1]) for member, places in counting]

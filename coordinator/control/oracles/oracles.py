@@ -24,6 +24,7 @@ class Oracles:
 
     def __init__(self, server: Server, acts: Acts, now_of: Callable[[str], Now]) -> None:
         """In: the time of a group."""
+        self._server = server
         self.violations = Violations(server.metrics, server.line_limit)
         self.watch = watch = ServerWatch(server, self.violations, now_of)
         self._rules = watch.rules = Rules(watch)
@@ -32,7 +33,7 @@ class Oracles:
         server.group_clock.on_moved.append(watch.look_anew)
         acts.listeners.append(self._acted)
         if watch.config.oracle_commits:
-            server.new_shard = partial(WatchedShard, self._committed)
+            server.offsets_topic.new_shard = partial(WatchedShard, self._committed)
 
     @property
     def listeners(self) -> list[Listener]:
@@ -41,6 +42,7 @@ class Oracles:
 
     def close(self) -> None:
         """Watches no more."""
+        self._server.group_events.listeners.remove(self._happened)
         self.watch.close()
 
     def _happened(self, partition: int, event: Event, number: int, now: Now) -> None:

@@ -4,7 +4,8 @@ Not everything without an owner is one. A cooperative assignor gives what moves 
 owner has given it up and rejoins: for that the owner has its rebalance timeout. A leader assigns what its metadata
 knows, and that may be minutes old: a topic that was made or has grown while the group had members counts when those
 must know of it, and so do the topics of a group that was there before this process. An assignor that is not among
-those which promise to hand out everything may leave out what it likes: then it is a warning.
+those which promise to hand out everything may leave out what it likes: then it is a warning. Where a member's
+subscription or assignment cannot be read, nothing is known.
 """
 
 from collections.abc import Iterator
@@ -33,7 +34,6 @@ COMPLETE_ASSIGNORS: Final = frozenset(
     {"range", "roundrobin", "sticky", "cooperative-sticky", "RoundRobinAssigner"}
 )
 """Those of Kafka's consumer, which other clients have by the same names, and kafkajs's."""
-_MEMBERS_IN_A_STEP: Final = 50
 _STABLE: Final = ClassicGroupState.STABLE.value
 _EMPTY: Final = ClassicGroupState.EMPTY.value
 
@@ -92,21 +92,25 @@ class OrphanPartition:
 
     def _judge(self, view: GroupView) -> Iterator[None]:
         stable_ms = self._stable_ms.get(view.group_id)
+        by_name = self._watch.topics.by_name
         topics: set[str] = set()
         taken: set[Place] = set()
         claims: list[tuple[MemberView, ConsumerProtocolSubscription]] = []
-        for number, member in enumerate(view.members):
-            said = subscribed(member.metadata)
-            topics.update(said.topics)
-            taken.update(assigned(member.assignment))
+        for member in view.members:
+            said, has = subscribed(member.metadata), assigned(member.assignment)
+            if said is None or has is None:
+                self._stable_ms.pop(view.group_id, None)
+                return
+            topics.update(topic for topic in said.topics if topic in by_name)
+            taken.update(
+                place for place in has if place[0] in by_name and place[1] < by_name[place[0]].partitions
+            )
             if said.owned_partitions:
                 claims.append((member, said))
-            if number % _MEMBERS_IN_A_STEP == 0:
-                yield
-        by_name = self._watch.topics.by_name
+            yield
         orphans = [
             (topic, number)
-            for topic in topics & by_name.keys()
+            for topic in topics
             for number in range(by_name[topic].partitions)
             if (topic, number) not in taken
         ]
@@ -136,7 +140,7 @@ class OrphanPartition:
         """When the members of a group know of all partitions of a topic, at the latest."""
         since_ms = self._ages.since_ms(topic)
         new_ms = self._new.get(group_id)
-        return 0 if new_ms is not None and new_ms > since_ms else since_ms + METADATA_MAX_AGE_MS
+        return 0 if new_ms is not None and new_ms >= since_ms else since_ms + METADATA_MAX_AGE_MS
 
     def _found(self, view: GroupView, late: list[Place], stable_for_ms: int) -> None:
         is_complete = view.protocol_name in COMPLETE_ASSIGNORS

@@ -11,27 +11,32 @@ from protocol.malformed import Malformed
 Place: TypeAlias = tuple[str, int]
 """Topic and partition."""
 
-NO_SUBSCRIPTION: Final = ConsumerProtocolSubscription(topics=[])
+MOST_BYTES: Final = 131_072
+"""Of what one member is assigned, or subscribes to: more would keep others waiting, and no consumer has it."""
 MOST_NAMED: Final = 5
 
 
-def assigned(assignment: bytes) -> list[Place]:
-    """The partitions of an assignment; none where it is not one of the consumer protocol's."""
+def assigned(assignment: bytes) -> list[Place] | None:
+    """The partitions of an assignment; None where it is none of the consumer protocol's, or too long to be read."""
     if not assignment:
         return []
+    if len(assignment) > MOST_BYTES:
+        return None
     try:
         topics = decode_assignment(assignment).assigned_partitions
     except Malformed:
-        return []
+        return None
     return [(topic.topic, number) for topic in topics for number in topic.partitions]
 
 
-def subscribed(metadata: bytes) -> ConsumerProtocolSubscription:
-    """A subscription; to nothing where it is none of the consumer protocol's."""
+def subscribed(metadata: bytes) -> ConsumerProtocolSubscription | None:
+    """A subscription; None where it is none of the consumer protocol's, or too long to be read."""
+    if len(metadata) > MOST_BYTES:
+        return None
     try:
         return decode_subscription(metadata)
     except Malformed:
-        return NO_SUBSCRIPTION
+        return None
 
 
 def owned(subscription: ConsumerProtocolSubscription) -> list[Place]:

@@ -59,7 +59,7 @@ class ServerWatch:
     @property
     def topics(self) -> TopicsImage:
         """See `Watch`."""
-        return self._server.topics_image()
+        return self._server.topic_images.current()
 
     def log_end(self, topic: str, partition: int) -> int | None:
         """See `Watch`."""

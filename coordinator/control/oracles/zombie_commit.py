@@ -24,6 +24,9 @@ _ERRORS: Final = frozenset(
     }
 )
 
+LOOK_EVERY_MS: Final = 100
+"""Who owns the partition is looked up this often at most; of other commits it is not told."""
+
 
 class ZombieCommit:
     """Hears of each commit that is refused."""
@@ -32,10 +35,20 @@ class ZombieCommit:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
+        self._next_look_ms = 0
         self.hears: dict[type[Event], Hear] = {CommitRefused: self._refused}
 
     def look(self, group_id: str) -> None:
         """It never asks for one."""
+
+    def _may_look(self) -> bool:
+        """A look at a group takes time, and whoever sends refused commits with a new id each time must not take
+        that of others."""
+        now_ms = self._watch.now_ms()
+        if now_ms < self._next_look_ms:
+            return False
+        self._next_look_ms = now_ms + LOOK_EVERY_MS
+        return True
 
     def _refused(self, event: CommitRefused) -> None:
         sender = event.member
@@ -44,7 +57,7 @@ class ZombieCommit:
         about = (sender.member_id, sender.client_id, event.error)
         if self._watch.found_again((self.name, event.group_id, about)):
             return
-        view = self._watch.view(event.group_id)
+        view = self._watch.view(event.group_id) if self._may_look() else None
         first = event.offsets[0] if event.offsets else None
         owner = None if view is None or first is None else _owner(view, (first.topic, first.partition))
         asked = "" if event.generation_id is None else f" for generation {event.generation_id}"
@@ -57,10 +70,10 @@ class ZombieCommit:
                 generation_id=event.generation_id,
                 about=about,
                 detail=f"The commit{what} by {who_at(sender)}{asked} was refused: {event.error.name}"
-                f"{_then(view, first, owner)}.",
+                f"{_then(event, view, first, owner)}.",
                 members=[sender] if owner is None else [sender, owner.name],
                 places=[refused[:2] for refused in event.offsets],
-                before=None if first is None or view is None else _written(first.committed, owner, view),
+                before=None if first is None else _written(first.committed, owner, view),
                 after=None
                 if first is None
                 else WrittenOffset(
@@ -74,13 +87,16 @@ class ZombieCommit:
 
 
 def _owner(view: GroupView, place: Place) -> MemberView | None:
-    return next((member for member in view.members if place in assigned(member.assignment)), None)
+    return next((member for member in view.members if place in (assigned(member.assignment) or ())), None)
 
 
-def _then(view: GroupView | None, first: RefusedOffset | None, owner: MemberView | None) -> str:
-    if view is None:
+def _then(
+    event: CommitRefused, view: GroupView | None, first: RefusedOffset | None, owner: MemberView | None
+) -> str:
+    if not event.state:
         return ", there is no such group"
-    said = f"; the group is {view.state} in generation {view.generation_id}"
+    said = f"; the group is {event.state}"
+    said += "" if view is None else f" in generation {view.generation_id}"
     if first is None:
         return said
     had = "nothing is committed" if first.committed is None else f"{first.committed} is committed"
@@ -89,10 +105,10 @@ def _then(view: GroupView | None, first: RefusedOffset | None, owner: MemberView
     )
 
 
-def _written(offset: int | None, owner: MemberView | None, view: GroupView) -> WrittenOffset:
+def _written(offset: int | None, owner: MemberView | None, view: GroupView | None) -> WrittenOffset:
     return WrittenOffset(
         offset=offset,
         member_id=None if owner is None else owner.name.member_id,
         client_id=None if owner is None else owner.name.client_id,
-        generation_id=view.generation_id,
+        generation_id=None if view is None else view.generation_id,
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.control.oracles.partitions import MOST_BYTES
 from coordinator.control.oracles.violation import Level, OracleName
 from protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from tests.control.oracles.watched import GROUP, Member, Watched, generation, orders, watched
@@ -119,6 +120,17 @@ async def test_who_has_no_consumer_protocol_is_not_judged(watch: Watched) -> Non
     async with Member(watch, "worker-1") as one, Member(watch, "worker-2") as two:
         one.protocol_type = two.protocol_type = "connect"
         await generation({one: orders(0, 1), two: orders(1)}, {"nobody": orders(3)})
+        await looked_for_orphans(watch)
+    assert watch.in_group() == []
+
+
+@pytest.mark.parametrize("metadata", [b"", b"opaque", bytes(MOST_BYTES + 1)], ids=["none", "opaque", "long"])
+async def test_nobody_knows_what_a_member_reads_whose_subscription_cannot_be_read(
+    watch: Watched, metadata: bytes
+) -> None:
+    async with Member(watch, "alice") as alice, Member(watch, "bob") as bob:
+        bob.metadata = metadata
+        await generation({alice: orders(0), bob: ()})
         await looked_for_orphans(watch)
     assert watch.in_group() == []
 

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from coordinator.control.oracles.violation import Level, OracleName
-from coordinator.group.timer_key import TimerKey
 from coordinator.group.topics_image import NO_TOPICS, TopicImage, TopicsImage
 from coordinator.machine.outcome import Outcome
 from tests.control.oracles.virtual_watch import VirtualWatch
-from tests.scenarios.runner import Story
+from tests.control.oracles.watched_story import WatchedStory
 from tests.scenarios.test_scenarios import TRANSCRIPTS
 from tests.simulation.client import PARTITIONS
 from tests.simulation.run import Simulation
@@ -35,30 +34,11 @@ TOLD_BY_STORIES = {
 """Members that commit after they were given up or missed a generation, groups that wait for who does not come."""
 
 
-class WatchedStory(Story):
-    """A story with oracles. Which topics there are it does not say, so that no partition is known to be missing."""
-
-    def __init__(self) -> None:
-        self.now_ms = 0
-        self.watch = VirtualWatch(lambda: self.shard, self.now, NO_TOPICS)
-        super().__init__()
-
-    def follow(self, outcome: Outcome) -> list[str]:
-        lines = super().follow(outcome)
-        self.watch.take(outcome)
-        return lines
-
-    def fire(self, key: TimerKey) -> list[str]:
-        self.watch.look()
-        return super().fire(key)
-
-
 def found_in(path: Path) -> VirtualWatch:
-    story = WatchedStory()
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if line.startswith(">"):
-            story.command(line[1:])
-            story.watch.look()
+    """Which topics there are a story does not say, so that no partition is known to be missing."""
+    story = WatchedStory(NO_TOPICS)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    story.play(*(line[1:] for line in lines if line.startswith(">")))
     return story.watch
 
 

@@ -30,11 +30,19 @@ async def watch(tmp_path: Path, held: HeldClock) -> AsyncIterator[Watched]:
 
 
 async def looked(watch: Watched) -> None:
-    """Waits until every look that is due by now was taken."""
-    done = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    loop.call_later(2 * SAMPLE_MS / 1000, done.set)
-    await done.wait()
+    """Waits until every look that is due by now was taken: until one that is due later has been."""
+    rules, taken = watch.control.oracles.watch.rules, asyncio.Event()
+    look = rules.look
+
+    def note(oracle: OracleName, group_id: str) -> None:
+        look(oracle, group_id)
+        if group_id == "looked-at-last":
+            taken.set()
+
+    watch.control.oracles.watch.rules.look = note  # type: ignore[method-assign]
+    watch.control.oracles.watch.look_in(OracleName.STUCK_REBALANCE, "looked-at-last", SAMPLE_MS)
+    await taken.wait()
+    rules.look = look  # type: ignore[method-assign]
 
 
 async def test_a_group_that_cannot_finish_is_stuck(watch: Watched, held: HeldClock) -> None:
@@ -115,12 +123,13 @@ async def test_a_member_without_a_connection_is_gone_and_not_starved(watch: Watc
 
 async def test_a_parked_join_has_nothing_to_send(watch: Watched, held: HeldClock) -> None:
     async with Member(watch, "alice") as alice, Member(watch, "bob") as bob:
-        await generation({alice: ALL})
-        bob.ask_to_join()
-        while await alice.beat() == 0:
+        await generation({alice: orders(0, 1), bob: orders(2, 3)})
+        alice.ask_to_join()
+        while await bob.beat() == 0:
             pass
-        held.advance(8_000)
-        assert await alice.beat() == ErrorCode.REBALANCE_IN_PROGRESS
+        for _ in range(2):
+            held.advance(4_000)
+            assert await bob.beat() == ErrorCode.REBALANCE_IN_PROGRESS
         await looked(watch)
         assert watch.of(OracleName.STARVED_HEARTBEAT) == []
 

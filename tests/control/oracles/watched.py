@@ -106,6 +106,7 @@ class Member(Client):
         self.group = group
         self.protocol, self.protocol_type = "range", "consumer"
         self.topics: Sequence[str] = ("orders",)
+        self.metadata: bytes | None = None  # made of what it subscribes to and owns
         self.session_timeout_ms = 10_000
         self.owned: Places = ()
         self.member_id, self.generation_id, self.leader = "", -1, ""
@@ -117,15 +118,14 @@ class Member(Client):
             owned_partitions=partitions(self.owned),
             generation_id=self.generation_id,
         )
+        metadata = encode_subscription(subscription, 2) if self.metadata is None else self.metadata
         request = JoinGroupRequest(
             group_id=self.group,
             session_timeout_ms=self.session_timeout_ms,
             rebalance_timeout_ms=60_000,
             member_id=self.member_id,
             protocol_type=self.protocol_type,
-            protocols=[
-                JoinGroupRequestProtocol(name=self.protocol, metadata=encode_subscription(subscription, 2))
-            ],
+            protocols=[JoinGroupRequestProtocol(name=self.protocol, metadata=metadata)],
         )
         self.send(request, 3)
 

@@ -1,0 +1,74 @@
+"""When a partition without an owner is an orphan: not while its owner hands it over, nor before members know it."""
+
+import pytest
+
+from coordinator.control.oracles.violation import OracleName
+from coordinator.group.topics_image import TopicImage, TopicsImage
+from coordinator.topics.answer import PartitionsAdded
+from tests.control.oracles.virtual_watch import VirtualWatch
+from tests.control.oracles.watched_story import WatchedStory
+
+
+def orders(count: int) -> TopicsImage:
+    return TopicsImage([TopicImage("orders", bytes(16), count)])
+
+
+@pytest.fixture
+def story() -> WatchedStory:
+    """Members that are never heard of again live for half an hour in it."""
+    return WatchedStory(orders(2))
+
+
+def orphans(story: WatchedStory) -> list[str]:
+    return [
+        f"{topic}-{number}"
+        for finding in story.watch.findings
+        if finding.oracle is OracleName.ORPHAN_PARTITION
+        for topic, number in finding.places
+    ]
+
+
+def test_a_partition_is_an_orphan_after_five_seconds_of_rest(story: WatchedStory) -> None:
+    story.play("given A=orders:0 session=30m", "advance 4s")
+    assert orphans(story) == []
+    story.play("advance 1s")
+    assert orphans(story) == ["orders-1"]
+
+
+def test_whoever_rebalances_meanwhile_has_time_again(story: WatchedStory) -> None:
+    story.play(
+        "given A=orders:0 session=30m", "advance 4s", "join A", "sync A A=orders:0,orders:1", "advance 1h"
+    )
+    assert orphans(story) == []
+
+
+def test_who_owns_a_partition_has_its_rebalance_timeout_to_hand_it_over(story: WatchedStory) -> None:
+    story.play(
+        "client A protocols=cooperative-sticky session=30m rebalance=2m",
+        "given A=orders:0,orders:1",
+        "join A owned=orders:0,orders:1",
+        "sync A A=orders:0",
+        "advance 119s",
+    )
+    assert orphans(story) == []
+    story.play("advance 1s")
+    assert orphans(story) == ["orders-1"]
+
+
+def test_partitions_that_came_to_a_group_are_known_to_its_members_in_the_end(story: WatchedStory) -> None:
+    story.play("given A=orders:0,orders:1 session=30m", "advance 10m")
+    story.watch.topics = orders(3)
+    story.watch.rules.ages.changed([PartitionsAdded("orders", bytes(16), 3)])
+    story.play("join A", "sync A A=orders:0,orders:1", "advance 299s")
+    assert orphans(story) == []
+    story.play("advance 1s")
+    assert orphans(story) == ["orders-2"]
+
+
+def test_members_of_a_group_that_was_read_back_may_know_less_than_the_topics_say(story: WatchedStory) -> None:
+    story.play("given A=orders:0 session=30m")
+    story.watch = VirtualWatch(lambda: story.shard, story.now, orders(2))
+    story.play("crash", "advance 4m")
+    assert orphans(story) == []
+    story.play("advance 1m")
+    assert orphans(story) == ["orders-1"]
