@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from typing import Any, Final
 
+import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 from msgspec import Struct
@@ -15,6 +16,7 @@ from coordinator.console.api.piecewise import Piecewise
 from coordinator.console.api.request_values import bad_request, body_value, path_values, query_value
 from coordinator.console.api.responses import (
     BASE,
+    HEADERS,
     JSON,
     is_api,
     problem_response,
@@ -61,7 +63,7 @@ class ApiService:
         self._request_timeout_s = request_timeout_s
         self._receiving = receiving
         self._piecewise = Piecewise()
-        self._openapi = value_response(openapi(ALL_ROUTES, ALL_STREAMS)).body
+        self._openapi = msgspec.json.encode(openapi(ALL_ROUTES, ALL_STREAMS))
 
     def add_to(self, router: web.UrlDispatcher) -> None:
         """Adds all routes."""
@@ -144,7 +146,7 @@ class ApiService:
 
     async def _answer_openapi(self, request: web.Request) -> web.StreamResponse:
         _refuse_body(request)
-        return web.Response(body=self._openapi, content_type=JSON)
+        return web.Response(body=self._openapi, content_type=JSON, headers=HEADERS)
 
     async def _body(self, route: ApiRoute, request: web.Request) -> object:
         """What the body says, None where the route takes none. Raises Problem."""
