@@ -35,6 +35,10 @@ from coordinator.net.peer import peer_address, printable
 _LOG: Final = logging.getLogger("Control")
 
 MAX_BODY_BYTES: Final = 1024 * 1024
+ALL_BODY_BYTES: Final = 16 * 1024 * 1024
+"""Of all that are being received. Whoever has more to send then comes back later;"""
+SMALL_BODY_BYTES: Final = 64 * 1024
+"""what is no larger is always taken."""
 OPENAPI_PATH: Final = f"{BASE}/openapi.json"
 _READS: Final = ("GET", "HEAD")
 _REFUSED: Final = (ProblemKind.BAD_TOKEN, ProblemKind.FOREIGN_HOST, ProblemKind.CONTROL_OFF)
@@ -62,6 +66,7 @@ class ApiService:
         self._lines = lines
         self._request_timeout_s = request_timeout_s
         self._receiving = receiving
+        self._body_bytes = 0
         self._piecewise = Piecewise()
         self._openapi = msgspec.json.encode(openapi(ALL_ROUTES, ALL_STREAMS))
 
@@ -156,9 +161,10 @@ class ApiService:
                 _check_json(request)
             return None
         _check_json(request)
-        return body_value(route.body, await self._read(request) if request.body_exists else b"")
+        body = await self._read(request) if request.body_exists else bytearray()
+        return body_value(route.body, body)
 
-    async def _read(self, request: web.Request) -> bytes:
+    async def _read(self, request: web.Request) -> bytearray:
         if (request.content_length or 0) > MAX_BODY_BYTES:
             raise _too_large()
         body = bytearray()
@@ -167,14 +173,24 @@ class ApiService:
                 async with asyncio.timeout(self._request_timeout_s):
                     async for piece in request.content.iter_any():
                         body += piece
-                        if len(body) > MAX_BODY_BYTES:
-                            raise _too_large()
+                        self._body_bytes += len(piece)
+                        self._check_room(len(body))
         except TimeoutError as error:
             detail = f"The body has not come in {self._request_timeout_s:g} s (http.request.timeout.ms)."
             raise bad_request("", "The body is too slow", detail) from error
         except web.RequestPayloadError as error:
             raise bad_request("", "The body is broken", "The body is not sent as HTTP has it.") from error
-        return bytes(body)
+        finally:
+            self._body_bytes -= len(body)
+        return body
+
+    def _check_room(self, size: int) -> None:
+        """Raises Problem for a body that has become too large, for itself or beside all others."""
+        if size > MAX_BODY_BYTES:
+            raise _too_large()
+        if size > SMALL_BODY_BYTES and self._body_bytes > ALL_BODY_BYTES:
+            detail = f"All bodies together have more than {ALL_BODY_BYTES} bytes now."
+            raise Problem(ProblemKind.TOO_MANY, "There are too many large bodies", detail)
 
 
 async def _finished(change: Awaitable[Any]) -> Any:
