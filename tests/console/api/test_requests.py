@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from coordinator.console.api.service import MAX_BODY_BYTES
+from coordinator.console.api.bodies import MAX_BODY_BYTES
 from tests.console.api.api_port import JSON, serving_api
 from tests.console.test_http import Caller, asked
 from tests.server.test_recovery import SlowFiles
@@ -102,6 +102,16 @@ async def test_below_v1_everything_is_a_problem(tmp_path: Path) -> None:
         strange = await api.call("GET", "/v1/groups/%ED%A0%80%1b%5B31m%0a")
         assert strange.problem in ("no-such-group", "bad-request")
         assert (await api.call("GET", "/v1x")).content_type == "text/plain"
+
+
+async def test_what_has_no_body_may_say_any_type_of_it(tmp_path: Path) -> None:
+    """Clients of some languages say one with every POST, PUT and DELETE."""
+    async with serving_api(tmp_path) as api:
+        for content_type in ("application/octet-stream", "application/x-www-form-urlencoded"):
+            headers = {"Content-Type": content_type}
+            assert (await api.call("DELETE", "/v1/groups/nobody", headers=headers)).problem == "no-such-group"
+            assert (await api.call("PUT", PATH, headers=headers)).problem == "bad-request"
+            assert (await api.call("GET", "/v1/groups", headers=headers)).status == 200
 
 
 async def test_what_is_asked_with_head_is_answered_without_a_body(tmp_path: Path) -> None:
