@@ -5,8 +5,8 @@ connections. A listener on every interface that advertises nothing, or nothing b
 address that the client used.
 """
 
-import ipaddress
 import re
+import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -17,6 +17,7 @@ from coordinator.config.properties import Config
 DEFAULT_NAME: Final = "PLAINTEXT"
 HTTP_OFF: Final = "off"
 MAX_PORT: Final = 65_535
+_IPV6_LOOPBACK: Final = bytes(15) + b"\1"
 _WILDCARDS: Final = frozenset({"", "0.0.0.0", "::"})
 _PROTOCOLS: Final = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 _PORT: Final = re.compile(r"[0-9]{1,5}")
@@ -53,10 +54,18 @@ def is_loopback(host: str) -> bool:
     host = host.lower().removesuffix(".")
     if host == "localhost" or host.endswith(".localhost"):
         return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    packed = packed_address(host)
+    return packed == _IPV6_LOOPBACK or (len(packed) == 4 and packed[0] == 127)
+
+
+def packed_address(host: str) -> bytes:
+    """The 4 or 16 bytes of an IPv4 or IPv6 address; nothing for what is none."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            return socket.inet_pton(family, host)
+        except (OSError, ValueError):
+            continue
+    return b""
 
 
 @dataclass(frozen=True, slots=True)

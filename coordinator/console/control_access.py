@@ -9,14 +9,13 @@ to be JSON, which a browser does not send elsewhere before it has asked.
 """
 
 import hmac
-import ipaddress
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from coordinator.config.errors import ConfigError
-from coordinator.config.listeners import Address, is_loopback
+from coordinator.config.listeners import Address, is_loopback, packed_address
 from coordinator.config.properties import PROPERTIES, Config
 from coordinator.console.hosts import are_loopback, host_of
 from coordinator.control.problem import Problem, ProblemKind
@@ -119,13 +118,9 @@ class ControlAccess:
         addresses, as those of containers; no page can make a number stand for another machine, as it can a name."""
         if self.is_loopback:
             return False
-        if not Address(self.own_host, 0).is_wildcard:
-            return host == local_host
-        try:
-            ipaddress.ip_address(host)
-        except ValueError:
-            return False
-        return True
+        if Address(self.own_host, 0).is_wildcard:
+            return packed_address(host) != b""
+        return host == local_host
 
 
 def control_access(

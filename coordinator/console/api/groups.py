@@ -18,7 +18,7 @@ _STATES: Final = [state.value for state in ClassicGroupState]
 class GroupsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which groups: those in a state, in any case of letters, and those whose id begins so."""
 
-    state: Annotated[str, Meta(examples=_STATES)] | None = None
+    state: Annotated[str, Meta(extra_json_schema={"enum": _STATES})] | None = None
     prefix: str = ""
 
 

@@ -72,6 +72,8 @@ def openapi(routes: Sequence[ApiRoute], streams: Sequence[StreamRoute]) -> Json:
 
 def _operation(route: ApiRoute, query: Json, schema_of: dict[Any, Any]) -> Json:
     problems = [*_EVERYWHERE, *route.problems, ProblemKind.NOT_JSON, ProblemKind.TOO_LARGE]
+    if route.body is not None:
+        problems.append(ProblemKind.TOO_MANY)
     content: Json = {JSON: {"schema": schema_of.get(route.answer)}}
     if route.text is not None:
         content["text/plain"] = {"schema": {"type": "string"}}

@@ -20,7 +20,7 @@ def bad_request(pointer: str, title: str, detail: str) -> Problem:
     return Problem(ProblemKind.BAD_REQUEST, title, detail, {"pointer": pointer})
 
 
-def body_value(wanted: type[msgspec.Struct], body: bytes) -> Any:
+def body_value(wanted: type[msgspec.Struct], body: bytes | bytearray) -> Any:
     """What a body says; an empty one, what an empty object would. Raises Problem."""
     try:
         return msgspec.json.decode(body or b"{}", type=wanted)

@@ -2,19 +2,22 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, aclosing, nullcontext
+from collections.abc import Awaitable
+from contextlib import aclosing, nullcontext
 from typing import Any, Final
 
+import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 from msgspec import Struct
 
+from coordinator.console.api.bodies import Bodies, Receiving, is_read, refuse_body
 from coordinator.console.api.openapi import openapi
 from coordinator.console.api.piecewise import Piecewise
-from coordinator.console.api.request_values import bad_request, body_value, path_values, query_value
+from coordinator.console.api.request_values import bad_request, path_values, query_value
 from coordinator.console.api.responses import (
     BASE,
+    HEADERS,
     JSON,
     is_api,
     problem_response,
@@ -32,14 +35,11 @@ from coordinator.net.peer import peer_address, printable
 
 _LOG: Final = logging.getLogger("Control")
 
-MAX_BODY_BYTES: Final = 1024 * 1024
 OPENAPI_PATH: Final = f"{BASE}/openapi.json"
 _READS: Final = ("GET", "HEAD")
 _REFUSED: Final = (ProblemKind.BAD_TOKEN, ProblemKind.FOREIGN_HOST, ProblemKind.CONTROL_OFF)
 """What a log should tell of: somebody tries what he may not."""
 _MAX_ACTOR: Final = 100
-
-Receiving = Callable[[web.Request], AbstractContextManager[None]]
 
 
 class ApiService:
@@ -58,10 +58,9 @@ class ApiService:
         self._control = control
         self._access = access
         self._lines = lines
-        self._request_timeout_s = request_timeout_s
-        self._receiving = receiving
+        self._bodies = Bodies(request_timeout_s, receiving)
         self._piecewise = Piecewise()
-        self._openapi = value_response(openapi(ALL_ROUTES, ALL_STREAMS)).body
+        self._openapi = msgspec.json.encode(openapi(ALL_ROUTES, ALL_STREAMS))
 
     def add_to(self, router: web.UrlDispatcher) -> None:
         """Adds all routes."""
@@ -97,7 +96,7 @@ class ApiService:
             _LOG.error("%s %s failed", request.method, printable(request.path), exc_info=error)
             detail = "Something is wrong with groupd here; its log says what."
             answer = problem_response(Problem(ProblemKind.INTERNAL, "The call failed", detail))
-        if not _is_read(request):
+        if not is_read(request):
             answer.force_close()
         return answer
 
@@ -123,7 +122,7 @@ class ApiService:
             if route.needs_enable and not self._control.may_harm:
                 detail = "This harms the process, so that control.enable has to be true (or open) in so many words."
                 raise Problem(ProblemKind.CONTROL_OFF, "This harms the process", detail)
-            body = await self._body(route, request)
+            body = await self._bodies.value(route.body, request)
             call = _call(request, route.query, body)
             handled = route.handle(self._control, call)
             value = await (_finished(handled) if route.changes else handled)
@@ -135,7 +134,7 @@ class ApiService:
 
     def _stream_handler(self, route: StreamRoute) -> Handler:
         async def answer(request: web.Request) -> web.StreamResponse:
-            _refuse_body(request)
+            refuse_body(request)
             pieces = await route.open(self._control, _call(request, route.query, None))
             async with aclosing(pieces):
                 return await self._piecewise.send(request, route, pieces)
@@ -143,36 +142,8 @@ class ApiService:
         return answer
 
     async def _answer_openapi(self, request: web.Request) -> web.StreamResponse:
-        _refuse_body(request)
-        return web.Response(body=self._openapi, content_type=JSON)
-
-    async def _body(self, route: ApiRoute, request: web.Request) -> object:
-        """What the body says, None where the route takes none. Raises Problem."""
-        if route.body is None:
-            _refuse_body(request)
-            if not _is_read(request):
-                _check_json(request)
-            return None
-        _check_json(request)
-        return body_value(route.body, await self._read(request) if request.body_exists else b"")
-
-    async def _read(self, request: web.Request) -> bytes:
-        if (request.content_length or 0) > MAX_BODY_BYTES:
-            raise _too_large()
-        body = bytearray()
-        try:
-            with self._receiving(request):
-                async with asyncio.timeout(self._request_timeout_s):
-                    async for piece in request.content.iter_any():
-                        body += piece
-                        if len(body) > MAX_BODY_BYTES:
-                            raise _too_large()
-        except TimeoutError as error:
-            detail = f"The body has not come in {self._request_timeout_s:g} s (http.request.timeout.ms)."
-            raise bad_request("", "The body is too slow", detail) from error
-        except web.RequestPayloadError as error:
-            raise bad_request("", "The body is broken", "The body is not sent as HTTP has it.") from error
-        return bytes(body)
+        refuse_body(request)
+        return web.Response(body=self._openapi, content_type=JSON, headers=HEADERS)
 
 
 async def _finished(change: Awaitable[Any]) -> Any:
@@ -197,34 +168,6 @@ def _caller(request: web.Request) -> Caller:
     headers = request.headers
     own = request.transport and request.transport.get_extra_info("sockname")
     return Caller(headers.get("Host"), headers.get("Origin"), headers.get("Authorization"), peer_address(own))
-
-
-def _is_read(request: web.Request) -> bool:
-    return request.content.at_eof() if request.body_exists else True
-
-
-def _refuse_body(request: web.Request) -> None:
-    if request.body_exists:
-        raise Problem(ProblemKind.TOO_LARGE, "There is a body", "This takes no body, and there is one.")
-
-
-def _check_json(request: web.Request) -> None:
-    """A browser sends JSON to another site only after it has asked, and is not let."""
-    is_said = "Content-Type" in request.headers
-    if not (is_said or request.body_exists):
-        return
-    encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
-    if not is_said or request.content_type.lower() != JSON or encoding != "identity":
-        raise Problem(
-            ProblemKind.NOT_JSON,
-            "The body is no JSON",
-            f"A body has to be {JSON}, as it is (Content-Type, Content-Encoding).",
-        )
-
-
-def _too_large() -> Problem:
-    detail = f"The body has more than {MAX_BODY_BYTES} bytes."
-    return Problem(ProblemKind.TOO_LARGE, "The body is too large", detail)
 
 
 def _as_problem(request: web.Request, error: web.HTTPException) -> Problem:

@@ -7,7 +7,7 @@ other is still there. A reader that is too slow is cut off, and comes back.
 
 import asyncio
 from contextlib import AbstractContextManager
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Final, Protocol
 
 from msgspec import Meta, Struct
 
@@ -37,7 +37,7 @@ class StreamEvent(Protocol):
         """All of it."""
 
 
-class Following(AbstractContextManager[Any], Protocol):
+class Following(AbstractContextManager["Following"], Protocol):
     """What one reader follows. It ends by itself for one that has fallen too far behind, and when the process
     stops."""
 
@@ -73,12 +73,13 @@ async def follow(control: Control, call: Call) -> Pieces:
         if not (text.isascii() and text.isdigit() and len(text) < 19):
             raise bad_request("", "Last-Event-ID is wrong", "Last-Event-ID is the number of an event.")
         after = int(text)
-    return _pieces(source.follow(query.group, frozenset(query.kind), after))
+    return _pieces(source, query, after)
 
 
-async def _pieces(following: Following) -> Pieces:
+async def _pieces(source: EventSource, query: StreamQuery, after: int | None) -> Pieces:
     coming: asyncio.Future[StreamEvent] | None = None
-    with following:
+    # Not before somebody reads: what was never begun is never ended either.
+    with source.follow(query.group, frozenset(query.kind), after) as following:
         try:
             yield b"retry: %d\n\n" % _RETRY_MS
             while True:

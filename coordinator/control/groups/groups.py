@@ -1,6 +1,7 @@
 """What may be asked of groups, and done to one as a whole."""
 
 from collections.abc import Callable
+from heapq import merge
 
 from coordinator.control.acts import Acts
 from coordinator.control.asking import GroupAsker
@@ -84,17 +85,22 @@ class Groups:
             detail = f"{loading} of {len(partitions)} offsets partitions are being loaded."
             return Problem(ProblemKind.LOADING, "Groups are being loaded", detail)
         slices = Slices()
-        found: list[GroupSummary] = []
+        by_partition: list[list[GroupSummary]] = []
         for partition in partitions:
-            for group_id in [] if partition.machine is None else partition.machine.group_ids():
+            found: list[GroupSummary] = []
+            for group_id in sorted([] if partition.machine is None else partition.machine.group_ids()):
                 # What it was before others had their turn may be gone.
                 machine = partition.machine
                 view = None if machine is None else machine.view(group_id, self.now_of(group_id))
                 if view is not None:
                     found.append(summarize(view))
                 await slices.rest()
-        found.sort(key=lambda group: group.group_id)
-        return found
+            by_partition.append(found)
+        in_order: list[GroupSummary] = []
+        for group in merge(*by_partition, key=lambda group: group.group_id):
+            in_order.append(group)
+            await slices.rest()
+        return in_order
 
     async def describe(self, group_id: str) -> GroupDescription:
         """A group with all its members. Raises Problem (no-such-group), too."""

@@ -24,6 +24,8 @@ from coordinator.topics.catalogue import Catalogue
 
 MOST: Final = 10_000
 """Offsets that one call may set: they are one batch of the log."""
+MOST_TOPICS: Final = 1_000
+"""Topics, or single partitions, that one call may name."""
 _SHIFT: Final = re.compile(r"[+-][0-9]{1,18}")
 _PLACES: Final = ("earliest", "latest", "current")
 
@@ -37,10 +39,10 @@ class OffsetReset(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     the first record of then or later), of `topics` ("orders", or "orders-0"; default: those that the group has
     offsets of). `dry_run` only says what it would be."""
 
-    offsets: dict[str, Offset | Place] | None = None
+    offsets: Annotated[dict[str, Offset | Place], Meta(max_length=MOST)] | None = None
     to: Offset | Place | None = None
     to_time_ms: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
-    topics: list[str] | None = None
+    topics: Annotated[list[str], Meta(max_length=MOST_TOPICS)] | None = None
     dry_run: bool = False
 
 

@@ -1,0 +1,114 @@
+"""The API of a server in this process, over a real port.
+
+async with serving_api(tmp_path) as api:
+    answer = await api.call("GET", "/v1/groups")
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from aiohttp import ClientSession, ClientTimeout
+
+from coordinator.config.listeners import Address
+from coordinator.console.control_access import control_access
+from coordinator.console.http import HttpServer
+from coordinator.console.http_limits import HttpLimits
+from coordinator.control.control import Control
+from coordinator.server.bind import HTTP, bind
+from coordinator.server.broker import Broker
+from coordinator.server.server import Server
+from storage.files import Files
+from tests.server.harness import settings, start
+
+JSON: Final = "application/json"
+PROBLEM: Final = "application/problem+json"
+TIMEOUT_S: Final = 20
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer."""
+
+    status: int
+    content_type: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def value(self) -> Any:
+        """What its JSON says."""
+        assert self.content_type in (JSON, PROBLEM), self
+        return msgspec.json.decode(self.body)
+
+    @property
+    def problem(self) -> str:
+        """The word of a problem, which has to be a whole one."""
+        assert self.content_type == PROBLEM, self
+        assert {"type", "title", "status", "detail"} <= self.value.keys()
+        assert self.value["status"] == self.status
+        assert str(self.value["detail"]).isprintable()
+        word: str = self.value["type"].removeprefix("urn:groupd:")
+        return word
+
+
+@dataclass(frozen=True)
+class Api:
+    """A server, what is asked of it, and the port."""
+
+    server: Server
+    control: Control
+    port: int
+    session: ClientSession
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        data: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Asks once. In: a body as a value, or as bytes."""
+        said = dict(headers or {})
+        if body is not None:
+            data = msgspec.json.encode(body)
+            said.setdefault("Content-Type", JSON)
+        skipped = () if data is not None else ("Content-Type",)
+        url = f"http://127.0.0.1:{self.port}{path}"
+        async with self.session.request(
+            method, url, data=data, headers=said, skip_auto_headers=skipped
+        ) as answer:
+            return Answer(answer.status, answer.content_type, answer.headers, await answer.read())
+
+
+@asynccontextmanager
+async def serving_api(
+    directory: Path,
+    properties: Mapping[str, str] | None = None,
+    *,
+    host: str = "127.0.0.1",
+    wait: bool = True,
+    files: Files | None = None,
+) -> AsyncIterator[Api]:
+    """The API of a server with the topic `orders` of 3 partitions. In: what the HTTP port is bound to; whether
+    to wait until all groups are loaded."""
+    texts = {"http.listener": f"{host}:0", **(properties or {})}
+    server = await start(settings(directory, texts, topics=[("orders", 3)], files=files), wait=wait)
+    control = Control(server)
+    config = server.settings.config
+    sockets = bind(Address(host, 0), 128, HTTP)
+    access = control_access(config, host, sockets, server.settings.files)
+    http = HttpServer(Broker(server), control, sockets, access, config.view(HttpLimits))
+    http.start()
+    try:
+        async with ClientSession(timeout=ClientTimeout(TIMEOUT_S)) as session:
+            yield Api(server, control, sockets[0].getsockname()[1], session)
+    finally:
+        http.close()
+        control.close()
+        await server.close()

@@ -1,0 +1,239 @@
+"""Who may change what: listener, property, token, Host, Origin and content type against each other."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from coordinator.config.errors import ConfigError
+from coordinator.config.sources import read_settings
+from coordinator.console.control_access import control_access
+from storage.files import OsFiles
+from tests.console.api.api_port import Answer, Api, serving_api
+
+TOKEN: Final = "t0ken-of-the-team"
+TOKENS: Final = (None, TOKEN, "wrong")
+PATH: Final = "/v1/groups/billing/offsets"
+LOOPBACK, EVERYWHERE = "127.0.0.1", "0.0.0.0"
+
+
+class Door(NamedTuple):
+    """A listener with properties, and whether changes are let in without a token and with it ("" for yes)."""
+
+    host: str
+    properties: Mapping[str, str]
+    without: str
+    with_token: str
+
+
+WITH_TOKEN: Final = {"control.token": TOKEN}
+DOORS: Final = {
+    "loopback": Door(LOOPBACK, {}, "", ""),
+    "loopback true": Door(LOOPBACK, {"control.enable": "true"}, "", ""),
+    "loopback false": Door(LOOPBACK, {"control.enable": "false"}, "control-off", "control-off"),
+    "loopback open": Door(LOOPBACK, {"control.enable": "open"}, "", ""),
+    "loopback token": Door(LOOPBACK, WITH_TOKEN, "bad-token", ""),
+    "loopback true token": Door(LOOPBACK, {**WITH_TOKEN, "control.enable": "true"}, "bad-token", ""),
+    "loopback false token": Door(
+        LOOPBACK, {**WITH_TOKEN, "control.enable": "false"}, "control-off", "control-off"
+    ),
+    "everywhere": Door(EVERYWHERE, {}, "control-off", "control-off"),
+    "everywhere false": Door(EVERYWHERE, {"control.enable": "false"}, "control-off", "control-off"),
+    "everywhere open": Door(EVERYWHERE, {"control.enable": "open"}, "", ""),
+    "everywhere token": Door(EVERYWHERE, WITH_TOKEN, "bad-token", ""),
+    "everywhere true token": Door(EVERYWHERE, {**WITH_TOKEN, "control.enable": "true"}, "bad-token", ""),
+}
+HOSTS: Final = {
+    "127.0.0.1": True,
+    "localhost:9080": True,
+    "[::1]:9080": True,
+    "team.example": True,  # control.hosts
+    "TEAM.example:9080": True,
+    "evil.example": False,
+    "127.0.0.1.evil.example": False,
+}
+ADDRESSES: Final = ("10.1.2.3:9080", "[fd00::1]")
+"""Somebody translates addresses in front of a port that is bound to all: these are as good as its own."""
+TYPES: Final = {
+    "application/json": True,
+    "application/json; charset=utf-8": True,
+    "text/plain": False,
+    "application/x-www-form-urlencoded": False,
+    "multipart/form-data; boundary=a": False,
+    "application/jsonp": False,
+    None: False,
+}
+
+
+def origins(host: str) -> Mapping[str | None, bool]:
+    """Origins that a browser may name, and whether they are ours."""
+    return {
+        None: True,
+        f"http://{host}": True,
+        f"HTTP://{host}".upper(): True,
+        "http://evil.example": False,
+        f"http://{host}.evil.example": False,
+        f"http://evil.example/{host}": False,
+        f"ftp://{host}": False,
+        "null": False,
+        "": False,
+    }
+
+
+async def change(api: Api, **headers: str | None) -> Answer:
+    """Asks to set an offset."""
+    said = {name.replace("_", "-"): value for name, value in headers.items() if value is not None}
+    return await api.call("PUT", PATH, data=b'{"offsets": {"orders-0": 41}}', headers=said)
+
+
+async def is_changed(api: Api) -> bool:
+    """Whether somebody has set the offset; it is taken back."""
+    if (await api.call("GET", PATH)).status == 404:
+        return False
+    await api.control.groups.delete("billing", None)
+    return True
+
+
+def outcome(answer: Answer) -> str:
+    """ "" for what was done."""
+    assert not [name for name in answer.headers if name.lower().startswith("access-control")]
+    return "" if answer.status == 200 else answer.problem
+
+
+def rows(hosts: Mapping[str, bool]) -> Iterator[tuple[str, str | None, str | None, str | None]]:
+    """Host, Origin, token and content type of one request each: some of each with all others, and all of two."""
+    few_types = ("application/json", "text/plain", None)
+    for host in hosts:
+        for origin in origins(host):
+            yield host, origin, TOKEN, "application/json"
+        for origin in (None, f"http://{host}", "http://evil.example"):
+            yield from ((host, origin, token, type_) for token in TOKENS for type_ in few_types)
+    yield from (("localhost", None, token, content_type) for token in TOKENS for content_type in TYPES)
+
+
+@pytest.mark.parametrize("door", DOORS.values(), ids=DOORS.keys())
+async def test_every_way_in(door: Door, tmp_path: Path) -> None:
+    properties = {"control.hosts": "other.example,Team.Example", **door.properties}
+    hosts = dict(HOSTS) | dict.fromkeys(ADDRESSES, door.host == EVERYWHERE) | {"localhost": True}
+    async with serving_api(tmp_path, properties, host=door.host) as api:
+        for host, origin, token, content_type in rows(hosts):
+            if not (hosts[host] and origins(host)[origin]):
+                expected = "foreign-host"
+            else:
+                expected = door.with_token if token == TOKEN else door.without
+                expected = expected or ("" if TYPES[content_type] else "not-json")
+            answer = await change(
+                api,
+                Host=host,
+                Origin=origin,
+                Authorization=None if token is None else f"Bearer {token}",
+                Content_Type=content_type,
+            )
+            assert outcome(answer) == expected, (host, origin, token, content_type)
+            assert await is_changed(api) is (expected == ""), (host, origin, token, content_type)
+
+
+@pytest.mark.parametrize("enable", ["auto", "true", "open"])
+async def test_reading_is_open_to_all_but_foreign_names_of_this_machine(enable: str, tmp_path: Path) -> None:
+    async with serving_api(tmp_path / "here", {"control.enable": enable}) as api:
+        for host, is_own in HOSTS.items():
+            answer = await api.call("GET", "/v1/groups", headers={"Host": host})
+            is_named = host.lower().startswith("team.")
+            assert (answer.status == 200) is (is_own and not is_named), host
+            for path in ("/v1/nothing", "/v1", "/v1/openapi.json"):
+                refused = await api.call("GET", path, headers={"Host": "evil.example"})
+                assert refused.problem == "foreign-host"
+    off = {"control.enable": "open" if enable == "open" else "auto"}
+    async with serving_api(tmp_path / "all", off, host=EVERYWHERE) as api:
+        for host in (*HOSTS, *ADDRESSES):
+            assert (await api.call("GET", "/v1/groups", headers={"Host": host})).status == 200, host
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("DELETE", "/v1/groups/billing"), ("POST", "/v1/groups/billing"), ("PUT", PATH), ("PATCH", "/v1/x")],
+)
+async def test_a_page_of_another_site_changes_nothing(method: str, path: str, tmp_path: Path) -> None:
+    """What a page can have a browser send without being asked back, and what it would have to ask for."""
+    async with serving_api(tmp_path) as api:
+        assert (await change(api, Content_Type="application/json")).status == 200
+        for content_type in ("text/plain", "application/x-www-form-urlencoded", "application/json"):
+            for host in ("localhost:9080", "evil.example"):
+                headers = {"Origin": "http://evil.example", "Content-Type": content_type, "Host": host}
+                answer = await api.call(method, path, data=b'{"offsets":{"orders-0":1}}', headers=headers)
+                assert answer.problem == "foreign-host"
+        asked = await api.call(
+            "OPTIONS",
+            path,
+            headers={"Origin": "http://evil.example", "Access-Control-Request-Method": method},
+        )
+        assert asked.problem == "foreign-host"
+        assert not any(name.lower().startswith("access-control") for name in asked.headers)
+        offsets = await api.call("GET", PATH)
+        assert [one["offset"] for one in offsets.value["offsets"]] == [41]
+
+
+async def test_the_token_is_told_to_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with serving_api(tmp_path, {"control.token": TOKEN}) as api:
+        for scheme in ("Bearer", "bearer", "BEARER"):
+            assert (
+                await change(api, Authorization=f"{scheme} {TOKEN}", Content_Type="application/json")
+            ).status == 200
+        for wrong in (
+            f"Basic {TOKEN}",
+            TOKEN,
+            "Bearer",
+            f"Bearer {TOKEN}x",
+            f"Bearer {TOKEN[:-1]}",
+            "Bearer é",
+        ):
+            answer = await change(api, Authorization=wrong, Content_Type="application/json")
+            assert answer.problem == "bad-token"
+            assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+            assert TOKEN not in answer.body.decode()
+        described = {config.key.name: config for config in api.server.data_plane.broker_configs}[
+            "control.token"
+        ]
+        assert described.is_sensitive
+        assert described.value is None
+        assert TOKEN not in repr(api.server.settings.config)
+    assert TOKEN not in caplog.text
+    assert "Refused PUT" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("properties", "host", "named"),
+    [
+        ({"control.enable": "true"}, EVERYWHERE, "control.enable"),
+        ({"control.enable": "true"}, "groupd.example", "control.enable"),
+        ({"control.enable": "open", "control.token": TOKEN}, LOOPBACK, "control.token"),
+        ({"control.enable": "open", "control.token.file": "token"}, LOOPBACK, "control.token"),
+        ({"control.token": TOKEN, "control.token.file": "token"}, LOOPBACK, "control.token.file"),
+        ({"control.enable": "on"}, LOOPBACK, "control.enable"),
+        ({"control.token": "two words"}, LOOPBACK, "control.token"),
+    ],
+)
+def test_a_contradiction_stops_the_start(properties: dict[str, str], host: str, named: str) -> None:
+    variables = {"KAFKA_" + name.replace(".", "_").upper(): value for name, value in properties.items()}
+    settings = read_settings(environment=variables, flags={"http.listener": f"{host}:0"})
+    with pytest.raises(ConfigError) as error:
+        settings.parse()
+    assert named in str(error.value)
+    assert "KAFKA_CONTROL_" in str(error.value)
+    assert TOKEN not in str(error.value)
+    assert "two words" not in str(error.value)
+
+
+def test_a_token_comes_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    config = read_settings(options=(f"control.token.file={path}", "control.enable=true")).parse()
+    for content in (None, b"", b" \n", b"two words", b"caf\xc3\xa9"):
+        if content is not None:
+            path.write_bytes(content)
+        with pytest.raises(ConfigError, match=r"control\.token\.file"):
+            control_access(config, EVERYWHERE, [], OsFiles())
+    path.write_text(f"{TOKEN}\n")
+    assert control_access(config, EVERYWHERE, [], OsFiles()).token == TOKEN.encode()

@@ -1,0 +1,194 @@
+"""Answers that come in pieces: events as they happen, and the ledger line by line."""
+
+import asyncio
+from collections import deque
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Self
+
+import msgspec
+import pytest
+
+from coordinator.console.api import piecewise, stream
+from tests.console.api.api_port import Api, serving_api
+from tests.console.test_http import Caller, get
+
+TIMEOUT_S: Final = 10
+
+
+class Told(NamedTuple):
+    """An event as a stream gives it."""
+
+    seq: int
+    kind: str
+    data: bytes
+
+
+class Entry(msgspec.Struct):
+    """What matters of an entry of the ledger here."""
+
+    seq: int
+    group_id: str
+
+
+class Source:
+    """What is followed: the test tells what happens."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str | None, frozenset[str], int | None]] = []
+        self.open = 0
+        self._left = asyncio.Event()
+        self._events: deque[Told | None] = deque()
+        self._changed = asyncio.Event()
+
+    def follow(self, group_id: str | None, kinds: frozenset[str], after: int | None) -> Self:
+        self.asked.append((group_id, kinds, after))
+        return self
+
+    def __enter__(self) -> Self:
+        self.open += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.open -= 1
+        self._left.set()
+
+    async def __anext__(self) -> Told:
+        while not self._events:
+            self._changed.clear()
+            await self._changed.wait()
+        event = self._events.popleft()
+        if event is None:
+            raise StopAsyncIteration
+        return event
+
+    def tell(self, *events: Told | None) -> None:
+        """None: it is over."""
+        self._events.extend(events)
+        self._changed.set()
+
+    async def nobody_follows(self) -> None:
+        while self.open:
+            self._left.clear()
+            await asyncio.wait_for(self._left.wait(), TIMEOUT_S)
+
+
+def feed(api: Api) -> Source:
+    """Gives the API a source of events."""
+    source = Source()
+    setattr(api.control, "stream", source)  # noqa: B010 - bound late there, too
+    return source
+
+
+async def until(caller: Caller, end: bytes) -> bytes:
+    """What is read, up to some bytes."""
+    return await asyncio.wait_for(caller.reader.readuntil(end), TIMEOUT_S)
+
+
+async def test_events_are_read_as_they_happen(tmp_path: Path) -> None:
+    async with serving_api(tmp_path) as api, Caller(api.port) as caller:
+        source = feed(api)
+        caller.writer.write(get("/v1/stream?group=billing&kind=GroupStabilized&kind=MemberLeft"))
+        head = await until(caller, b"\r\n\r\n")
+        assert b"200 OK" in head
+        assert b"Content-Type: text/event-stream" in head
+        assert b"no-store" in head
+        await until(caller, b"retry: 1000\n\n")
+        assert source.asked == [("billing", frozenset({"GroupStabilized", "MemberLeft"}), None)]
+        source.tell(Told(7, "GroupStabilized", b'{"seq":7}'))
+        assert b'id: 7\nevent: GroupStabilized\ndata: {"seq":7}\n\n' in await until(caller, b"}\n\n")
+        source.tell(Told(9, "gap", b"{}"), None)
+        assert b"id: 9\nevent: gap\ndata: {}\n\n" in await caller.all()
+        await source.nobody_follows()
+
+
+@pytest.mark.parametrize(
+    ("query", "header", "after"),
+    [("", "41", 41), ("?after=3", "41", 41), ("?after=3", None, 3), ("", None, None), ("", "", None)],
+)
+async def test_who_comes_back_says_where_it_was(
+    query: str, header: str | None, after: int | None, tmp_path: Path
+) -> None:
+    async with serving_api(tmp_path) as api:
+        source = feed(api)
+        source.tell(None)
+        headers = {} if header is None else {"Last-Event-ID": header}
+        assert (await api.call("GET", f"/v1/stream{query}", headers=headers)).status == 200
+        assert [asked[2] for asked in source.asked] == [after]
+        for wrong in ("x", "-1", "9" * 30, "1.5"):
+            refused = await api.call("GET", "/v1/stream", headers={"Last-Event-ID": wrong})
+            assert refused.problem == "bad-request"
+        assert (await api.call("GET", "/v1/stream?after=x")).problem == "bad-request"
+
+
+async def test_while_nothing_happens_something_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "HEARTBEAT_S", 0.05)
+    async with serving_api(tmp_path) as api, Caller(api.port) as caller:
+        feed(api)
+        caller.writer.write(get("/v1/stream"))
+        read = b""
+        while read.count(b": nothing happened\n\n") < 3:
+            read += await until(caller, b"\n\n")
+
+
+async def test_a_reader_that_goes_is_not_followed_for(tmp_path: Path) -> None:
+    async with serving_api(tmp_path) as api:
+        source = feed(api)
+        async with Caller(api.port) as caller:
+            caller.writer.write(get("/v1/stream"))
+            await until(caller, b"retry: 1000\n\n")
+            assert source.open == 1
+        await source.nobody_follows()
+        head = await api.call("HEAD", "/v1/stream")
+        assert (head.status, head.content_type, source.open) == (200, "text/event-stream", 0)
+
+
+async def test_readers_have_an_end_when_the_daemon_has(tmp_path: Path) -> None:
+    async with serving_api(tmp_path) as api:
+        source = feed(api)
+        caller = await Caller(api.port).__aenter__()
+        caller.writer.write(get("/v1/stream"))
+        await until(caller, b"retry: 1000\n\n")
+    await caller.all()
+    await source.nobody_follows()
+    await caller.__aexit__()
+
+
+async def test_there_are_only_so_many_readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(piecewise, "MOST_ENDLESS", 1)
+    async with serving_api(tmp_path) as api:
+        source = feed(api)
+        async with Caller(api.port) as caller:
+            caller.writer.write(get("/v1/stream"))
+            await until(caller, b"retry: 1000\n\n")
+            assert (await api.call("GET", "/v1/stream")).problem == "too-many"
+            assert source.open == 1
+        await source.nobody_follows()
+        source.tell(None)
+        assert (await api.call("GET", "/v1/stream")).status == 200
+
+
+async def test_the_ledger_is_one_entry_a_line(tmp_path: Path) -> None:
+    entries = [Entry(number, "billing" if number % 2 else "audit") for number in range(450)]
+
+    class Ledger:
+        def entries(self, group_id: str | None, after: int = -1, limit: int = 100) -> list[Any]:
+            return [one for one in entries if group_id in (None, one.group_id) and one.seq > after][:limit]
+
+    async with serving_api(tmp_path) as api:
+        setattr(api.control, "ledger", Ledger())  # noqa: B010 - bound late there, too
+        everything = await api.call("GET", "/v1/ledger.jsonl")
+        assert everything.content_type == "application/x-ndjson"
+        assert [msgspec.json.decode(line)["seq"] for line in everything.body.splitlines()] == [*range(450)]
+        some = await api.call("GET", "/v1/groups/billing/ledger.jsonl?after=440")
+        assert [msgspec.json.decode(line)["seq"] for line in some.body.splitlines()] == [
+            441,
+            443,
+            445,
+            447,
+            449,
+        ]
+        nothing = await api.call("GET", "/v1/ledger.jsonl?after=1000")
+        assert (nothing.status, nothing.body) == (200, b"")
+        assert (await api.call("GET", "/v1/ledger.jsonl?before=1")).problem == "bad-request"

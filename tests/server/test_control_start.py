@@ -1,0 +1,75 @@
+"""How a daemon starts with control asked for: ready at once for whoever comes, or not at all."""
+
+import asyncio
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from coordinator.daemon import EXIT_FINE, EXIT_NO_START, run_daemon
+from tests.crash.process import Process
+from tests.server.harness import settings
+
+
+@pytest.mark.parametrize("content", [None, b"two words"])
+def test_a_token_that_cannot_be_read_stops_the_start(
+    content: bytes | None, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "token"
+    if content is not None:
+        path.write_bytes(content)
+    properties = {"http.listener": "127.0.0.1:0", "control.token.file": str(path)}
+    assert run_daemon(settings(tmp_path / "data", properties), []) == EXIT_NO_START
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith(f"groupd: control.token.file: {path}")
+    assert "two words" not in line
+
+
+async def test_a_port_that_others_reach_needs_a_token_to_start(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    options = ("--http", "0.0.0.0:0", "-o", "control.enable=true")
+    refused = await Process.start(tmp_path / "data", log, options)
+    assert await refused.ended() == EXIT_NO_START
+    assert "control.token" in refused.log()
+    daemon = await Process.start(
+        tmp_path / "data", log, options, variables={"KAFKA_CONTROL_TOKEN": "s3cret-t0ken"}
+    )
+    await daemon.ready()
+    reader, writer = await asyncio.open_connection("127.0.0.1", daemon.http_port)
+    writer.write(b"DELETE /v1/groups/g HTTP/1.0\r\n\r\n")
+    assert b" 401 " in await asyncio.wait_for(reader.readline(), 20)
+    writer.close()
+    daemon.terminate()
+    assert await daemon.ended() == EXIT_FINE
+    assert "s3cret" not in log.read_text()
+
+
+def is_loaded(process_id: int) -> bool:
+    """Whether a process has what serves HTTP in its memory."""
+    return "aiohttp" in Path(f"/proc/{process_id}/maps").read_text()
+
+
+@pytest.mark.parametrize("options", [(), ("-o", "control.enable=true")], ids=["auto", "true"])
+async def test_what_serves_the_port_is_loaded_when_somebody_said_that_it_is_needed(
+    options: tuple[str, ...], tmp_path: Path
+) -> None:
+    daemon = await Process.start(tmp_path / "data", tmp_path / "log", options)
+    await daemon.ready()
+    try:
+        if options:
+            for _ in range(400):
+                if is_loaded(daemon.process_id):
+                    break
+                await asyncio.sleep(0.05)
+            assert is_loaded(daemon.process_id)
+        else:
+            # A start that would load it does so before it answers.
+            for _ in range(10):
+                socket.create_connection(("127.0.0.1", daemon.port)).close()
+                await asyncio.sleep(0.05)
+            assert not is_loaded(daemon.process_id)
+    finally:
+        os.kill(daemon.process_id, signal.SIGTERM)
+        assert await daemon.ended() == EXIT_FINE
