@@ -46,6 +46,10 @@ def _is_one_path(value: ConfigValue) -> bool:
     return isinstance(value, list) and len(value) == 1 and bool(value[0]) and "\0" not in value[0]
 
 
+def _is_file(value: ConfigValue) -> bool:
+    return "\0" not in str(value) and not str(value).endswith("/")
+
+
 def _are_counts(value: ConfigValue) -> bool:
     try:
         parse_counts(str(value))
@@ -138,7 +142,7 @@ class Config:
         "",
         "Where the rebalance ledger is written as well, as JSON lines; after 64 MiB the file becomes `….1`. "
         "Default: nowhere. groupd's own.",
-        Shaped("a path", lambda value: "\0" not in str(value)),
+        Shaped("the path of a file", _is_file),
     )
     log_dirs: tuple[str, ...] = _property(
         _LIST,
