@@ -9,10 +9,12 @@ from msgspec import json
 
 from coordinator.console.api.ledger import ROUTES, LedgerAnswer, LedgerQuery, ledger_lines
 from coordinator.console.api.route import Call
+from coordinator.console.api.stream import StreamQuery, followed, sent
 from coordinator.control.control import Control
 from coordinator.control.ledger.entry import EntryResult, LedgerEntry
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.server.server import Server
+from protocol.errors import ErrorCode
 from tests.server.harness import (
     TIMEOUT_S,
     Client,
@@ -22,26 +24,29 @@ from tests.server.harness import (
     settings,
     sync_request,
 )
+from tests.server.test_runtime import code, commit
 
 OF_GROUP, OF_ALL = ROUTES
 SESSION_MS = 300
 
 
 @pytest.fixture
-async def control(tmp_path: Path) -> AsyncIterator[Control]:
-    how = settings(tmp_path / "data", {"ledger.file": str(tmp_path / "ledger.jsonl")}, topics=[("orders", 3)])
-    server = Server(how)
+async def server(tmp_path: Path) -> AsyncIterator[Server]:
+    file = {"ledger.file": str(tmp_path / "ledger.jsonl")}
+    server = Server(settings(tmp_path / "data", file, topics=[("orders", 3)]))
     server.open()
+    yield server
+    await server.close()
+
+
+@pytest.fixture
+async def control(server: Server) -> AsyncIterator[Control]:
     control = Control(server)
     await server.listen()
     await asyncio.wait_for(server.ready.wait(), TIMEOUT_S)
-    control.server = server  # type: ignore[attr-defined]
-    try:
-        yield control
-    finally:
-        await server.close()
-        control.close()
-        await control.ledger.close()
+    yield control
+    control.close()
+    await control.ledger.close()
 
 
 async def asked(control: Control, group_id: str | None = None, **query: int) -> LedgerAnswer:
@@ -51,11 +56,6 @@ async def asked(control: Control, group_id: str | None = None, **query: int) -> 
     return answer
 
 
-def server_of(control: Control) -> Server:
-    server: Server = control.server  # type: ignore[attr-defined]
-    return server
-
-
 async def begun(control: Control, times: int) -> None:
     """Waits until so many rebalances of the group have begun."""
     with control.stream.follow("billing", frozenset({"RebalanceStarted"}), after=-1) as following:
@@ -63,11 +63,13 @@ async def begun(control: Control, times: int) -> None:
             await asyncio.wait_for(anext(following), TIMEOUT_S)
 
 
-async def test_a_member_that_died_and_its_connection(control: Control, tmp_path: Path) -> None:
+async def test_a_member_that_died_and_its_connection(
+    server: Server, control: Control, tmp_path: Path
+) -> None:
     closed: asyncio.Queue[LedgerEntry] = asyncio.Queue()
     control.ledger.listeners.append(closed.put_nowait)
-    async with Client(server_of(control), "alice") as alice:
-        async with Client(server_of(control), "bob") as bob:
+    async with Client(server, "alice") as alice:
+        async with Client(server, "bob") as bob:
             alice.send(join_request("billing", session_timeout_ms=10_000), 3)
             first = await alice.receive()
             alice.send(sync_request("billing", first.member_id, 1, {first.member_id: b""}), 3)
@@ -113,8 +115,8 @@ async def test_a_member_that_died_and_its_connection(control: Control, tmp_path:
     assert (tmp_path / "ledger.jsonl").read_bytes() == lines
 
 
-async def test_every_group_and_one_that_is_not_there(control: Control) -> None:
-    async with Client(server_of(control)) as client, Client(server_of(control)) as other:
+async def test_every_group_and_one_that_is_not_there(server: Server, control: Control) -> None:
+    async with Client(server) as client, Client(server) as other:
         await join_alone(client, "a")
         await join_alone(other, "b")
     answer = await asked(control)
@@ -129,12 +131,12 @@ async def test_every_group_and_one_that_is_not_there(control: Control) -> None:
     assert caught.value.detail.isprintable()
 
 
-async def test_groups_that_are_unloaded_and_read_again(control: Control) -> None:
-    async with Client(server_of(control)) as client:
+async def test_groups_that_are_unloaded_and_read_again(server: Server, control: Control) -> None:
+    async with Client(server) as client:
         joined = await client.call(join_request("g"), 3)
         assert joined.error_code == 0
         assert (await asked(control, "g")).entries[-1].result is EntryResult.OPEN
-        runtime = server_of(control).runtime
+        runtime = server.runtime
         closed: asyncio.Queue[LedgerEntry] = asyncio.Queue()
         control.ledger.listeners.append(closed.put_nowait)
         runtime.ownership.reload(runtime.partition_of("g"))
@@ -142,10 +144,14 @@ async def test_groups_that_are_unloaded_and_read_again(control: Control) -> None
         assert (await asyncio.wait_for(closed.get(), TIMEOUT_S)).result is EntryResult.FAILED
 
 
-async def test_the_stream_tells_of_commits_nothing_and_of_all_else(control: Control) -> None:
-    with control.stream.follow("g") as following:
-        async with Client(server_of(control)) as client:
-            await join_alone(client, "g")
+async def test_the_stream_tells_of_commits_nothing_and_of_all_else(server: Server, control: Control) -> None:
+    with followed(control, StreamQuery(group="g"), None) as following:
+        async with Client(server) as client:
+            member_id, generation_id = await join_alone(client, "g")
+            before = control.stream.last_seq
+            committed = await client.call(commit(5, member_id=member_id, generation_id=generation_id), 8)
+            assert code(committed) == ErrorCode.NONE
+            assert control.stream.last_seq == control.ledger.last_seq == before
         kinds: list[str] = []
         while not kinds or kinds[-1] != "AssignmentFetched":
             kinds.append((await asyncio.wait_for(anext(following), TIMEOUT_S)).kind)
@@ -153,3 +159,26 @@ async def test_the_stream_tells_of_commits_nothing_and_of_all_else(control: Cont
         "MemberJoined", "RebalanceStarted", "GroupStabilized", "SyncReceived", "AssignmentReceived",
         "AssignmentApplied", "RebalanceCompleted", "AssignmentFetched",
     ]  # fmt: skip
+
+
+async def test_the_stream_goes_on_from_the_last_event_id(server: Server, control: Control) -> None:
+    async with Client(server) as client:
+        await join_alone(client, "g")
+    query = StreamQuery(kind="GroupStabilized, RebalanceCompleted", after=10_000)
+    with followed(control, query, "0") as following:
+        texts = [sent(await asyncio.wait_for(anext(following), TIMEOUT_S)) for _ in range(2)]
+    for text, kind in zip(texts, ("GroupStabilized", "RebalanceCompleted"), strict=True):
+        number, name, data = text.decode().removesuffix("\n\n").split("\n")
+        value = json.decode(data.removeprefix("data: "))
+        assert (number, name) == (f"id: {value['seq']}", f"event: {kind}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "last_event_id"), [("GroupStable", None), ("OffsetsCommitted", None), ("", "x")]
+)
+async def test_a_stream_that_cannot_be_is_refused(
+    control: Control, kind: str, last_event_id: str | None
+) -> None:
+    with pytest.raises(Problem) as caught:
+        followed(control, StreamQuery(kind=kind), last_event_id)
+    assert caught.value.kind is ProblemKind.BAD_REQUEST
