@@ -6,6 +6,7 @@ from coordinator.control.ledger.entry import AlsoActed, AwaitedLongest, Why
 from coordinator.control.ledger.member_track import MemberTrack
 from coordinator.control.ledger.names import shown
 from coordinator.control.ledger.open_entry import OpenEntry, Waits
+from coordinator.group.rebalance_facts import DepartureCause
 
 _FAULT: Final = "fault"
 _BUSY: Final = "its application was busy, in poll or in a callback"
@@ -41,6 +42,11 @@ def _why(entry: OpenEntry, track: MemberTrack, join_ms: int, sync_ms: int) -> tu
             return Why.REJOINED_LATE, f"it got a member id and did not come back with it for {join_ms} ms"
         if told_ms is None:
             return Why.NEVER_TOLD, f"no heartbeat came from it in {join_ms} ms: it is dead, starved or held"
+        if track.gone == DepartureCause.SESSION_EXPIRED.value:
+            return (
+                Why.TOLD_BUT_SILENT,
+                f"it was told after {told_ms} ms and was not heard again: it died or stopped",
+            )
         return (
             Why.TOLD_BUT_SILENT,
             f"it was told after {told_ms} ms and did not rejoin: {_BUSY}",

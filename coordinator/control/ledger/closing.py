@@ -18,7 +18,6 @@ from coordinator.control.ledger.partitions import (
     without,
 )
 from coordinator.group.events import RebalanceCompleted
-from coordinator.group.rebalance_facts import Assigned
 from coordinator.group.state import EMPTY, STABLE
 from coordinator.net.peer import printable
 
@@ -51,11 +50,7 @@ def made_entry(
     named = _named(entry, tracks, waits)
     naming = Naming()
     is_over = result is not EntryResult.OPEN
-    assigned = {} if completed is None else {one.member.member_id: one for one in completed.members}
-    members = [
-        _story(entry, track, assigned.get(track.name.member_id), owned, naming, missed, waits, is_over)
-        for track in named
-    ]
+    members = [_story(entry, track, owned, naming, missed, waits, is_over) for track in named]
     unowned, unowned_count = _unowned(completed, owned, count_partitions)
     end_ms = now_ms if entry.settled_ms is None else entry.settled_ms
     joined_ms = end_ms if entry.stabilized_ms is None else entry.stabilized_ms
@@ -133,17 +128,15 @@ def _named(entry: OpenEntry, tracks: list[MemberTrack], waits: Waits) -> list[Me
 def _story(
     entry: OpenEntry,
     track: MemberTrack,
-    assigned: Assigned | None,
     owned_by_all: Mapping[str, Owned] | None,
     naming: Naming,
     missed: Mapping[str, list[int]],
     waits: Waits,
     is_over: bool,
 ) -> MemberStory:
-    name = track.name
-    completed = entry.completed
+    name, assigned, completed = track.name, track.assigned, entry.completed
     protocol_type = None if completed is None else completed.protocol_type
-    owned = None if owned_by_all is None or assigned is None else owned_by_all[name.member_id]
+    owned = None if owned_by_all is None or assigned is None else owned_by_all[assigned.member.member_id]
     before_data = track.had if assigned is None else assigned.before or b""
     before: Owned | None = NOTHING
     if assigned is None or before_data != assigned.assignment:

@@ -132,7 +132,7 @@ class OpenEntry:
         self.protocol_name, self.leader_id = completed.protocol_name, completed.leader_id
         self.unsynced = {one.member.member_id for one in completed.members}
         for one in completed.members:
-            self.track(one.member)
+            self.track(one.member).assigned = one
         for departure in completed.gone:
             track = self.track(departure.member)
             track.had = departure.assignment

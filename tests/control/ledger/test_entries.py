@@ -215,6 +215,32 @@ def test_a_silent_static_member_misses_generations() -> None:
         assert group.entries[-2].unowned == ["orders-3", "orders-4", "orders-5"]
 
 
+def test_a_static_member_that_is_restarted_before_it_has_asked() -> None:
+    group = Told()
+    group.formed("alice")
+    group.come("static", instance="i")
+    group.beat("alice")
+    group.rejoin("alice")
+    group.advance(0)
+    group.lead()
+    group.come("static", instance="i")
+    group.ask("static")
+    assert result_of(group) == "stable"
+    story = story_of(group.last, "static")
+    assert (story.member_id, story.owned, story.gone) == (
+        group.member_ids["static"], {"orders": [1, 3, 5]}, None,
+    )  # fmt: skip
+    assert (group.last.members_count, group.last.gone_count) == (2, 0)
+
+
+def test_told_and_dead(group: Told) -> None:
+    group.beat("carol")
+    group.rejoin("alice")
+    group.advance(SESSION_MS)
+    assert longest_of(group.last)[::2] == ("carol", Why.TOLD_BUT_SILENT)
+    assert "died" in because_of(group.last)
+
+
 def test_commits_refused_meanwhile(group: Told) -> None:
     group.beat("alice", "carol")
     group.rejoin("alice", "carol")
