@@ -31,6 +31,7 @@ from coordinator.group.events import (
     RebalanceStarted,
     RebalanceWaits,
     StaticMemberReplaced,
+    SyncReceived,
     SyncRefused,
 )
 from coordinator.group.requests import FetchOffsets
@@ -116,6 +117,7 @@ EVENTS: Final[Mapping[type[Event], str | None]] = {
     MemberJoined: "{member.member_id} is a member",
     MemberLeft: "{member.member_id} is removed",
     MemberRejoined: None,
+    SyncReceived: None,
     MemberToldToRejoin: None,
     MembersEvicted: "too late: {members} removed",
     OffsetsCommitted: None,

@@ -178,7 +178,7 @@ class Config:
         "",
         "Where the rebalance ledger is written as well, as JSON lines; after 64 MiB the file becomes `….1`. "
         "Default: nowhere. groupd's own.",
-        Shaped("a path", lambda value: "\0" not in str(value)),
+        Shaped("the path of a file", _is_file),
     )
     log_dirs: tuple[str, ...] = _property(
         _LIST,

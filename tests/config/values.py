@@ -51,6 +51,7 @@ _FREE_FORM: Final[Mapping[str, tuple[str, ...]]] = {
         "PLAINTEXT://0.0.0.0:9092",
         "OTHER://a:1",
     ),
+    "ledger.file": ("", "ledger.jsonl", "/var/log/ledger.jsonl", "/var/log/", "led\0ger"),
     "listener.security.protocol.map": (
         "",
         "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",

@@ -21,8 +21,10 @@ from coordinator.group.events import (
     GroupLoaded,
     GroupStabilized,
     LeaderReplaced,
+    MemberExpired,
     MemberIdRequired,
     MemberRejoined,
+    MembersEvicted,
     MemberToldToRejoin,
     RebalanceAvoided,
     RebalanceCompleted,
@@ -30,6 +32,7 @@ from coordinator.group.events import (
     RebalanceStarted,
     RebalanceWaits,
     StaticMemberReplaced,
+    SyncReceived,
 )
 from coordinator.group.member_name import MemberName
 from coordinator.group.rebalance_facts import Assigned, Awaited, Departure, Trigger
@@ -219,12 +222,14 @@ _SHOWN: Mapping[type[Event], str] = {
     AssignmentReceived: "leader_id generation_id members static_members missing",
     AssignmentApplied: "generation_id members",
     GroupEmptied: "generation_id",
+    MemberExpired: "member_id group_instance_id client_id pending is_new silent_ms timeout_ms",
+    MembersEvicted: "members phase",
     LeaderReplaced: "old_leader_id leader_id",
     GroupLoaded: "state generation_id members",
     CommitRefused: "member_id group_instance_id client_id error state detail generation_id partitions",
 }
 """What is shown of an event, in this order; of others the member, and what they have of their own."""
-_UNSHOWN = (MemberRejoined, MemberToldToRejoin, AssignmentFetched)
+_UNSHOWN = (MemberRejoined, MemberToldToRejoin, SyncReceived, AssignmentFetched)
 """What the replies show."""
 
 

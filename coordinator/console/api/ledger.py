@@ -1,6 +1,5 @@
 """Why groups rebalanced: the entries of the ledger, for one group and for all."""
 
-from collections.abc import Iterable
 from typing import Annotated, Final
 
 from msgspec import Meta, Struct
@@ -52,14 +51,6 @@ def known(control: Control, group_id: str) -> None:
     if machine is None or machine.view(group_id, control.ledger.now_of(group_id)) is None:
         name = printable(group_id)
         raise Problem(ProblemKind.NO_SUCH_GROUP, f"No group {name}", f"There is no group {name}.")
-
-
-def ledger_lines(control: Control, group_id: str | None, after: int) -> Iterable[bytes]:
-    """What `/ledger.jsonl` and `/groups/{group}/ledger.jsonl` send: the entries that are closed, a line each.
-    Raises Problem as `known` does."""
-    if group_id is not None:
-        known(control, group_id)
-    return control.ledger.lines(group_id, after)
 
 
 def _answer(control: Control, group_id: str | None, query: LedgerQuery) -> LedgerAnswer:

@@ -1,24 +1,16 @@
 """The ledger as JSON lines: `/ledger.jsonl`, `/groups/{group}/ledger.jsonl`."""
 
-from typing import Annotated, Final, Protocol
+from collections.abc import Iterable
+from typing import Annotated, Final
 
-import msgspec
 from msgspec import Meta, Struct
 
+from coordinator.console.api.ledger import known
 from coordinator.console.api.route import Call, Pieces, StreamRoute
 from coordinator.control.control import Control
-from coordinator.control.ledger.entry import LedgerEntry
-from coordinator.control.problem import Problem, ProblemKind
+from coordinator.control.problem import ProblemKind
 
-_AT_ONCE: Final = 200
 _LINES: Final = "application/x-ndjson"
-
-
-class KeepsEntries(Protocol):
-    """What the lines are made of."""
-
-    def entries(self, group_id: str | None, after: int = -1, limit: int = 100) -> list[LedgerEntry]:
-        """Entries of one group or all with a later number, oldest first, open ones last."""
 
 
 class LedgerLinesQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -28,21 +20,16 @@ class LedgerLinesQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 async def ledger_lines(control: Control, call: Call) -> Pieces:
-    """Every entry, one a line, oldest first."""
-    ledger: KeepsEntries | None = getattr(control, "ledger", None)
-    if ledger is None:
-        raise Problem(ProblemKind.NOT_POSSIBLE, "There is no ledger", "No ledger is kept here.")
-    return _lines(ledger, call.path.get("group"), call.query.after)
+    """Every entry that is closed, one a line, oldest first."""
+    group_id = call.path.get("group")
+    if group_id is not None:
+        known(control, group_id)
+    return _pieces(control.ledger.lines(group_id, call.query.after))
 
 
-async def _lines(ledger: KeepsEntries, group_id: str | None, after: int) -> Pieces:
-    while True:
-        entries = ledger.entries(group_id, after, _AT_ONCE)
-        if entries:
-            yield b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries)
-        if len(entries) < _AT_ONCE:
-            return
-        after = entries[-1].seq
+async def _pieces(lines: Iterable[bytes]) -> Pieces:
+    for line in lines:
+        yield line
 
 
 STREAMS: Final[tuple[StreamRoute, ...]] = (
@@ -61,5 +48,6 @@ STREAMS: Final[tuple[StreamRoute, ...]] = (
         content_type=_LINES,
         is_endless=False,
         query=LedgerLinesQuery,
+        problems=(ProblemKind.NO_SUCH_GROUP, ProblemKind.LOADING),
     ),
 )

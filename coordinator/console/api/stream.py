@@ -1,60 +1,41 @@
 """What happens in groups, as Server-Sent Events: `GET /v1/stream?group=&kind=`.
 
-`id` is the number of an event, so that whoever comes back with `Last-Event-ID` misses nothing that is still kept;
-`event: gap` says what is not. While nothing happens a comment is sent now and then, which tells either end that the
-other is still there. A reader that is too slow is cut off, and comes back.
+`id` is the number to go on from, so that whoever comes back with `Last-Event-ID` misses nothing that is still
+kept; `event` is the kind, or `gap`, which says what is not kept; `data` is JSON. While nothing happens a
+comment is sent now and then, which tells either end that the other is still there. A reader that is too slow
+is cut off, and comes back.
+
+Source: the WHATWG's HTML standard, "Server-sent events".
 """
 
 import asyncio
-from contextlib import AbstractContextManager
-from typing import Annotated, Final, Protocol
+import re
+from typing import Annotated, Final, TypeAlias
 
 from msgspec import Meta, Struct
 
 from coordinator.console.api.request_values import bad_request
 from coordinator.console.api.route import Call, Pieces, StreamRoute
 from coordinator.control.control import Control
-from coordinator.control.problem import Problem, ProblemKind
+from coordinator.control.problem import ProblemKind
+from coordinator.control.stream.stream import Following, StreamEvent
+from coordinator.net.peer import printable
+from coordinator.server.log_lines import LINES, SILENT
 
+KINDS: Final = frozenset(kind.__name__ for kind in LINES if kind not in SILENT)
+"""What may be followed."""
 HEARTBEAT_S: Final = 15.0
 _RETRY_MS: Final = 1000
 _LAST: Final = 2**63 - 1
-
-
-class StreamEvent(Protocol):
-    """One event: its number, the class of what happened (or "gap"), and a line of JSON."""
-
-    @property
-    def seq(self) -> int:
-        """Its number."""
-
-    @property
-    def kind(self) -> str:
-        """What happened."""
-
-    @property
-    def data(self) -> bytes:
-        """All of it."""
-
-
-class Following(AbstractContextManager["Following"], Protocol):
-    """What one reader follows. It ends by itself for one that has fallen too far behind, and when the process
-    stops."""
-
-    async def __anext__(self) -> StreamEvent:
-        """The next event, when it has come."""
-
-
-class EventSource(Protocol):
-    """What the stream is fed from."""
-
-    def follow(self, group_id: str | None, kinds: frozenset[str], after: int | None) -> Following:
-        """What happens from this call on, of one group or all, of these kinds or all; first what happened after a
-        number, as far as it is kept."""
+_Where: TypeAlias = tuple[str | None, frozenset[str], int | None]
+"""A group, kinds of events, and the number from which to go on."""
+_NUMBER: Final = re.compile(r"-1|[0-9]{1,18}")
 
 
 class StreamQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of which group, of which kinds (all); `after` is where to begin, as Last-Event-ID, which goes before it."""
+    """Of which group; of which kinds, with commas between them or one at a time; `after` is the number from
+    which to go on, where the header Last-Event-ID does not say it. Left out: all groups, all kinds, from now
+    on."""
 
     group: str | None = None
     kind: list[str] = []
@@ -62,24 +43,35 @@ class StreamQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 async def follow(control: Control, call: Call) -> Pieces:
-    """Events as they come."""
-    source: EventSource | None = getattr(control, "stream", None)
-    if source is None:
-        raise Problem(ProblemKind.NOT_POSSIBLE, "There is no stream", "Events are not kept here.")
-    query: StreamQuery = call.query
+    """Events as they come. Raises Problem (bad-request)."""
+    where = _where(call.query, call.last_event_id)
+    # Not begun before somebody reads: what was never begun is never ended either.
+    return _pieces(control, where)
+
+
+def followed(control: Control, query: StreamQuery, last_event_id: str | None) -> Following:
+    """What a reader of the stream follows, to be used as a context. Raises Problem (bad-request) for a kind
+    that there is not, and a Last-Event-ID that is no number."""
+    return control.stream.follow(*_where(query, last_event_id))
+
+
+def _where(query: StreamQuery, last_event_id: str | None) -> _Where:
+    kinds = frozenset(word.strip() for words in query.kind for word in words.split(",")) - {""}
+    unknown = sorted(kinds - KINDS)
+    if unknown:
+        what = f"There is no kind of event {printable(unknown[0])!r}."
+        raise bad_request("/kind", "kind is wrong", what)
     after = query.after
-    if call.last_event_id:
-        text = call.last_event_id.strip()
-        if not (text.isascii() and text.isdigit() and len(text) < 19):
+    if last_event_id:
+        if _NUMBER.fullmatch(last_event_id.strip()) is None:
             raise bad_request("", "Last-Event-ID is wrong", "Last-Event-ID is the number of an event.")
-        after = int(text)
-    return _pieces(source, query, after)
+        after = int(last_event_id)
+    return query.group, kinds, after
 
 
-async def _pieces(source: EventSource, query: StreamQuery, after: int | None) -> Pieces:
+async def _pieces(control: Control, where: _Where) -> Pieces:
     coming: asyncio.Future[StreamEvent] | None = None
-    # Not before somebody reads: what was never begun is never ended either.
-    with source.follow(query.group, frozenset(query.kind), after) as following:
+    with control.stream.follow(*where) as following:
         try:
             yield b"retry: %d\n\n" % _RETRY_MS
             while True:
@@ -88,14 +80,18 @@ async def _pieces(source: EventSource, query: StreamQuery, after: int | None) ->
                     await asyncio.wait([coming], timeout=HEARTBEAT_S)
                     if not coming.done():
                         yield b": nothing happened\n\n"
-                event = coming.result()
-                yield b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, event.kind.encode(), event.data)
+                yield sent(coming.result())
         except StopAsyncIteration:
             return
         finally:
             if coming is not None and not coming.done():
                 coming.cancel()
                 await asyncio.wait([coming])
+
+
+def sent(event: StreamEvent) -> bytes:
+    """An event as it is sent; its JSON has no end of line."""
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, event.kind.encode(), event.data)
 
 
 STREAMS: Final[tuple[StreamRoute, ...]] = (

@@ -5,21 +5,19 @@ from typing import Final
 from coordinator.control.ledger.entry import AlsoActed, AwaitedLongest, Why
 from coordinator.control.ledger.member_track import MemberTrack
 from coordinator.control.ledger.names import shown
-from coordinator.control.ledger.open_entry import OpenEntry
+from coordinator.control.ledger.open_entry import OpenEntry, Waits
+from coordinator.group.rebalance_facts import DepartureCause
 
 _FAULT: Final = "fault"
 _BUSY: Final = "its application was busy, in poll or in a callback"
 
 
-def awaited_longest(entry: OpenEntry, now_ms: int) -> AwaitedLongest | None:
-    """Whom a group waited for longest, until `now_ms` where that goes on; None when it waited for nobody."""
-    longest, most = None, (0, 0)
-    for track in entry.tracks.values():
-        waited = entry.awaited_ms(track, now_ms)
-        if sum(waited) > sum(most):
-            longest, most = track, waited
-    if longest is None:
+def awaited_longest(entry: OpenEntry, waits: Waits) -> AwaitedLongest | None:
+    """Whom a group waited for longest; None when it waited for nobody."""
+    member_id, most = max(waits.items(), key=_whole, default=("", (0, 0)))
+    if not sum(most):
         return None
+    longest = entry.tracks[member_id]
     why, because = _why(entry, longest, *most)
     return AwaitedLongest(
         member_id=shown(longest.name.member_id),
@@ -28,6 +26,11 @@ def awaited_longest(entry: OpenEntry, now_ms: int) -> AwaitedLongest | None:
         why=why,
         because=because + _with_faults(entry.also, why),
     )
+
+
+def _whole(waited: tuple[str, tuple[int, int]]) -> int:
+    join_ms, sync_ms = waited[1]
+    return join_ms + sync_ms
 
 
 def _why(entry: OpenEntry, track: MemberTrack, join_ms: int, sync_ms: int) -> tuple[Why, str]:
@@ -39,6 +42,11 @@ def _why(entry: OpenEntry, track: MemberTrack, join_ms: int, sync_ms: int) -> tu
             return Why.REJOINED_LATE, f"it got a member id and did not come back with it for {join_ms} ms"
         if told_ms is None:
             return Why.NEVER_TOLD, f"no heartbeat came from it in {join_ms} ms: it is dead, starved or held"
+        if track.gone == DepartureCause.SESSION_EXPIRED.value:
+            return (
+                Why.TOLD_BUT_SILENT,
+                f"it was told after {told_ms} ms and was not heard again: it died or stopped",
+            )
         return (
             Why.TOLD_BUT_SILENT,
             f"it was told after {told_ms} ms and did not rejoin: {_BUSY}",

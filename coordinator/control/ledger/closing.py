@@ -7,7 +7,7 @@ from coordinator.control.ledger.because import awaited_longest
 from coordinator.control.ledger.entry import EntryResult, LedgerEntry, MemberStory, RealTimes
 from coordinator.control.ledger.member_track import MemberTrack
 from coordinator.control.ledger.names import shown, shown_or_none
-from coordinator.control.ledger.open_entry import OpenEntry
+from coordinator.control.ledger.open_entry import OpenEntry, Waits
 from coordinator.control.ledger.partitions import (
     MAX_BYTES_OF_ALL,
     NOTHING,
@@ -18,7 +18,6 @@ from coordinator.control.ledger.partitions import (
     without,
 )
 from coordinator.group.events import RebalanceCompleted
-from coordinator.group.rebalance_facts import Assigned
 from coordinator.group.state import EMPTY, STABLE
 from coordinator.net.peer import printable
 
@@ -47,14 +46,11 @@ def made_entry(
     completed = entry.completed
     owned = _owned_by_all(completed)
     tracks = list(entry.tracks.values())
-    named = _named(entry, tracks, now_ms)
+    waits = entry.waits(now_ms)
+    named = _named(entry, tracks, waits)
     naming = Naming()
     is_over = result is not EntryResult.OPEN
-    assigned = {} if completed is None else {one.member.member_id: one for one in completed.members}
-    members = [
-        _story(entry, track, assigned.get(track.name.member_id), owned, naming, missed, now_ms, is_over)
-        for track in named
-    ]
+    members = [_story(entry, track, owned, naming, missed, waits, is_over) for track in named]
     unowned, unowned_count = _unowned(completed, owned, count_partitions)
     end_ms = now_ms if entry.settled_ms is None else entry.settled_ms
     joined_ms = end_ms if entry.stabilized_ms is None else entry.stabilized_ms
@@ -86,7 +82,7 @@ def made_entry(
         members_left_out=len(tracks) - len(named) + entry.strangers_gone,
         members_count=len(tracks) + entry.strangers_gone - gone_count,
         gone_count=gone_count,
-        awaited_longest=awaited_longest(entry, now_ms),
+        awaited_longest=awaited_longest(entry, waits),
         unowned=unowned,
         unowned_count=unowned_count,
     )
@@ -118,10 +114,10 @@ def missed_it(track: MemberTrack) -> bool:
 # Whom it names
 
 
-def _named(entry: OpenEntry, tracks: list[MemberTrack], now_ms: int) -> list[MemberTrack]:
+def _named(entry: OpenEntry, tracks: list[MemberTrack], waits: Waits) -> list[MemberTrack]:
     if len(tracks) <= LARGE_MEMBERS:
         return tracks
-    slowest = sorted(tracks, key=lambda track: sum(entry.awaited_ms(track, now_ms)), reverse=True)[:SLOWEST]
+    slowest = sorted(tracks, key=lambda track: sum(waits[track.name.member_id]), reverse=True)[:SLOWEST]
     failed = [track for track in tracks if missed_it(track)][:MOST_FAILED]
     wanted = {track.name.member_id for track in (*slowest, *failed)} | {entry.leader_id}
     if entry.actor is not None:
@@ -132,17 +128,15 @@ def _named(entry: OpenEntry, tracks: list[MemberTrack], now_ms: int) -> list[Mem
 def _story(
     entry: OpenEntry,
     track: MemberTrack,
-    assigned: Assigned | None,
     owned_by_all: Mapping[str, Owned] | None,
     naming: Naming,
     missed: Mapping[str, list[int]],
-    now_ms: int,
+    waits: Waits,
     is_over: bool,
 ) -> MemberStory:
-    name = track.name
-    completed = entry.completed
+    name, assigned, completed = track.name, track.assigned, entry.completed
     protocol_type = None if completed is None else completed.protocol_type
-    owned = None if owned_by_all is None or assigned is None else owned_by_all[name.member_id]
+    owned = None if owned_by_all is None or assigned is None else owned_by_all[assigned.member.member_id]
     before_data = track.had if assigned is None else assigned.before or b""
     before: Owned | None = NOTHING
     if assigned is None or before_data != assigned.assignment:
@@ -166,7 +160,7 @@ def _story(
         told_after_ms=_after(track.told_ms, started_ms),
         rejoined_after_ms=_after(track.rejoined_ms, started_ms),
         synced_after_ms=_after(track.synced_ms, started_ms),
-        awaited_ms=sum(entry.awaited_ms(track, now_ms)),
+        awaited_ms=sum(waits[name.member_id]),
         owned=None if owned is None else naming.by_topic(owned),
         owned_count=0 if owned is None else count_of(owned),
         gained=naming.names(gained),

@@ -58,11 +58,15 @@ class LedgerFile:
         if self._writing is None:
             self._writing = asyncio.get_running_loop().create_task(self._write_queue())
 
-    async def close(self) -> None:
-        """Writes what is queued, unless the disk takes too long."""
-        self._is_closed = True
+    async def written(self) -> None:
+        """Waits until what is queued is written, or lost; not for longer than a stop may take."""
         if self._writing is not None:
             await asyncio.wait([self._writing], timeout=CLOSE_TIMEOUT_S)
+
+    async def close(self) -> None:
+        """Writes what is queued."""
+        self._is_closed = True
+        await self.written()
         if self._writing is None and self._file is not None:
             self._file.close()
             self._file = None

@@ -21,6 +21,7 @@ from coordinator.control.ledger.names import shown, shown_or_none
 from coordinator.control.ledger.open_entry import OpenEntry
 from coordinator.control.ledger.store import LedgerStore, Stored
 from coordinator.group import events
+from coordinator.group.rebalance_facts import DepartureCause
 from coordinator.machine.outcome import Now
 
 ACTS_REMEMBERED: Final = 100
@@ -231,20 +232,21 @@ class Ledger:
         if entry is None:
             return
         if isinstance(event, events.MemberLeft):
-            cause = "left"
+            cause = DepartureCause.LEFT.value
         elif event.pending:
             cause = "did not come back with its member id"
         else:
-            cause = "session expired"
+            cause = DepartureCause.SESSION_EXPIRED.value
         if not event.pending or event.member.member_id in entry.tracks:
             entry.gone(event.member, cause, now.monotonic_ms)
 
     def _evicted(self, event: events.MembersEvicted, now: Now) -> None:
         entry = self._joining(event, now) or self._open.get(event.group_id)
         if entry is not None:
-            cause = "did not rejoin" if event.phase == "join" else "did not sync"
+            is_join = event.phase == "join"
+            cause = DepartureCause.NOT_REJOINED if is_join else DepartureCause.NOT_SYNCED
             for name in event.members:
-                entry.gone(name, cause, now.monotonic_ms)
+                entry.gone(name, cause.value, now.monotonic_ms)
 
     def _stabilized(self, event: events.GroupStabilized | events.GroupEmptied, now: Now) -> None:
         entry = self._open.get(event.group_id)

@@ -1,6 +1,7 @@
 """What is noted of one member while a rebalance goes on. Times are the group's, monotonic."""
 
 from coordinator.group.member_name import MemberName
+from coordinator.group.rebalance_facts import Assigned
 
 
 class MemberTrack:
@@ -9,6 +10,7 @@ class MemberTrack:
     `commits_refused` counts requests."""
 
     __slots__ = (
+        "assigned",
         "commits_refused",
         "gone",
         "gone_ms",
@@ -30,6 +32,8 @@ class MemberTrack:
         self.told_ms: int | None = None
         self.rejoined_ms: int | None = None
         self.synced_ms: int | None = None
+        self.assigned: Assigned | None = None
+        """What it had and got; a static member may have been restarted since."""
         self.gone: str | None = None
         self.gone_ms: int | None = None
         self.had = b""

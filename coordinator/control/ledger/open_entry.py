@@ -4,7 +4,7 @@ Opened by RebalanceStarted. It is *settled* by RebalanceCompleted, and complete 
 any more. Times are the group's, monotonic, but for those whose names say that they are real.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from coordinator.control.ledger.entry import Actor, AlsoActed
@@ -132,7 +132,7 @@ class OpenEntry:
         self.protocol_name, self.leader_id = completed.protocol_name, completed.leader_id
         self.unsynced = {one.member.member_id for one in completed.members}
         for one in completed.members:
-            self.track(one.member)
+            self.track(one.member).assigned = one
         for departure in completed.gone:
             track = self.track(departure.member)
             track.had = departure.assignment
@@ -145,23 +145,30 @@ class OpenEntry:
             if len(self.also) < MAX_ALSO and act not in self.also:
                 self.also.append(act)
 
-    def awaited_ms(self, track: MemberTrack, now_ms: int) -> tuple[int, int]:
-        """How long the group waited for a member in its join phase, and in its sync phase, until now."""
-        end_ms = self.stabilized_ms if self.stabilized_ms is not None else self._settled_or(now_ms)
-        joined_ms = _earliest(track.rejoined_ms, track.gone_ms, end_ms)
-        join_ms = 0
+    def waits(self, now_ms: int) -> "Waits":
+        """How long the group waited for each member in its join phase, and in its sync phase, until now."""
+        joined_ms = self.stabilized_ms
+        if joined_ms is None:
+            joined_ms = now_ms if self.settled_ms is None else self.settled_ms
+        return {member_id: self._waited(track, joined_ms, now_ms) for member_id, track in self.tracks.items()}
+
+    def _waited(self, track: MemberTrack, joined_ms: int, now_ms: int) -> tuple[int, int]:
+        started_ms, gone_ms, synced_ms = self.started_ms, track.gone_ms, track.synced_ms
+        end_ms = joined_ms if track.rejoined_ms is None else min(track.rejoined_ms, joined_ms)
+        if gone_ms is not None and gone_ms < end_ms:
+            end_ms = gone_ms
+        join_ms = sync_ms = 0
         if track.was_there:
-            join_ms = joined_ms - self.started_ms
+            join_ms = end_ms - started_ms
         elif track.id_given_ms is not None:
-            join_ms = joined_ms - max(track.id_given_ms, self.started_ms)
-        sync_ms = 0
-        if self.stabilized_ms is not None and (track.gone_ms is None or track.gone_ms > self.stabilized_ms):
-            sync_ms = _earliest(track.synced_ms, track.gone_ms, now_ms) - self.stabilized_ms
+            join_ms = end_ms - max(track.id_given_ms, started_ms)
+        if self.stabilized_ms is not None and (gone_ms is None or gone_ms > joined_ms):
+            end_ms = now_ms if synced_ms is None else synced_ms
+            if gone_ms is not None and gone_ms < end_ms:
+                end_ms = gone_ms
+            sync_ms = end_ms - joined_ms
         return max(0, join_ms), max(0, sync_ms)
 
-    def _settled_or(self, now_ms: int) -> int:
-        return now_ms if self.settled_ms is None else self.settled_ms
 
-
-def _earliest(*instants_ms: int | None) -> int:
-    return min(instant for instant in instants_ms if instant is not None)
+Waits = Mapping[str, tuple[int, int]]
+"""By member id: milliseconds of the join phase, and of the sync phase."""

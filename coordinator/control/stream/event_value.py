@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, Final
 
+from msgspec import structs
+
 from coordinator.group import events
 from coordinator.group.member_name import MemberName
 from coordinator.group.rebalance_facts import Awaited, Trigger
@@ -48,6 +50,8 @@ def event_value(seq: int, event: events.Event, at_ms: int, group_time_ms: int) -
 
 
 def _line(event: events.Event) -> str:
+    if isinstance(event, events.RebalanceStarted):
+        event = structs.replace(event, members=())  # its line names none of them
     found = event_line(event)
     if found is not None:
         return found[1]

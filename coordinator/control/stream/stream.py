@@ -1,20 +1,21 @@
 """What happens in groups, as it happens, for whoever follows it: the last events in a ring, and who waits for more.
 
-An event becomes JSON when the first reader wants it, save those that hold much and would keep it alive: where
-nobody follows, the ring costs a reference an event. Commits are no part of it; the numbers are the engine's, so
-that they have gaps where those would be.
+An event becomes JSON when the first reader wants it, save one that would keep very much alive: where nobody
+follows, the ring costs a reference an event. Commits are no part of it; the numbers are the engine's, so that they
+have gaps where those would be.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
-from typing import Final, NamedTuple, Self
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple, Self
 
 from msgspec import json
 
 from coordinator import clock
 from coordinator.control.stream.event_value import event_value
 from coordinator.group import events
+from coordinator.group.refusal_facts import GenerationDiffers
 from coordinator.machine.outcome import Now
 
 RING_BYTES: Final = 8 * 1024 * 1024
@@ -26,15 +27,10 @@ _ITEM_BYTES: Final = 1_200
 """What an event takes at most, as an object or as JSON, beside the texts of clients in it,"""
 _TEXTS: Final = 3
 """each of which it may say so often."""
-_HOLDS_MUCH: Final = frozenset(
-    {
-        events.AssignmentReceived,
-        events.MembersEvicted,
-        events.RebalanceCompleted,
-        events.RebalanceStarted,
-        events.RebalanceWaits,
-    }
-)
+ENCODED_AT_ONCE_BYTES: Final = 1024 * 1024
+"""What holds more is made JSON at once, which is cut."""
+_MEMBER_BYTES: Final = 300
+"""The same of each member in a list that the event holds, beside what it was assigned."""
 
 
 class StreamEvent(NamedTuple):
@@ -58,10 +54,10 @@ class _Item:
         self._event: events.Event | None = event
         self._now = now
         self._wall_ms = clock.wall_ms()
-        if type(event) in _HOLDS_MUCH or (isinstance(event, events.Refused) and event.detail is not None):
+        held = _HELD.get(type(event))
+        self.size = _ITEM_BYTES + _TEXTS * _texts(event) + (0 if held is None else held(event))
+        if held is not None and self.size > ENCODED_AT_ONCE_BYTES:
             self.size = _ITEM_BYTES + len(self.encoded())
-        else:
-            self.size = _ITEM_BYTES + _TEXTS * _texts(event)
 
     def told(self) -> StreamEvent:
         """It as a reader gets it."""
@@ -209,9 +205,34 @@ class Stream:
 
 
 def _texts(event: events.Event) -> int:
-    """About the bytes of what clients sent, which may be long."""
-    size = len(event.group_id)
+    """About the bytes of the names in an event, which may be long."""
     name = event.member
-    if name is not None:
-        size += len(name.member_id) + len(name.client_id) + len(name.group_instance_id or "")
-    return size + len(event.reason) if isinstance(event, events.MemberLeft) else size
+    if name is None:
+        return len(event.group_id)
+    return len(event.group_id) + len(name.member_id) + len(name.client_id) + len(name.client_host)
+
+
+def _of_refusal(event: events.Refused) -> int:
+    # What is said of protocols is as long as the client likes.
+    return 0 if event.detail is None or isinstance(event.detail, GenerationDiffers) else ENCODED_AT_ONCE_BYTES
+
+
+def _of_completed(event: events.RebalanceCompleted) -> int:
+    assigned = sum(len(one.assignment) + len(one.before or b"") for one in event.members)
+    gone = sum(len(one.assignment) for one in event.gone)
+    return assigned + gone + _MEMBER_BYTES * (len(event.members) + len(event.gone))
+
+
+_HELD: Final[Mapping[type[events.Event], Callable[[Any], int]]] = {
+    events.JoinRefused: _of_refusal,
+    events.SyncRefused: _of_refusal,
+    events.HeartbeatRefused: _of_refusal,
+    events.CommitRefused: _of_refusal,
+    events.MemberLeft: lambda event: _TEXTS * len(event.reason),
+    events.RebalanceStarted: lambda event: _MEMBER_BYTES * len(event.members),
+    events.RebalanceWaits: lambda event: _MEMBER_BYTES * len(event.awaited),
+    events.MembersEvicted: lambda event: _MEMBER_BYTES * len(event.members),
+    events.AssignmentReceived: lambda event: sum(map(len, event.missing + event.strangers)),
+    events.RebalanceCompleted: _of_completed,
+}
+"""By the class of the event: about what it holds beside a name or two."""

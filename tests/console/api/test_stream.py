@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 import msgspec
 import pytest
@@ -66,6 +67,10 @@ class Source:
         self._events.extend(events)
         self._changed.set()
 
+    def close(self) -> None:
+        """The daemon ends: its readers find nothing more."""
+        self.tell(None)
+
     async def nobody_follows(self) -> None:
         while self.open:
             self._left.clear()
@@ -114,7 +119,7 @@ async def test_who_comes_back_says_where_it_was(
         headers = {} if header is None else {"Last-Event-ID": header}
         assert (await api.call("GET", f"/v1/stream{query}", headers=headers)).status == 200
         assert [asked[2] for asked in source.asked] == [after]
-        for wrong in ("x", "-1", "9" * 30, "1.5"):
+        for wrong in ("x", "-2", "9" * 30, "1.5"):
             refused = await api.call("GET", "/v1/stream", headers={"Last-Event-ID": wrong})
             assert refused.problem == "bad-request"
         assert (await api.call("GET", "/v1/stream?after=x")).problem == "bad-request"
@@ -173,8 +178,13 @@ async def test_the_ledger_is_one_entry_a_line(tmp_path: Path) -> None:
     entries = [Entry(number, "billing" if number % 2 else "audit") for number in range(450)]
 
     class Ledger:
-        def entries(self, group_id: str | None, after: int = -1, limit: int = 100) -> list[Any]:
-            return [one for one in entries if group_id in (None, one.group_id) and one.seq > after][:limit]
+        def lines(self, group_id: str | None, after: int = -1) -> Iterator[bytes]:
+            for one in entries:
+                if group_id in (None, one.group_id) and one.seq > after:
+                    yield msgspec.json.encode(one) + b"\n"
+
+        def knows(self, group_id: str) -> bool:
+            return True
 
     async with serving_api(tmp_path) as api:
         setattr(api.control, "ledger", Ledger())  # noqa: B010 - bound late there, too

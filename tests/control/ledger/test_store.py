@@ -117,7 +117,7 @@ def test_a_storm_of_groups_of_a_thousand_members_stays_within_the_bound() -> Non
     gc.collect()
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
-    for generation_id in range(2, 22):
+    for generation_id in range(2, 9):
         for group in range(3):
             storm.rebalance(f"g{group}", generation_id)
         assert ledger.store.bytes <= most

@@ -1,0 +1,54 @@
+"""Entries as people read them."""
+
+import re
+
+from coordinator.control.ledger.text import entries_text
+from protocol.messages.leave_group import MemberIdentity
+from tests.control.ledger.told import Told
+
+DEAD = re.compile(
+    r"#4  \d\d:\d\d:\d\d\.\d{3}  session expired: bob \(10\.0\.0\.1, last heard 10 s before.*connection closed\)"
+    r"   paused 2\.69 s\n"
+    r"    alice told 2\.69 s late \(heartbeat interval\), rejoined \+2 ms, synced \+1 ms; carol \+2\.69 s\n"
+    r"    alice 0 2 4 \(\+2 -1\)   carol 1 3 5 \(\+2 -1\)   lost by bob: 1 4\n"
+)
+
+
+def test_a_dead_member() -> None:
+    group = Told()
+    group.formed("alice", "bob", "carol")
+    group.advance(5_000)
+    group.beat("alice", "carol")
+    group.advance(5_000)
+    group.part("bob")
+    group.advance(2_690)
+    group.beat("alice")
+    group.advance(2)
+    group.rejoin("alice")
+    group.beat("carol")
+    group.rejoin("carol")
+    group.ask("carol")
+    group.advance(1)
+    group.lead()
+    text = entries_text(group.ledger.entries(last=1))
+    assert DEAD.fullmatch(text), text
+
+
+def test_every_line_is_of_one_group_and_nothing_steers_the_terminal() -> None:
+    group = Told()
+    group.formed("alice\n#9", "bob\x1b[2J")
+    group.come("carol")
+    group.beat("alice\n#9")
+    group.advance(3_000)
+    group.acts.note("fault", "hold\x1b it", None, "a\nb")
+    leave = MemberIdentity(member_id=group.member_ids["carol"], reason="bye\n")
+    group.leave(leave)
+    text = entries_text(group.entries, with_group=True)
+    heads = [line for line in text.splitlines() if not line.startswith("    ")]
+    assert len(heads) == len(group.entries)
+    assert all(line.startswith("orders #") for line in heads)
+    assert all(line.isprintable() for line in text.splitlines())
+
+
+def test_nothing_to_tell() -> None:
+    assert entries_text([]).endswith("\n")
