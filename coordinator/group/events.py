@@ -160,7 +160,7 @@ class RebalanceCompleted(GenerationEvent):
     last_joined: MemberName | None
     members: tuple[Assigned, ...]
     gone: tuple[Departure, ...]
-    subscribed_topics: frozenset[str] | None = None
+    subscribed_topics: tuple[str, ...] | None = None
 
 
 class RebalanceDelayed(GenerationEvent):

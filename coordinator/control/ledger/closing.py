@@ -200,7 +200,7 @@ def _unowned(
         return [], 0
     names: list[str] = []
     count = 0
-    for topic in sorted(completed.subscribed_topics or ()):
+    for topic in completed.subscribed_topics or ():
         total = count_partitions(topic) or 0
         taken = _taken(topic, owned.values())
         missing = total - sum(number < total for number in taken)

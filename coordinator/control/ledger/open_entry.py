@@ -106,7 +106,6 @@ class OpenEntry:
         """It is no member any more."""
         track = self.track(name)
         track.gone, track.gone_ms = cause, now_ms
-        self.unsynced.discard(name.member_id)
         if not track.was_there and len(self.tracks) - len(self.started.members) > MAX_STRANGERS:
             del self.tracks[name.member_id]
             self.strangers_gone += 1

@@ -119,7 +119,6 @@ _MADE: Final[Mapping[type[Any], Callable[[Any], object]]] = {
     Trigger: _trigger,
     Awaited: _awaited,
     tuple: _of_tuple,
-    frozenset: lambda names: sorted(printable(name) for name in names)[:MAX_LISTED],
     Enum: lambda word: word.value if isinstance(word.value, str) else word.name,
     str: lambda text: printable(text, MAX_TEXT),
 }

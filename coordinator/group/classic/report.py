@@ -45,6 +45,7 @@ def complete_rebalance(group: ClassicGroup, turn: Turn) -> None:
             for member in group.members.values()
         ]
     )
+    topics = None if group.subscribed_topics is None else tuple(sorted(group.subscribed_topics))
     last_joined = None if rebalance.last_joined is None else rebalance.last_joined.name
     turn.tell(
         RebalanceCompleted(
@@ -65,7 +66,7 @@ def complete_rebalance(group: ClassicGroup, turn: Turn) -> None:
             last_joined,
             members,
             tuple(group.departed),
-            group.subscribed_topics,
+            topics,
             member=rebalance.trigger.actor,
         )
     )

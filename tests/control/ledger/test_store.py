@@ -101,7 +101,7 @@ class Storm:
         self.tell(
             RebalanceCompleted(
                 group_id, generation_id, "Stable", "Stable", "consumer", "range", leader_id, trigger, trigger, 1,
-                0, self._ms, self._ms, 0, None, members, (), frozenset(["orders"]),
+                0, self._ms, self._ms, 0, None, members, (), ("orders",),
             )
         )  # fmt: skip
         for name in half:
