@@ -1,6 +1,7 @@
 """All that there is to say about a group beyond what it is doing."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 from coordinator.control.waits import assignment_findings, blocking_findings, settings_findings
@@ -26,8 +27,10 @@ FINDERS: Final[tuple[Callable[[GroupSight], Iterator[Finding]], ...]] = (
 )
 
 
-def findings(sight: GroupSight) -> list[Finding]:
-    """What is found, what keeps the group from working first. A member that is a ghost is nothing else."""
+@lru_cache(maxsize=1)
+def findings(sight: GroupSight) -> Sequence[Finding]:
+    """What is found, what keeps the group from working first. A member that is a ghost is nothing else. Waits that
+    began together fail together: that of one moment is kept."""
     found = [finding for finder in FINDERS for finding in finder(sight)]
     ghosts = {member_id for finding in found if finding.kind == "ghost" for member_id in finding.members}
     kept = [
@@ -35,4 +38,4 @@ def findings(sight: GroupSight) -> list[Finding]:
         for finding in found
         if finding.kind == "ghost" or not finding.members or not ghosts.issuperset(finding.members)
     ]
-    return sorted(kept, key=lambda finding: not finding.blocks)
+    return tuple(sorted(kept, key=lambda finding: not finding.blocks))
