@@ -17,6 +17,7 @@ FINDERS: Final[tuple[Callable[[GroupSight], Iterator[Finding]], ...]] = (
     blocking_findings.refused,
     assignment_findings.left_out,
     assignment_findings.strangers,
+    assignment_findings.no_such_topics,
     assignment_findings.unowned,
     assignment_findings.subscriptions,
     assignment_findings.idle,

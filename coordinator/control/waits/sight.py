@@ -4,7 +4,7 @@ out is worked out once, when it is first asked for: many look at the same moment
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -39,6 +39,13 @@ class LogEnds(Struct, frozen=True):
 
     start: int
     end: int
+
+
+class Lag(NamedTuple):
+    """How far a partition is behind its end, None while it is offline; without a commit, from its log start."""
+
+    lag: int | None
+    has_commit: bool
 
 
 class Surroundings(Protocol):
@@ -87,6 +94,8 @@ class GroupSight:
         self.around = around
         self.offsets = offsets
         self._rebalances: dict[int, Sequence[LedgerEntry]] = {}
+        self._unshared: dict[str, tuple[Sequence[int], Sequence[int]]] = {}
+        self._lags: dict[str, Sequence[Lag]] = {}
 
     @property
     def name(self) -> str:
@@ -227,18 +236,45 @@ class GroupSight:
                     found.setdefault((topic, partition), []).append(self.by_id[member_id])
         return found
 
-    def unowned(self, topic: str) -> list[int]:
+    def unowned(self, topic: str) -> Sequence[int]:
         """The partitions of a topic, as it is now, that nobody has."""
-        return [
-            number
-            for number in range(self.around.partitions_of(topic) or 0)
-            if (topic, number) not in self.owners
-        ]
+        return self._owner_counts(topic)[0]
 
-    def owned_twice(self, topic: str) -> list[int]:
+    def owned_twice(self, topic: str) -> Sequence[int]:
         """Those that several members have."""
-        count = self.around.partitions_of(topic) or 0
-        return [number for number in range(count) if len(self.owners.get((topic, number), ())) > 1]
+        return self._owner_counts(topic)[1]
+
+    def _owner_counts(self, topic: str) -> tuple[Sequence[int], Sequence[int]]:
+        found = self._unshared.get(topic)
+        if found is None:
+            counts = [
+                len(self.owners.get((topic, number), ())) for number in range(self._partitions_of(topic))
+            ]
+            none = [number for number, count in enumerate(counts) if not count]
+            found = self._unshared[topic] = (
+                none,
+                [number for number, count in enumerate(counts) if count > 1],
+            )
+        return found
+
+    def _partitions_of(self, topic: str) -> int:
+        return self.around.partitions_of(topic) or 0
+
+    # Offsets
+
+    def lags(self, topic: str) -> Sequence[Lag]:
+        """How far each partition of a topic, as it is now, is behind."""
+        found = self._lags.get(topic)
+        if found is None:
+            numbers = range(self._partitions_of(topic))
+            found = self._lags[topic] = [self._lag(topic, number) for number in numbers]
+        return found
+
+    def _lag(self, topic: str, number: int) -> Lag:
+        ends, offset = self.around.ends_of(topic, number), (self.offsets or {}).get((topic, number))
+        if ends is None:
+            return Lag(None, offset is not None)
+        return Lag(max(0, ends.end - (ends.start if offset is None else offset)), offset is not None)
 
 
 def _topics(metadata: bytes) -> frozenset[str] | None:
