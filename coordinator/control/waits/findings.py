@@ -1,7 +1,6 @@
 """All that there is to say about a group beyond what it is doing."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from typing import Final
 
 from coordinator.control.waits import assignment_findings, blocking_findings, settings_findings
@@ -28,10 +27,8 @@ FINDERS: Final[tuple[Callable[[GroupSight], Iterator[Finding]], ...]] = (
 )
 
 
-@lru_cache(maxsize=1)
 def findings(sight: GroupSight) -> Sequence[Finding]:
-    """What is found, what keeps the group from working first. A member that is a ghost is nothing else. Waits that
-    began together fail together: that of one moment is kept."""
+    """What is found, what keeps the group from working first. A member that is a ghost is nothing else."""
     found = [finding for finder in FINDERS for finding in finder(sight)]
     ghosts = {member_id for finding in found if finding.kind == "ghost" for member_id in finding.members}
     kept = [

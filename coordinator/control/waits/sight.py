@@ -2,9 +2,9 @@
 out is worked out once, when it is first asked for: many look at the same moment.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -19,6 +19,7 @@ from coordinator.machine.outcome import Now
 from protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, subscribed_topics
 from protocol.malformed import Malformed
 
+T = TypeVar("T")
 Partitions = Mapping[str, Sequence[int]]
 Offsets = Mapping[tuple[str, int], int]
 
@@ -96,6 +97,14 @@ class GroupSight:
         self._rebalances: dict[int, Sequence[LedgerEntry]] = {}
         self._unshared: dict[str, tuple[Sequence[int], Sequence[int]]] = {}
         self._lags: dict[str, Sequence[Lag]] = {}
+        self._made: dict[Callable[[GroupSight], Any], Any] = {}
+
+    def once(self, work: Callable[["GroupSight"], T]) -> T:
+        """What somebody makes of this moment, which is made once: waits that began together fail together."""
+        if work not in self._made:
+            self._made[work] = work(self)
+        made: T = self._made[work]
+        return made
 
     @property
     def name(self) -> str:

@@ -1,7 +1,6 @@
 """What a group is doing now, whom it waits for, and what would end that: in sentences to be printed as they are."""
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from coordinator.control.waits.labels import named, seconds, some
 from coordinator.control.waits.sight import GroupSight, Reach
@@ -13,9 +12,8 @@ from coordinator.group.view import GroupView, RebalanceView
 _MOST_AWAITED = 5
 
 
-@lru_cache(maxsize=1)
 def situation(sight: GroupSight) -> str:
-    """One sentence or a few, the first of which begins with the name of the group. That of one moment is kept."""
+    """One sentence or a few, the first of which begins with the name of the group."""
     if sight.unavailable is not None:
         return sight.unavailable
     view = sight.view

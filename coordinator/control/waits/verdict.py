@@ -63,7 +63,7 @@ def not_met(
     """Some condition does not hold at a moment. In: how long that was waited for, None where it was only looked at;
     how many JoinGroups had come before."""
     wrong = [condition for condition in conditions if not condition.holds(sight)]
-    found = findings(sight)
+    found = sight.once(findings)
     after = "" if waited_ms is None else f" after {seconds(waited_ms)}"
     relevant = _relevant(sight, wrong, found)
     fields = {
@@ -74,7 +74,10 @@ def not_met(
         ],
         "hints": hints(sight, [one for one in found if one.blocks or one in relevant], hint_givers),
     }
-    said = [situation(sight), *(f"{why}." for why in (condition.why(sight) for condition in wrong) if why)]
+    said = [
+        sight.once(situation),
+        *(f"{why}." for why in (condition.why(sight) for condition in wrong) if why),
+    ]
     if waited_ms is not None and _wants_members(wrong) and sight.remembered.joins == joins_before:
         said.append("No JoinGroup arrived meanwhile.")
     said += [f"{finding.sentence}." for finding in relevant]
