@@ -67,7 +67,7 @@ def no_such_topics(sight: GroupSight) -> Iterator[Finding]:
 
 def unowned(sight: GroupSight) -> Iterator[Finding]:
     """Partitions of subscribed topics that nobody has, or several have, in a group at rest."""
-    if not sight.is_settled:
+    if not sight.is_settled or not sight.are_assignments_read:
         return
     topics = sorted(sight.subscribed)
     for topic in [topic for topic in topics if sight.unowned(topic)][:_MOST]:

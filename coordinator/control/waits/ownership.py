@@ -54,6 +54,8 @@ class Owned(BaseCondition):
             return f"There is no topic {named(topic)}{_similar(sight, topic)}"
         if sight.members and sight.are_consumers and topic not in sight.subscribed:
             return f"Nobody is subscribed to {named(topic)} ({_subscriptions(sight)})"
+        if sight.is_stable and not sight.are_assignments_read:
+            return "Its assignments cannot be read: they are not those of the consumer protocol"
         said = []
         unowned = sight.unowned(topic)
         if unowned and sight.view is not None:

@@ -235,6 +235,11 @@ class GroupSight:
                     found[member.name.member_id] = partitions
         return found
 
+    @property
+    def are_assignments_read(self) -> bool:
+        """Whether it is known what every member has."""
+        return len(self.assignments) == len(self.all_members)
+
     @cached_property
     def owners(self) -> dict[tuple[str, int], list[MemberView]]:
         """Who has each partition in the present assignment, or, while there is none, in the last one."""
