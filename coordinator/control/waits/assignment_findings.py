@@ -50,45 +50,56 @@ def strangers(sight: GroupSight) -> Iterator[Finding]:
     )
 
 
+def no_such_topics(sight: GroupSight) -> Iterator[Finding]:
+    """Topics that members subscribe to, and that there are not."""
+    unknown = [topic for topic in sorted(sight.subscribed) if sight.around.partitions_of(topic) is None]
+    for topic in unknown[:_MOST]:
+        similar = sight.around.similar_topics(topic)
+        like = f" Is {some([named(one) for one in similar])} meant?" if similar else ""
+        yield Finding(
+            kind="no_such_topic",
+            sentence=f"{_readers(sight, topic)} to {named(topic)}, and there is no such topic",
+            blocks=True,
+            topics=[topic],
+            hint=f"There is no topic {named(topic)}.{like}",
+        )
+
+
 def unowned(sight: GroupSight) -> Iterator[Finding]:
     """Partitions of subscribed topics that nobody has, or several have, in a group at rest."""
-    if not sight.is_settled or not sight.are_consumers:
+    if not sight.is_settled or not sight.are_assignments_read:
         return
-    for topic in sorted(sight.subscribed)[:100]:
-        readers = [
-            member.name
-            for member in sight.members
-            if topic in sight.subscriptions.get(member.name.member_id, ())
-        ]
-        who = sight.labels.all(readers)
-        subscribes = "subscribes" if len(readers) == 1 else "subscribe"
-        if sight.around.partitions_of(topic) is None:
-            similar = sight.around.similar_topics(topic)
-            like = f" Is {some([named(one) for one in similar])} meant?" if similar else ""
-            yield Finding(
-                kind="no_such_topic",
-                sentence=f"{who} {subscribes} to {named(topic)}, and there is no such topic",
-                blocks=True,
-                topics=[topic],
-                hint=f"There is no topic {named(topic)}.{like}",
-            )
-            continue
-        if partitions := sight.unowned(topic):
-            has = "has" if len(partitions) == 1 else "have"
-            yield Finding(
-                kind="unowned",
-                sentence=f"{ranges(topic, partitions)} {has} no owner, though {who} {subscribes} to {named(topic)}",
-                blocks=True,
-                topics=[topic],
-            )
-        for partition in sight.owned_twice(topic)[:_MOST]:
-            owners = sight.labels.all(member.name for member in sight.owners[topic, partition])
-            yield Finding(
-                kind="owned_twice",
-                sentence=f"{named(topic)}-{partition} was assigned to several members at once: {owners}",
-                blocks=True,
-                topics=[topic],
-            )
+    topics = sorted(sight.subscribed)
+    for topic in [topic for topic in topics if sight.unowned(topic)][:_MOST]:
+        partitions = sight.unowned(topic)
+        has = "has" if len(partitions) == 1 else "have"
+        yield Finding(
+            kind="unowned",
+            sentence=(
+                f"{ranges(topic, partitions)} {has} no owner, though {_readers(sight, topic)} to {named(topic)}"
+            ),
+            blocks=True,
+            topics=[topic],
+        )
+    twice = [(topic, partition) for topic in topics for partition in sight.owned_twice(topic)]
+    for topic, partition in twice[:_MOST]:
+        owners = sight.labels.all(member.name for member in sight.owners[topic, partition])
+        yield Finding(
+            kind="owned_twice",
+            sentence=f"{named(topic)}-{partition} was assigned to several members at once: {owners}",
+            blocks=True,
+            topics=[topic],
+        )
+
+
+def _readers(sight: GroupSight, topic: str) -> str:
+    """`alice, bob subscribe`."""
+    readers = [
+        member.name
+        for member in sight.all_members
+        if topic in sight.subscriptions.get(member.name.member_id, ())
+    ]
+    return f"{sight.labels.all(readers)} {'subscribes' if len(readers) == 1 else 'subscribe'}"
 
 
 def subscriptions(sight: GroupSight) -> Iterator[Finding]:

@@ -162,7 +162,7 @@ def silent(sight: GroupSight) -> Iterator[Finding]:
                 f"its session of {seconds(member.session_timeout_ms)}: its heartbeats are too far apart, or it is "
                 f"stopped or starved; its session ends in {seconds(member.session_left_ms)}"
             ),
-            blocks=False,
+            blocks=True,
             members=[member_id],
             hint=f"heartbeat.interval.ms of {label} should be at most a third of its session.timeout.ms",
         )

@@ -36,7 +36,7 @@ def explanation(sight: GroupSight, hint_givers: Sequence[HintGiver]) -> Explanat
         state=sight.state,
         generation_id=None if sight.view is None else sight.view.generation_id,
         detail=situation(sight),
-        findings=found,
+        findings=list(found),
         hints=hints(sight, found, hint_givers),
     )
 

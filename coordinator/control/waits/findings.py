@@ -1,6 +1,6 @@
 """All that there is to say about a group beyond what it is doing."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from coordinator.control.waits import assignment_findings, blocking_findings, settings_findings
@@ -16,6 +16,7 @@ FINDERS: Final[tuple[Callable[[GroupSight], Iterator[Finding]], ...]] = (
     blocking_findings.refused,
     assignment_findings.left_out,
     assignment_findings.strangers,
+    assignment_findings.no_such_topics,
     assignment_findings.unowned,
     assignment_findings.subscriptions,
     assignment_findings.idle,
@@ -26,7 +27,7 @@ FINDERS: Final[tuple[Callable[[GroupSight], Iterator[Finding]], ...]] = (
 )
 
 
-def findings(sight: GroupSight) -> list[Finding]:
+def findings(sight: GroupSight) -> Sequence[Finding]:
     """What is found, what keeps the group from working first. A member that is a ghost is nothing else."""
     found = [finding for finder in FINDERS for finding in finder(sight)]
     ghosts = {member_id for finding in found if finding.kind == "ghost" for member_id in finding.members}
@@ -35,4 +36,4 @@ def findings(sight: GroupSight) -> list[Finding]:
         for finding in found
         if finding.kind == "ghost" or not finding.members or not ghosts.issuperset(finding.members)
     ]
-    return sorted(kept, key=lambda finding: not finding.blocks)
+    return tuple(sorted(kept, key=lambda finding: not finding.blocks))

@@ -79,8 +79,3 @@ def ranges(topic: str, partitions: Iterable[int]) -> str:
 def seconds(milliseconds: int) -> str:
     """`0.9 s`."""
     return f"{milliseconds / 1000:.1f} s"
-
-
-def have(count: int) -> str:
-    """The verb for so many."""
-    return "has" if count == 1 else "have"

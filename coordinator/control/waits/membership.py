@@ -75,7 +75,9 @@ class MemberCount(BaseCondition):
         joining = ""
         if sight.newcomers:
             newcomers = sight.labels.all(member.name for member in sight.newcomers)
-            joining = f"; {newcomers} joined and waits to be let in"
+            joining = (
+                f"; {newcomers} joined and {'waits' if len(sight.newcomers) == 1 else 'wait'} to be let in"
+            )
         return f"It has {_count(len(sight.members))}{who}, {self._wanted}{joining}"
 
 

@@ -16,7 +16,8 @@ from coordinator.group.view import GroupView
 from coordinator.machine.outcome import Now
 from coordinator.server.server import Server
 
-_MOST_COMPARED: Final = 1_000
+_MOST_COMPARED: Final = 200
+"""Names: comparing two takes a while."""
 _MOST_ENTRIES: Final = 1_000
 _STANDING: Final[Mapping[PartitionState, str]] = {
     PartitionState.ABSENT: "is not here: it was given away, or is not taken yet",

@@ -1,6 +1,7 @@
 """Conditions on who has which partition: in the assignment that holds, and that all have fetched."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 
 from coordinator.control.waits.condition import BaseCondition, Unmet
 from coordinator.control.waits.labels import goes_by, named, partition_names, ranges, some
@@ -8,6 +9,7 @@ from coordinator.control.waits.sight import GroupSight
 
 MOST_LISTED = 1_000
 """Partitions in a list of an answer."""
+_MOST_SAID = 5
 
 
 class Owned(BaseCondition):
@@ -15,6 +17,10 @@ class Owned(BaseCondition):
 
     def __init__(self, topics: list[str]) -> None:
         self._topics = topics
+
+    def _named(self, partitions_of: Callable[[str], Sequence[int]]) -> list[str]:
+        names = (name for topic in self._topics for name in partition_names(topic, partitions_of(topic)))
+        return list(islice(names, MOST_LISTED))
 
     def holds(self, sight: GroupSight) -> bool:
         """See `Condition`."""
@@ -27,14 +33,9 @@ class Owned(BaseCondition):
 
     def unmet(self, sight: GroupSight) -> Unmet:
         """See `Condition`."""
-        is_: dict[str, object] = {
-            "unowned": [
-                name for topic in self._topics for name in partition_names(topic, sight.unowned(topic))
-            ][:MOST_LISTED]
-        }
-        twice = [name for topic in self._topics for name in partition_names(topic, sight.owned_twice(topic))]
-        if twice:
-            is_["owned_twice"] = twice[:MOST_LISTED]
+        is_: dict[str, object] = {"unowned": self._named(sight.unowned)}
+        if twice := self._named(sight.owned_twice):
+            is_["owned_twice"] = twice
         unknown = [topic for topic in self._topics if sight.around.partitions_of(topic) is None]
         if unknown:
             is_["no_such_topic"] = unknown
@@ -46,19 +47,21 @@ class Owned(BaseCondition):
         """See `Condition`."""
         if sight.unavailable is not None:
             return ""
-        return "; ".join(filter(None, [self._why(sight, topic) for topic in self._topics]))
+        return "; ".join(filter(None, [self._why(sight, topic) for topic in self._topics[:_MOST_SAID]]))
 
     def _why(self, sight: GroupSight, topic: str) -> str:
         if sight.around.partitions_of(topic) is None:
             return f"There is no topic {named(topic)}{_similar(sight, topic)}"
         if sight.members and sight.are_consumers and topic not in sight.subscribed:
             return f"Nobody is subscribed to {named(topic)} ({_subscriptions(sight)})"
+        if sight.is_stable and not sight.are_assignments_read:
+            return "Its assignments cannot be read: they are not those of the consumer protocol"
         said = []
         unowned = sight.unowned(topic)
         if unowned and sight.view is not None:
             until = " until then" if sight.view.rebalance is not None and not sight.is_stable else ""
             said.append(f"{ranges(topic, unowned)} {'has' if len(unowned) == 1 else 'have'} no owner{until}")
-        for partition in sight.owned_twice(topic)[:3]:
+        for partition in sight.owned_twice(topic)[:_MOST_SAID]:
             owners = sight.labels.all(member.name for member in sight.owners[topic, partition])
             said.append(f"{named(topic)}-{partition} was assigned to several members: {owners}")
         return "; ".join(said)
@@ -112,14 +115,14 @@ class OwnedBy(BaseCondition):
             exists = partition < (sight.around.partitions_of(topic) or 0)
             where = f"{named(topic)}-{partition}"
             said.append(f"{where} {whose}, {wanted} wanted" if exists else f"There is no partition {where}")
-        return "; ".join(said[:5])
+        return "; ".join(said[:_MOST_SAID])
 
     def achieved(self, sight: GroupSight) -> str:
         """See `Condition`."""
         owners = [
             f"{named(topic)}-{partition} {named(one)}'s" for (topic, partition), one in self._owners.items()
         ]
-        return some(owners, 5)
+        return some(owners, _MOST_SAID)
 
     def topics(self, sight: GroupSight) -> frozenset[str]:
         """See `Condition`."""
@@ -137,4 +140,4 @@ def _subscriptions(sight: GroupSight) -> str:
         for member_id, member in sight.by_id.items()
         if member_id in sight.subscriptions
     ]
-    return some(said, 5)
+    return some(said, _MOST_SAID)

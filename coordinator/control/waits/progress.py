@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from coordinator.control.waits.condition import BaseCondition, Unmet
 from coordinator.control.waits.labels import named, some
-from coordinator.control.waits.sight import GroupSight
+from coordinator.control.waits.sight import GroupSight, Lag
 
 MOST_LISTED = 1_000
 _MOST_SAID = 5
@@ -81,16 +81,9 @@ class LagAtMost(BaseCondition):
             return frozenset(self._topics)
         return sight.subscribed or frozenset(topic for topic, _ in sight.offsets or {})
 
-    def _lags(self, sight: GroupSight) -> dict[tuple[str, int], tuple[int | None, bool]]:
-        """How far each partition is behind, None where it is offline; whether it has a commit."""
-        committed = sight.offsets or {}
-        lags: dict[tuple[str, int], tuple[int | None, bool]] = {}
-        for topic in sorted(self.topics(sight)):
-            for number in range(sight.around.partitions_of(topic) or 0):
-                ends, offset = sight.around.ends_of(topic, number), committed.get((topic, number))
-                lag = None if ends is None else max(0, ends.end - (ends.start if offset is None else offset))
-                lags[topic, number] = (lag, offset is not None)
-        return lags
+    def _lags(self, sight: GroupSight) -> dict[tuple[str, int], Lag]:
+        topics = sorted(self.topics(sight))
+        return {(topic, number): lag for topic in topics for number, lag in enumerate(sight.lags(topic))}
 
     def _is_behind(self, lag: int | None) -> bool:
         return lag is None or lag > self._lag_max
@@ -102,7 +95,7 @@ class LagAtMost(BaseCondition):
         """See `Condition`."""
         if sight.offsets is None or not self.topics(sight) or self._unknown(sight):
             return False
-        return not any(self._is_behind(lag) for lag, _ in self._lags(sight).values())
+        return not any(self._is_behind(one.lag) for topic in self.topics(sight) for one in sight.lags(topic))
 
     def unmet(self, sight: GroupSight) -> Unmet:
         """See `Condition`."""
@@ -146,5 +139,5 @@ class LagAtMost(BaseCondition):
         return f"lag at most {max((lag or 0 for lag, _ in lags.values()), default=0)}{note}"
 
 
-def _without_commit(lags: Mapping[tuple[str, int], tuple[int | None, bool]]) -> list[str]:
+def _without_commit(lags: Mapping[tuple[str, int], Lag]) -> list[str]:
     return [f"{named(topic)}-{number}" for (topic, number), (_, has_commit) in lags.items() if not has_commit]

@@ -2,9 +2,9 @@
 out is worked out once, when it is first asked for: many look at the same moment.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -19,6 +19,7 @@ from coordinator.machine.outcome import Now
 from protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, subscribed_topics
 from protocol.malformed import Malformed
 
+T = TypeVar("T")
 Partitions = Mapping[str, Sequence[int]]
 Offsets = Mapping[tuple[str, int], int]
 
@@ -39,6 +40,13 @@ class LogEnds(Struct, frozen=True):
 
     start: int
     end: int
+
+
+class Lag(NamedTuple):
+    """How far a partition is behind its end, None while it is offline; without a commit, from its log start."""
+
+    lag: int | None
+    has_commit: bool
 
 
 class Surroundings(Protocol):
@@ -87,6 +95,16 @@ class GroupSight:
         self.around = around
         self.offsets = offsets
         self._rebalances: dict[int, Sequence[LedgerEntry]] = {}
+        self._unshared: dict[str, tuple[Sequence[int], Sequence[int]]] = {}
+        self._lags: dict[str, Sequence[Lag]] = {}
+        self._made: dict[Callable[[GroupSight], Any], Any] = {}
+
+    def once(self, work: Callable[["GroupSight"], T]) -> T:
+        """What somebody makes of this moment, which is made once: waits that began together fail together."""
+        if work not in self._made:
+            self._made[work] = work(self)
+        made: T = self._made[work]
+        return made
 
     @property
     def name(self) -> str:
@@ -217,6 +235,11 @@ class GroupSight:
                     found[member.name.member_id] = partitions
         return found
 
+    @property
+    def are_assignments_read(self) -> bool:
+        """Whether it is known what every member has."""
+        return len(self.assignments) == len(self.all_members)
+
     @cached_property
     def owners(self) -> dict[tuple[str, int], list[MemberView]]:
         """Who has each partition in the present assignment, or, while there is none, in the last one."""
@@ -227,18 +250,45 @@ class GroupSight:
                     found.setdefault((topic, partition), []).append(self.by_id[member_id])
         return found
 
-    def unowned(self, topic: str) -> list[int]:
+    def unowned(self, topic: str) -> Sequence[int]:
         """The partitions of a topic, as it is now, that nobody has."""
-        return [
-            number
-            for number in range(self.around.partitions_of(topic) or 0)
-            if (topic, number) not in self.owners
-        ]
+        return self._owner_counts(topic)[0]
 
-    def owned_twice(self, topic: str) -> list[int]:
+    def owned_twice(self, topic: str) -> Sequence[int]:
         """Those that several members have."""
-        count = self.around.partitions_of(topic) or 0
-        return [number for number in range(count) if len(self.owners.get((topic, number), ())) > 1]
+        return self._owner_counts(topic)[1]
+
+    def _owner_counts(self, topic: str) -> tuple[Sequence[int], Sequence[int]]:
+        found = self._unshared.get(topic)
+        if found is None:
+            counts = [
+                len(self.owners.get((topic, number), ())) for number in range(self._partitions_of(topic))
+            ]
+            none = [number for number, count in enumerate(counts) if not count]
+            found = self._unshared[topic] = (
+                none,
+                [number for number, count in enumerate(counts) if count > 1],
+            )
+        return found
+
+    def _partitions_of(self, topic: str) -> int:
+        return self.around.partitions_of(topic) or 0
+
+    # Offsets
+
+    def lags(self, topic: str) -> Sequence[Lag]:
+        """How far each partition of a topic, as it is now, is behind."""
+        found = self._lags.get(topic)
+        if found is None:
+            numbers = range(self._partitions_of(topic))
+            found = self._lags[topic] = [self._lag(topic, number) for number in numbers]
+        return found
+
+    def _lag(self, topic: str, number: int) -> Lag:
+        ends, offset = self.around.ends_of(topic, number), (self.offsets or {}).get((topic, number))
+        if ends is None:
+            return Lag(None, offset is not None)
+        return Lag(max(0, ends.end - (ends.start if offset is None else offset)), offset is not None)
 
 
 def _topics(metadata: bytes) -> frozenset[str] | None:

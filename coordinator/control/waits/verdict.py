@@ -63,20 +63,24 @@ def not_met(
     """Some condition does not hold at a moment. In: how long that was waited for, None where it was only looked at;
     how many JoinGroups had come before."""
     wrong = [condition for condition in conditions if not condition.holds(sight)]
-    found = findings(sight)
+    found = sight.once(findings)
     after = "" if waited_ms is None else f" after {seconds(waited_ms)}"
+    relevant = _relevant(sight, wrong, found)
     fields = {
         "seq": sight.seq,
         "unmet": [
             {"condition": unmet.condition, "wanted": unmet.wanted, "is": unmet.is_}
             for unmet in (condition.unmet(sight) for condition in wrong)
         ],
-        "hints": hints(sight, found, hint_givers),
+        "hints": hints(sight, [one for one in found if one.blocks or one in relevant], hint_givers),
     }
-    said = [situation(sight), *(f"{why}." for why in (condition.why(sight) for condition in wrong) if why)]
+    said = [
+        sight.once(situation),
+        *(f"{why}." for why in (condition.why(sight) for condition in wrong) if why),
+    ]
     if waited_ms is not None and _wants_members(wrong) and sight.remembered.joins == joins_before:
         said.append("No JoinGroup arrived meanwhile.")
-    said += [f"{finding.sentence}." for finding in _relevant(sight, wrong, found)]
+    said += [f"{finding.sentence}." for finding in relevant]
     return Problem(
         ProblemKind.NOT_MET, f"{sight.name} is not so{after}", " ".join(dict.fromkeys(said)), fields
     )

@@ -14,6 +14,7 @@ from coordinator.control.waits.sight import GroupSight, Offsets
 _SPACED_FROM_MS: Final = 1
 """What takes longer than this is done again after nine times as long at the earliest."""
 _REST: Final = 9
+_MOMENT_MS: Final = 20
 _MANY_OFFSETS: Final = 1_000
 _MANY_OFFSETS_REST_S: Final = 0.1
 """So long the next reading waits where there are many."""
@@ -64,6 +65,8 @@ class GroupWatch:
         self._not_before_ms = 0
         self._wake: asyncio.TimerHandle | None = None
         self._wake_armed_at_ms = 0
+        self._seen: GroupSight | None = None
+        self._seen_ms = 0
 
     def add(self, waiter: Waiter) -> None:
         """One more waits."""
@@ -76,13 +79,18 @@ class GroupWatch:
         self.readers -= waiter.reads_offsets
 
     def sight(self) -> GroupSight:
-        """The group now, with its offsets as they are known."""
-        return self._outlook.sight(self.group_id, self._offsets)
+        """The group now, with its offsets as they are known. Many ask at once when their time is up: where nothing
+        has happened, a moment lasts a little."""
+        now_ms = clock.monotonic_ms()
+        if self._seen is None or now_ms - self._seen_ms > _MOMENT_MS:
+            self._seen, self._seen_ms = self._outlook.sight(self.group_id, self._offsets), now_ms
+        return self._seen
 
     # Looking
 
     def look_soon(self) -> None:
         """Something happened to it: looks at the end of this iteration, or when it may be looked at again."""
+        self._seen = None
         if self._look is not None:
             return
         delay_ms = self._not_before_ms - clock.monotonic_ms()
@@ -92,7 +100,7 @@ class GroupWatch:
             self._look = self._loop.call_soon(self._look_now)
 
     def _look_now(self) -> None:
-        self._look = None
+        self._look = self._seen = None
         began_ns = clock.monotonic_ns()
         sight = self.sight()
         due = [waiter.due_ms(sight) for waiter in list(self.waiters) if not waiter.look(sight)]
@@ -112,7 +120,7 @@ class GroupWatch:
             self._wake = self._loop.call_later((due_ms + 1) / 1000, self._woken)
 
     def _woken(self) -> None:
-        self._wake = None
+        self._wake = self._seen = None
         if self.sight().now.monotonic_ms > self._wake_armed_at_ms:
             self.look_soon()
         # else its clock stands still: whoever lets it go on says so
@@ -122,6 +130,7 @@ class GroupWatch:
     async def read_offsets(self) -> None:
         """Reads what is committed, and waits until that is durable."""
         self._offsets = await committed_offsets(self._asker, self.group_id)
+        self._seen = None
 
     def offsets_moved(self) -> None:
         """Something was committed, or removed: looks when it is durable."""

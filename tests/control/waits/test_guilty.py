@@ -269,6 +269,20 @@ async def test_dead_in_a_group_at_rest(stage: Stage) -> None:
     )
 
 
+async def test_stopped_in_a_group_at_rest(stage: Stage) -> None:
+    """Nothing is wrong with the group yet, and what is waited for does not come."""
+    alice, bob = await stage.stable("alice", "bob")
+    stage.held.advance(20_000)
+    assert await alice.heartbeat() is ErrorCode.NONE
+    problem = await stage.unmet(committed={"orders-1": 10})
+    owner = stage.waits.sight(bob.group).owners["orders", 1][0].name.client_id
+    names_all(
+        problem.detail,
+        f"orders-1 has no commit, 10 wanted (its owner is {owner})",
+        "bob is connected and was last heard 20.0 s ago, more than a third of its session of 45.0 s",
+    )
+
+
 async def test_refused(stage: Stage) -> None:
     """Another assignor than the group's: its JoinGroup is refused, and only the coordinator knows."""
     await stage.stable("alice")

@@ -1,5 +1,6 @@
 """The same for who reads what: topics, assignments, subscriptions, and groups that cannot be seen at all."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from coordinator.engine.partition import PartitionState
 from coordinator.group.view import GroupView
-from tests.control.waits.stage import GROUP, Stage, assignment, staged
+from tests.control.waits.stage import GROUP, TIMEOUT_S, Stage, assignment, staged
 from tests.control.waits.test_guilty import hinted, names_all
 from tests.storage.faulty_files import FaultyFiles
 
@@ -65,6 +66,14 @@ async def test_unowned(stage: Stage) -> None:
     assert "orders-2 has no owner, though alice subscribes to orders" in stage.found("unowned")
 
 
+async def test_assignments_that_nobody_can_read(stage: Stage) -> None:
+    alice = await stage.consumer("alice")
+    await stage.joined([alice])
+    await stage.synced([alice], {alice.member_id: b"all"})
+    names_all((await stage.unmet(owned=["orders"])).detail, "Its assignments cannot be read")
+    assert not stage.explain().findings
+
+
 async def test_owned_twice(stage: Stage) -> None:
     await stage.stable("alice", "bob", assigned={"orders": [0, 1, 2]})
     problem = await stage.unmet(owned=["orders"])
@@ -115,6 +124,19 @@ async def test_loading() -> None:
         assert "is being loaded" in explained.detail
         met = await stage.wait(state="Stable")
         assert met.group.members == 1
+
+
+async def test_a_group_that_is_not_there_once_all_is_loaded() -> None:
+    """Nothing happens to it then; who waits for its absence is told all the same."""
+    async with staged(properties={"offsets.topic.num.partitions": "1"}) as stage:
+        partition = stage.server.runtime.partition_of(GROUP)
+        stage.server.runtime.ownership.release(partition, 1, "it moves")
+        waiting = asyncio.ensure_future(stage.wait(absent=["alice"]))
+        await asyncio.sleep(0.01)
+        assert not waiting.done(), "nobody knows yet"
+        stage.server.runtime.ownership.take(partition, epoch=2)
+        met = await asyncio.wait_for(waiting, TIMEOUT_S)
+        assert met.group.state == "Dead"
 
 
 async def test_failed() -> None:

@@ -19,7 +19,6 @@ from storage.record import Record
 from tests.control.waits.kept_ledger import KeptLedger, entry
 from tests.control.waits.stage import GROUP, TIMEOUT_S, Stage, staged
 from tests.server.harness import Client
-from tests.storage.faulty_files import FaultyFiles
 
 
 @pytest.fixture
@@ -113,16 +112,27 @@ async def test_commits_that_are_durable(stage: Stage) -> None:
     assert len(stage.server.engine.observers) == 1, "commits are told to nobody who does not wait for one"
 
 
-async def test_a_commit_that_the_disk_does_not_take_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_commit_that_the_disk_has_not_taken_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """With log.flush=always: what a wait says is so survives a power cut, or it is not said."""
     monkeypatch.setattr(waits, "DISK_TIMEOUT_S", 0.1)
-    files = FaultyFiles()
-    async with staged(properties={"log.flush": "always"}, files=files) as stage:
+    async with staged(properties={"log.flush": "always"}) as stage:
         (alice,) = await stage.stable("alice")
-        waiting = asyncio.ensure_future(stage.wait(committed={"orders-0": 9}))
-        await begun(stage)
-        await alice.commit({("orders", 0): 9})
-        await ended(waiting)
+        partition = stage.server.runtime.partition_of(GROUP)
+        with monkeypatch.context() as slow:
+            slow.setattr(stage.server.flusher, "kick", lambda: None)
+            waiting = asyncio.ensure_future(stage.wait(committed={"orders-0": 9}))
+            await begun(stage)
+            committing = asyncio.ensure_future(alice.commit({("orders", 0): 9}))
+            async with asyncio.timeout(TIMEOUT_S):
+                while partition.position == partition.readable_offset:  # noqa: ASYNC110 - it has no event
+                    await asyncio.sleep(0)
+            problem = await stage.unmet(committed={"orders-0": 9})
+            assert "orders-0 has no commit, 9 wanted" in problem.detail
+            problem = await stage.unmet(state="Stable")
+            assert "All that was asked for is so, but the disk has not confirmed it" in problem.detail
+            assert not waiting.done()
+        stage.server.flusher.kick()
+        await ended(waiting, committing)
 
 
 async def test_lag(stage: Stage) -> None:

@@ -1,0 +1,70 @@
+"""Bodies of waits: what is misspelt or means nothing is refused, and the field is named."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from coordinator.control.problem import Problem, ProblemKind
+from coordinator.control.waits.conditions import Conditions, WaitConditions, conditions_of, within_ms
+
+
+def read(body: Any) -> WaitConditions:
+    return msgspec.json.decode(msgspec.json.encode(body), type=WaitConditions)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"sate": "Stable"},
+        {"members": {"mim": 3}},
+        {"members": "3"},
+        {"generation": {"least": 3}},
+        {"rebalanced": {"causes": "x"}},
+        {"owned": "orders"},
+        {"owner": ["orders-0"]},
+        {"committed": {"orders-0": "1"}},
+    ],
+)
+def test_what_is_misspelt_is_no_body(body: Any) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        read(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer", "word"),
+    [
+        ({}, "", "nothing"),
+        ({"state": "stable"}, "/state", "Stable"),
+        ({"members": -1}, "/members", "less than 0"),
+        ({"members": {"min": 3, "max": 2}}, "/members/max", "less than min"),
+        ({"clients": []}, "/clients", "empty"),
+        ({"owned": ["x"] * 1001}, "/owned", "1001"),
+        ({"owner": {"orders": "alice"}}, "/owner/orders", "orders-3"),
+        ({"owner": {"orders-": "alice"}}, "/owner/orders-", "orders-3"),
+        ({"committed": {"orders-0": -1}}, "/committed/orders-0", "less than 0"),
+        ({"lag_max": -1}, "/lag_max", "less than 0"),
+        ({"state": "Stable", "topics": ["orders"]}, "/topics", "lag_max"),
+        ({"state": "Stable", "after": 3}, "/after", "rebalanced"),
+        ({"rebalanced": {"cause": "boredom"}}, "/rebalanced/cause", "session expired"),
+        ({"quiet": "soon"}, "/quiet", "duration"),
+    ],
+)
+def test_what_means_nothing_is_refused(body: Any, pointer: str, word: str) -> None:
+    with pytest.raises(Problem) as raised:
+        conditions_of(read(body))
+    assert raised.value.kind is ProblemKind.BAD_REQUEST
+    assert raised.value.fields == {"pointer": pointer}
+    assert word in raised.value.detail
+
+
+def test_how_long_is_bounded() -> None:
+    assert within_ms(read({})) == 10_000
+    assert within_ms(read({"within": "10m"})) == 600_000
+    with pytest.raises(Problem, match="longer than 10 minutes"):
+        within_ms(read({"within": "11m"}))
+
+
+def test_a_check_has_no_duration() -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode(b'{"state": "Stable", "within": "1s"}', type=Conditions)

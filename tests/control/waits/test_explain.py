@@ -1,0 +1,136 @@
+"""What is said of a group that nobody waits for: what it is doing, and settings of its members that do not fit."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from coordinator.control.waits.explanation import explanation_text
+from protocol.errors import ErrorCode
+from tests.control.waits.stage import SESSION_MS, Stage, staged
+from tests.control.waits.test_guilty import cut_off, names_all
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    async with staged() as stage:
+        yield stage
+
+
+async def test_a_group_in_order(stage: Stage) -> None:
+    await stage.stable("alice", "bob")
+    stage.held.advance(4_000)
+    explained = stage.explain()
+    assert explained.detail == "billing is Stable since 4.0 s with 2 members (alice, bob) in generation 1."
+    assert not explained.findings
+    assert not explained.hints
+    assert explanation_text(explained) == f"{explained.detail}\n"
+
+
+async def test_a_group_that_is_none(stage: Stage) -> None:
+    explained = stage.explain()
+    assert explained.state == "Dead"
+    assert explained.generation_id is None
+    assert "There is no group billing" in explained.detail
+
+
+async def test_an_empty_group(stage: Stage) -> None:
+    (alice,) = await stage.stable("alice")
+    stage.held.advance(SESSION_MS)
+    await stage.wait(state="Empty")
+    stage.held.advance(2_000)
+    assert stage.explain().detail == "billing is Empty since 2.0 s: it has no members."
+    assert alice.member_id
+
+
+async def test_every_finding_is_a_line_for_people(stage: Stage) -> None:
+    await stage.stable("svc", "svc", rebalance_ms=30_000)
+    lines = explanation_text(stage.explain()).splitlines()
+    assert lines[0].startswith("billing is Stable")
+    assert any(line.startswith("- ") and line.endswith(".") for line in lines)
+    assert any(line.startswith("? ") for line in lines)
+
+
+async def test_heartbeats_too_far_apart(stage: Stage) -> None:
+    await stage.stable("alice")
+    stage.held.advance(16_000)
+    names_all(stage.found("silent"), "alice", "last heard 16.0 s ago", "a third of its session of 45.0 s")
+
+
+async def test_a_session_longer_than_the_rebalance_timeout(stage: Stage) -> None:
+    await stage.stable("alice", rebalance_ms=30_000)
+    names_all(stage.found("session_outlasts_rebalance"), "alice (45.0 s)", "the rebalance timeout (30.0 s)")
+
+
+async def test_rebalance_timeouts_that_differ(stage: Stage) -> None:
+    alice = await stage.consumer("alice", rebalance_ms=60_000)
+    bob = await stage.consumer("bob", rebalance_ms=600_000)
+    await stage.joined([alice, bob])
+    await stage.synced([alice, bob])
+    names_all(stage.found("rebalance_timeouts_differ"), "600.0 s of bob; 60.0 s of alice")
+
+
+async def test_assignors_that_differ(stage: Stage) -> None:
+    alice = await stage.consumer("alice", assignors=["cooperative-sticky", "range"])
+    bob = await stage.consumer("bob", assignors=["range"])
+    await stage.joined([alice, bob])
+    await stage.synced([alice, bob])
+    said = stage.found("assignors_differ")
+    names_all(said, "{cooperative-sticky, range} by alice", "{range} by bob", "range was chosen")
+
+
+async def test_client_ids_that_are_the_same(stage: Stage) -> None:
+    await stage.stable("svc", "svc")
+    names_all(stage.found("same_client_id"), "2 members have the client id svc")
+    assert "svc-" in stage.explain().detail, "they are told apart by their member ids"
+
+
+async def test_instance_ids_that_change_at_each_start(stage: Stage) -> None:
+    """Pods whose instance id is their own random name: nobody ever comes back under it."""
+    for number in range(3):
+        pod = await stage.consumer("svc", instance_id=f"pod-{number}")
+        if number == 0:
+            await stage.joined([pod])
+            await stage.synced([pod])
+        else:
+            await stage.joining([pod])
+            stage.held.advance(SESSION_MS)
+            await pod.receive_join()
+            assert pod.leads
+            await stage.synced([pod])
+        if number < 2:
+            await cut_off(stage, pod)
+    names_all(stage.found("instance_ids_change"), "svc came under 3 instance ids", "pod-0, pod-1, pod-2")
+
+
+async def test_a_ghost_at_rest(stage: Stage) -> None:
+    """The old id is still a member of a Stable group, with partitions that nobody reads."""
+    alice, bob = await stage.stable("alice", "bob")
+    old_id = bob.member_id
+    bob.forget()
+    await stage.joining([bob])
+    for consumer in (alice,):
+        assert await consumer.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
+    finding = next(one for one in stage.explain().findings if one.kind == "ghost")
+    assert finding.members == [old_id]
+    assert not any(one.kind == "same_client_id" for one in stage.explain().findings)
+
+
+async def test_names_that_would_steer_a_terminal(stage: Stage) -> None:
+    """Everything that clients and callers name is printable in whatever is said of it."""
+    evil = "\x1b[2J\n" + "x" * 500
+    alice = await stage.consumer(evil, topics=[evil[:100]], group=evil, assignors=[evil[:20]])
+    await stage.joined([alice])
+    await stage.synced([alice])
+    stage.explain(evil)
+    problem = await stage.unmet(evil, clients=[evil], owned=[evil], owner={f"{evil}-0": evil}, lag_max=1)
+    assert problem.detail.isprintable()
+    assert problem.title.isprintable()
+    assert len(problem.detail) < 3_000
+
+
+async def test_a_large_group_is_told_in_a_few_lines(stage: Stage) -> None:
+    await stage.stable(*(f"member-{number}" for number in range(60)), topics=["orders"])
+    problem = await stage.unmet(members=61)
+    assert "and 50 more" in problem.detail
+    assert len(problem.detail) < 2_000
+    assert len(explanation_text(stage.explain())) < 4_000

@@ -1,0 +1,133 @@
+"""Waits with a stock client: they end when the group is ready, and name whoever is in the way when it is not."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from coordinator.control.control import Control
+from coordinator.control.problem import Problem
+from coordinator.control.waits.conditions import Conditions
+from tests.interop.broker import Broker
+from tests.interop.conftest import command_of
+from tests.interop.driver import DRIVERS
+from tests.interop.group import Group
+from tests.interop.member import Board
+from tests.server.harness import serving
+
+pytestmark = pytest.mark.interop
+
+CONFLUENT = next(driver for driver in DRIVERS if driver.name == "confluent")
+SESSION_TIMEOUT_MS = 12_000
+"""Long enough to find out before it ends, and within what these members have as max.poll.interval.ms."""
+READY_MS = 60_000
+
+
+class Trial:
+    """A server in this process with members of a group outside of it."""
+
+    def __init__(self, control: Control, group: Group) -> None:
+        self.group = group
+        self._waits = control.waits
+
+    async def ready(self, *topics: str, members: int) -> None:
+        """Waits until the group has so many and they own all of some topics."""
+        conditions = Conditions(state="Stable", members=members, owned=list(topics))
+        await self._waits.wait(self.group.name, conditions, READY_MS)
+
+    async def not_ready(self, conditions: Conditions, within_ms: int = 3_000) -> str:
+        """Why it does not become so."""
+        with pytest.raises(Problem) as raised:
+            await self._waits.wait(self.group.name, conditions, within_ms)
+        return raised.value.detail
+
+
+@pytest.fixture
+async def trial(tmp_path: Path, board: Board) -> AsyncIterator[Trial]:
+    command = command_of(CONFLUENT)
+    async with serving(tmp_path, topics=(("orders", 6), ("payments", 3))) as server:
+        control = Control(server)
+        broker = Broker(f"127.0.0.1:{server.endpoints[0].port}", None)
+        group = Group(broker, CONFLUENT, command, "billing", board)
+        group.session_timeout_ms = SESSION_TIMEOUT_MS
+        yield Trial(control, group)
+        for member in board.members:
+            member.dispose()
+        control.close()
+
+
+async def test_a_group_is_ready(trial: Trial) -> None:
+    for name in ("alice", "bob", "carol"):
+        trial.group.join("orders", instance_id=name)
+    await trial.ready("orders", members=3)
+
+
+async def test_a_member_that_was_killed(trial: Trial) -> None:
+    trial.group.join("orders", instance_id="alice")
+    bob = trial.group.join("orders", instance_id="bob")
+    await trial.ready("orders", members=2)
+    bob.kill()
+    trial.group.join("orders", instance_id="carol")
+    said = await trial.not_ready(Conditions(state="Stable", members=3))
+    assert "the JoinGroup of bob (static bob, last heard" in said
+    assert "bob has no connection any more, closed" in said
+
+
+async def test_a_member_that_was_stopped(trial: Trial) -> None:
+    trial.group.join("orders", instance_id="alice")
+    bob = trial.group.join("orders", instance_id="bob")
+    await trial.ready("orders", members=2)
+    bob.stop()
+    trial.group.join("orders", instance_id="carol")
+    said = await trial.not_ready(Conditions(state="Stable", members=3))
+    assert "bob (static bob, last heard" in said
+    assert "bob is connected and was told nothing" in said
+
+
+async def test_a_member_that_reads_something_else(trial: Trial) -> None:
+    trial.group.join("payments", instance_id="alice")
+    await trial.ready("payments", members=1)
+    said = await trial.not_ready(Conditions(owned=["orders"]), within_ms=100)
+    assert "Nobody is subscribed to orders (rdkafka: payments)" in said
+
+
+async def test_a_callback_that_does_not_return(trial: Trial) -> None:
+    """The client's own thread goes on with heartbeats meanwhile, as it does for five minutes by default."""
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    is_blocked, may_return, is_over = threading.Event(), threading.Event(), threading.Event()
+
+    def revoked(*_: object) -> None:
+        is_blocked.set()
+        may_return.wait(60)
+
+    def consume() -> None:
+        consumer = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": trial.group.broker.bootstrap,
+                "group.id": trial.group.name,
+                "client.id": "bob",
+                "heartbeat.interval.ms": 300,
+            }
+        )
+        consumer.subscribe(["orders"], on_revoke=revoked)
+        while not is_over.is_set():
+            consumer.poll(0.1)
+        consumer.close()
+
+    thread = threading.Thread(target=consume, daemon=True)
+    thread.start()
+    try:
+        await trial.ready("orders", members=1)
+        trial.group.join("orders", instance_id="carol")
+        assert await asyncio.to_thread(is_blocked.wait, 60)
+        said = await trial.not_ready(Conditions(state="Stable", members=2), within_ms=1_000)
+        assert "bob was told to rejoin" in said
+        assert "busy in its poll loop or a callback" in said
+        may_return.set()
+        await trial.ready("orders", members=2)
+    finally:
+        may_return.set()
+        is_over.set()
+        await asyncio.to_thread(thread.join, 30)
