@@ -87,7 +87,7 @@ class Faults:
         if rule.for_ is not None:
             seconds = duration_ms(rule.for_, "for") / 1000
             fault.timer = self._server.loop.call_later(seconds, self._over, fault)
-        self._seams.use(list(self._faults.values()))
+        self._seams.add(fault)
         self._seams.told.change(f"{name} made: {fault.action.kind} at {fault.action.at}", by)
         return fault.status
 
