@@ -122,6 +122,7 @@ class RequestSeam:
     def _keep(self, fault: Fault, asked: Asked, slot: Slot, go_on: Any) -> None:
         """Holds, delays or swallows what has this slot."""
         kind = fault.action.kind
+        slot.ends = False  # nobody is at work on it, whoever was
         holding = Holding(kind, asked, slot, go_on, fault.holdings.remove)
         fault.holdings.append(holding)
         if kind == "delay":

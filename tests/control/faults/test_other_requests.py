@@ -1,10 +1,12 @@
 """Faults on requests that take other ways: of very many elements, of the data plane, without an answer."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from protocol.errors import ErrorCode
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.metadata import MetadataRequest
@@ -13,7 +15,7 @@ from protocol.messages.produce import PartitionProduceData, ProduceRequest, Topi
 from storage.batch import encode_batch
 from storage.record import Record
 from tests.control.faults.lab import Lab
-from tests.server.harness import Client
+from tests.server.harness import TIMEOUT_S, Client
 
 MANY = 5_000
 """Partitions of a request that is decoded in a thread, and answered in steps."""
@@ -110,3 +112,18 @@ async def test_what_has_no_answer_has_none_to_change(lab: Lab) -> None:
         found = await client.call(fetch_records(), 4)
         assert found.responses[0].partitions[0].high_watermark == 1
     assert lab.status(at_answer).hit == 0
+
+
+@AT
+async def test_a_client_that_goes_away_from_what_the_daemon_was_at_work_on(lab: Lab, at: str) -> None:
+    """Topics are made in a thread; a client that has closed is not kept for an answer that is held."""
+    name = lab.fault({"api": "CreateTopics"}, do={"at": at, "swallow": True})
+    topic = CreatableTopic(name="new", num_partitions=1, replication_factor=1, assignments=[], configs=[])
+    async with Client(lab.server) as client:
+        client.send(CreateTopicsRequest(topics=[topic], timeout_ms=1000), 2)
+        await lab.hit(name)
+    async with Client(lab.server) as other, asyncio.timeout(TIMEOUT_S):
+        while lab.status(name).holding:
+            await other.call(ListGroupsRequest(), 0)
+    lab.faults.remove_all()
+    await lab.until_plain()
