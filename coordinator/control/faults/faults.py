@@ -133,8 +133,10 @@ class Faults:
         """The time of a fault has passed."""
         fault.timer = None
         fault.is_over = True
-        self._let_go(fault)
         self._use()
+        if self._seams is not None:
+            self._seams.disk.let_go(fault)
+        self._let_go(fault)
 
     # Shown
 
