@@ -10,7 +10,16 @@ from coordinator.control.duration import duration_ms
 from coordinator.control.faults.matcher import Matcher, error_of
 from coordinator.control.faults.patterns import impossible, names_pattern, wrong
 from coordinator.control.faults.ready_made import LOADING
-from coordinator.control.faults.rule import At, Delay, Do, FailoverSpans, FaultRule, Text, ToldCoordinator
+from coordinator.control.faults.rule import (
+    At,
+    Delay,
+    Do,
+    Duration,
+    FailoverSpans,
+    FaultRule,
+    Text,
+    ToldCoordinator,
+)
 from coordinator.control.faults.scope import (
     OF_GROUPS,
     WITH_EMPTY_SUCCESS,
@@ -207,15 +216,25 @@ def can_throttle(key: int, version: int) -> bool:
 
 def _on_event(do: Do, kind: str) -> Action:
     spans = do.failover if isinstance(do.failover, FailoverSpans) else FailoverSpans()
-    named: Text = (do.disconnect if kind == "disconnect" else do.expire) or ()  # type: ignore[assignment]
+    named: Text = (do.disconnect if kind == "disconnect" else do.expire) or []
+    members = [named] if isinstance(named, str) else named
+    if kind in ("disconnect", "expire") and not members:
+        raise wrong(f"/do/{kind}", "whom? It names members")
     return Action(
         at="event",
         kind=kind,
-        not_coordinator_ms=duration_ms(spans.not_coordinator, "do.failover.not_coordinator"),
-        loading_ms=duration_ms(spans.loading, "do.failover.loading"),
-        members=[named] if isinstance(named, str) else named,
+        not_coordinator_ms=_span_ms(spans.not_coordinator, "not_coordinator"),
+        loading_ms=_span_ms(spans.loading, "loading"),
+        members=members,
         release=do.release or "",
     )
+
+
+def _span_ms(span: Duration, field: str) -> int:
+    ms = duration_ms(span, f"do.failover.{field}")
+    if ms > LONGEST_DELAY_MS:
+        raise wrong(f"/do/failover/{field}", "it lasts 10 minutes at most")
+    return ms
 
 
 def _names(matcher: Matcher) -> str:

@@ -98,7 +98,7 @@ class Faults:
         if rule.for_ is not None:
             seconds = duration_ms(rule.for_, "for") / 1000
             fault.timer = self._server.loop.call_later(seconds, self._over, fault)
-        self._seams.use(list(self._faults.values()))
+        self._seams.add(fault)
         self._seams.told.change(f"{name} made: {fault.action.kind} at {fault.action.at}", by)
         return fault.status
 
@@ -136,8 +136,10 @@ class Faults:
         """The time of a fault has passed."""
         fault.timer = None
         fault.is_over = True
-        self._let_go(fault)
         self._use()
+        if self._seams is not None:
+            self._seams.disk.let_go(fault)
+        self._let_go(fault)
 
     # Shown
 

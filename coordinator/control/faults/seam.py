@@ -12,7 +12,7 @@ from typing import Any
 
 from coordinator import clock
 from coordinator.answers import GOODBYE, NO_ANSWER, PARKED, Later
-from coordinator.control.faults.action import AT_ANSWER_POINTS, AT_REQUEST_POINTS, DISK_POINTS, can_throttle
+from coordinator.control.faults.action import AT_REQUEST_POINTS, DISK_POINTS, can_throttle
 from coordinator.control.faults.answering import Answering, LateCaller
 from coordinator.control.faults.asked import Asked, Surroundings
 from coordinator.control.faults.disk import DiskSeam
@@ -41,19 +41,39 @@ class RequestSeam:
         self._at_request: FaultsByApi = {}
         self._at_answer: FaultsByApi = {}
         self._at_disk: FaultsByApi = {}
+        self._keys: frozenset[int] = frozenset()
+        """The APIs that come here."""
+
+    def add(self, fault: Fault) -> None:
+        """One more is there from now on, which is tried after the others."""
+        self._enter(fault)
+        self._route(self._keys | fault.action.keys)
 
     def use(self, faults: Sequence[Fault]) -> None:
         """These are there from now on, in the order in which they were made."""
-        self._at_request = _by_api(faults, AT_REQUEST_POINTS)
-        self._at_answer = _by_api(faults, AT_ANSWER_POINTS)
-        self._at_disk = _by_api(faults, DISK_POINTS)
-        keys = {*self._at_request, *self._at_answer, *self._at_disk}
+        self._at_request, self._at_answer, self._at_disk = {}, {}, {}
+        for fault in faults:
+            self._enter(fault)
+        self._route(frozenset().union(*(fault.action.keys for fault in faults)))
+
+    def _enter(self, fault: Fault) -> None:
+        at = fault.action.at
+        faults = self._at_disk if at in DISK_POINTS else self._at_answer
+        if at in AT_REQUEST_POINTS:
+            faults = self._at_request
+        for key in fault.action.keys:
+            faults.setdefault(key, []).append(fault)
+
+    def _route(self, keys: frozenset[int]) -> None:
+        """Has the requests of these APIs come here, and no others."""
+        if keys == self._keys:
+            return
+        self._keys = keys
         routes = plain = self._server.routes
         if keys:
-            handlers: dict[int, Handler] = {
-                key: partial(self._handle, key, plain.handler(key)) for key in sorted(keys)
-            }
-            routes = plain.altered(handlers)
+            routes = plain.altered(
+                {key: partial(self._handle, key, plain.handler(key)) for key in sorted(keys)}
+            )
         for endpoint in self._server.endpoints:
             endpoint.routes = routes
 
@@ -102,6 +122,7 @@ class RequestSeam:
     def _keep(self, fault: Fault, asked: Asked, slot: Slot, go_on: Any) -> None:
         """Holds, delays or swallows what has this slot."""
         kind = fault.action.kind
+        slot.ends = False  # nobody is at work on it, whoever was
         holding = Holding(kind, asked, slot, go_on, fault.holdings.remove)
         fault.holdings.append(holding)
         if kind == "delay":
@@ -233,15 +254,6 @@ class _Answered:
     def __init__(self, response: object, fault: Fault | None) -> None:
         self.response = response
         self.fault = fault
-
-
-def _by_api(faults: Sequence[Fault], points: frozenset[Any]) -> FaultsByApi:
-    found: FaultsByApi = {}
-    for fault in faults:
-        if fault.action.at in points and not fault.is_over:
-            for key in fault.action.keys:
-                found.setdefault(key, []).append(fault)
-    return found
 
 
 def _fits(fault: Fault, asked: Asked) -> bool:

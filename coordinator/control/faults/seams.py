@@ -38,6 +38,17 @@ class Seams:
         """These are there from now on, in the order in which they were made."""
         self._on_events = [fault for fault in faults if fault.on is not None]
         self._requests.use([fault for fault in faults if fault.on is None])
+        self._listen()
+
+    def add(self, fault: Fault) -> None:
+        """One more is there from now on."""
+        if fault.on is None:
+            self._requests.add(fault)
+        else:
+            self._on_events.append(fault)
+            self._listen()
+
+    def _listen(self) -> None:
         listeners = self._server.group_events.listeners
         is_listening = self._happened in listeners
         if self._on_events and not is_listening:

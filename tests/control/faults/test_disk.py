@@ -114,6 +114,15 @@ async def test_a_slow_disk(lab: Lab, at: str) -> None:
 
 
 @pytest.mark.parametrize("at", ["append", "sync"])
+async def test_a_slow_disk_is_over_when_the_time_of_the_fault_is(lab: Lab, at: str) -> None:
+    lab.fault(COMMITS, do={"at": at, "delay": "10m"}, **{"for": "30ms"})
+    async with Client(lab.server) as client:
+        assert code(await client.call(commit(1), 2)) == ErrorCode.NONE
+    lab.faults.remove_all()
+    await lab.until_plain()
+
+
+@pytest.mark.parametrize("at", ["append", "sync"])
 async def test_the_partition_moves_while_the_disk_is_slow(lab: Lab, at: str) -> None:
     # What was late for the sake of the partition that has gone keeps nobody; a sync is that of the disk.
     name = lab.fault(COMMITS, do={"at": at, "delay": "10m" if at == "append" else 30})

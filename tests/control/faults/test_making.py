@@ -77,6 +77,17 @@ HOLD = {"at": "request", "hold": True}
             ProblemKind.NOT_POSSIBLE,
             "partition",
         ),
+        ({"on": {"event": "MemberLeft"}, "do": {"disconnect": []}}, ProblemKind.BAD_REQUEST, "whom"),
+        (
+            {"on": {"event": "MemberLeft"}, "do": {"failover": {"loading": "1h"}}},
+            ProblemKind.BAD_REQUEST,
+            "10 min",
+        ),
+        (
+            {"match": {"api": "Fetch"}, "do": {"at": "before_answer", "crash": "partition"}},
+            ProblemKind.NOT_POSSIBLE,
+            "Fetch",
+        ),
         ({"on": {"event": "OffsetsCommitted"}, "do": {"failover": True}}, ProblemKind.NOT_POSSIBLE, "told"),
         ({"on": {"event": "MemberLeft"}, "do": {"freeze": True}}, ProblemKind.NOT_POSSIBLE, "freeze"),
         ({"do": {"at": "after_append", "crash": "process"}}, ProblemKind.CONTROL_OFF, "control.enable=true"),
