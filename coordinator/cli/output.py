@@ -3,7 +3,7 @@
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -48,24 +48,31 @@ def _is_piped() -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
+def _parse(context: click.Context, _: click.Parameter, color: str) -> Output:
+    output, may_color = _output(color)
+    if not may_color:
+        context.color = False  # what click prints, such as errors, as well
+    return output
+
+
+_NAMES: Final = ("--color", "output")
+_COLOR: Final[Mapping[str, Any]] = {
+    "type": click.Choice([AUTO, ALWAYS, NEVER]),
+    "default": AUTO,
+    "show_default": True,
+    "callback": _parse,
+    "help": "Whether to use colours. By itself a terminal has them, unless NO_COLOR is set.",
+}
+
+
 def color_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """The option --color, passed on as `output`.
 
     By itself a terminal has colours unless NO_COLOR is set (https://no-color.org).
     """
+    return click.option(*_NAMES, **_COLOR)(command)
 
-    def parse(context: click.Context, _: click.Parameter, color: str) -> Output:
-        output, may_color = _output(color)
-        if not may_color:
-            context.color = False  # what click prints, such as errors, as well
-        return output
 
-    return click.option(
-        "--color",
-        "output",
-        type=click.Choice([AUTO, ALWAYS, NEVER]),
-        default=AUTO,
-        show_default=True,
-        callback=parse,
-        help="Whether to use colours. By itself a terminal has them, unless NO_COLOR is set.",
-    )(command)
+def color_parameter() -> click.Option:
+    """The same for a command that is put together otherwise."""
+    return click.Option(_NAMES, **_COLOR)

@@ -7,8 +7,14 @@ from contextlib import contextmanager
 from io import StringIO, TextIOWrapper
 from typing import Final, NoReturn, TextIO
 
+import click
+
+from coordinator.net.peer import printable
+
 INTERRUPTED: Final = 130
 """The exit code after Ctrl-C, as shells have it."""
+
+_MAX_LINE: Final = 1000
 
 
 def is_closed(stream: TextIO | None) -> bool:
@@ -34,6 +40,11 @@ def taking_output() -> Iterator[None]:
     except BrokenPipeError:
         sys.stdout = StringIO()  # it is flushed once more at the end of the process
         sys.exit(0)
+
+
+def warn(text: str) -> None:
+    """One line on standard error, whatever the text holds."""
+    click.echo(f"{click.style('groupd:', fg='red')} {printable(text, _MAX_LINE)}", err=True)
 
 
 def end_interrupted(code: int = INTERRUPTED) -> NoReturn:

@@ -10,12 +10,14 @@ import click
 from coordinator.cli.log.entry import Entry, entries
 from coordinator.cli.log.journals import warn_of_journals
 from coordinator.cli.log.json_form import as_json
-from coordinator.cli.log.paths import FOUND, SOUND, holds_offsets, in_words, logs_at, pause, warn
+from coordinator.cli.log.paths import FOUND, SOUND, holds_offsets, in_words, logs_at, pause
 from coordinator.cli.log.progress import Progress, progress_of
 from coordinator.cli.log.record_types import ALL
-from coordinator.cli.log.selection import BadTime, Selection, parse_time
+from coordinator.cli.log.selection import Selection
 from coordinator.cli.log.text_form import as_text
 from coordinator.cli.output import Output, color_option
+from coordinator.cli.standard_streams import warn
+from coordinator.cli.times import BadTime, parse_time
 from storage.errors import CorruptBatch
 from storage.files import OsFiles
 from storage.inspection.directory_reader import LogFiles

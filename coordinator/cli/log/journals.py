@@ -3,7 +3,8 @@
 import os
 from collections.abc import Sequence
 
-from coordinator.cli.log.paths import fail, warn
+from coordinator.cli.log.paths import fail
+from coordinator.cli.standard_streams import warn
 from storage.files import Files
 from storage.inspection.directory_reader import LogFiles
 from storage.inspection.journal_check import JournalCheck

@@ -1,16 +1,13 @@
 """A record as a line of JSON. The names of the fields are stable; docs/operations.md lists them."""
 
 import json
-from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Final
 
 from coordinator.cli.log.entry import Entry, Fields
+from coordinator.cli.times import iso_time
 from storage.batch import BatchHeader
 from storage.compression import CODEC_NAMES
 from storage.record import Header
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def as_json(entry: Entry) -> str:
@@ -39,25 +36,6 @@ def as_json(entry: Entry) -> str:
 def _batch(header: BatchHeader, position: int) -> str:
     """The same for all records of a batch, which come one after the other."""
     return json.dumps(batch_fields(header) | {"position": position})
-
-
-def iso_time(timestamp_ms: int) -> str | None:
-    """In UTC, to the millisecond; None for -1 and for times that no calendar has."""
-    if timestamp_ms < 0:
-        return None
-    second, millisecond = divmod(timestamp_ms, 1000)
-    text = _iso_second(second)
-    return None if text is None else f"{text}.{millisecond:03d}Z"
-
-
-@lru_cache(maxsize=8)
-def _iso_second(second: int) -> str | None:
-    """The same for many records that come one after the other."""
-    try:
-        time = _EPOCH + timedelta(seconds=second)
-    except OverflowError:
-        return None
-    return time.replace(tzinfo=None).isoformat()
 
 
 def batch_fields(header: BatchHeader) -> Fields:

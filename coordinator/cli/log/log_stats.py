@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from coordinator.cli.log.entry import Fields
-from coordinator.cli.log.paths import holds_offsets, pause, warn
+from coordinator.cli.log.paths import holds_offsets, pause
 from coordinator.cli.log.progress import Progress
 from coordinator.cli.log.tally import BatchCount, Count, Tally
+from coordinator.cli.standard_streams import warn
 from storage.errors import CorruptBatch
 from storage.inspection.directory_reader import LogFiles
 from storage.inspection.log_reader import LogReader

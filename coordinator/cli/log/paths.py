@@ -8,11 +8,8 @@ from functools import wraps
 from threading import Event
 from typing import Final, NoReturn, ParamSpec
 
-import click
-
 from coordinator.cli.log.entry import OFFSETS_TOPIC
-from coordinator.cli.standard_streams import taking_output
-from coordinator.net.peer import printable
+from coordinator.cli.standard_streams import taking_output, warn
 from storage.errors import FileError
 from storage.files import Files
 from storage.inspection.directory_reader import LogFiles, find_logs
@@ -24,7 +21,6 @@ FOUND: Final = 1
 BAD_INPUT: Final = 2
 
 _PAUSE_S: Final = 0.02
-_MAX_LINE: Final = 1000
 
 P = ParamSpec("P")
 
@@ -52,11 +48,6 @@ def holds_offsets(log: LogFiles) -> bool:
 def pause() -> None:
     """Gives whoever writes a log the time to finish a batch."""
     Event().wait(_PAUSE_S)
-
-
-def warn(text: str) -> None:
-    """One line on standard error, whatever the text holds."""
-    click.echo(f"{click.style('groupd:', fg='red')} {printable(text, _MAX_LINE)}", err=True)
 
 
 def fail(text: str) -> NoReturn:

@@ -4,7 +4,8 @@ import os
 
 import click
 
-from coordinator.cli.log.paths import FOUND, SOUND, fail, in_words, warn
+from coordinator.cli.log.paths import FOUND, SOUND, fail, in_words
+from coordinator.cli.standard_streams import warn
 from coordinator.server.recover import is_data_directory, recover
 from storage.errors import StorageError
 from storage.files import OsFiles

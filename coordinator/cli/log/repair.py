@@ -8,10 +8,11 @@ import click
 
 from coordinator.cli.log.entry import what_is_wrong
 from coordinator.cli.log.journals import refuse_lacking
-from coordinator.cli.log.paths import SOUND, fail, holds_offsets, in_words, logs_at, warn
+from coordinator.cli.log.paths import SOUND, fail, holds_offsets, in_words, logs_at
 from coordinator.cli.log.progress import Progress, progress_of
 from coordinator.cli.log.repair_report import JsonReport, Repaired, RepairReport, TextReport
 from coordinator.cli.output import Output, color_option
+from coordinator.cli.standard_streams import warn
 from storage.data_directory import LOCK_FILE
 from storage.errors import DamagedFile, LogDamaged
 from storage.files import Files, OsFiles

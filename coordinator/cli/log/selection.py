@@ -1,33 +1,10 @@
 """Which records are wanted."""
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import Final
 
 from coordinator.cli.log.entry import Entry
 from storage.batch import BatchHeader
 from storage.topic_partition import TopicPartition
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class BadTime(Exception):
-    """A text that is no time."""
-
-
-def parse_time(text: str) -> int:
-    """Milliseconds since 1970 from such a number, or from ISO 8601 (UTC where it names no zone). Raises BadTime."""
-    if text.isascii() and text.isdigit():
-        return int(text)
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise BadTime(
-            f"{text} is neither a time such as 2026-01-31T12:00:00Z nor milliseconds since 1970"
-        ) from error
-    if time.tzinfo is None:
-        time = time.replace(tzinfo=UTC)
-    return (time - _EPOCH) // timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from coordinator.cli.log.entry import Fields, name_and_group
-from coordinator.cli.log.json_form import codec_name, iso_time
+from coordinator.cli.log.json_form import codec_name
 from coordinator.cli.log.record_types import CONTROL, RECORD
+from coordinator.cli.times import iso_time
 from storage.batch import BatchHeader
 from storage.record import Record
 

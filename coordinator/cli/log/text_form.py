@@ -5,9 +5,10 @@ from functools import cache, lru_cache
 from typing import Final
 
 from coordinator.cli.log.entry import Entry, Fields
-from coordinator.cli.log.json_form import codec_name, iso_time
+from coordinator.cli.log.json_form import codec_name
 from coordinator.cli.log.piece import GAP, LIST_GAP, Piece, Role, joined
 from coordinator.cli.log.record_types import CONTROL, GROUP_METADATA, OFFSET_COMMIT, RECORD
+from coordinator.cli.times import iso_time
 from coordinator.net.peer import printable
 from storage.compression import NONE
 from storage.topic_partition import TopicPartition
