@@ -9,10 +9,20 @@ from coordinator import __version__
 from coordinator.cli.subcommands import Subcommands
 
 SUBCOMMANDS: Final = {
+    "clock": "Hold the clock of a group, let it run, move it ahead.",
+    "expire": "End the session of a member now.",
+    "explain": "Say what a group waits for.",
+    "failover": "Move the coordinator of a group.",
+    "fault": "Make requests of groups fail, hang or vanish.",
+    "groups": "List, describe, reset and delete groups.",
+    "ledger": "Say why groups rebalanced.",
     "log": "Read, check and repair logs on disk.",
     "ping": "Ask whether a groupd, or any Kafka broker, answers.",
     "serve": "Run the daemon.",
+    "top": "Show all groups, as they change.",
     "version": "Print the version.",
+    "wait": "Wait until a group is as it should be.",
+    "watch": "Print what happens in groups, as it happens.",
     "wire": "Read bytes of the protocol.",
 }
 """By name, with the first line of their help."""
@@ -33,7 +43,8 @@ def groupd() -> None:
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """The entry point of the command. Exit codes: 0 fine, 1 a failure while running, 2 usage or no start."""
+    """The entry point of the command. Exit codes: 0 fine, 1 a failure while running, 2 usage or no start, 3 no
+    daemon can be reached."""
     if not __debug__:
         print("groupd: does not run with assertions off (python -O, PYTHONOPTIMIZE)", file=sys.stderr)
         sys.exit(EXIT_USAGE)

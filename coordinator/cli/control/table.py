@@ -1,0 +1,67 @@
+"""Rows in columns: as they are for programs, laid out and coloured for a terminal."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from coordinator.cli.output import Output
+from coordinator.net.peer import printable
+
+NOTHING: Final = "-"
+"""What stands in a cell that has nothing to say, so that every row has as many words as there are columns."""
+_GAP: Final = "  "
+_MAX_CELL: Final = 1000
+
+
+class Column(NamedTuple):
+    """What a column is called; whether its cells are figures, and so on the right; whether a terminal may wrap
+    them; whether one that is too narrow may leave it out; the style of a cell, by its text."""
+
+    title: str
+    is_figure: bool = False
+    folds: bool = False
+    may_go: bool = False
+    style: Callable[[str], str] = lambda _: ""
+
+
+def cell(value: object) -> str:
+    """What a cell says of a value. Text of clients cannot steer a terminal."""
+    text = "" if value is None else printable(str(value), _MAX_CELL)
+    return text or NOTHING
+
+
+def plain_rows(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a table, the first with the titles."""
+    cells = [[column.title.upper() for column in columns], *map(list, rows)]
+    widths = [max(map(len, texts)) for texts in zip(*cells, strict=True)]
+    return [
+        _GAP.join(
+            text.rjust(width) if column.is_figure else text.ljust(width)
+            for text, width, column in zip(row, widths, columns, strict=True)
+        ).rstrip()
+        for row in cells
+    ]
+
+
+def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], output: Output) -> None:
+    """In: cells as `cell` makes them."""
+    if output.is_for_people:
+        from coordinator.cli.console import console_of
+        from coordinator.cli.control.terminal_table import terminal_table
+
+        console = console_of(output)
+        console.print(terminal_table(columns, rows, console.width))
+    else:
+        print("\n".join(plain_rows(columns, rows)))
+
+
+def print_fields(fields: Iterable[tuple[str, str]], output: Output) -> None:
+    """Labels with what they say, which may be of several lines."""
+    found = list(fields)
+    width = max(len(label) for label, _ in found)
+    for label, text in found:
+        if output.is_colored:
+            from coordinator.cli.control.highlight import DIM, highlighted
+
+            print(f"{DIM % label.ljust(width)}{_GAP}{highlighted(text)}")
+        else:
+            print(f"{label.ljust(width)}{_GAP}{text}")

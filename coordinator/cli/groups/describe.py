@@ -1,0 +1,149 @@
+"""`groupd groups describe`: one group, its members, its offsets."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from coordinator.cli.control.answers import description_of, offsets_of
+from coordinator.cli.control.arguments import group_argument
+from coordinator.cli.control.command import YES, Asking, daemon_command
+from coordinator.cli.control.printed import print_json
+from coordinator.cli.control.spans import span
+from coordinator.cli.control.table import NOTHING, Column, cell, print_fields, print_table
+from coordinator.cli.output import Output
+from coordinator.cli.times import iso_time
+from coordinator.control.groups.description import GroupDescription, MemberDescription
+from coordinator.control.groups.offset_description import GroupOffsets
+from coordinator.net.peer import printable
+
+EPILOG: Final = """A committed offset is the next record to read; the lag is what is left to the end. Examples:
+
+\b
+groupd groups describe billing
+groupd groups describe billing --json | jq .offsets.lag"""
+
+_MOST_RANGES: Final = 12
+
+
+def _gone_style(text: str) -> str:
+    return "" if text == "yes" else "red"
+
+
+def _lag_style(text: str) -> str:
+    return "" if text in ("0", NOTHING) else "yellow"
+
+
+_MEMBERS: Final = (
+    Column("client", folds=True, style=lambda _: "bold"),
+    Column("member id", folds=True, may_go=True, style=lambda _: "magenta"),
+    Column("host", folds=True, may_go=True),
+    Column("connected", may_go=True, style=_gone_style),
+    Column("silent", is_figure=True, may_go=True),
+    Column("session left", is_figure=True, may_go=True),
+    Column("awaits", may_go=True),
+    Column("assigned", folds=True),
+)
+_OFFSETS: Final = (
+    Column("topic", folds=True),
+    Column("partition", is_figure=True),
+    Column("committed", is_figure=True),
+    Column("start", is_figure=True, may_go=True),
+    Column("end", is_figure=True, may_go=True),
+    Column("lag", is_figure=True, style=_lag_style),
+    Column("owner", folds=True, may_go=True),
+)
+
+
+@daemon_command(epilog=EPILOG)
+@group_argument()
+def command(asking: Asking, group: str) -> int:
+    """Show GROUP: its state, what it waits for, its members and what they have, its offsets and its lag."""
+    described = asking.client.get("groups", group)
+    committed = asking.client.get("groups", group, "offsets")
+    if asking.is_json:
+        print_json({"group": described, "offsets": committed}, asking.output)
+    else:
+        _show(description_of(described), offsets_of(committed), asking.output)
+    return YES
+
+
+def _show(group: GroupDescription, offsets: GroupOffsets, output: Output) -> None:
+    print_fields(_fields(group, offsets), output)
+    names = {member.member_id: _name(member) for member in group.members}
+    if group.members:
+        print()
+        print_table(_MEMBERS, [_member_row(member) for member in group.members], output)
+    if offsets.offsets:
+        rows = [
+            [
+                cell(one.topic),
+                cell(one.partition),
+                cell(one.offset),
+                cell(one.log_start_offset),
+                cell(one.end_offset),
+                cell(one.lag),
+                cell(names.get(one.member_id or "", one.member_id)),
+            ]
+            for one in offsets.offsets
+        ]
+        print()
+        print_table(_OFFSETS, rows, output)
+
+
+def _fields(group: GroupDescription, offsets: GroupOffsets) -> Iterator[tuple[str, str]]:
+    yield "group", printable(group.group_id)
+    since = "" if group.state_since_ms is None else f" since {iso_time(group.state_since_ms)}"
+    yield "state", f"{group.state}{since}"
+    yield "generation", str(group.generation_id)
+    if group.protocol_type is not None:
+        yield "protocol", printable(" ".join(filter(None, (group.protocol_type, group.protocol_name))))
+    if group.leader is not None:
+        yield "leader", printable(group.leader)
+    yield "kept in", f"__consumer_offsets-{group.offsets_partition}"
+    if group.rebalance is not None:
+        rebalance = group.rebalance
+        actor = "" if rebalance.actor is None else f", by {printable(rebalance.actor)}"
+        yield "rebalance", f"open for {span(rebalance.open_ms)}: {printable(rebalance.cause)}{actor}"
+        for one in rebalance.awaited:
+            heard = f"last heard {span(one.silent_ms)} ago{'' if one.is_connected else ', not connected'}"
+            whom = f"{one.request} of {printable(one.client_id)}"
+            yield "awaits", f"{whom}, {heard}; {span(one.left_ms)} at most"
+    for pending in group.pending:
+        client = printable(pending.client_id)
+        yield "pending", f"{client} got a member id {span(pending.since_ms)} ago and has not joined with it"
+    unowned = [f"{printable(topic)}: {ranges(numbers)}" for topic, numbers in group.unowned.items()]
+    if unowned:
+        yield "no owner", "; ".join(unowned)
+    if offsets.lag is not None:
+        yield "lag", str(offsets.lag)
+
+
+def _name(member: MemberDescription) -> str:
+    return member.group_instance_id or member.client_id or member.member_id
+
+
+def _member_row(member: MemberDescription) -> list[str]:
+    assigned = [f"{topic}: {ranges(numbers)}" for topic, numbers in (member.assignment or {}).items()]
+    closed_ms = member.connection_closed_ms_ago
+    gone = "no" if closed_ms is None else f"closed {span(closed_ms)} ago"
+    return [
+        cell(_name(member)),
+        cell(member.member_id),
+        cell(member.client_host.removeprefix("/")),
+        "yes" if member.is_connected else gone,
+        span(member.silent_ms),
+        span(member.session_left_ms),
+        cell(member.awaits),
+        cell("; ".join(assigned)),
+    ]
+
+
+def ranges(numbers: list[int]) -> str:
+    """Partitions in few words: `0-5 7`."""
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    texts = [str(first) if first == last else f"{first}-{last}" for first, last in found[:_MOST_RANGES]]
+    return " ".join(texts) + (f" and {len(found) - _MOST_RANGES} more" if len(found) > _MOST_RANGES else "")
