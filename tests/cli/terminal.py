@@ -9,7 +9,7 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -35,7 +35,8 @@ def environment(columns: int = 100, more: Variables = NOTHING) -> dict[str, str]
 
 
 class Terminal:
-    """`groupd log …` with its standard error, and by itself its standard output, at a terminal."""
+    """`groupd log …`, or another command, with its standard error, and by itself its standard output, at a
+    terminal."""
 
     def __init__(
         self,
@@ -44,11 +45,12 @@ class Terminal:
         stdout: int | None = None,
         variables: Variables = NOTHING,
         module: str = "coordinator",
+        command: Sequence[str] = ("log",),
     ) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, columns, 0, 0))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", module, "log", *map(str, arguments)],
+            [sys.executable, "-m", module, *command, *map(str, arguments)],
             stdin=slave,
             stdout=slave if stdout is None else stdout,
             stderr=slave,

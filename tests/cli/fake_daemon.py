@@ -1,0 +1,125 @@
+"""An HTTP server that answers what a test says, as a daemon's API would, and remembers what it was asked."""
+
+import asyncio
+import json
+import queue
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from aiohttp import web
+from click.testing import CliRunner, Result
+
+from coordinator.cli import groupd
+from tests.cli.test_serve import TIMEOUT_S
+
+PROBLEM = "application/problem+json"
+END = None
+"""In a stream: the connection is closed."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request. `path` is as it was sent, without the query."""
+
+    method: str
+    path: str
+    query: Mapping[str, list[str]]
+    headers: Mapping[str, str]
+    body: Any
+
+    @property
+    def line(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+@dataclass
+class FakeDaemon:
+    """`values` are JSON answers and `texts` those for people, by method and path; `problems` go before both. What a
+    stream sends is put into `pieces`, `END` ends one."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    problems: dict[str, dict[str, Any]] = field(default_factory=dict)
+    asked: list[Asked] = field(default_factory=list)
+    pieces: "queue.Queue[bytes | None]" = field(default_factory=queue.Queue)
+    url: str = ""
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        query = {name: request.query.getall(name) for name in request.query}
+        path = request.rel_url.raw_path
+        asked = Asked(request.method, path, query, dict(request.headers), json.loads(body) if body else None)
+        self.asked.append(asked)
+        if asked.line in self.problems:
+            problem = self.problems[asked.line]
+            return web.Response(status=problem["status"], text=json.dumps(problem), content_type=PROBLEM)
+        if path == "/v1/stream":
+            return await self._stream(request)
+        if asked.line in self.texts and "text/plain" in request.headers["Accept"]:
+            return web.Response(text=self.texts[asked.line])
+        if asked.line not in self.values:
+            problem = {
+                "type": "urn:groupd:no-such-path",
+                "status": 404,
+                "title": "no",
+                "detail": f"no {path}.",
+            }
+            return web.Response(status=404, text=json.dumps(problem), content_type=PROBLEM)
+        if self.values[asked.line] is None:
+            return web.Response(status=204)
+        return web.json_response(self.values[asked.line])
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        while (piece := await asyncio.to_thread(self.pieces.get)) is not END:
+            await response.write(piece)
+        return response
+
+    def send(self, seq: int, kind: str, **fields: object) -> None:
+        """An event, on a stream that is open or the next one."""
+        value = {"seq": seq, "kind": kind, "group_id": "billing", "generation_id": 1, "at_ms": 0, "line": ""}
+        data = json.dumps(value | fields)
+        self.pieces.put(f"id: {seq}\nevent: {kind}\ndata: {data}\n\n".encode())
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    def last(self) -> Asked:
+        return self.asked[-1]
+
+    @contextmanager
+    def running(self, port: int = 0) -> Iterator[Self]:
+        """Serves on a port of 127.0.0.1, in a thread."""
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever)
+        thread.start()
+
+        async def start() -> web.AppRunner:
+            application = web.Application()
+            application.router.add_route("*", "/{path:.*}", self.answer)
+            runner = web.AppRunner(application, shutdown_timeout=0.1)
+            await runner.setup()
+            await web.TCPSite(runner, "127.0.0.1", port).start()
+            return runner
+
+        runner = asyncio.run_coroutine_threadsafe(start(), loop).result(TIMEOUT_S)
+        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        try:
+            yield self
+        finally:
+            self.pieces.put(END)
+            asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(TIMEOUT_S)
+            asyncio.run_coroutine_threadsafe(loop.shutdown_default_executor(), loop).result(TIMEOUT_S)
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(TIMEOUT_S)
+            loop.close()
+
+    def run(self, *arguments: str, **environment: str) -> Result:
+        """`groupd …` of this process, which asks this daemon and reads no terminal."""
+        variables = {"GROUPD_URL": self.url, "GROUPD_TOKEN": None, "GROUPD_ACTOR": None} | environment
+        return CliRunner().invoke(groupd, arguments, prog_name="groupd", env=variables)

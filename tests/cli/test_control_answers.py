@@ -1,0 +1,428 @@
+"""What commands that ask a running daemon make of its answers: words, tables, JSON, exit codes."""
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.cli.control.failure import Refused
+from coordinator.cli.control.sentences import sentences
+from tests.cli.fake_daemon import FakeDaemon
+from tests.cli.terminal import COLORED, Terminal, environment, screen
+from tests.cli.test_serve import TIMEOUT_S
+
+HOSTILE = "evil\x1b[2J\r[red]red[/red]\u202e"
+
+NOT_MET = {
+    "type": "urn:groupd:not-met",
+    "status": 409,
+    "title": "billing is not so after 2.0 s",
+    "detail": "It is Stable with 3 members (alice, bob, carol), 4 wanted.",
+    "hints": ["start another one"],
+    "unmet": [],
+}
+
+
+def member(name: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "member_id": f"{name}-1",
+        "group_instance_id": None,
+        "client_id": name,
+        "client_host": "/127.0.0.1",
+        "is_leader": name == "alice",
+        "is_connected": True,
+        "connection_closed_ms_ago": None,
+        "silent_ms": 400,
+        "session_left_ms": 44600,
+        "session_timeout_ms": 45000,
+        "rebalance_timeout_ms": 300000,
+        "awaits": None,
+        "protocols": ["range"],
+        "subscription": ["orders"],
+        "assignment": {"orders": [0, 1, 2]},
+    } | fields
+
+
+def description(group_id: str = "billing", **fields: Any) -> dict[str, Any]:
+    return {
+        "group_id": group_id,
+        "type": "classic",
+        "state": "Stable",
+        "state_since_ms": 1_700_000_000_000,
+        "generation_id": 4,
+        "protocol_type": "consumer",
+        "protocol_name": "range",
+        "leader": "alice-1",
+        "offsets_partition": 7,
+        "members": [member("alice"), member("bob", assignment={"orders": [3, 5]})],
+        "pending": [],
+        "rebalance": None,
+        "unowned": {},
+    } | fields
+
+
+def rebalance(**fields: Any) -> dict[str, Any]:
+    awaited = {
+        "member_id": "bob-1",
+        "client_id": "bob",
+        "request": "JoinGroup",
+        "silent_ms": 12000,
+        "session_left_ms": 33000,
+        "left_ms": 33000,
+        "is_connected": False,
+    }
+    return {
+        "cause": "member joined",
+        "reason": "Adding new member carol-1",
+        "actor": "carol",
+        "attempts": 1,
+        "from_state": "Stable",
+        "open_ms": 9200,
+        "phase_ms": 9200,
+        "left_ms": 290800,
+        "is_initial": False,
+        "awaited": [awaited],
+    } | fields
+
+
+def offsets(group_id: str = "billing") -> dict[str, Any]:
+    one = {
+        "topic": "orders",
+        "partition": 3,
+        "offset": 41,
+        "metadata": "",
+        "log_start_offset": 0,
+        "end_offset": 50,
+        "lag": 9,
+        "member_id": "bob-1",
+    }
+    never = one | {"partition": 5, "offset": None, "lag": None, "member_id": None}
+    return {"group_id": group_id, "state": "Stable", "lag": 9, "offsets": [one, never]}
+
+
+def summary(group_id: str, state: str = "Stable") -> dict[str, Any]:
+    return {
+        "group_id": group_id,
+        "type": "classic",
+        "state": state,
+        "protocol_type": "consumer",
+        "generation_id": 4,
+        "members": 2,
+    }
+
+
+@pytest.fixture
+def daemon() -> Iterator[FakeDaemon]:
+    with FakeDaemon().running() as daemon:
+        daemon.values |= {
+            "GET /v1/groups": {
+                "groups": [summary("audit", "Empty"), summary("billing", "PreparingRebalance")]
+            },
+            "GET /v1/groups/billing": description(),
+            "GET /v1/groups/billing/offsets": offsets(),
+            "GET /v1/groups/audit": description("audit", state="Empty", members=[]),
+            "GET /v1/groups/audit/offsets": offsets("audit"),
+        }
+        yield daemon
+
+
+def at_terminal(daemon: FakeDaemon, *command: str, columns: int = 100, **variables: str) -> tuple[int, str]:
+    return Terminal(command=(*command, "--url", daemon.url), columns=columns, variables=variables).finish()
+
+
+# No
+
+
+def test_a_wait_that_is_not_met_says_why_and_ends_with_one(daemon: FakeDaemon) -> None:
+    daemon.problems["POST /v1/groups/billing/wait"] = NOT_MET
+    result = daemon.run("wait", "billing", "--members", "4", "--within", "2s")
+    assert (result.exit_code, result.stdout) == (1, "")
+    first, *others = result.stderr.splitlines()
+    assert first == f"{NOT_MET['title']}: {NOT_MET['detail']}"
+    assert others == ["  hint: start another one"]
+    result = daemon.run("wait", "billing", "--members", "4", "--json")
+    assert json.loads(result.stdout) == NOT_MET
+    assert (result.exit_code, result.stderr.splitlines()[0]) == (1, first)
+
+
+def test_a_problem_is_its_sentence_with_what_helps(daemon: FakeDaemon) -> None:
+    daemon.problems["POST /v1/groups/billing/members/bob/expire"] = {
+        "type": "urn:groupd:ambiguous-member",
+        "status": 409,
+        "title": "Two are called bob",
+        "detail": "bob is the client id of 2 members of billing.",
+        "candidates": ["bob-1", "bob-2"],
+    }
+    result = daemon.run("expire", "billing", "bob")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[0] == "bob is the client id of 2 members of billing."
+    assert all(name in result.stderr for name in ("bob-1", "bob-2"))
+
+
+@pytest.mark.parametrize(("status", "code"), [(400, 2), (401, 1), (403, 1), (404, 1), (422, 1), (503, 1)])
+def test_exit_codes_of_problems(daemon: FakeDaemon, status: int, code: int) -> None:
+    daemon.problems["GET /v1/faults"] = {
+        "type": "urn:groupd:x",
+        "status": status,
+        "title": "T",
+        "detail": "D.",
+    }
+    result = daemon.run("fault")
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert result.stderr.startswith("D.\n")
+    assert ("GROUPD_TOKEN" in result.stderr) == (status == 401)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(st.dictionaries(st.sampled_from(["type", "title", "detail", "hints", "candidates"]), JSON))
+def test_whatever_a_problem_is_made_of_it_is_lines(problem: dict[str, Any]) -> None:
+    lines = list(sentences(Refused(409, problem)))
+    assert lines
+    assert [line for line in lines if not line.isprintable()] == []
+
+
+# Nobody there
+
+
+def test_no_daemon_is_one_line_that_says_what_to_do(daemon: FakeDaemon) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        result = daemon.run("groups", "--url", url)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert result.stderr.count("\n") == 1
+    assert all(word in result.stderr for word in (url, "connection refused", "groupd serve", "--url"))
+    assert "Errno" not in result.stderr
+    result = daemon.run("groups", "--url", "no.such.host.invalid:1")
+    assert (result.exit_code, result.stderr.count("\n")) == (3, 1)
+
+
+@pytest.mark.parametrize("said", [b"", b"\0\0\0\x08 nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n<html>"])
+def test_what_is_no_groupd_is_called_so(daemon: FakeDaemon, said: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        command = [sys.executable, "-m", "coordinator", "groups", "--url", f"127.0.0.1:{port}"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(said)
+                connection.shutdown(socket.SHUT_WR)
+                out, err = process.communicate(timeout=TIMEOUT_S)
+    assert (process.returncode, out, err.count("\n")) == (3, "", 1), err
+    assert f"127.0.0.1:{port}" in err
+
+
+def test_an_answer_of_another_version_is_called_so(daemon: FakeDaemon) -> None:
+    for answer in ({"groups": [{"group_id": "billing"}]}, ["billing"], 7):
+        daemon.values["GET /v1/groups"] = answer
+        result = daemon.run("groups")
+        assert (result.exit_code, result.stderr.count("\n")) == (3, 1)
+        assert "version" in result.stderr
+    daemon.values["GET /v1/groups"] = {"groups": [summary("billing") | {"newer": 1}], "newer": 2}
+    assert daemon.run("groups").exit_code == 0
+
+
+# Groups
+
+
+def test_groups_in_columns(daemon: FakeDaemon) -> None:
+    result = daemon.run("groups")
+    assert [line.split() for line in result.stdout.splitlines()] == [
+        ["GROUP", "STATE", "MEMBERS", "GENERATION", "PROTOCOL", "TYPE"],
+        ["audit", "Empty", "2", "4", "consumer", "classic"],
+        ["billing", "PreparingRebalance", "2", "4", "consumer", "classic"],
+    ]
+    assert not any(line.endswith(" ") for line in result.stdout.splitlines())
+    assert daemon.run("groups", "list").stdout == result.stdout
+    assert json.loads(daemon.run("groups", "--json").stdout) == daemon.values["GET /v1/groups"]
+    daemon.run("groups", "--state", "stable", "--prefix", "b")
+    assert daemon.last().query == {"state": ["Stable"], "prefix": ["b"]}
+
+
+def test_a_group_described(daemon: FakeDaemon) -> None:
+    lines = daemon.run("groups", "describe", "billing").stdout.splitlines()
+    fields = dict(line.split(maxsplit=1) for line in lines[: lines.index("")])
+    assert fields["state"] == "Stable since 2023-11-14T22:13:20.000Z"
+    assert (fields["generation"], fields["leader"], fields["lag"]) == ("4", "alice-1", "9")
+    words = [line.split() for line in lines]
+    assert ["bob", "bob-1", "127.0.0.1", "yes", "400", "ms", "45", "s", "-", "orders:", "3", "5"] in words
+    assert any(row[0] == "alice" and row[-2:] == ["orders:", "0-2"] for row in words if row)
+    assert ["orders", "3", "41", "0", "50", "9", "bob"] in words
+    assert ["orders", "5", "-", "0", "50", "-", "-"] in words
+    both = json.loads(daemon.run("groups", "describe", "billing", "--json").stdout)
+    assert both == {"group": description(), "offsets": offsets()}
+
+
+def test_a_group_described_while_it_rebalances(daemon: FakeDaemon) -> None:
+    gone = member(
+        "bob", is_connected=False, connection_closed_ms_ago=305, awaits="JoinGroup", assignment=None
+    )
+    daemon.values["GET /v1/groups/billing"] = description(
+        state="PreparingRebalance", members=[gone], rebalance=rebalance(), unowned={"orders": [3, 4, 5, 9]}
+    )
+    out = daemon.run("groups", "describe", "billing").stdout
+    assert "open for 9.2 s: member joined, by carol" in out
+    assert "JoinGroup of bob, last heard 12 s ago, not connected; 33 s at most" in out
+    assert "orders: 3-5 9" in out
+    assert "closed 305 ms ago" in out
+
+
+def test_a_group_deleted(daemon: FakeDaemon) -> None:
+    daemon.values["DELETE /v1/groups/billing"] = None
+    result = daemon.run("groups", "delete", "billing")
+    assert (result.stdout, result.exit_code) == ("billing is deleted\n", 0)
+    assert daemon.run("groups", "delete", "audit").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "body"),
+    [
+        ("--to earliest", {"to": "earliest"}),
+        ("--to 5 --execute", {"to": 5}),
+        ("--to -5 --topic orders", {"to": "-5", "topics": ["orders"]}),
+        (
+            "--to +5 --topic orders:0,1 --topic other",
+            {"to": "+5", "topics": ["orders-0", "orders-1", "other"]},
+        ),
+        ("--to-datetime 2026-01-31T12:00:00Z --dry-run", {"to_time_ms": 1769860800000, "dry_run": True}),
+    ],
+)
+def test_offsets_set_anew(daemon: FakeDaemon, options: str, body: dict[str, Any]) -> None:
+    is_dry = "dry_run" in body
+    changes = [
+        {"topic": "orders", "partition": 0, "before": None, "offset": 7},
+        {"topic": "orders", "partition": 1, "before": 41, "offset": 7},
+    ]
+    answer = {"group_id": "billing", "dry_run": is_dry, "offsets": changes}
+    daemon.values["PUT /v1/groups/billing/offsets"] = answer
+    result = daemon.run("groups", "reset", "billing", *options.split())
+    assert daemon.last().body == body
+    assert [line.split() for line in result.stdout.splitlines()] == [
+        ["TOPIC", "PARTITION", "BEFORE", "AFTER"],
+        ["orders", "0", "-", "7"],
+        ["orders", "1", "41", "7"],
+    ]
+    assert ("nothing was changed" in result.stderr) == is_dry
+    assert json.loads(daemon.run("groups", "reset", "billing", *options.split(), "--json").stdout) == answer
+
+
+def test_top_without_a_terminal_is_one_picture(daemon: FakeDaemon) -> None:
+    daemon.values["GET /v1/groups/billing"] = description(state="PreparingRebalance", rebalance=rebalance())
+    rows = [line.split(maxsplit=6) for line in daemon.run("top").stdout.splitlines()]
+    assert [row[0] for row in rows] == ["GROUP", "billing", "audit"]
+    assert rows[1][1:5] == ["PreparingRebalance", "4", "2", "9"]
+    assert "member joined; awaits bob" in " ".join(rows[1])
+    picture = json.loads(daemon.run("top", "--json").stdout)
+    assert [one["group"]["group_id"] for one in picture["groups"]] == ["billing", "audit"]
+    del daemon.values["GET /v1/groups/audit"]  # it has gone between two questions
+    assert "audit" not in daemon.run("top").stdout
+
+
+# Terminals
+
+
+def test_a_terminal_has_colours_and_a_pipe_has_none(daemon: FakeDaemon) -> None:
+    daemon.texts["GET /v1/groups/billing/explain"] = "billing is Stable for 4.2 s.\n"
+    for command in (("groups",), ("groups", "describe", "billing"), ("explain", "billing")):
+        code, written = at_terminal(daemon, *command)
+        assert code == 0
+        assert COLORED.search(written)
+        assert any("Stable" in row or "Empty" in row for row in screen(written))
+        assert "\x1b" not in at_terminal(daemon, *command, NO_COLOR="1")[1]
+        assert "\x1b" not in daemon.run(*command).stdout
+        assert "\x1b" in daemon.run(*command, "--color", "always").stdout
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_tables_fit_the_terminal(daemon: FakeDaemon, columns: int) -> None:
+    name = "a-group-with-a-rather-long-name-" * 3
+    daemon.values["GET /v1/groups"] = {"groups": [summary(name)]}
+    code, written = at_terminal(daemon, "groups", columns=columns)
+    rows = screen(written)
+    assert code == 0
+    assert max(map(len, rows)) <= columns
+    assert name in "".join(row.split()[0] for row in rows[2:])
+
+
+def test_nothing_steers_a_terminal(daemon: FakeDaemon) -> None:
+    daemon.texts["GET /v1/groups/billing/explain"] = f"{HOSTILE}\nsecond\n"
+    daemon.values["GET /v1/groups"] = {"groups": [summary("billing") | {"protocol_type": HOSTILE}]}
+    daemon.values["GET /v1/groups/billing"] = description(
+        HOSTILE,
+        members=[member(HOSTILE, assignment={HOSTILE: [0]})],
+        rebalance=rebalance(cause=HOSTILE, actor=HOSTILE),
+        unowned={HOSTILE: [1]},
+        leader=HOSTILE,
+        protocol_name=HOSTILE,
+    )
+    daemon.problems["GET /v1/faults"] = {
+        "status": 409,
+        "title": HOSTILE,
+        "detail": HOSTILE,
+        "hints": [HOSTILE],
+    }
+    commands = ("explain billing", "groups", "groups describe billing", "top", "fault")
+    for command in commands:
+        result = daemon.run(*command.split())
+        assert all(line.isprintable() for line in result.output.splitlines()), command
+        assert "[red]red[/red]" in result.output
+    for command in ("explain billing", "groups", "groups describe billing", "fault"):
+        _, written = at_terminal(daemon, *command.split(), columns=300)
+        assert "[red]red[/red]" in "\n".join(screen(written))
+
+
+# Ends
+
+
+def test_a_reader_that_has_had_enough_ends_it_quietly(daemon: FakeDaemon) -> None:
+    daemon.texts["GET /v1/ledger"] = "a line\n" * 100_000
+    command = [sys.executable, "-m", "coordinator", "ledger", "--url", daemon.url]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"a line\n"
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+        assert process.wait(TIMEOUT_S) == 0
+
+
+def test_ctrl_c_ends_a_wait_without_a_word(daemon: FakeDaemon) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        terminal = Terminal(
+            command=("wait", "g", "--state", "Stable", "--url", f"127.0.0.1:{silent.getsockname()[1]}")
+        )
+        connection, _ = silent.accept()
+        with connection:
+            assert connection.recv(65536)
+            terminal.interrupt()
+            assert terminal.finish() == (130, "")
+
+
+def test_other_commands_load_nothing_of_this() -> None:
+    source = (
+        "import sys; from coordinator.cli import groupd\n"
+        "groupd(['ping', '--help'], standalone_mode=False)\n"
+        "assert not {'urllib3', 'rich', 'aiohttp', 'coordinator.cli.control'} & set(sys.modules)\n"
+        "groupd(['watch', '--help'], standalone_mode=False)\n"
+        "assert not {'urllib3', 'rich', 'aiohttp'} & set(sys.modules)\n"
+    )
+    subprocess.run(
+        [sys.executable, "-c", source],
+        check=True,
+        timeout=TIMEOUT_S,
+        capture_output=True,
+    )
