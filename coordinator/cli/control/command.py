@@ -38,8 +38,7 @@ _BAD_REQUEST: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """What a command asks, and how it answers. `url` is where the daemon is; `is_json`: its answers are printed as
-    they are."""
+    """Whom a command asks, and how it prints what it is answered. `is_json`: as it is."""
 
     client: "ApiClient"
     is_json: bool
