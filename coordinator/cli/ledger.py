@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from typing import Final
 
 import click
-import msgspec
 
 from coordinator.cli.control.answers import ledger_of
 from coordinator.cli.control.arguments import group_argument
 from coordinator.cli.control.command import YES, Asking, daemon_command
 from coordinator.cli.control.failure import Refused
-from coordinator.cli.control.printed import answer, note, print_text
+from coordinator.cli.control.printed import answer, note, print_json_line, print_text
 
 EPILOG: Final = """An entry has the generation, when and why the rebalance began and whose doing that was, how long
 the group did nothing, who came when, and who has what. Examples:
@@ -78,7 +77,7 @@ class _Followed:
         closed = [entry for entry in answered.entries if entry.get("result") != "open"]
         if closed and self._asking.is_json:
             for entry in closed:
-                print(msgspec.json.encode(entry).decode())
+                print_json_line(entry)
         elif closed:
             # The same entries once more, in the daemon's words.
             same = {"after": closed[0]["seq"] - 1, "limit": len(closed)}

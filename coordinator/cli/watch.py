@@ -1,14 +1,13 @@
 """`groupd watch`: what happens in groups, one line an event."""
 
-from typing import Any, Final
+from typing import Final
 
 import click
-import msgspec
 
 from coordinator.cli.control.arguments import group_argument, listed
 from coordinator.cli.control.command import Asking, daemon_command
 from coordinator.cli.control.event_line import event_parts
-from coordinator.cli.control.printed import note
+from coordinator.cli.control.printed import note, print_json_line
 from coordinator.cli.output import Output
 
 EPILOG: Final = """It goes on when the daemon is started anew, and ends by Ctrl-C, with exit code 0. Examples:
@@ -39,7 +38,7 @@ def command(asking: Asking, group: str | None, kinds: list[str] | None, after: i
     following = Following(asking.client, group=group, kinds=tuple(kinds or ()), after=after, say=note)
     for happened in following:
         if asking.is_json:
-            _print_json(happened.kind, dict(happened.value))
+            print_json_line({"kind": happened.kind, **happened.value})
         elif happened.kind == "gap":
             note(
                 "it is another daemon now"
@@ -47,13 +46,12 @@ def command(asking: Asking, group: str | None, kinds: list[str] | None, after: i
                 else "events before this are no longer known"
             )
         else:
-            parts = event_parts(happened.kind, happened.value, with_group=group is None)
+            is_aligned = asking.output.is_for_people
+            parts = event_parts(
+                happened.kind, happened.value, with_group=group is None, is_aligned=is_aligned
+            )
             _print(parts, asking.output)
     raise AssertionError("what happens has no end")
-
-
-def _print_json(kind: str, value: dict[str, Any]) -> None:
-    print(msgspec.json.encode({"kind": kind} | value).decode(), flush=True)
 
 
 def _print(parts: list[tuple[str, str]], output: Output) -> None:

@@ -17,7 +17,7 @@ from tests.cli.fake_daemon import FakeDaemon
 from tests.cli.terminal import COLORED, Terminal, environment, screen
 from tests.cli.test_serve import TIMEOUT_S
 
-HOSTILE = "evil\x1b[2J\r[red]red[/red]\u202e"
+HOSTILE = "evil\x1b[2J\r[red]red[/red]\u202e\x9b2J"
 
 NOT_MET = {
     "type": "urn:groupd:not-met",
@@ -367,6 +367,7 @@ def test_nothing_steers_a_terminal(daemon: FakeDaemon) -> None:
         leader=HOSTILE,
         protocol_name=HOSTILE,
     )
+    daemon.values["GET /v1/groups/billing/explain"] = {"text": HOSTILE}
     daemon.problems["GET /v1/faults"] = {
         "status": 409,
         "title": HOSTILE,
@@ -378,6 +379,9 @@ def test_nothing_steers_a_terminal(daemon: FakeDaemon) -> None:
         result = daemon.run(*command.split())
         assert all(line.isprintable() for line in result.output.splitlines()), command
         assert "[red]red[/red]" in result.output
+        answer = daemon.run(*command.split(), "--json", "--color", "always").stdout
+        assert all(line.isprintable() for line in answer.splitlines()), command
+        assert json.dumps(HOSTILE)[1:-1] in json.dumps(json.loads(answer))
     for command in ("explain billing", "groups", "groups describe billing", "fault"):
         _, written = at_terminal(daemon, *command.split(), columns=300)
         assert "[red]red[/red]" in "\n".join(screen(written))

@@ -91,6 +91,8 @@ def test_names_of_groups_may_be_anything(daemon: FakeDaemon) -> None:
 
 
 def test_who_asks_is_told_with_the_token(daemon: FakeDaemon) -> None:
+    daemon.run("clock", "freeze", USER="")
+    assert daemon.last().headers["X-Groupd-Actor"] == "the command line"
     daemon.run("clock", "freeze", USER="root")
     assert daemon.last().headers["X-Groupd-Actor"] == "root at the command line"
     assert "Authorization" not in daemon.last().headers

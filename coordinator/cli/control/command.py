@@ -38,8 +38,7 @@ _BAD_REQUEST: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """What a command asks, and how it answers. `url` is where the daemon is; `is_json`: its answers are printed as
-    they are."""
+    """Whom a command asks, and how it prints what it is answered. `is_json`: as it is."""
 
     client: "ApiClient"
     is_json: bool
@@ -114,7 +113,8 @@ def _asking(url: str, token: str | None, is_json: bool, output: Output) -> Askin
 
 def _actor() -> str:
     """Who asks, for the log of the daemon and the ledger."""
-    said = os.environ.get("GROUPD_ACTOR") or f"{os.environ.get('USER', '')} at the command line".strip()
+    user = os.environ.get("USER")
+    said = os.environ.get("GROUPD_ACTOR") or (f"{user} at the command line" if user else "the command line")
     return "".join(letter if letter.isascii() and letter.isprintable() else "?" for letter in said)
 
 

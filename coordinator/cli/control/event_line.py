@@ -8,6 +8,8 @@ from coordinator.cli.times import time_of_day
 from coordinator.net.peer import printable
 
 _MAX_LINE: Final = 4_000
+_NUMBER_CELLS: Final = 5
+_KIND_CELLS: Final = 18
 _STYLES: Final = (
     ("Expired|Evicted|Fenced|Stalled|Refused|Unreadable", "red"),
     ("RebalanceCompleted|Stabilized|AssignmentApplied", "green"),
@@ -23,12 +25,18 @@ def kind_style(kind: str) -> str:
     return next((style for part, style in _STYLES if re.search(part, kind)), "blue")
 
 
-def event_parts(kind: str, value: Mapping[str, Any], *, with_group: bool) -> list[tuple[str, str]]:
-    """Texts, each with its style. In: what the API says of an event."""
-    parts = [(_time(value.get("at_ms")), "dim"), (f"#{_text(value.get('seq'))}", "")]
+def event_parts(
+    kind: str, value: Mapping[str, Any], *, with_group: bool, is_aligned: bool
+) -> list[tuple[str, str]]:
+    """Texts, each with its style. In: what the API says of an event; whether texts of several lines are to stand
+    below each other."""
+    number, name = f"#{_text(value.get('seq'))}", _text(kind)
+    if is_aligned:
+        number, name = number.ljust(_NUMBER_CELLS), name.ljust(_KIND_CELLS)
+    parts = [(_time(value.get("at_ms")), "dim"), (number, "")]
     if with_group:
         parts.append((_text(value.get("group_id")), "bold"))
-    return [*parts, (_text(kind), kind_style(kind)), (_text(value.get("line")), "")]
+    return [*parts, (name, kind_style(kind)), (_text(value.get("line")), "")]
 
 
 def _time(at_ms: Any) -> str:

@@ -15,7 +15,7 @@ def codes(style: str) -> str:
 
 
 _STYLES: Final = {
-    "number": (r"^#\d+", "bold"),
+    "number": (r"(?<!\S)#\d+(?!\S)", "bold"),
     "time": (r"\b\d\d:\d\d:\d\d(?:\.\d{3})?\b", "dim"),
     "bad": (r"\b(?:session expired|expired|evicted|fenced|failed|lost by|no owner|unowned|never)\b", "red"),
     "hint": (r"^ *(?:hint|also):", "cyan"),

@@ -114,6 +114,6 @@ class LiveBoard:
 
 def _event(happened: Happened) -> Text:
     line = Text(no_wrap=True, overflow="ellipsis")
-    for text, style in event_parts(happened.kind, happened.value, with_group=True):
+    for text, style in event_parts(happened.kind, happened.value, with_group=True, is_aligned=True):
         line.append(f"{text}  ", style)
     return line

@@ -1,5 +1,7 @@
 """Answers of a daemon on standard output: JSON, or text for people, which a terminal gets in colours."""
 
+import json
+import re
 from typing import Any, Final
 
 import click
@@ -11,12 +13,26 @@ from coordinator.cli.output import Output
 from coordinator.net.peer import printable
 
 _INDENT: Final = 2
+_STEERING: Final = re.compile(r"[^\n -~]")
+"""What may be a character that a terminal obeys."""
 
 
 def print_json(answer: Any, output: Output) -> None:
     """On one line for programs, over several for people."""
     data = msgspec.json.encode(answer)
-    print((msgspec.json.format(data, indent=_INDENT) if output.is_for_people else data).decode())
+    text = (msgspec.json.format(data, indent=_INDENT) if output.is_for_people else data).decode()
+    print(_STEERING.sub(_escaped, text))
+
+
+def print_json_line(answer: Any) -> None:
+    """On one line whoever reads it, at once."""
+    text = msgspec.json.encode(answer).decode()
+    print(_STEERING.sub(_escaped, text), flush=True)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """As JSON has it. All of it stands in strings: what is between those is printable."""
+    return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]
 
 
 def print_text(text: str, output: Output) -> None:
