@@ -41,8 +41,6 @@ from storage.sync_plan import SyncPlan
 
 # Batch length, magic, last offset delta, max timestamp, number of records: from byte 8.
 _APPENDED: Final = Struct(">i4xb6xi8xq14xi")
-# What the class itself calls, without its argument handling.
-_new_result = tuple.__new__
 
 
 class PartitionLog(ReadableLog):
@@ -181,7 +179,7 @@ class PartitionLog(ReadableLog):
         self.log_end_offset = last_offset + 1
         if self.journal is not None:
             self.journal.appended(data, base_offset)
-        return _new_result(AppendResult, (base_offset, last_offset, len(data), is_rolled))
+        return AppendResult(base_offset, last_offset, len(data), is_rolled)
 
     def append_records(self, records: Sequence[Record], now_ms: int | None = None) -> AppendResult:
         """Appends records as one batch, with `now_ms` for their times if it is given. Raises as `append`."""

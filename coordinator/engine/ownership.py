@@ -67,8 +67,6 @@ class Ownership(Generic[M]):
         self._refused = RefusedPartitions(
             shared.loop, shared.failures, self._trial_refused, self._writable, self.reload
         )
-        self.is_in_order: Callable[[Partition[Any]], None] = self._refused.is_over
-        """Called when a write of a partition went through."""
         self._by_log: dict[PartitionLog, Partition[M]] = {}
         self._unsound: dict[int, PartitionLog] = {}
         """Logs that are being opened anew, by partition; nobody else looks at them."""
@@ -162,6 +160,10 @@ class Ownership(Generic[M]):
             self._shared.loop.call_later(RETRY_S, self._retry, partition, partition.tenure)
         else:
             self._open_again(partition)
+
+    def is_in_order(self, partition: Partition[M]) -> None:
+        """A write of a partition went through."""
+        self._refused.is_over(partition)
 
     def doubt(self) -> None:
         """The disk may refuse what partitions write: each is tried when it was read."""

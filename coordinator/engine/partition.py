@@ -17,12 +17,12 @@ from typing import Any, Final, Generic
 from coordinator.engine.gate import Gate
 from coordinator.engine.machine import InternalTopic, M
 from coordinator.engine.place import Place
-from coordinator.machine.outcome import EncodedFact, Fact, Message
+from coordinator.machine.outcome import Context, EncodedFact, Fact, Message, Now, Outcome
 from coordinator.names import LogFlush
 from protocol.errors import ErrorCode
 from storage.batch import encode_batch
 from storage.log import PartitionLog
-from storage.record import records_of
+from storage.record import Record, records_of
 from storage.topic_partition import TopicPartition
 
 BASE_SEQUENCE: Final = 0
@@ -163,22 +163,21 @@ class Partition(Generic[M]):
         log = self.log
         assert log is not None
         units, self._pending, self.pending_records = self._pending, [], 0
-        batch: list[EncodedFact] = []
+        batch: list[Record] = []
         size = 0
         is_rolled = False
         for unit_size, unit in units:
             if batch and size + unit_size > MAX_BATCH_BYTES:
-                is_rolled |= self._append(log, batch, wall_ms)
+                is_rolled |= self._append(log, batch)
                 batch, size = [], 0
-            batch += unit
+            batch += records_of(unit, wall_ms)
             size += unit_size
         if batch:
-            is_rolled |= self._append(log, batch, wall_ms)
+            is_rolled |= self._append(log, batch)
         return is_rolled
 
-    def _append(self, log: PartitionLog, batch: Sequence[EncodedFact], wall_ms: int) -> bool:
-        records = records_of(batch, wall_ms)
-        data = encode_batch(records, base_sequence=BASE_SEQUENCE, codec=self._compression)
+    def _append(self, log: PartitionLog, batch: Sequence[Record]) -> bool:
+        data = encode_batch(batch, base_sequence=BASE_SEQUENCE, codec=self._compression)
         return log.append(data).is_rolled
 
     def open_gate(self) -> None:
@@ -228,3 +227,8 @@ class Partition(Generic[M]):
             if response is None:
                 response = self._refuse(place.request, place.api_version, error)
             place.fill(response)
+
+    def handle(self, request: Any, context: Context, now: Now) -> Outcome:
+        """Asks the machine; the partition is OWNED."""
+        assert self.machine is not None
+        return self.machine.handle(request, context, now)

@@ -97,9 +97,7 @@ class Runtime(Generic[M]):
             return self.topic.refuse(request, context.api_version, ErrorCode.NOT_COORDINATOR)
         now = self._clock.at_request()
         try:
-            assert partition.machine is not None
-            outcome = partition.machine.handle(request, context, now)
-            own = self._follow(partition, outcome, now, context.waiter)
+            own = self._follow(partition, partition.handle(request, context, now), now, context.waiter)
         except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's machine
             return self.contradicted(partition, problem, request, context.api_version)
         if own is not PARKED:
@@ -117,9 +115,7 @@ class Runtime(Generic[M]):
         """The same for a request whose answer never waits for anything: a heartbeat."""
         now = self._clock.at_request()
         try:
-            assert partition.machine is not None
-            outcome = partition.machine.handle(request, context, now)
-            own = self._follow(partition, outcome, now, context.waiter)
+            own = self._follow(partition, partition.handle(request, context, now), now, context.waiter)
         except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's machine
             return self.contradicted(partition, problem, request, context.api_version)
         assert own is not PARKED, f"{type(request).__name__} is answered at once"
@@ -162,8 +158,7 @@ class Runtime(Generic[M]):
         now = self._clock.now()
         context = Context(_NOBODY, 0, "", "")
         try:
-            assert partition.machine is not None
-            self._follow(partition, partition.machine.handle(request, context, now), now)
+            self._follow(partition, partition.handle(request, context, now), now)
         except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's machine
             self.contradicted(partition, problem)
 

@@ -29,7 +29,6 @@ frames are found behind a broken one. A client can send bytes that look like a f
 
 import struct
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from storage.batch import HEADER_BYTES, check_crc, read_header
@@ -37,8 +36,6 @@ from storage.checksum import crc32c
 from storage.errors import CorruptBatch
 
 BLOCK_BYTES: Final = 512
-MOST_KEPT_KEYS: Final = 1024
-"""Keys of logs whose bytes are kept: the same logs come again and again."""
 MAGIC: Final = b"GDJ1"
 
 _HEAD: Final = struct.Struct(">4sI")
@@ -102,7 +99,6 @@ def frame_size(entries: bytes) -> int:
     return after(_HEADER_BYTES + len(entries))
 
 
-@lru_cache(maxsize=MOST_KEPT_KEYS)
 def _key_bytes(key: LogKey) -> bytes:
     topic_id, topic, partition = key
     name = topic.encode()

@@ -61,8 +61,7 @@ class OffsetCommitHandler:
             return OffsetCommitResponse(topics=_merged(refused, by_id))
         request.topics = known
         if not refused and not by_id:
-            partition = self._router.runtime.partition_of(request.group_id)
-            return self._router.ask(partition, request, caller, caller)
+            return self._router.answer(request, caller)
         ids = {topic.name: topic.topic_id for topic in known}
         return self._router.answer(request, caller, partial(_finish_commit, refused, ids, by_id))
 
