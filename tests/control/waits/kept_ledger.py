@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from coordinator.control.ledger.entry import Actor, ActorSeen, LedgerEntry
+from coordinator.control.ledger.entry import Actor, ActorSeen, EntryResult, LedgerEntry
 from tests.control.waits.stage import GROUP
 
 
@@ -25,7 +25,12 @@ class KeptLedger:
 
 
 def entry(
-    seq: int, cause: str, client_id: str, *, result: str = "stable", generation_id: int = 1
+    seq: int,
+    cause: str,
+    client_id: str,
+    *,
+    result: EntryResult = EntryResult.STABLE,
+    generation_id: int = 1,
 ) -> LedgerEntry:
     """A rebalance by somebody."""
     actor = Actor(
@@ -56,9 +61,12 @@ def entry(
         from_state="Stable",
         protocol_name="range",
         leader=None,
+        leader_id=None,
         members=[],
         members_left_out=0,
         members_count=0,
+        gone_count=0,
         awaited_longest=None,
         unowned=[],
+        unowned_count=0,
     )
