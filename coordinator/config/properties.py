@@ -8,7 +8,6 @@ groupd's own say so in their documentation. The properties that only give topics
 Source: Kafka's `AbstractKafkaConfig`, `GroupCoordinatorConfig`, `SocketServerConfigs`, `ServerLogConfigs`.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeVar, cast
@@ -17,9 +16,7 @@ from coordinator.config.config_key import (
     Bounds,
     ConfigKey,
     ConfigType,
-    ConfigValue,
     InvalidConfig,
-    Shaped,
     Within,
     anything,
     at_least,
@@ -28,6 +25,7 @@ from coordinator.config.config_key import (
 )
 from coordinator.config.connection_counts import parse_counts
 from coordinator.config.errors import ConfigError
+from coordinator.config.shapes import COUNTS, DIRECTORY, FILE, LISTENERS, NAMES, TOKEN
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.config.topic_configs import TopicDefaults
 from coordinator.names import LogFlush
@@ -37,35 +35,6 @@ _BOOLEAN, _LIST, _PASSWORD = ConfigType.BOOLEAN, ConfigType.LIST, ConfigType.PAS
 _MAX_INT: Final = 2**31 - 1
 _QUEUED_BYTES: Final = 256 * 1024 * 1024
 V = TypeVar("V")
-
-
-def _are_some(value: ConfigValue) -> bool:
-    return isinstance(value, list) and bool(value) and all(value)
-
-
-def _is_one_path(value: ConfigValue) -> bool:
-    return isinstance(value, list) and len(value) == 1 and bool(value[0]) and "\0" not in value[0]
-
-
-def _is_file(value: ConfigValue) -> bool:
-    return isinstance(value, str) and "\0" not in value and not value.endswith("/")
-
-
-def _are_counts(value: ConfigValue) -> bool:
-    try:
-        parse_counts(str(value))
-    except ValueError:
-        return False
-    return True
-
-
-def _is_token(value: ConfigValue) -> bool:
-    return value == "" or (isinstance(value, str) and bool(_TOKEN.fullmatch(value)))
-
-
-_TOKEN: Final = re.compile(r"[!-~]{1,1000}")  # what a header can carry
-_LISTENERS: Final = Shaped("a list of NAME://HOST:PORT", _are_some)
-_NAMES: Final = Shaped("a list of names", _are_some)
 
 
 def _property(kind: ConfigType, default: Any, documentation: str, bounds: Bounds = anything) -> Any:
@@ -101,14 +70,14 @@ class Config:
     # The process
     node_id: int = _property(_INT, 1, "The id of this broker; `broker.id` means the same.", at_least(0))
     listeners: tuple[str, ...] = _property(
-        _LIST, ("PLAINTEXT://127.0.0.1:9092",), "Where clients connect: NAME://HOST:PORT, …", _LISTENERS
+        _LIST, ("PLAINTEXT://127.0.0.1:9092",), "Where clients connect: NAME://HOST:PORT, …", LISTENERS
     )
     advertised_listeners: tuple[str, ...] = _property(
         _LIST,
         (),
         "What clients are told to connect to, by listener name; default: where the listener is bound, and for one "
         "that is bound to every address, the address that the client used.",
-        _LISTENERS,
+        LISTENERS,
     )
     listener_security_protocol_map: str = _property(
         _STRING,
@@ -116,7 +85,7 @@ class Config:
         "NAME:PROTOCOL, …; only PLAINTEXT is served here.",
     )
     controller_listener_names: tuple[str, ...] = _property(
-        _LIST, (), "Listeners of these names are not opened: there is no controller here.", _NAMES
+        _LIST, (), "Listeners of these names are not opened: there is no controller here.", NAMES
     )
     http_listener: str = _property(
         _STRING,
@@ -151,20 +120,20 @@ class Config:
         "",
         "What whoever changes groups over HTTP has to know, wherever the port is bound: `Authorization: Bearer "
         "TOKEN`. groupd's own.",
-        Shaped("1 to 1000 visible characters of ASCII, without a blank", _is_token),
+        TOKEN,
     )
     control_token_file: str = _property(
         _STRING,
         "",
         "A file that has the token, in place of control.token. groupd's own.",
-        Shaped("the path of a file", _is_file),
+        FILE,
     )
     control_hosts: tuple[str, ...] = _property(
         _LIST,
         (),
         "Names by which the HTTP port may be asked to change groups, besides those of this machine and the address "
         "in http.listener: that of its service or container. groupd's own.",
-        _NAMES,
+        NAMES,
     )
     ledger_bytes: int = _property(
         _LONG,
@@ -178,13 +147,13 @@ class Config:
         "",
         "Where the rebalance ledger is written as well, as JSON lines; after 64 MiB the file becomes `….1`. "
         "Default: nowhere. groupd's own.",
-        Shaped("the path of a file", _is_file),
+        FILE,
     )
     log_dirs: tuple[str, ...] = _property(
         _LIST,
         ("./data",),
         "The data directory; `log.dir` means the same.",
-        Shaped("one directory", _is_one_path),
+        DIRECTORY,
     )
     # Sockets
     socket_request_max_bytes: int = _property(
@@ -233,7 +202,7 @@ class Config:
         at_least(0),
     )
     max_connections_per_ip_overrides: str = _property(
-        _STRING, "", "HOST:COUNT, …: other limits for some addresses.", Shaped("HOST:COUNT, …", _are_counts)
+        _STRING, "", "HOST:COUNT, …: other limits for some addresses.", COUNTS
     )
     # Groups
     group_min_session_timeout_ms: int = _property(

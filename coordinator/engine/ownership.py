@@ -86,8 +86,7 @@ class Ownership(Generic[M]):
 
     def take(self, partition: Partition[M], epoch: int, after_s: float = 0) -> None:
         """Opens and reads a partition that is ABSENT or FAILED, while the loop does other work; one that is here
-        stays. An epoch that is not above the last one is old news. It is LOADING at once, and for `after_s` longer
-        than it takes."""
+        stays. An epoch that is not above the last one is old news. It is LOADING for `after_s` at least."""
         if self.is_shut_down or epoch <= partition.epoch:
             return
         partition.epoch = epoch
@@ -238,9 +237,8 @@ class Ownership(Generic[M]):
         if log.is_closed or self._topic.flush is not LogFlush.ALWAYS:
             self._reopen(partition, log)
         else:
-            self._shared.queue.add(
-                partial(_itself, log), partial(self._load_durable, partition, partition.tenure)
-            )
+            load = partial(self._load_durable, partition, partition.tenure)
+            self._shared.queue.add(partial(_itself, log), load)
 
     def _reopen(self, partition: Partition[M], log: PartitionLog) -> None:
         tenure = partition.tenure

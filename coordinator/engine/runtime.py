@@ -48,8 +48,6 @@ class Runtime(Generic[M]):
         """Called after a timer has fired, with its key, what came of it, and how long that took in nanoseconds."""
         self.unloaded: list[Callable[[Partition[M]], None]] = []
         """Called, each, with a partition whose machine is given up: what it had not written is gone."""
-        self.taken: list[Callable[[Partition[M]], None]] = []
-        """Called, each, with a partition that was read and answers from now on."""
         self.append: Callable[[Partition[M], int], bool] = Partition.write
         """Appends what a partition keeps, as `Partition.write`; another that stands in for it may do so later, and
         asks for that with `append_soon`."""
@@ -310,8 +308,6 @@ class Runtime(Generic[M]):
             self.sync_dirty([partition])
         while partition.missed and partition.state is PartitionState.OWNED:
             self._put(partition, partition.missed.pop(0))
-        for taken in self.taken:
-            taken(partition)
 
     def _ended(self, partition: Partition[M]) -> None:
         """A partition is not OWNED any more."""

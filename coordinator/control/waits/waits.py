@@ -56,7 +56,7 @@ class Waits:
         self._waiters = 0
         self._readers = 0
         server.group_events.listeners.append(self._happened)
-        server.runtime.taken.append(self._taken)
+        server.runtime.ownership.was_read.append(self._taken)
         server.topic_listeners.append(self._topics_changed)
         server.group_clock.on_moved.append(self._look_at_all)
         acts.listeners.append(self._acted)

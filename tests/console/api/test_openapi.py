@@ -22,7 +22,7 @@ from tests.console.api.api_port import JSON, Api, serving_api
 from tests.server.harness import Client, join_alone
 
 DOCUMENT: Final[dict[str, Any]] = msgspec.json.decode(msgspec.json.encode(openapi(ALL_ROUTES, ALL_STREAMS)))
-NAMES: Final = {"group": "billing", "member": "test-client", "n": "0"}
+NAMES: Final = {"group": "billing", "member": "test-client", "n": "0", "name": "slow"}
 
 
 def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -86,8 +86,8 @@ async def test_what_is_answered_is_as_it_says(tmp_path: Path) -> None:
         for method, path, operation in operations():
             if method != "GET" or path.endswith(("/stream", ".jsonl")):
                 continue
-            for name in (*NAMES.values(), "nobody"):
-                asked = path.format(**(NAMES if name == "billing" else dict.fromkeys(NAMES, name)))
+            for names in (NAMES, *(dict.fromkeys(NAMES, name) for name in (*NAMES.values(), "nobody"))):
+                asked = path.format(**names)
                 answer = await api.call("GET", asked)
                 said = operation["responses"][str(answer.status)]["content"]
                 check(answer.value, said[answer.content_type]["schema"])

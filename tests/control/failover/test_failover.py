@@ -44,11 +44,12 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
 @pytest.fixture
 async def control(server: Server) -> AsyncIterator[Control]:
     control = Control(server)
+    told, read = list(server.group_events.listeners), list(server.runtime.ownership.was_read)
     yield control
+    assert server.runtime.ownership.was_read == read
+    assert server.group_events.listeners == told
     control.close()
     assert not control.failover.under_way
-    assert not server.runtime.ownership.was_read
-    assert len(server.group_events.listeners) == 0
 
 
 def sharing(server: Server) -> str:

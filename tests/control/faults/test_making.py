@@ -89,7 +89,7 @@ HOLD = {"at": "request", "hold": True}
             "Fetch",
         ),
         ({"on": {"event": "OffsetsCommitted"}, "do": {"failover": True}}, ProblemKind.NOT_POSSIBLE, "told"),
-        ({"on": {"event": "MemberLeft"}, "do": {"freeze": True}}, ProblemKind.NOT_POSSIBLE, "freeze"),
+        ({"on": {"event": "MemberLeft"}, "do": {"freeze": True}}, None, ""),
         ({"do": {"at": "after_append", "crash": "process"}}, ProblemKind.CONTROL_OFF, "control.enable=true"),
         ({"do": {"at": "request", "error": 16}}, None, ""),
     ],

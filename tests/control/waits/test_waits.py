@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from coordinator import clock
+from coordinator.control.ledger.entry import EntryResult
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.control.waits import recollection, waits
 from coordinator.control.waits.conditions import GenerationFrom, MembersBetween, Rebalanced
@@ -217,7 +218,7 @@ async def test_a_rebalance_that_lasts_a_millisecond() -> None:
     async with staged(ledger=ledger) as stage:
         await stage.stable("alice", "bob")
         ledger.kept.append(entry(5, "session expired", "bob", generation_id=3))
-        ledger.kept.append(entry(9, "member joined", "carol", result="open"))
+        ledger.kept.append(entry(9, "member joined", "carol", result=EntryResult.OPEN))
         met = await stage.check(rebalanced=Rebalanced(cause="session expired", client="bob"))
         assert "rebalanced to generation 3 (session expired, by bob)" in met.detail
         problem = await stage.unmet(rebalanced=Rebalanced(client="bob"), after=5)
