@@ -41,8 +41,9 @@ class Oracles:
         return self.violations.listeners
 
     def close(self) -> None:
-        """Watches no more."""
-        self._server.group_events.listeners.remove(self._happened)
+        """Watches no more; a second time changes nothing."""
+        if self._happened in self._server.group_events.listeners:
+            self._server.group_events.listeners.remove(self._happened)
         self.watch.close()
 
     def _happened(self, partition: int, event: Event, number: int, now: Now) -> None:
