@@ -15,7 +15,7 @@ from coordinator.config.listeners import HTTP_OFF, Address, parse_http_listener
 from coordinator.console.control_access import control_access
 from coordinator.console.http import HttpServer
 from coordinator.console.http_limits import HttpLimits
-from coordinator.control.control import Control
+from coordinator.control.late import LateControl
 from coordinator.net.peer import printable
 from coordinator.server.bind import HTTP, bind
 from coordinator.server.broker import Broker
@@ -77,11 +77,10 @@ async def _serve(settings: ServerSettings) -> int:
         http_listener = parse_http_listener(settings.config)
         server = Server(settings)
         server.open()
-        control = Control(server)
     except (StartFailed, ConfigError) as error:
         _say(error)
         return EXIT_NO_START
-    control = Control(server)
+    control = LateControl(server)
     try:
         http_sockets = [] if http_listener is None else bind(http_listener, _HTTP_BACKLOG, HTTP)
         try:
@@ -108,7 +107,7 @@ async def _serve(settings: ServerSettings) -> int:
     control.close()
     try:
         await server.close()
-        await control.ledger.close()
+        await control.finish()
     except (OSError, StorageError) as error:
         failures.append(error)
         _LOG.error("The shutdown was not clean: %s", reason_of(error))

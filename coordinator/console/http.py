@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from coordinator.console.control_access import ControlAccess
 from coordinator.console.http_limits import HttpLimits
-from coordinator.control.control import Control
+from coordinator.control.late import LateControl
 from coordinator.server.broker import Broker
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class HttpServer:
     def __init__(
         self,
         broker: Broker,
-        control: Control,
+        control: LateControl,
         sockets: Sequence[socket.socket],
         access: ControlAccess,
         limits: HttpLimits,
@@ -62,7 +62,8 @@ class HttpServer:
     async def _serve(self) -> None:
         try:
             service = await self._loop.run_in_executor(None, _import_service)
-            self._service = service(self._broker, self._control, self._sockets, self._access, self._limits)
+            control = self._control.make()
+            self._service = service(self._broker, control, self._sockets, self._access, self._limits)
             await self._service.start()
         except Exception as problem:  # noqa: BLE001 - the coordinator runs without its console
             _LOG.error("The HTTP port cannot be served", exc_info=problem)

@@ -8,6 +8,7 @@ from coordinator.engine.partition import Partition
 from coordinator.group.events import Event
 from coordinator.group.group import NowOf
 from coordinator.machine.outcome import Now
+from coordinator.net.peer import printable
 from coordinator.server.line_limit import LineLimit
 from coordinator.server.log_lines import SILENT, log_event
 from coordinator.server.metrics import Metrics
@@ -36,10 +37,15 @@ class GroupEvents:
             self._metrics.count_event(event)
             if type(event) not in SILENT:
                 log_event(partition.name, event, self._line_limit)
-                at = now if self.now_of is None else self.now_of(event.group_id, now)
-                for listener in self.listeners:
-                    try:
-                        listener(partition.number, event, number, at)
-                    except Exception as problem:  # noqa: BLE001 - it has happened, whoever cannot be told of it
-                        name = getattr(listener, "__qualname__", repr(listener))
-                        _LOG.error("%s failed at what happened in %s", name, partition.name, exc_info=problem)
+                self.tell(partition.number, event, number, now)
+
+    def tell(self, partition: int, event: Event, number: int, now: Now) -> None:
+        """Tells whoever listens of an event, at a time of the engine."""
+        at = now if self.now_of is None else self.now_of(event.group_id, now)
+        for listener in tuple(self.listeners):
+            try:
+                listener(partition, event, number, at)
+            except Exception as problem:  # noqa: BLE001 - it has happened, whoever cannot be told of it
+                name = getattr(listener, "__qualname__", repr(listener))
+                group_id = printable(event.group_id)
+                _LOG.error("%s failed at what happened in group %s", name, group_id, exc_info=problem)

@@ -13,7 +13,7 @@ from coordinator.config.listeners import Address
 from coordinator.console.control_access import control_access
 from coordinator.console.http import HttpServer
 from coordinator.console.http_limits import HttpLimits
-from coordinator.control.control import Control
+from coordinator.control.late import LateControl
 from coordinator.net.lines_per_address import LINES_A_PERIOD
 from coordinator.server.bind import HTTP, bind
 from coordinator.server.broker import Broker
@@ -33,7 +33,7 @@ async def console(
         sockets = bind(Address(host, 0), 128, HTTP)
         limits = HttpLimits(http_max_connections=most, http_request_timeout_ms=timeout_ms)
         access = control_access(server.settings.config, host, sockets, server.settings.files)
-        http = HttpServer(Broker(server), Control(server), sockets, access, limits)
+        http = HttpServer(Broker(server), LateControl(server), sockets, access, limits)
         http.start()
         yield sockets[0].getsockname()[1]
         http.close()

@@ -16,7 +16,7 @@ from coordinator.config.listeners import Address
 from coordinator.console.control_access import ControlAccess
 from coordinator.console.http import HttpServer
 from coordinator.console.http_limits import HttpLimits
-from coordinator.control.control import Control
+from coordinator.control.late import LateControl
 from coordinator.engine.refused_partitions import TRIAL_BYTES
 from coordinator.server.bind import HTTP, bind
 from coordinator.server.broker import Broker
@@ -48,7 +48,7 @@ async def console(server: Server) -> AsyncIterator[str]:
     sockets = bind(Address("127.0.0.1", 0), 8, HTTP)
     access = ControlAccess(own_host="127.0.0.1", is_loopback=True)
     limits = server.settings.config.view(HttpLimits)
-    http = HttpServer(Broker(server), Control(server), sockets, access, limits)
+    http = HttpServer(Broker(server), LateControl(server), sockets, access, limits)
     http.start()
     try:
         yield f"http://127.0.0.1:{sockets[0].getsockname()[1]}"

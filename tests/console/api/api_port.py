@@ -18,6 +18,7 @@ from coordinator.console.control_access import control_access
 from coordinator.console.http import HttpServer
 from coordinator.console.http_limits import HttpLimits
 from coordinator.control.control import Control
+from coordinator.control.late import LateControl
 from coordinator.server.bind import HTTP, bind
 from coordinator.server.broker import Broker
 from coordinator.server.server import Server
@@ -99,11 +100,12 @@ async def serving_api(
     to wait until all groups are loaded."""
     texts = {"http.listener": f"{host}:0", **(properties or {})}
     server = await start(settings(directory, texts, topics=[("orders", 3)], files=files), wait=wait)
-    control = Control(server)
+    late = LateControl(server)
+    control = late.make()
     config = server.settings.config
     sockets = bind(Address(host, 0), 128, HTTP)
     access = control_access(config, host, sockets, server.settings.files)
-    http = HttpServer(Broker(server), control, sockets, access, config.view(HttpLimits))
+    http = HttpServer(Broker(server), late, sockets, access, config.view(HttpLimits))
     http.start()
     try:
         async with ClientSession(timeout=ClientTimeout(TIMEOUT_S)) as session:
