@@ -77,7 +77,6 @@ async def _serve(settings: ServerSettings) -> int:
         http_listener = parse_http_listener(settings.config)
         server = Server(settings)
         server.open()
-        control = Control(server)
     except (StartFailed, ConfigError) as error:
         _say(error)
         return EXIT_NO_START
