@@ -1,7 +1,9 @@
 """The connections of the HTTP port: how many there are, and who has to go.
 
 Everybody may come: when there is no place left, the connection goes that has asked for nothing for the longest.
-So whoever asks at once is answered, however many others keep connections and say nothing on them.
+So whoever asks at once is answered, however many others keep connections and say nothing on them. A connection
+whose request is being answered stays; so that these do not take every place, what may be long in coming is
+answered on some of them only.
 """
 
 import asyncio
@@ -13,6 +15,8 @@ from typing import Final, cast
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from coordinator.console.http_limits import most_lasting
+from coordinator.control.problem import Problem, ProblemKind
 from coordinator.net.lines_per_address import LinesPerAddress
 from coordinator.net.peer import peer_address, peer_name
 
@@ -88,6 +92,7 @@ class HttpConnections:
         self.request_timeout_s = request_timeout_s
         self._most = most
         self._lines = lines
+        self._lasting = 0
         self._open: dict[web.RequestHandler, HttpConnection] = {}
         self._silent: dict[HttpConnection, None] = {}
         """On which no request is being answered, since the longest first."""
@@ -128,6 +133,22 @@ class HttpConnections:
         finally:
             if connection.speaker in self._open:
                 self._silent[connection] = None
+
+    @contextmanager
+    def lasting(self) -> Iterator[None]:
+        """While an answer is made that may be long in coming. Raises Problem (too-many) where others leave it no
+        place."""
+        if self._lasting >= most_lasting(self._most):
+            detail = (
+                f"{self._lasting} waits and streams keep connections already; the others of {self._most} "
+                "(http.max.connections) are for what is answered at once."
+            )
+            raise Problem(ProblemKind.TOO_MANY, "Too many wait", detail)
+        self._lasting += 1
+        try:
+            yield
+        finally:
+            self._lasting -= 1
 
     @contextmanager
     def receiving(self, request: web.Request) -> Iterator[None]:

@@ -59,7 +59,9 @@ class HttpService:
         before: list[Middleware] = [watch]
         if access.is_loopback:
             before.append(allow_own_hosts(access))
-        self._api = ApiService(control, access, broker.lines, timeout_s, connections.receiving)
+        self._api = ApiService(
+            control, access, broker.lines, timeout_s, connections.receiving, connections.lasting
+        )
         self._runner = web.AppRunner(
             make_application(broker, self._api, before),
             access_log=None,

@@ -83,7 +83,7 @@ class FakeDaemon:
         """An event, on a stream that is open or the next one."""
         value = {"seq": seq, "kind": kind, "group_id": "billing", "generation_id": 1, "at_ms": 0, "line": ""}
         data = json.dumps(value | fields)
-        self.pieces.put(f"id: {seq}\nevent: {kind}\ndata: {data}\n\n".encode())
+        self.pieces.put(f"id: 5f3a.{seq}\nevent: {kind}\ndata: {data}\n\n".encode())
 
     @property
     def port(self) -> int:

@@ -141,7 +141,17 @@ def test_a_lost_connection_is_made_again_where_it_was(daemon: FakeDaemon) -> Non
         daemon.send(8, "MemberLeft")
         assert json.loads(watch.line())["seq"] == 8
         assert watch.interrupt() == (0, "", "")
-    assert [asked.headers.get("Last-Event-ID") for asked in daemon.asked] == [None, "7"]
+    assert [asked.headers.get("Last-Event-ID") for asked in daemon.asked] == [None, "5f3a.7"]
+
+
+def test_a_connection_that_is_lost_before_any_event_is_made_again_where_it_began(daemon: FakeDaemon) -> None:
+    with running(daemon, "watch", "--json") as watch:
+        daemon.pieces.put(b"id: 5f3a.6\nretry: 1000\n\nid: 5f3a.7\nevent: MemberJoined\n")
+        daemon.pieces.put(END)
+        daemon.send(8, "MemberLeft")
+        assert json.loads(watch.line())["seq"] == 8
+    assert [asked.headers.get("Last-Event-ID") for asked in daemon.asked] == [None, "5f3a.6"]
+    assert [asked.query for asked in daemon.asked] == [{}, {}]
 
 
 def test_a_daemon_that_is_started_anew_is_followed_on() -> None:
@@ -152,7 +162,7 @@ def test_a_daemon_that_is_started_anew_is_followed_on() -> None:
         assert "#431" in watch.line()
     try:
         assert "connection refused" in watch.error()
-        second.pieces.put(b'id: -1\nevent: gap\ndata: {"after": 431, "gone_up_to": -1}\n\n')
+        second.pieces.put(b'id: 77aa.-1\nevent: gap\ndata: {"after": 431, "gone_up_to": -1, "restarted": true}\n\n')
         second.send(0, "GroupLoaded")
         with second.running(first.port):
             assert "answers again" in watch.error()
@@ -166,7 +176,7 @@ def test_a_daemon_that_is_started_anew_is_followed_on() -> None:
 
 def test_a_gap_is_said(daemon: FakeDaemon) -> None:
     with running(daemon, "watch", "--after", "3") as watch:
-        daemon.pieces.put(b'id: 90\nevent: gap\ndata: {"after": 3, "gone_up_to": 90}\n\n')
+        daemon.pieces.put(b'id: 5f3a.90\nevent: gap\ndata: {"after": 3, "gone_up_to": 90, "restarted": false}\n\n')
         daemon.send(91, "MemberJoined")
         assert "no longer known" in watch.error()
         assert "#91" in watch.line()

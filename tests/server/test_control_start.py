@@ -1,6 +1,7 @@
 """How a daemon starts with control asked for: ready at once for whoever comes, or not at all."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -10,7 +11,7 @@ import pytest
 
 from coordinator.daemon import EXIT_FINE, EXIT_NO_START, run_daemon
 from tests.crash.process import Process
-from tests.server.harness import settings
+from tests.server.harness import Client, join_alone, settings
 
 
 @pytest.mark.parametrize("content", [None, b"two words"])
@@ -44,6 +45,18 @@ async def test_a_port_that_others_reach_needs_a_token_to_start(tmp_path: Path) -
     daemon.terminate()
     assert await daemon.ended() == EXIT_FINE
     assert "s3cret" not in log.read_text()
+
+
+async def test_what_happens_is_kept_once(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.jsonl"
+    daemon = await Process.start(tmp_path / "data", tmp_path / "log", ("-o", f"ledger.file={ledger}"))
+    await daemon.ready()
+    async with Client(port=daemon.port) as client:
+        await join_alone(client, "billing")
+    daemon.terminate()
+    assert await daemon.ended() == EXIT_FINE
+    (entry,) = map(json.loads, ledger.read_text().splitlines())
+    assert (entry["group_id"], entry["generation_id"]) == ("billing", 1)
 
 
 def is_loaded(process_id: int) -> bool:

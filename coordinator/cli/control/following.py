@@ -78,9 +78,14 @@ class Following:
             parser = ServerEventParser()
             for piece in pieces:
                 for event in parser.feed(piece):
-                    if event.id is not None and event.id.isdecimal():
-                        self._last_id = event.id
+                    self._keep(event.id)
                     yield _happened(event)
+                self._keep(parser.last_id)
+
+    def _keep(self, last_id: str | None) -> None:
+        """What a header cannot carry is no id of ours."""
+        if last_id and last_id.isascii() and last_id.isprintable():
+            self._last_id = last_id
 
     def _lose(self, why: str) -> None:
         if not self._is_lost:
@@ -95,9 +100,4 @@ def _happened(event: ServerEvent) -> Happened:
     value = msgspec.json.decode(event.data)
     if not isinstance(value, dict):
         raise ValueError("an event is no JSON object")
-    return Happened(event.kind, value, event.kind == GAP and _is_restart(value))
-
-
-def _is_restart(gap: Mapping[str, Any]) -> bool:
-    after, gone_up_to = gap.get("after"), gap.get("gone_up_to")
-    return isinstance(after, int) and isinstance(gone_up_to, int) and gone_up_to < after
+    return Happened(event.kind, value, event.kind == GAP and value.get("restarted") is True)

@@ -21,6 +21,8 @@ class ServerEventParser:
     def __init__(self) -> None:
         self._decoder = getincrementaldecoder("utf-8-sig")(errors="replace")
         self._rest = ""
+        self.last_id: str | None = None
+        """The one to come back with: of the last event that is whole, or named without one."""
         self._id: str | None = None
         self._kind = ""
         self._data: list[str] = []
@@ -52,5 +54,6 @@ class ServerEventParser:
 
     def _dispatch(self) -> ServerEvent | None:
         kind, data = self._kind or "message", self._data
+        self.last_id = self._id
         self._kind, self._data = "", []
         return ServerEvent(self._id, kind, "\n".join(data)) if data else None

@@ -152,7 +152,8 @@ _MOVING: Final = (
 
 def _clock_routes(path: str, whose: str) -> tuple[ApiRoute, ...]:
     shown: dict[str, Any] = {"answer": ClockState, "text": clock_text}
-    moved: dict[str, Any] = {"answer": Advanced, "text": advanced_text, "changes": True, "problems": _MOVING}
+    moved: dict[str, Any] = {"answer": Advanced, "text": advanced_text, "problems": _MOVING}
+    moved |= {"changes": True, "lasts": True}
     return (
         ApiRoute(method="GET", path=path, summary=f"How {whose} stands", handle=_show, **shown),
         ApiRoute(

@@ -86,6 +86,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         answer=FailoverAnswer,
         text=failover_text,
         changes=True,
+        lasts=True,
         problems=(*_PROBLEMS, ProblemKind.NO_SUCH_GROUP),
     ),
     ApiRoute(
@@ -97,6 +98,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         answer=FailoverAnswer,
         text=failover_text,
         changes=True,
+        lasts=True,
         problems=_PROBLEMS,
     ),
 )

@@ -188,6 +188,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         body=HitBody,
         answer=FaultStatus,
         text=fault_text,
+        lasts=True,
         problems=(*_NAMED, ProblemKind.NOT_MET, ProblemKind.TOO_MANY),
     ),
 )

@@ -26,7 +26,7 @@ _LAST_EVENT: Final = {
     "name": "Last-Event-ID",
     "in": "header",
     "required": False,
-    "description": "The last event that was seen: what came after it is sent first.",
+    "description": "The id of the last event that was seen: what came after it is sent first.",
     "schema": {"type": "string"},
 }
 
@@ -72,7 +72,7 @@ def openapi(routes: Sequence[ApiRoute], streams: Sequence[StreamRoute]) -> Json:
 
 def _operation(route: ApiRoute, query: Json, schema_of: dict[Any, Any]) -> Json:
     problems = [*_EVERYWHERE, *route.problems, ProblemKind.NOT_JSON, ProblemKind.TOO_LARGE]
-    if route.body is not None:
+    if route.body is not None or route.lasts:
         problems.append(ProblemKind.TOO_MANY)
     content: Json = {JSON: {"schema": schema_of.get(route.answer)}}
     if route.text is not None:
@@ -110,7 +110,7 @@ def _stream_operation(route: StreamRoute, query: Json, schema_of: dict[Any, Any]
         "tags": [_tag(route.path)],
         "parameters": parameters,
         "responses": {"200": {"description": route.summary, "content": content}}
-        | _problems([*_EVERYWHERE, ProblemKind.TOO_LARGE, *route.problems], schema_of),
+        | _problems([*_EVERYWHERE, ProblemKind.TOO_LARGE, ProblemKind.TOO_MANY, *route.problems], schema_of),
     }
 
 

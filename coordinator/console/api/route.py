@@ -39,7 +39,8 @@ class ApiRoute:
     msgspec Structs that forbid unknown fields (None: there is none); `answer` is what is answered, None for
     204; `text` makes of it what people read, for those who accept text/plain; `changes`: whether it may be
     asked only where control is on; whoever answers it notes what was done (`acts.py`); `needs_enable`: whether
-    it harms the process, so that control has to be on in so many words; `problems`: what it may raise beside
+    it harms the process, so that control has to be on in so many words; `lasts`: whether its answer may be long in
+    coming, so that others have to be left connections; `problems`: what it may raise beside
     what every route may."""
 
     method: Method
@@ -52,6 +53,7 @@ class ApiRoute:
     text: Callable[[Any], str] | None = None
     changes: bool = False
     needs_enable: bool = False
+    lasts: bool = False
     problems: tuple[ProblemKind, ...] = ()
 
 

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable
-from contextlib import aclosing, nullcontext
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from typing import Any, Final
 
 import msgspec
@@ -52,12 +52,14 @@ class ApiService:
         lines: LinesPerAddress,
         request_timeout_s: float = 20.0,
         receiving: Receiving = lambda _: nullcontext(),
+        lasting: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         """In: who may do what; who says whether a peer that misbehaves is told of; how long a body may take to
-        come; what is entered while it comes."""
+        come; what is entered while it comes, and while an answer is made that may be long in coming."""
         self._control = control
         self._access = access
         self._lines = lines
+        self._lasting = lasting
         self._bodies = Bodies(request_timeout_s, receiving)
         self._piecewise = Piecewise()
         self._openapi = msgspec.json.encode(openapi(ALL_ROUTES, ALL_STREAMS))
@@ -124,8 +126,9 @@ class ApiService:
                 raise Problem(ProblemKind.CONTROL_OFF, "This harms the process", detail)
             body = await self._bodies.value(route.body, request)
             call = _call(request, route.query, body)
-            handled = route.handle(self._control, call)
-            value = await (_finished(handled) if route.changes else handled)
+            with self._lasting() if route.lasts else nullcontext():
+                handled = route.handle(self._control, call)
+                value = await (_finished(handled) if route.changes else handled)
             if route.text is not None and wants_text(request.headers.get("Accept", "")):
                 return text_response(route.text(value))
             return value_response(value)
@@ -136,8 +139,9 @@ class ApiService:
         async def answer(request: web.Request) -> web.StreamResponse:
             refuse_body(request)
             pieces = await route.open(self._control, _call(request, route.query, None))
-            async with aclosing(pieces):
-                return await self._piecewise.send(request, route, pieces)
+            with self._lasting():
+                async with aclosing(pieces):
+                    return await self._piecewise.send(request, route, pieces)
 
         return answer
 

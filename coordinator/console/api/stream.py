@@ -1,7 +1,9 @@
 """What happens in groups, as Server-Sent Events: `GET /v1/stream?group=&kind=`.
 
-`id` is the number to go on from, so that whoever comes back with `Last-Event-ID` misses nothing that is still
-kept; `event` is the kind, or `gap`, which says what is not kept; `data` is JSON. While nothing happens a
+`id` is the mark of this process and the number to go on from ("5f3a9c1e.431"), so that whoever comes back with
+`Last-Event-ID` misses nothing that is still kept; an `id` without an event comes first. `event` is the kind, or
+`gap`, which says what is not kept, and whether that is because the process is another one (`restarted`); `data`
+is JSON. While nothing happens a
 comment is sent now and then, which tells either end that the other is still there. A reader that is too slow
 is cut off, and comes back.
 
@@ -27,9 +29,9 @@ KINDS: Final = frozenset(kind.__name__ for kind in LINES if kind not in SILENT)
 HEARTBEAT_S: Final = 15.0
 _RETRY_MS: Final = 1000
 _LAST: Final = 2**63 - 1
-_Where: TypeAlias = tuple[str | None, frozenset[str], int | None]
-"""A group, kinds of events, and the number from which to go on."""
-_NUMBER: Final = re.compile(r"-1|[0-9]{1,18}")
+_Where: TypeAlias = tuple[str | None, frozenset[str], int | None, str | None]
+"""A group, kinds of events, the number from which to go on, and the mark of the process whose number that is."""
+_ID: Final = re.compile(r"(?:([0-9a-f]{1,32})\.)?(-1|[0-9]{1,18})")
 
 
 class StreamQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,7 +53,7 @@ async def follow(control: Control, call: Call) -> Pieces:
 
 def followed(control: Control, query: StreamQuery, last_event_id: str | None) -> Following:
     """What a reader of the stream follows, to be used as a context. Raises Problem (bad-request) for a kind
-    that there is not, and a Last-Event-ID that is no number."""
+    that there is not, and a Last-Event-ID that is none."""
     return control.stream.follow(*_where(query, last_event_id))
 
 
@@ -61,26 +63,29 @@ def _where(query: StreamQuery, last_event_id: str | None) -> _Where:
     if unknown:
         what = f"There is no kind of event {printable(unknown[0])!r}."
         raise bad_request("/kind", "kind is wrong", what)
-    after = query.after
-    if last_event_id:
-        if _NUMBER.fullmatch(last_event_id.strip()) is None:
-            raise bad_request("", "Last-Event-ID is wrong", "Last-Event-ID is the number of an event.")
-        after = int(last_event_id)
-    return query.group, kinds, after
+    if not last_event_id:
+        return query.group, kinds, query.after, None
+    found = _ID.fullmatch(last_event_id.strip())
+    if found is None:
+        raise bad_request("", "Last-Event-ID is wrong", "Last-Event-ID is the id of an event, or its number.")
+    return query.group, kinds, int(found[2]), found[1]
 
 
 async def _pieces(control: Control, where: _Where) -> Pieces:
     coming: asyncio.Future[StreamEvent] | None = None
     with control.stream.follow(*where) as following:
         try:
-            yield b"retry: %d\n\n" % _RETRY_MS
+            instance = control.stream.instance
+            # An id without an event: whoever is cut off before the first knows where it was.
+            start = b"" if following.start is None else b"id: %s\n" % _id(instance, following.start)
+            yield start + b"retry: %d\n\n" % _RETRY_MS
             while True:
                 coming = asyncio.ensure_future(following.__anext__())
                 while not coming.done():
                     await asyncio.wait([coming], timeout=HEARTBEAT_S)
                     if not coming.done():
                         yield b": nothing happened\n\n"
-                yield sent(coming.result())
+                yield sent(coming.result(), instance)
         except StopAsyncIteration:
             return
         finally:
@@ -89,9 +94,13 @@ async def _pieces(control: Control, where: _Where) -> Pieces:
                 await asyncio.wait([coming])
 
 
-def sent(event: StreamEvent) -> bytes:
-    """An event as it is sent; its JSON has no end of line."""
-    return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, event.kind.encode(), event.data)
+def sent(event: StreamEvent, instance: str) -> bytes:
+    """An event as it is sent; its JSON has no end of line. In: the mark of the process."""
+    return b"id: %s\nevent: %s\ndata: %s\n\n" % (_id(instance, event.seq), event.kind.encode(), event.data)
+
+
+def _id(instance: str, seq: int) -> bytes:
+    return f"{instance}.{seq}".encode()
 
 
 STREAMS: Final[tuple[StreamRoute, ...]] = (

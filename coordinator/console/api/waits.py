@@ -38,6 +38,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         body=WaitConditions,
         answer=Met,
         text=met_text,
+        lasts=True,
         problems=_PROBLEMS,
     ),
     ApiRoute(

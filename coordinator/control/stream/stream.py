@@ -2,10 +2,12 @@
 
 An event becomes JSON when the first reader wants it, save one that would keep very much alive: where nobody
 follows, the ring costs a reference an event. Commits are no part of it; the numbers are the engine's, so that they
-have gaps where those would be.
+have gaps where those would be. They begin anew with the process, whose mark tells its numbers from those of
+another.
 """
 
 import asyncio
+import secrets
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, Self
@@ -23,6 +25,7 @@ RING_BYTES: Final = 8 * 1024 * 1024
 MAX_BEHIND_BYTES: Final = 1024 * 1024
 """and how much a reader may leave unread before it is cut off."""
 GAP: Final = "gap"
+_INSTANCE_BYTES: Final = 4
 _ITEM_BYTES: Final = 1_200
 """What an event takes at most, as an object or as JSON, beside the texts of clients in it,"""
 _TEXTS: Final = 3
@@ -79,6 +82,8 @@ class Following:
     def __init__(self, group_id: str | None, kinds: frozenset[str], readers: "list[Following]") -> None:
         self.bytes = 0
         self.is_over = False
+        self.start: int | None = None
+        """The number after which it begins; None where a gap says so first."""
         self._past: deque[StreamEvent | _Item] = deque()
         self._queue: deque[_Item] = deque()
         self._has_more = asyncio.Event()
@@ -139,6 +144,8 @@ class Stream:
     """See the top of this file. All methods belong to the event loop's thread."""
 
     def __init__(self, ring_bytes: int = RING_BYTES, max_behind_bytes: int = MAX_BEHIND_BYTES) -> None:
+        self.instance: Final = secrets.token_hex(_INSTANCE_BYTES)
+        """The mark of this process."""
         self.bytes = 0
         self.cut_off = 0
         """Readers that were too slow."""
@@ -172,14 +179,25 @@ class Stream:
                     reader.end()
 
     def follow(
-        self, group_id: str | None = None, kinds: frozenset[str] = frozenset(), after: int | None = None
+        self,
+        group_id: str | None = None,
+        kinds: frozenset[str] = frozenset(),
+        after: int | None = None,
+        instance: str | None = None,
     ) -> Following:
         """What happens from this call on, in one group or in all, of these kinds or of all; first what has happened
         `after` a number, as far as it is still there: what is not is one event "gap", whose number is that of the
-        last that is gone. To be used as a context, so that it ends."""
+        last that is gone. In: the mark of the process whose number that is, None where nobody says; a number of
+        another one is such a gap, too, and all that is there follows. To be used as a context, so that it ends."""
         following = Following(group_id, kinds, self._readers)
+        following.start = self.last_seq if after is None else after
         if after is not None:
-            following.begin(self._gap(after), filter(following.wants, self._since(after)))
+            # Whoever does not say which process it was may still name a number that was not reached here.
+            is_restart = after > self.last_seq if instance is None else instance != self.instance
+            gap = self._gap(after, is_restart)
+            following.begin(gap, filter(following.wants, self._since(-1 if is_restart else after)))
+            if gap is not None:
+                following.start = None
         self._readers.append(following)
         return following
 
@@ -193,14 +211,12 @@ class Stream:
             reader.end()
 
     def _since(self, after: int) -> list[_Item]:
-        if after > self.last_seq:
-            after = -1  # a number of a process that is no more
         return [item for item in self._ring if item.seq > after]
 
-    def _gap(self, after: int) -> StreamEvent | None:
-        if self._forgotten_seq <= after <= self.last_seq:
+    def _gap(self, after: int, is_restart: bool) -> StreamEvent | None:
+        if self._forgotten_seq <= after and not is_restart:
             return None
-        gone = {"after": after, "gone_up_to": self._forgotten_seq}
+        gone = {"after": after, "gone_up_to": self._forgotten_seq, "restarted": is_restart}
         return StreamEvent(self._forgotten_seq, GAP, json.encode(gone))
 
 

@@ -188,6 +188,35 @@ async def test_slow_bodies_take_nobodys_place(tmp_path: Path) -> None:
             await caller.__aexit__()
 
 
+async def test_waits_and_streams_leave_places_to_what_is_answered_at_once(tmp_path: Path) -> None:
+    wait = b'{"members": 1, "within": "10m"}'
+    waiting = (
+        f"POST /v1/groups/billing/wait HTTP/1.1\r\nHost: localhost\r\nContent-Type: {JSON}\r\n"
+        f"Content-Length: {len(wait)}\r\n\r\n"
+    ).encode() + wait
+    async with serving_api(tmp_path, {"http.max.connections": "4"}) as api:
+        callers = [await Caller(api.port).__aenter__() for _ in range(3)]
+        for caller in callers[:2]:
+            caller.writer.write(waiting)
+        callers[2].writer.write(b"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await asyncio.wait_for(callers[2].reader.readuntil(b"retry: 1000\n\n"), 10)
+        while len(api.control.waits) < 2:
+            await asyncio.sleep(0)
+        for path in ("/health", "/ready", "/metrics", "/v1/groups/billing/explain"):
+            assert (await api.call("GET", path)).status == 200
+        for _ in range(2):
+            refused = await api.call("POST", "/v1/groups/billing/wait", {"members": 1})
+            assert refused.problem == "too-many"
+            assert "http.max.connections" in refused.value["detail"]
+        assert (await api.call("GET", "/v1/ledger.jsonl")).problem == "too-many"
+        await callers[0].__aexit__()
+        while len(api.control.waits) == 2:
+            await asyncio.sleep(0)
+        assert (await api.call("POST", "/v1/groups/billing/wait", {"absent": ["bob"]})).status == 200
+        for caller in callers[1:]:
+            await caller.__aexit__()
+
+
 async def test_what_fails_tells_the_log_and_nobody_else(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

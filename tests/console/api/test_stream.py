@@ -35,14 +35,18 @@ class Source:
     """What is followed: the test tells what happens."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str | None, frozenset[str], int | None]] = []
+        self.instance = "abcd"
+        self.start = 6
+        self.asked: list[tuple[str | None, frozenset[str], int | None, str | None]] = []
         self.open = 0
         self._left = asyncio.Event()
         self._events: deque[Told | None] = deque()
         self._changed = asyncio.Event()
 
-    def follow(self, group_id: str | None, kinds: frozenset[str], after: int | None) -> Self:
-        self.asked.append((group_id, kinds, after))
+    def follow(
+        self, group_id: str | None, kinds: frozenset[str], after: int | None, instance: str | None
+    ) -> Self:
+        self.asked.append((group_id, kinds, after, instance))
         return self
 
     def __enter__(self) -> Self:
@@ -97,29 +101,36 @@ async def test_events_are_read_as_they_happen(tmp_path: Path) -> None:
         assert b"200 OK" in head
         assert b"Content-Type: text/event-stream" in head
         assert b"no-store" in head
-        await until(caller, b"retry: 1000\n\n")
-        assert source.asked == [("billing", frozenset({"GroupStabilized", "MemberLeft"}), None)]
+        assert b"id: abcd.6\n" in await until(caller, b"retry: 1000\n\n")
+        assert source.asked == [("billing", frozenset({"GroupStabilized", "MemberLeft"}), None, None)]
         source.tell(Told(7, "GroupStabilized", b'{"seq":7}'))
-        assert b'id: 7\nevent: GroupStabilized\ndata: {"seq":7}\n\n' in await until(caller, b"}\n\n")
+        assert b'id: abcd.7\nevent: GroupStabilized\ndata: {"seq":7}\n\n' in await until(caller, b"}\n\n")
         source.tell(Told(9, "gap", b"{}"), None)
-        assert b"id: 9\nevent: gap\ndata: {}\n\n" in await caller.all()
+        assert b"id: abcd.9\nevent: gap\ndata: {}\n\n" in await caller.all()
         await source.nobody_follows()
 
 
 @pytest.mark.parametrize(
-    ("query", "header", "after"),
-    [("", "41", 41), ("?after=3", "41", 41), ("?after=3", None, 3), ("", None, None), ("", "", None)],
+    ("query", "header", "asked"),
+    [
+        ("", "41", (41, None)),
+        ("?after=3", "5f3a9c1e.41", (41, "5f3a9c1e")),
+        ("?after=3", "5f3a9c1e.-1", (-1, "5f3a9c1e")),
+        ("?after=3", None, (3, None)),
+        ("", None, (None, None)),
+        ("", "", (None, None)),
+    ],
 )
 async def test_who_comes_back_says_where_it_was(
-    query: str, header: str | None, after: int | None, tmp_path: Path
+    query: str, header: str | None, asked: tuple[int | None, str | None], tmp_path: Path
 ) -> None:
     async with serving_api(tmp_path) as api:
         source = feed(api)
         source.tell(None)
         headers = {} if header is None else {"Last-Event-ID": header}
         assert (await api.call("GET", f"/v1/stream{query}", headers=headers)).status == 200
-        assert [asked[2] for asked in source.asked] == [after]
-        for wrong in ("x", "-2", "9" * 30, "1.5"):
+        assert [(after, instance) for _, _, after, instance in source.asked] == [asked]
+        for wrong in ("x", "-2", "9" * 30, "x.5", "5f.", "5f.-2", ".5", "5f.5.5"):
             refused = await api.call("GET", "/v1/stream", headers={"Last-Event-ID": wrong})
             assert refused.problem == "bad-request"
         assert (await api.call("GET", "/v1/stream?after=x")).problem == "bad-request"

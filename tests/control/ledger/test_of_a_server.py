@@ -165,12 +165,13 @@ async def test_the_stream_goes_on_from_the_last_event_id(server: Server, control
     async with Client(server) as client:
         await join_alone(client, "g")
     query = StreamQuery(kind=["GroupStabilized, RebalanceCompleted"], after=10_000)
-    with followed(control, query, "0") as following:
-        texts = [sent(await asyncio.wait_for(anext(following), TIMEOUT_S)) for _ in range(2)]
+    instance = control.stream.instance
+    with followed(control, query, f"{instance}.0") as following:
+        texts = [sent(await asyncio.wait_for(anext(following), TIMEOUT_S), instance) for _ in range(2)]
     for text, kind in zip(texts, ("GroupStabilized", "RebalanceCompleted"), strict=True):
         number, name, data = text.decode().removesuffix("\n\n").split("\n")
         value = json.decode(data.removeprefix("data: "))
-        assert (number, name) == (f"id: {value['seq']}", f"event: {kind}")
+        assert (number, name) == (f"id: {instance}.{value['seq']}", f"event: {kind}")
 
 
 @pytest.mark.parametrize(

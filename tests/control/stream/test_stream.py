@@ -83,7 +83,7 @@ async def test_what_is_gone_is_named() -> None:
         gap, *events = await read(following, 6)
     assert gap.kind == GAP
     assert gap.seq == events[0].seq - 1
-    assert value_of(gap) == {"after": 2, "gone_up_to": gap.seq}
+    assert value_of(gap) == {"after": 2, "gone_up_to": gap.seq, "restarted": False}
     with stream.follow(after=gap.seq) as following:
         assert (await read(following, 1))[0].kind != GAP
 
@@ -92,7 +92,32 @@ async def test_a_number_of_a_process_that_is_no_more() -> None:
     stream = Stream()
     tell(stream, 0)
     with stream.follow(after=5_000) as following:
-        assert [event.kind for event in await read(following, 2)] == [GAP, "GroupEmptied"]
+        gap, event = await read(following, 2)
+    assert (gap.kind, event.kind) == (GAP, "GroupEmptied")
+    assert value_of(gap) == {"after": 5_000, "gone_up_to": -1, "restarted": True}
+
+
+async def test_a_number_that_another_process_had_is_not_ones_own() -> None:
+    before, now = Stream(), Stream()
+    for number in range(10):
+        tell(before, number)
+        tell(now, number)
+    assert before.instance != now.instance
+    with now.follow(after=3, instance=before.instance) as following:
+        gap, *events = await read(following, 11)
+        assert following.start is None
+    assert value_of(gap) == {"after": 3, "gone_up_to": -1, "restarted": True}
+    assert [event.seq for event in events] == [*range(10)]
+    with now.follow(after=3, instance=now.instance) as following:
+        assert [event.seq for event in await read(following, 6)] == [*range(4, 10)]
+        assert following.start == 3
+
+
+async def test_who_begins_now_learns_where_that_is() -> None:
+    stream = Stream()
+    tell(stream, 4)
+    with stream.follow() as following:
+        assert following.start == 4
 
 
 async def test_one_group_and_some_kinds() -> None:
