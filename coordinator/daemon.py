@@ -81,7 +81,6 @@ async def _serve(settings: ServerSettings) -> int:
     except (StartFailed, ConfigError) as error:
         _say(error)
         return EXIT_NO_START
-    control = Control(server)
     try:
         http_sockets = [] if http_listener is None else bind(http_listener, _HTTP_BACKLOG, HTTP)
         try:
