@@ -41,7 +41,9 @@ class Control:
         server.runtime.unloaded.append(lambda partition: self.ledger.unloaded(partition.number))
         self.waits = Waits(server, self.asker, self.member_connections, self.acts, now_of, self.ledger)
         self.waits.hint_givers.append(self.clocks.frozen_hints)
-        self.failover = Failover(server, self.acts, self.asker)
+        self.failover = Failover(
+            server, self.acts, self.asker, self.clocks.view, self.clocks.departed.silent_ms
+        )
         self.faults = Faults(
             server, self.acts, self.failover, self._freeze, self.member_acts.expire, may_harm=self.may_harm
         )

@@ -224,7 +224,7 @@ class MemberLeft(MemberEvent):
 class MemberExpired(MemberEvent):
     """Nothing was heard from a member for its session timeout. A `pending` one did not come back with its
     member id in that time; an `is_new` one waited for its first generation as long as a new member may.
-    `connection_id` is that of its last JoinGroup, 0 where that is not known."""
+    `connection_id` is that of its last JoinGroup, or of a later heartbeat, 0 where that is not known."""
 
     pending: bool
     is_new: bool
@@ -235,7 +235,7 @@ class MemberExpired(MemberEvent):
 
 class MembersEvicted(GenerationEvent):
     """Members that did not rejoin ("join") or did not ask for their assignment ("sync") in time. For each of them,
-    how long nothing had been heard of it, and the connection of its last JoinGroup, 0 where that is not known."""
+    how long nothing had been heard of it, and its connection, as for MemberExpired."""
 
     members: tuple[MemberName, ...]
     phase: str

@@ -2,12 +2,12 @@
 
 The table is filled as versions are first asked for; nothing is made at the start that no client needs. A connection
 answers by the table of its listener, and remembers requests that come again just so together with the table's
-`epoch`. Whoever must see every request gives the listener another table, one without `repeat`; what was remembered
-under the old one is then decoded again.
+`epoch`. Whoever must see every request gives the listener another table; what was remembered under the old one is
+then decoded again, and what comes again under the new one tells for whom a connection speaks, and nothing else.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from coordinator.net.api_counts import ApiCounts
 from coordinator.net.route import Handler, Repeat, Route
@@ -46,9 +46,12 @@ class Routes:
         self.counts = {key: ApiCounts() for key in handlers}
 
     def altered(self, handlers: Mapping[int, Handler]) -> "Routes":
-        """Another table, with other handlers for some APIs: every request of theirs comes to them, since none is
-        known to come again just so. Both count what is answered together."""
-        repeat = {key: repeat for key, repeat in self._repeat.items() if key not in handlers}
+        """Another table, with other handlers for some APIs: every request of theirs comes to them, also one that
+        comes again just so. Both count what is answered together."""
+        repeat = {
+            key: _asked_each_time(repeat) if key in handlers else repeat
+            for key, repeat in self._repeat.items()
+        }
         routes = Routes({**self._handlers, **handlers}, repeat, self._refuse_api_versions)
         routes.counts = self.counts
         return routes
@@ -79,6 +82,20 @@ class Routes:
         raise Malformed(
             f"{api.name} (api key {key}) has no version {version} here, only {first} to {api.versions.last}"
         )
+
+
+def _asked_each_time(repeat: Repeat) -> Repeat:
+    """Knows what comes again just so, and never answers it."""
+
+    def repeat_in_vain(request: Any) -> tuple[Any, Callable[[int], bool]]:
+        well, _ = repeat(request)
+        return well, _is_never_well
+
+    return repeat_in_vain
+
+
+def _is_never_well(_: int) -> bool:
+    return False
 
 
 def _split(key_version: int) -> tuple[int, int]:

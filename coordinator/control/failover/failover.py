@@ -18,7 +18,7 @@ from coordinator.control.problem import Problem, ProblemKind
 from coordinator.engine.partition import Partition, PartitionState
 from coordinator.group.events import Event, RebalanceStarted
 from coordinator.group.shard import Shard
-from coordinator.group.view import GroupView
+from coordinator.group.view import GroupView, MemberView
 from coordinator.machine.outcome import Now
 from coordinator.net.peer import printable
 from coordinator.server.server import Server
@@ -75,7 +75,17 @@ class _Move:
 class Failover:
     """See the top of this file. All methods belong to the event loop's thread."""
 
-    def __init__(self, server: Server, acts: Acts, asker: GroupAsker) -> None:
+    def __init__(
+        self,
+        server: Server,
+        acts: Acts,
+        asker: GroupAsker,
+        view: Callable[[str], GroupView | None],
+        silent_ms: Callable[[GroupView, MemberView], int],
+    ) -> None:
+        """In: what gives a group as it is now; for how long nothing was heard of a member, in reality."""
+        self._view = view
+        self._silent_ms = silent_ms
         self._server = server
         self._acts = acts
         self._asker = asker
@@ -93,8 +103,7 @@ class Failover:
         """Moves the partition of a group, and waits at most `settle_ms` for its members to be back. Whoever gives
         up waiting changes nothing. Raises Problem: no-such-group, loading, bad-request."""
         partition = self._asker.partition_of(group_id)
-        assert partition.machine is not None
-        before = partition.machine.view(group_id, self._server.group_clock.now())
+        before = self._view(group_id)
         if before is None:
             detail = f"There is no group {printable(group_id)}."
             raise Problem(ProblemKind.NO_SUCH_GROUP, f"no group {printable(group_id)}", detail)
@@ -103,7 +112,7 @@ class Failover:
         listeners.append(rebalances.happened)
         try:
             answer = await self._moved(partition, not_coordinator_ms, loading_ms, group_id, by)
-            after = await self._settled(partition, before, rebalances, settle_ms)
+            after = await self._settled(before, rebalances, settle_ms)
         finally:
             listeners.remove(rebalances.happened)
         return structs.replace(answer, group=after)
@@ -140,7 +149,8 @@ class Failover:
             detail = f"{partition.name} is {partition.state.value}: it cannot move now."
             raise Problem(ProblemKind.LOADING, f"{partition.name} is {partition.state.value}", detail)
         move = self._release(partition, not_coordinator_ms, loading_ms, group_id, by)
-        await asyncio.shield(move.served)
+        if not await asyncio.shield(move.served):
+            raise Problem(ProblemKind.LOADING, "groupd stops", f"groupd stops: {partition.name} is not back.")
         if partition.state is PartitionState.FAILED:
             detail = f"{partition.name} could not be read again: the log says why."
             raise Problem(ProblemKind.LOADING, f"{partition.name} failed", detail)
@@ -191,25 +201,52 @@ class Failover:
         if move is not None and not move.served.done():
             move.served.set_result(True)
 
-    async def _settled(
-        self, partition: GroupPartition, before: GroupView, rebalances: "_Rebalances", settle_ms: int
-    ) -> GroupAfter:
+    async def _settled(self, before: GroupView, rebalances: "_Rebalances", settle_ms: int) -> GroupAfter:
         """Waits until the members are back and the group is as it was."""
         served_ms = self._server.group_clock.now().monotonic_ms
         ends_ns = clock.monotonic_ns() + settle_ms * 1_000_000
         while True:
-            after = _group_after(partition, before, rebalances, self._server.group_clock.now(), served_ms)
+            after = self._group_after(before, rebalances, served_ms)
             is_back = after.members_back == after.members and after.state in (STABLE, before.state)
             if is_back or clock.monotonic_ns() >= ends_ns:
                 return after
             await asyncio.sleep(LOOK_S)
 
     def close(self) -> None:
-        """Brings back at once what is away."""
+        """Brings back at once what is away; nobody waits for that any more."""
         for move in list(self._moves.values()):
+            if not move.served.done():
+                move.served.set_result(False)
             if move.timer is not None:
                 move.timer.cancel()
                 self._take(move, 0)
+
+    def _group_after(self, before: GroupView, rebalances: "_Rebalances", served_ms: int) -> GroupAfter:
+        """The time of a group may stand still or be ahead: whether a member was heard since is a matter of the
+        process's."""
+        view = self._view(before.group_id)
+        back = 0
+        if view is not None:
+            had = {member.name.member_id for member in before.members}
+            since_ms = self._server.group_clock.now().monotonic_ms - served_ms
+            back = sum(
+                member.name.member_id in had
+                and (
+                    self._silent_ms(view, member) < since_ms
+                    or member.is_awaiting_join
+                    or member.is_awaiting_sync
+                )
+                for member in view.members
+            )
+        return GroupAfter(
+            group_id=before.group_id,
+            state="Dead" if view is None else view.state,
+            generation_id=-1 if view is None else view.generation_id,
+            generation_kept=view is not None and view.generation_id == before.generation_id,
+            members=len(before.members),
+            members_back=back,
+            rebalances=rebalances.count,
+        )
 
 
 class _Rebalances:
@@ -223,27 +260,3 @@ class _Rebalances:
         """See `EventListener`."""
         if type(event) is RebalanceStarted and event.group_id == self._group_id:
             self.count += 1
-
-
-def _group_after(
-    partition: GroupPartition, before: GroupView, rebalances: _Rebalances, now: Now, served_ms: int
-) -> GroupAfter:
-    view = None if partition.machine is None else partition.machine.view(before.group_id, now)
-    back = 0
-    if view is not None:
-        had = {member.name.member_id for member in before.members}
-        since_ms = now.monotonic_ms - served_ms
-        back = sum(
-            member.name.member_id in had
-            and (member.silent_ms < since_ms or member.is_awaiting_join or member.is_awaiting_sync)
-            for member in view.members
-        )
-    return GroupAfter(
-        group_id=before.group_id,
-        state="Dead" if view is None else view.state,
-        generation_id=-1 if view is None else view.generation_id,
-        generation_kept=view is not None and view.generation_id == before.generation_id,
-        members=len(before.members),
-        members_back=back,
-        rebalances=rebalances.count,
-    )

@@ -204,7 +204,10 @@ class Faults:
             self._waiters -= 1
             fault.waiters.remove(entry)
         if fault.hit < hits:
-            self._find(name)  # it is gone
+            detail = (
+                f"{name} has hit {fault.hit} times, {hits} wanted; it was removed, or another took its place."
+            )
+            raise Problem(ProblemKind.NO_SUCH_FAULT, f"{name} is gone", detail)
         return fault.status
 
     @staticmethod

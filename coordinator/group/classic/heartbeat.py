@@ -68,6 +68,8 @@ def heartbeat(groups: Groups, request: HeartbeatRequest, context: Context, turn:
     else:
         member = group.members[request.member_id]
         restart_session(group, member, turn)
+        # The one over which it joined may be closed by now.
+        member.connection_id = context.connection_id or member.connection_id
         if group.state is PREPARING_REBALANCE:
             error = ErrorCode.REBALANCE_IN_PROGRESS
             turn.tell(MemberToldToRejoin(group.group_id, group.generation_id, member.name, "heartbeat"))

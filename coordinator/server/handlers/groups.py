@@ -43,7 +43,9 @@ class GroupRouter:
                 return RESPONSES[ErrorCode.NONE]
         except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's groups
             return self.runtime.contradicted(partition, problem, request, caller.api_version)
-        context = Context(0, caller.api_version, caller.client_id, caller.client_host)
+        context = Context(
+            0, caller.api_version, caller.client_id, caller.client_host, connection_id=caller.connection_id
+        )
         return self.runtime.ask_at_once(partition, request, context)
 
     def repeat(self, request: HeartbeatRequest) -> tuple[HeartbeatResponse, Callable[[int], bool]]:

@@ -42,6 +42,8 @@ class LivingMember:
         self.generation_id = -1
         self.ids: list[str] = []
         """Every member id that it was given."""
+        self.beats = 0
+        """How many of its heartbeats were answered."""
         self.told: list[ErrorCode] = []
         """What its heartbeats were answered, but for NONE."""
         self.is_settled = asyncio.Event()
@@ -71,6 +73,13 @@ class LivingMember:
         peer = f"{host}:{port}"
         await until(lambda: all(connection.peer != peer for connection in self._server.connections.open))
 
+    async def reconnect(self) -> None:
+        """Its connection breaks, as the server knows; over another one it goes on with its heartbeats."""
+        await self.die()
+        self.client = Client(self._server, self.client_id)
+        await self.client.__aenter__()
+        self._life = asyncio.ensure_future(self._go_on())
+
     async def leave(self) -> None:
         """It says goodbye."""
         await self._end_life()
@@ -95,6 +104,11 @@ class LivingMember:
     async def settled(self) -> None:
         """Waits until it has an assignment."""
         await asyncio.wait_for(self.is_settled.wait(), STABLE_WITHIN_S)
+
+    async def _go_on(self) -> None:
+        await self._beat()
+        self.is_settled.clear()
+        await self._live()
 
     async def _live(self) -> None:
         while True:
@@ -145,6 +159,7 @@ class LivingMember:
                 continue
             answer = await self._asked(request, HEARTBEAT_VERSION)
             assert isinstance(answer, HeartbeatResponse)
+            self.beats += 1
             if answer.error_code != ErrorCode.NONE:
                 self.told.append(ErrorCode(answer.error_code))
                 if answer.error_code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):

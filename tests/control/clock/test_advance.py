@@ -17,8 +17,11 @@ from coordinator.group.shard import Shard
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
 from tests.control.clock.living_member import GROUP, LivingMember, all_settled, members_of, there, until
+from tests.control.faults.lab import Lab
+from tests.server.harness import Client, heartbeat_request
 
 SESSION_MS = 45_000
+HOUR_MS = 3_600_000
 SPANS_MS = (1, 500, 10_000, 44_999, 45_000, 300_000, 3_600_000, 86_400_000)
 
 
@@ -135,6 +138,38 @@ async def test_a_group_that_nobody_knows_is_refused_unless_it_was_given_a_clock(
     assert refused.value.kind is ProblemKind.NO_SUCH_GROUP
     await control.clocks.put(GROUP, frozen=True, lets_gone_go=False)
     assert (await advance(control, 1000)).fired == []
+
+
+async def test_who_has_a_new_connection_lives_also_while_a_fault_wants_heartbeats(
+    server: Server, control: Control, stack: AsyncExitStack
+) -> None:
+    alice, bob = await members_of(stack, server, "alice", "bob")
+    Lab(server, control).fault(
+        {"api": "Heartbeat", "client_id": "nobody"}, do={"at": "request", "drop": True}
+    )
+    await alice.reconnect()
+    beats = alice.beats
+    await until(lambda: alice.beats >= beats + 2)
+    advanced = await advance(control, SESSION_MS)
+    assert advanced.silent == []
+    assert there(control) == {"alice", "bob"}
+    await all_settled([alice, bob])
+
+
+async def test_who_has_a_new_connection_lives_also_while_it_is_told_to_rejoin(
+    server: Server, control: Control, stack: AsyncExitStack
+) -> None:
+    alice, _ = await members_of(stack, server, "alice", "bob")
+    await alice.die()  # it comes back, and is busy
+    await stack.enter_async_context(LivingMember(server, GROUP, "carol"))
+    async with Client(server, "alice") as client:
+        heartbeat = heartbeat_request(GROUP, alice.member_id, alice.generation_id)
+        while (await client.call(heartbeat, 3)).error_code != ErrorCode.REBALANCE_IN_PROGRESS:
+            pass
+        with pytest.raises(Problem) as stopped:
+            await advance(control, HOUR_MS, settle_ms=50)
+    assert stopped.value.kind is ProblemKind.CLOCK_STOPPED
+    assert "alice" in there(control)
 
 
 class Crowd:

@@ -182,3 +182,50 @@ async def test_a_hundred_moves_under_commits_lose_nothing(server: Server, contro
     is_over = True
     await asyncio.gather(*committing)
     assert min(acknowledged.values()) > 10
+
+
+async def test_who_is_back_is_seen_whatever_the_clock_of_the_group_says(
+    server: Server, control: Control
+) -> None:
+    async with Client(server) as client:
+        member_id, generation_id = await join_alone(client, GROUP)
+        heartbeat = heartbeat_request(GROUP, member_id, generation_id)
+        await control.clocks.put(GROUP, frozen=True, lets_gone_go=False)
+        moving = asyncio.ensure_future(control.failover.group(GROUP, 0, 0, TIMEOUT_S * 1000))
+        while not moving.done():
+            await client.call(heartbeat, 3)
+        group = (await moving).group
+        assert group is not None
+        assert group.members_back == 1
+        # An hour ahead, a member that says nothing looks as if it had just been heard.
+        await control.moving.advance(
+            GROUP, 3_600_000, silent=None, settle_ms=0, what="advance 1h", actor=None
+        )
+        await control.clocks.put(GROUP, frozen=False, lets_gone_go=False)
+        group = (await control.failover.group(GROUP, 0, 0, 0)).group
+        assert group is not None
+        assert group.members_back == 0
+
+
+@pytest.mark.parametrize("spans", [(600_000, 0), (0, 600_000)])
+async def test_a_stop_meanwhile_keeps_nobody_waiting_and_loses_nothing(
+    tmp_path: Path, spans: tuple[int, int]
+) -> None:
+    how = settings(tmp_path, topics=[("orders", 1)])
+    server = await start(how)
+    control = Control(server)
+    async with Client(server) as client:
+        assert code(await client.call(commit(41, group=GROUP), 2)) == 0
+    number = server.runtime.partition_of(GROUP).number
+    moving = asyncio.ensure_future(control.failover.partition(number, *spans))
+    await asyncio.sleep(0)
+    assert control.failover.under_way
+    control.close()
+    await server.close()
+    with pytest.raises(Problem) as caught:
+        await moving
+    assert caught.value.kind is ProblemKind.LOADING
+    server = await start(how)
+    async with Client(server) as client:
+        assert await committed(client, GROUP) == 41
+    await server.close()

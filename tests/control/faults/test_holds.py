@@ -6,11 +6,13 @@ import weakref
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 
 from coordinator.control.acts import Act
 from coordinator.control.faults import faults as faults_module
 from coordinator.control.faults import seam
+from coordinator.control.faults.rule import FaultRule
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.engine.partition import PartitionState
 from protocol.errors import ErrorCode
@@ -250,6 +252,18 @@ async def test_waits_are_bounded_and_say_what_was_met(lab: Lab, monkeypatch: pyt
             await lab.faults.wait(name, 1, 10)
         assert caught.value.kind is ProblemKind.TOO_MANY
     assert not lab.faults.waiters
+
+
+async def test_who_waits_for_a_fault_that_another_replaces_is_told(lab: Lab) -> None:
+    name = lab.fault({"api": "OffsetCommit"}, do={"at": "request", "hold": True})
+    waiting = asyncio.ensure_future(lab.faults.wait(name, 1, TIMEOUT_S * 1000))
+    await asyncio.sleep(0)
+    rule = {"name": name, "match": {"api": "SyncGroup"}, "do": {"at": "request", "hold": True}}
+    lab.faults.make(msgspec.convert(rule, FaultRule), replaces=True)
+    with pytest.raises(Problem) as caught:
+        await waiting
+    assert caught.value.kind is ProblemKind.NO_SUCH_FAULT
+    assert "another took its place" in caught.value.detail
 
 
 async def test_people_are_told_what_holds_a_group_up(lab: Lab) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import json
 import logging
 from pathlib import Path
 from threading import Event
@@ -11,6 +12,8 @@ import pytest
 
 from coordinator.control.ledger.file import LedgerFile
 from storage.files import OsFiles
+from tests.interop.daemon import Daemon
+from tests.server.harness import Client, join_alone
 from tests.storage.faulty_files import FaultyFiles
 
 PATH = "/ledger.jsonl"
@@ -103,3 +106,16 @@ async def test_a_line_that_was_cut_short_does_not_spoil_the_next() -> None:
     file.add(b"whole")
     await file.close()
     assert lines_of(files) == ["lost", "whole"]
+
+
+async def test_a_daemon_writes_each_generation_once(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    daemon = Daemon(str(tmp_path / "data"), "-o", f"ledger.file={path}")
+    try:
+        async with Client(port=int(daemon.bootstrap.rpartition(":")[2])) as client:
+            _, generation_id = await join_alone(client, "billing")
+        daemon.stop()
+    finally:
+        daemon.kill()
+    entries = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [entry["generation_id"] for entry in entries] == [generation_id]
