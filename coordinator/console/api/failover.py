@@ -62,7 +62,7 @@ def failover_text(answer: FailoverAnswer) -> str:
     named = ", ".join(map(printable, answer.groups[:MOST_SHOWN]))
     if answer.group_count > MOST_SHOWN:
         named += f" and {answer.group_count - MOST_SHOWN} more"
-    with_it = f", with it {answer.group_count} groups ({named})" if named else ", without a group"
+    with_it = f", with it {_counted(answer.group_count, 'group')} ({named})" if named else ", without a group"
     text = f"{answer.partition} moves{with_it}. Served again after {answer.served_after_ms / 1000:.2f} s."
     return text if answer.group is None else f"{text} {_group_text(answer.group)}"
 
@@ -71,8 +71,12 @@ def _group_text(group: GroupAfter) -> str:
     generation = f"generation {group.generation_id} {'kept' if group.generation_kept else 'is new'}"
     return (
         f"{printable(group.group_id)}: {group.state}, {generation}, {group.members_back} of {group.members} "
-        f"members back, {group.rebalances} rebalances"
+        f"members back, {_counted(group.rebalances, 'rebalance')}"
     )
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 _PROBLEMS: Final = (ProblemKind.LOADING,)

@@ -178,7 +178,8 @@ class Failover:
         move.groups = partition.machine.group_ids()
         if len(self._moves) == 1:
             self._ownership.was_read.append(self._was_read)
-        what = f"{partition.name} moves, {len(move.groups)} groups with it"
+        count = len(move.groups)
+        what = f"{partition.name} moves, with it {count} group{'' if count == 1 else 's'}"
         self._acts.note(KIND, what, group_id, by)
         self._ownership.release(
             partition, partition.epoch + 1, f"failover asked for by {printable(by or 'control')}"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from coordinator.control.ledger.because import awaited_longest
-from coordinator.control.ledger.entry import EntryResult, LedgerEntry, MemberStory, RealTimes
+from coordinator.control.ledger.entry import EntryResult, LedgerEntry, MemberStory, RealTimes, is_moved
 from coordinator.control.ledger.member_track import MemberTrack
 from coordinator.control.ledger.names import shown, shown_or_none
 from coordinator.control.ledger.open_entry import OpenEntry, Waits
@@ -39,10 +39,12 @@ def made_entry(
     entry: OpenEntry,
     result: EntryResult,
     now_ms: int,
+    real: RealTimes,
     missed: Mapping[str, list[int]],
     count_partitions: CountPartitions,
 ) -> LedgerEntry:
-    """The entry as it is at a monotonic time of its group. In: generations that members had missed before."""
+    """The entry as it is at a monotonic time of its group, as if it were open. In: what it took by the process's
+    clock until now; generations that members had missed before."""
     completed = entry.completed
     owned = _owned_by_all(completed)
     tracks = list(entry.tracks.values())
@@ -82,7 +84,7 @@ def made_entry(
         members_left_out=len(tracks) - len(named) + entry.strangers_gone,
         members_count=len(tracks) + entry.strangers_gone - gone_count,
         gone_count=gone_count,
-        awaited_longest=awaited_longest(entry, waits),
+        awaited_longest=awaited_longest(entry, waits, is_moved=is_moved(end_ms - entry.started_ms, real)),
         unowned=unowned,
         unowned_count=unowned_count,
     )

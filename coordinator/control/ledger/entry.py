@@ -5,6 +5,7 @@ on the way to it; of a large group only some are named (`members_left_out` count
 """
 
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
@@ -28,6 +29,10 @@ class Why(StrEnum):
     REJOINED_LATE = "rejoined late"
     SYNCED_LATE = "synced late"
     NEVER_SYNCED = "never synced"
+
+
+MOVED_MS: Final = 250
+"""A group's clock that differs by more from the process's in one rebalance was moved, or stood still."""
 
 
 class RealTimes(Struct, frozen=True, kw_only=True):
@@ -141,3 +146,8 @@ class LedgerEntry(Struct, frozen=True, kw_only=True):
     awaited_longest: AwaitedLongest | None
     unowned: list[str]
     unowned_count: int
+
+
+def is_moved(total_ms: int, real: RealTimes) -> bool:
+    """Whether what a rebalance took in group time says nothing of how long anybody was busy."""
+    return abs(total_ms - real.total_ms) > MOVED_MS

@@ -26,7 +26,9 @@ from coordinator.machine.outcome import Now
 
 ACTS_REMEMBERED: Final = 100
 SHORTLY_MS: Final = 5_000
-"""What was done on purpose so long before a rebalance began is told with it."""
+"""What was done on purpose so long before a rebalance began is told with it, unless an earlier one has told it."""
+FAULT: Final = "fault"
+HEARTBEAT: Final = "heartbeat"
 MAX_MISSED: Final = 20
 
 
@@ -51,8 +53,10 @@ class Ledger:
         now_of: Callable[[str], Now],
         most_bytes: int,
         file: LedgerFile | None = None,
+        real_ns: Callable[[], int] = clock.monotonic_ns,
     ) -> None:
-        """In: how many partitions a topic has; the time of a group; what may be kept; where it is written too."""
+        """In: how many partitions a topic has; the time of a group; what may be kept; where it is written too; the
+        process's clock."""
         self.listeners: list[Callable[[LedgerEntry], None]] = []
         """Called, each, with an entry that has just been closed."""
         self.last_seq = -1
@@ -62,13 +66,15 @@ class Ledger:
         self._connections = connections
         self._count_partitions = count_partitions
         self.now_of = now_of
+        self._real_ns = real_ns
         self._open: dict[str, OpenEntry] = {}
         self._lost: list[OpenEntry] = []
         """Those of groups that were unloaded: the next event closes them."""
         self._early = Early()
         self._missed: dict[str, dict[str, list[int]]] = {}
         """Of members that are still there and were not in the last Stable generation: those that they missed."""
-        self._acts: deque[tuple[int, Act]] = deque(maxlen=ACTS_REMEMBERED)
+        self._acts: deque[tuple[int, Act, set[str]]] = deque(maxlen=ACTS_REMEMBERED)
+        """What was done shortly before now, when, and the groups that have an entry which names it."""
         self._encode = json.Encoder().encode
         self._decode = json.Decoder(LedgerEntry).decode
         self._on: dict[type[events.Event], Callable[[Any, Now], None]] = {
@@ -124,7 +130,9 @@ class Ledger:
     def _as_it_is(self, entry: OpenEntry) -> LedgerEntry:
         result = EntryResult.FAILED if entry in self._lost else EntryResult.OPEN
         now_ms = self.now_of(entry.group_id).monotonic_ms
-        return made_entry(entry, result, now_ms, self._missed.get(entry.group_id, {}), self._count_partitions)
+        missed = self._missed.get(entry.group_id, {})
+        real = real_times(entry, self._real_ns())
+        return made_entry(entry, result, now_ms, real, missed, self._count_partitions)
 
     # What happens
 
@@ -162,15 +170,12 @@ class Ledger:
             attempt += before.attempt if before.completed is None else 0
             before.number = number
             self._close(before, result_of(before), now.monotonic_ms)
-        real_ns = clock.monotonic_ns()
+        real_ns = self._real_ns()
         entry = OpenEntry(
             event, partition, number, now, real_ns, clock.wall_ms(), attempt, self._actor(event, now)
         )
-        entry.note_acts(
-            _also(act)
-            for told_ns, act in self._acts
-            if act.group_id in (None, event.group_id) and real_ns - told_ns <= SHORTLY_MS * 1_000_000
-        )
+        if self._acts:
+            self._note_recent_acts(entry, real_ns)
         self._open[event.group_id] = entry
         for earlier in self._early.take(event.group_id, now):
             self._on[type(earlier)](earlier, now)
@@ -210,6 +215,7 @@ class Ledger:
             track = entry.track(event.member)
             if track.told_ms is None and track.rejoined_ms is None:
                 track.told_ms = now.monotonic_ms
+                track.told_by_heartbeat = event.operation == HEARTBEAT
 
     def _id_given(self, event: events.MemberIdRequired, now: Now) -> None:
         entry = self._open.get(event.group_id)
@@ -251,7 +257,7 @@ class Ledger:
     def _stabilized(self, event: events.GroupStabilized | events.GroupEmptied, now: Now) -> None:
         entry = self._open.get(event.group_id)
         if entry is not None:
-            entry.stabilized(event.generation_id, now.monotonic_ms, clock.monotonic_ns())
+            entry.stabilized(event.generation_id, now.monotonic_ms, self._real_ns())
             if isinstance(event, events.GroupStabilized):
                 entry.leader_id, entry.protocol_name = event.leader_id, event.protocol_name
 
@@ -263,7 +269,7 @@ class Ledger:
     def _completed(self, event: events.RebalanceCompleted, now: Now) -> None:
         entry = self._open.get(event.group_id)
         if entry is not None:
-            entry.settled(event, now.monotonic_ms, clock.monotonic_ns())
+            entry.settled(event, now.monotonic_ms, self._real_ns())
 
     def _fetched(self, event: events.AssignmentFetched, now: Now) -> None:
         entry = self._open.get(event.group_id)
@@ -286,10 +292,22 @@ class Ledger:
         self._missed.pop(event.group_id, None)
 
     def _acted(self, act: Act) -> None:
-        self._acts.append((clock.monotonic_ns(), act))
+        named_by = set()
         for entry in self._open.values():
-            if act.group_id in (None, entry.group_id):
-                entry.note_acts([_also(act)])
+            # All have rejoined in a settled one: only a fault can still be in its way.
+            is_in_it = entry.completed is None or act.kind == FAULT
+            if act.group_id in (None, entry.group_id) and is_in_it:
+                entry.note_act(_also(act))
+                named_by.add(entry.group_id)
+        self._acts.append((self._real_ns(), act, named_by))
+
+    def _note_recent_acts(self, entry: OpenEntry, real_ns: int) -> None:
+        while self._acts and real_ns - self._acts[0][0] > SHORTLY_MS * 1_000_000:
+            self._acts.popleft()
+        for _, act, named_by in self._acts:
+            if act.group_id in (None, entry.group_id) and entry.group_id not in named_by:
+                entry.note_act(_also(act))
+                named_by.add(entry.group_id)
 
     # Closing
 
@@ -303,8 +321,9 @@ class Ledger:
         if self._open.get(entry.group_id) is entry:
             del self._open[entry.group_id]
         missed = self._missed.pop(entry.group_id, {})
-        made = made_entry(entry, result, now_ms, missed, self._count_partitions)
-        made = structs.replace(made, real=real_times(entry, clock.monotonic_ns()))
+        real = real_times(entry, self._real_ns())
+        made = made_entry(entry, result, now_ms, real, missed, self._count_partitions)
+        made = structs.replace(made, real=real)
         if result is EntryResult.STABLE:
             self._note_missed(entry, missed)
         elif result is EntryResult.FAILED and missed:

@@ -20,6 +20,7 @@ class MemberTrack:
         "name",
         "rejoined_ms",
         "synced_ms",
+        "told_by_heartbeat",
         "told_ms",
         "was_there",
     )
@@ -30,6 +31,8 @@ class MemberTrack:
         self.is_new = False
         self.id_given_ms: int | None = None
         self.told_ms: int | None = None
+        self.told_by_heartbeat = True
+        """And not by the answer to another request."""
         self.rejoined_ms: int | None = None
         self.synced_ms: int | None = None
         self.assigned: Assigned | None = None

@@ -4,7 +4,7 @@ Opened by RebalanceStarted. It is *settled* by RebalanceCompleted, and complete 
 any more. Times are the group's, monotonic, but for those whose names say that they are real.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from coordinator.control.ledger.entry import Actor, AlsoActed
@@ -138,11 +138,10 @@ class OpenEntry:
             if track.gone is None:  # that was in an attempt before this one
                 track.gone, track.gone_ms = departure.cause.value, self.started_ms
 
-    def note_acts(self, acts: Iterable[AlsoActed]) -> None:
+    def note_act(self, act: AlsoActed) -> None:
         """Something was done on purpose."""
-        for act in acts:
-            if len(self.also) < MAX_ALSO and act not in self.also:
-                self.also.append(act)
+        if len(self.also) < MAX_ALSO and act not in self.also:
+            self.also.append(act)
 
     def waits(self, now_ms: int) -> "Waits":
         """How long the group waited for each member in its join phase, and in its sync phase, until now."""

@@ -12,21 +12,15 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
-from coordinator.control.ledger.entry import Actor, EntryResult, LedgerEntry, MemberStory, Why
+from coordinator.control.ledger.entry import Actor, EntryResult, LedgerEntry, MemberStory, Why, is_moved
 from coordinator.net.peer import printable
 
 _INDENT: Final = "    "
 _MAX_TIMED: Final = 6
+_SHORT_MS: Final = 100
+"""Why somebody was awaited for less than that is not worth a line."""
 _MAX_OWNERS: Final = 20
 _MAX_RANGES: Final = 12
-_WHY_SHORT: Final = {
-    Why.TOLD_LATE: "heartbeat interval",
-    Why.TOLD_BUT_SILENT: "busy in poll or in a callback",
-    Why.NEVER_TOLD: "dead, starved or held",
-    Why.REJOINED_LATE: "busy in poll or in a callback",
-    Why.SYNCED_LATE: "came late for its assignment",
-    Why.NEVER_SYNCED: "never asked for its assignment",
-}
 
 
 def entries_text(entries: Sequence[LedgerEntry], *, with_group: bool = False) -> str:
@@ -78,11 +72,18 @@ def _actor(actor: Actor) -> str:
 def _result(entry: LedgerEntry) -> str:
     if entry.result is EntryResult.OPEN:
         return f"open since {_span(entry.total_ms)}"
+    took = _span(entry.total_ms)
+    if _is_moved(entry) and entry.real is not None:
+        took += f" of group time, really {_span(entry.real.total_ms)}"
     again = f", attempt {entry.attempts}" if entry.attempts > 1 else ""
     if entry.result is EntryResult.FAILED:
-        return f"came to nothing after {_span(entry.total_ms)}{again}"
+        return f"came to nothing after {took}{again}"
     empty = ", empty now" if entry.result is EntryResult.EMPTY else ""
-    return f"paused {_span(entry.total_ms)}{again}{empty}"
+    return f"paused {took}{again}{empty}"
+
+
+def _is_moved(entry: LedgerEntry) -> bool:
+    return entry.real is not None and is_moved(entry.total_ms, entry.real)
 
 
 def _who_came(entry: LedgerEntry) -> str:
@@ -103,8 +104,10 @@ def _in_full(entry: LedgerEntry, story: MemberStory) -> str:
     if story.told_after_ms is not None:
         longest = entry.awaited_longest
         late = longest is not None and longest.member_id == story.member_id and longest.why is Why.TOLD_LATE
-        note = f" late ({_WHY_SHORT[Why.TOLD_LATE]})" if late else ""
-        said.append(f"told {_span(story.told_after_ms)}{note}")
+        after = f"told +{_span(story.told_after_ms)}"
+        if late and story.told_after_ms >= _SHORT_MS and not _is_moved(entry):
+            after = f"told {_span(story.told_after_ms)} late (heartbeat interval)"
+        said.append(after)
         since_ms = story.told_after_ms
     said.append(f"rejoined +{_span(story.rejoined_after_ms - since_ms)}")
     if story.synced_after_ms is None:
@@ -117,7 +120,7 @@ def _in_full(entry: LedgerEntry, story: MemberStory) -> str:
 
 def _longest(entry: LedgerEntry) -> str:
     longest = entry.awaited_longest
-    if longest is None or longest.why is Why.TOLD_LATE:
+    if longest is None or longest.why is Why.TOLD_LATE or longest.ms < _SHORT_MS:
         return ""
     who = longest.client_id or longest.member_id
     return f"awaited longest: {who} for {_span(longest.ms)}: {longest.because}"

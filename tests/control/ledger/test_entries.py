@@ -13,10 +13,8 @@ from tests.group.coordinator import GROUP
 SESSION_MS = 10_000
 
 
-@pytest.fixture
-def group() -> Told:
+def with_bob_dead(group: Told) -> Told:
     """Alice (the leader), bob and carol have two partitions each; bob has died and is found out just now."""
-    group = Told()
     group.formed("alice", "bob", "carol")
     group.lead()
     group.beat("bob")
@@ -25,6 +23,12 @@ def group() -> Told:
         group.advance(SESSION_MS // 4)
     group.part("bob")
     return group
+
+
+@pytest.fixture
+def group() -> Told:
+    """As above."""
+    return with_bob_dead(Told())
 
 
 def longest_of(entry: LedgerEntry) -> tuple[str, int, Why]:
@@ -76,8 +80,9 @@ def test_a_dead_member_and_who_took_over(group: Told) -> None:
     assert (entry.members_count, entry.gone_count, entry.members_left_out) == (2, 1, 0)
 
 
-def test_time_that_the_group_alone_has_had_is_told_apart(group: Told) -> None:
+def test_time_that_the_group_alone_has_had_is_told_apart() -> None:
     """Its clock is years away from the process's: how long a connection was silent comes from the connection."""
+    group = with_bob_dead(Told(is_moved=True))
     actor = group.last.actor
     assert actor is not None
     assert actor.last_heard_ms_ago == SESSION_MS
@@ -131,6 +136,33 @@ def test_told_and_busy(group: Told) -> None:
     group.rejoin("alice")
     assert longest_of(group.last) == ("alice", 4_500, Why.REJOINED_LATE)
     assert "poll" in because_of(group.last)
+
+
+def test_nobody_is_blamed_for_time_that_was_moved() -> None:
+    group = with_bob_dead(Told(is_moved=True))
+    group.advance(4_000)
+    assert "dead" not in because_of(group.last)
+    group.beat("alice", "carol")
+    group.rejoin("carol")
+    group.advance(4_500)
+    group.rejoin("alice")
+    assert longest_of(group.last) == ("alice", 8_500, Why.REJOINED_LATE)
+    assert "poll" not in because_of(group.last)
+
+
+def test_told_by_another_answer_and_late(group: Told) -> None:
+    """Some clients wait before they join again when a SyncGroup says so: that is no busy application."""
+    group.beat("alice", "carol")
+    group.rejoin("alice", "carol")
+    group.ask("carol")
+    group.come("dave")
+    group.ask("alice")
+    group.rejoin("carol")
+    group.advance(1_900)
+    group.rejoin("alice")
+    assert longest_of(group.last) == ("alice", 1_900, Why.REJOINED_LATE)
+    assert "held back" in because_of(group.last)
+    assert "poll" not in because_of(group.last)
 
 
 def test_the_leader_took_long_to_assign(group: Told) -> None:
@@ -253,21 +285,47 @@ def test_commits_refused_meanwhile(group: Told) -> None:
     assert story_of(group.last, "alice").commits_refused == 0
 
 
-def test_what_was_done_on_purpose_is_told_beside_it(group: Told, monkeypatch: pytest.MonkeyPatch) -> None:
-    now_ns = 10**12
-    monkeypatch.setattr("coordinator.clock.monotonic_ns", lambda: now_ns)
+def acts_of(entry: LedgerEntry) -> list[tuple[str, str, str | None]]:
+    return [(act.kind, act.what, act.by) for act in entry.also]
+
+
+def test_what_was_done_on_purpose_is_told_beside_it(group: Told) -> None:
     group.settle()
     group.acts.note("clock", "too long ago", GROUP)
-    now_ns += (SHORTLY_MS + 1) * 1_000_000
+    group.pass_with_heartbeats(SHORTLY_MS + 1, "alice", "carol", step_ms=SHORTLY_MS + 1)
     group.acts.note("clock", "advance 45s", GROUP, "test_takeover")
     group.acts.note("clock", "of another group", "other")
-    group.rejoin("alice")
+    group.come("dave")
     group.acts.note("fault", "slow-sync")
     group.acts.note("fault", "slow-sync")
     group.settle()
-    assert [(act.kind, act.what, act.by) for act in group.last.also] == [
-        ("clock", "advance 45s", "test_takeover"), ("fault", "slow-sync", None),
-    ]  # fmt: skip
+    assert acts_of(group.last) == [("clock", "advance 45s", "test_takeover"), ("fault", "slow-sync", None)]
+
+
+def test_what_was_done_belongs_to_the_rebalance_that_it_began(group: Told) -> None:
+    """And not to the next one as well, however soon that comes; every group names what was done to all."""
+    group.settle()
+    group.acts.note("clock", "advance 45s")
+    group.come("dave")
+    group.acts.note("fault", "slow-sync", GROUP)
+    group.settle()
+    group.come("erin")
+    group.settle()
+    assert [acts_of(entry) for entry in group.entries[-2:]] == [
+        [("clock", "advance 45s", None), ("fault", "slow-sync", None)],
+        [],
+    ]
+
+
+def test_what_is_done_to_a_stable_group_is_told_with_what_comes_of_it(group: Told) -> None:
+    """Carol has not asked for her assignment, so that the entry is open; a clock that is moved ends her time."""
+    group.beat("alice", "carol")
+    group.rejoin("alice", "carol")
+    group.lead()
+    assert result_of(group) == "open"
+    group.acts.note("clock", "advance 45s", GROUP)
+    group.come("dave")
+    assert [acts_of(entry) for entry in group.entries[-2:]] == [[], [("clock", "advance 45s", None)]]
 
 
 def test_groups_that_are_unloaded(group: Told) -> None:

@@ -14,8 +14,8 @@ DEAD = re.compile(
 )
 
 
-def test_a_dead_member() -> None:
-    group = Told()
+def bob_dies(group: Told) -> str:
+    """What is said of it when all is well again."""
     group.formed("alice", "bob", "carol")
     group.advance(5_000)
     group.beat("alice", "carol")
@@ -30,8 +30,31 @@ def test_a_dead_member() -> None:
     group.ask("carol")
     group.advance(1)
     group.lead()
-    text = entries_text(group.ledger.entries(last=1))
+    return entries_text(group.ledger.entries(last=1))
+
+
+def test_a_dead_member() -> None:
+    text = bob_dies(Told())
     assert DEAD.fullmatch(text), text
+
+
+def test_time_that_was_moved_is_nobodys_heartbeat_interval() -> None:
+    text = bob_dies(Told(is_moved=True))
+    assert re.search(r"paused 2\.69 s of group time, really \d+ ms\n", text), text
+    assert "heartbeat interval" not in text
+
+
+def test_who_was_awaited_for_a_moment_has_no_line() -> None:
+    group = Told()
+    group.formed("alice", "bob")
+    group.beat("alice", "bob")
+    group.come("carol")
+    group.advance(46)
+    group.rejoin("bob")
+    group.rejoin("alice")
+    group.settle()
+    assert group.last.awaited_longest is not None
+    assert "awaited longest" not in entries_text([group.last])
 
 
 def test_every_line_is_of_one_group_and_nothing_steers_the_terminal() -> None:

@@ -5,6 +5,7 @@ It has a topic "orders" of six partitions; the first member leads and gives each
 
 from collections.abc import Sequence
 
+from coordinator import clock
 from coordinator.control.acts import Acts
 from coordinator.control.ledger.entry import LedgerEntry, MemberStory
 from coordinator.control.ledger.ledger import Ledger
@@ -58,7 +59,10 @@ class Told(Coordinator):
         config: GroupConfig | None = None,
         ledger_bytes: int = MANY_BYTES,
         stream: Stream | None = None,
+        *,
+        is_moved: bool = False,
     ) -> None:
+        """In: whether its time passes at once, and not as the process's does."""
         self.acts = Acts()
         self.ledger = Ledger(
             self.acts,
@@ -66,6 +70,7 @@ class Told(Coordinator):
             lambda topic: PARTITIONS if topic == TOPIC else None,
             lambda _: self.now,
             ledger_bytes,
+            real_ns=clock.monotonic_ns if is_moved else lambda: self.now.monotonic_ms * 1_000_000,
         )
         self.stream = stream or Stream()
         self.metrics = Metrics()
