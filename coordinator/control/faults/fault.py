@@ -56,6 +56,13 @@ class Fault:
         assert self._matcher is not None, self.name
         return self._matcher
 
+    @property
+    def group_id(self) -> str | None:
+        """The one group that it is about; None where it may be about others as well."""
+        about = self.rule.on or self.rule.match
+        group = None if about is None else about.group
+        return group if isinstance(group, str) and "*" not in group else None
+
     def meets(self) -> bool:
         """Counts a match; whether the fault would act on it."""
         self.matched += 1

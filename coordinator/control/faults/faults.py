@@ -99,7 +99,7 @@ class Faults:
             seconds = duration_ms(rule.for_, "for") / 1000
             fault.timer = self._server.loop.call_later(seconds, self._over, fault)
         self._seams.add(fault)
-        self._seams.told.change(f"{name} made: {fault.action.kind} at {fault.action.at}", by)
+        self._seams.told.change([fault], f"{name} made: {fault.action.kind} at {fault.action.at}", by)
         return fault.status
 
     def _name(self, rule: FaultRule, *, replaces: bool) -> str:
@@ -225,7 +225,7 @@ class Faults:
         fault = self._find(name)
         released = self._let_go(fault, only_oldest=only_oldest)
         assert self._seams is not None
-        self._seams.told.change(f"{name} released {released}", by)
+        self._seams.told.change([fault], f"{name} released {released}", by)
         return Released(released=released, holding=len(fault.holdings))
 
     @staticmethod
@@ -247,9 +247,10 @@ class Faults:
     def _remove(self, names: Sequence[str], by: str | None) -> Removed:
         if not names:
             return Removed(removed=[], released=0)
+        faults = [self._faults[name] for name in names]
         released = self._take_out(names)
         assert self._seams is not None
-        self._seams.told.change(f"{', '.join(names)} removed", by)
+        self._seams.told.change(faults, f"{', '.join(names)} removed", by)
         return Removed(removed=list(names), released=released)
 
     def _take_out(self, names: Sequence[str]) -> int:

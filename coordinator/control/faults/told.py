@@ -1,5 +1,6 @@
 """What is told of faults that hit: the ledger and the log name them as the cause of what they did."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from coordinator.control.acts import Acts
@@ -47,6 +48,7 @@ class Told:
         if fault.hit <= ALL_TOLD or fault.hit % _OF_MORE == 0:
             self._acts.note(KIND, f"{fault.name} {words}", group_id, fault.by)
 
-    def change(self, what: str, by: str | None) -> None:
-        """A fault was made, removed or released."""
-        self._acts.note(KIND, what, None, by)
+    def change(self, faults: Sequence[Fault], what: str, by: str | None) -> None:
+        """Faults were made, removed or released: no other group's business, where all of them are about one."""
+        groups = {fault.group_id for fault in faults}
+        self._acts.note(KIND, what, groups.pop() if len(groups) == 1 else None, by)

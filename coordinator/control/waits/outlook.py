@@ -105,9 +105,15 @@ class Outlook:
     def rebalances(self, group_id: str, after: int) -> Sequence[LedgerEntry]:
         """See `Surroundings`."""
         found: list[LedgerEntry] = []
+        broken_off: list[LedgerEntry] = []
         while self._ledger is not None:
             entries = self._ledger.entries(group_id, after, _MOST_ENTRIES)
-            found += [entry for entry in entries if entry.result in ("stable", "empty")]
+            for entry in entries:
+                if entry.result in ("stable", "empty"):
+                    found += [*broken_off, entry]
+                    broken_off = []
+                elif entry.result == "failed":
+                    broken_off.append(entry)
             if len(entries) < _MOST_ENTRIES or entries[-1].result == "open":
                 break
             after = entries[-1].seq

@@ -62,7 +62,8 @@ class Surroundings(Protocol):
         """The connections of the members of a group, by member id."""
 
     def rebalances(self, group_id: str, after: int) -> Sequence[LedgerEntry]:
-        """The entries of the ledger for a group that ended Stable or Empty after the event of a number."""
+        """The entries of the ledger for a group that were closed after the event of a number: those that ended
+        Stable or Empty, and before each of them those that were broken off on the way to it."""
 
     def similar_groups(self, group_id: str) -> list[str]:
         """Names of groups that are like one."""

@@ -271,7 +271,8 @@ async def test_people_are_told_what_holds_a_group_up(lab: Lab) -> None:
     lab.control.acts.listeners.append(acts.append)
     async with Client(lab.server, "alice") as alice, Client(lab.server, "bob") as bob:
         member_id, generation_id = await join_alone(alice, GROUP)
-        name = lab.fault({"api": "JoinGroup"}, name="slow-join", do={"at": "request", "hold": True})
+        match = {"api": "JoinGroup", "group": GROUP}
+        name = lab.fault(match, name="slow-join", do={"at": "request", "hold": True})
         bob.send(join_request(GROUP), 3)
         await lab.hit(name)
         lab.fault({"api": "Heartbeat"}, name="ghost", do={"at": "request", "error": "UNKNOWN_MEMBER_ID"})
@@ -288,7 +289,7 @@ async def test_people_are_told_what_holds_a_group_up(lab: Lab) -> None:
         lab.faults.remove_all(by="test")
         assert not lab.faults.held_hints(view)
     assert [(act.kind, act.group_id) for act in acts] == [
-        ("fault", None),
+        ("fault", GROUP),
         ("fault", GROUP),
         ("fault", None),
         ("fault", GROUP),

@@ -237,6 +237,21 @@ async def test_a_rebalance_that_lasts_a_millisecond() -> None:
         await ended(waiting)
 
 
+async def test_a_rebalance_that_is_broken_off_has_ended_once_the_next_one_has() -> None:
+    """Whoever expired may join again before the others have their assignments."""
+    ledger = KeptLedger()
+    async with staged(ledger=ledger) as stage:
+        await stage.stable("alice", "bob")
+        ledger.kept.append(entry(5, "session expired", "bob", result=EntryResult.FAILED))
+        await stage.unmet(rebalanced=Rebalanced(client="bob"))
+        waiting = asyncio.ensure_future(
+            stage.wait(rebalanced=Rebalanced(cause="session expired", client="bob"))
+        )
+        await begun(stage)
+        ledger.close(entry(9, "member joined", "bob"))
+        await ended(waiting)
+
+
 async def test_more_rebalances_than_are_read_at_once() -> None:
     ledger = KeptLedger()
     ledger.kept = [entry(number, "member joined", "carol") for number in range(2500)]
