@@ -105,7 +105,7 @@ class StuckRebalance:
                 group_id=view.group_id,
                 generation_id=view.generation_id,
                 about=view.generation_id,
-                detail=f"{printable(view.group_id)} is {view.state}, and has been rebalancing for {seconds(open_ms)} "
+                detail=f"{printable(view.group_id)} is {view.state}, and has rebalanced for {seconds(open_ms)} "
                 f"(cause: {rebalance.trigger.cause}{by}{again}).{waits}",
                 members=names if actor is None else [*names, actor],
             )

@@ -15,7 +15,7 @@ from coordinator.group.view import MemberView
 _MOST = 5
 """Findings of a kind."""
 HEARTBEAT_INTERVAL_MS: Final = 3_500
-"""Clients send heartbeats every 3 s unless they are told otherwise: who was silent for less may well be told soon."""
+"""Clients send heartbeats every 3 s unless told otherwise: who was silent for less may well be told soon."""
 
 
 def is_ghost(sight: GroupSight, member: MemberView) -> bool:
