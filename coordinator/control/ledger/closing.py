@@ -43,8 +43,8 @@ def made_entry(
     missed: Mapping[str, list[int]],
     count_partitions: CountPartitions,
 ) -> LedgerEntry:
-    """The entry as it is at a monotonic time of its group, as if it were open. In: what it took by the process's
-    clock until now; generations that members had missed before."""
+    """The entry as it is at a monotonic time of its group, without its real times. In: what it took by the
+    process's clock until now; generations that members had missed before."""
     completed = entry.completed
     owned = _owned_by_all(completed)
     tracks = list(entry.tracks.values())
