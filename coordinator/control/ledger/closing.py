@@ -43,8 +43,8 @@ def made_entry(
     missed: Mapping[str, list[int]],
     count_partitions: CountPartitions,
 ) -> LedgerEntry:
-    """The entry as it is at a monotonic time of its group, as if it were open. In: what it took by the process's
-    clock until now; generations that members had missed before."""
+    """The entry as it is at a monotonic time of its group, without its real times. In: what it took by the
+    process's clock until now; generations that members had missed before."""
     completed = entry.completed
     owned = _owned_by_all(completed)
     tracks = list(entry.tracks.values())
@@ -186,11 +186,15 @@ def _owned_by_all(completed: RebalanceCompleted | None) -> dict[str, Owned] | No
     """By member id; None where one of them cannot be read, or they are too much to look into."""
     if completed is None or sum(len(one.assignment) for one in completed.members) > MAX_BYTES_OF_ALL:
         return None
+    read: dict[bytes, Owned] = {}
     owned: dict[str, Owned] = {}
     for one in completed.members:
-        partitions = partitions_of(one.assignment, completed.protocol_type)
+        partitions: Owned | None = read.get(one.assignment)  # in a large group most may have nothing
         if partitions is None:
-            return None
+            partitions = partitions_of(one.assignment, completed.protocol_type)
+            if partitions is None:
+                return None
+            read[one.assignment] = partitions
         owned[one.member.member_id] = partitions
     return owned
 

@@ -94,6 +94,7 @@ class StuckRebalance:
         assert rebalance is not None, view.group_id
         actor = rebalance.trigger.actor
         by = "" if actor is None else f", by {who(actor)}"
+        again = f"; begun {rebalance.attempts} times" if rebalance.attempts > 1 else ""
         awaited = [f"the {one.request} of {who(one.member)}" for one in rebalance.awaited[:_MOST_AWAITED]]
         waits = f" It awaits {listed(awaited, len(rebalance.awaited))}." if awaited else ""
         names = [one.member for one in rebalance.awaited]
@@ -104,8 +105,8 @@ class StuckRebalance:
                 group_id=view.group_id,
                 generation_id=view.generation_id,
                 about=view.generation_id,
-                detail=f"{printable(view.group_id)} is {view.state}, and rebalances since {seconds(open_ms)} "
-                f"(cause: {rebalance.trigger.cause}{by}; begun {rebalance.attempts} times).{waits}",
+                detail=f"{printable(view.group_id)} is {view.state}, and has rebalanced for {seconds(open_ms)} "
+                f"(cause: {rebalance.trigger.cause}{by}{again}).{waits}",
                 members=names if actor is None else [*names, actor],
             )
         )

@@ -3,6 +3,7 @@ were sent away.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from coordinator.control.waits.finding import Finding
 from coordinator.control.waits.labels import named, seconds, some
@@ -13,6 +14,8 @@ from coordinator.group.view import MemberView
 
 _MOST = 5
 """Findings of a kind."""
+HEARTBEAT_INTERVAL_MS: Final = 3_500
+"""Clients send heartbeats every 3 s unless told otherwise: who was silent for less may well be told soon."""
 
 
 def is_ghost(sight: GroupSight, member: MemberView) -> bool:
@@ -89,6 +92,9 @@ def _awaited(sight: GroupSight, one: Awaited, phase_ms: int) -> Finding | None:
             hint=f"{label} has had its answer to JoinGroup: is its assignor slow, or its process stopped? {ends}",
         )
     told_ms = sight.remembered.told.get(member_id)
+    session_ms = one.silent_ms + one.session_left_ms
+    if told_ms is None and one.silent_ms < min(HEARTBEAT_INTERVAL_MS, session_ms // 3):
+        return None
     if told_ms is None:
         return Finding(
             kind="not_told",

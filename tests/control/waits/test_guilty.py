@@ -89,6 +89,15 @@ async def test_stopped(stage: Stage) -> None:
     hinted(problem, "bob is connected and silent")
 
 
+async def test_nobody_is_called_stopped_within_a_heartbeat_interval(stage: Stage) -> None:
+    alice, _ = await stage.stable("alice", "bob")
+    await carol_joins(stage, alice)
+    stage.held.advance(1_800)
+    problem = await stage.unmet(state="Stable")
+    assert "the JoinGroup of bob (last heard 1.8 s ago, connection open)" in problem.detail
+    assert "stopped" not in problem.detail
+
+
 async def test_blocked_in_a_callback(stage: Stage) -> None:
     """Heartbeats go on and say that it has to rejoin, and the application lets it not."""
     alice, bob = await stage.stable("alice", "bob")
