@@ -155,7 +155,7 @@ class ApiClient:
             why = f"the daemon at {self.url} said nothing for {patience_s:g} s: is it stopped, or very busy?"
             raise Unreachable(why) from error
         except ProtocolError as error:
-            why = f"{self.url} closed the connection, or does not speak HTTP: is that the port of Kafka clients?"
+            why = f"{self.url} closed the connection, or does not speak HTTP. Is that the port of Kafka clients?"
             raise Unreachable(f"{why} {_WHERE}") from error
         except HTTPError as error:
             raise Unreachable(f"no daemon can be asked at {self.url}: {error}. {_WHERE}") from error

@@ -89,7 +89,7 @@ class Following:
 
     def _lose(self, why: str) -> None:
         if not self._is_lost:
-            self._say(f"{why.split('. ')[0]}; asking until it does")
+            self._say(f"{why.split('. ')[0]}; asking until it answers")
         self._is_lost = True
         if self._last_id is None and self._after is None:
             self._after = -1  # nothing of what a daemon has that was started since was seen

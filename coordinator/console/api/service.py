@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from typing import Any, Final
@@ -40,6 +41,7 @@ _READS: Final = ("GET", "HEAD")
 _REFUSED: Final = (ProblemKind.BAD_TOKEN, ProblemKind.FOREIGN_HOST, ProblemKind.CONTROL_OFF)
 """What a log should tell of: somebody tries what he may not."""
 _MAX_ACTOR: Final = 100
+_NAME: Final = re.compile(r"{(\w+)}")
 
 
 class ApiService:
@@ -68,11 +70,11 @@ class ApiService:
         """Adds all routes."""
         for route in ALL_ROUTES:
             handler = self._handler(route)
-            router.add_route(route.method, BASE + route.path, handler)
+            router.add_route(route.method, _pattern(route.path), handler)
             if route.method == "GET":
-                router.add_route("HEAD", BASE + route.path, handler)
+                router.add_route("HEAD", _pattern(route.path), handler)
         for stream in ALL_STREAMS:
-            router.add_get(BASE + stream.path, self._stream_handler(stream))
+            router.add_get(_pattern(stream.path), self._stream_handler(stream))
         router.add_get(OPENAPI_PATH, self._answer_openapi)
 
     def close(self) -> None:
@@ -148,6 +150,11 @@ class ApiService:
     async def _answer_openapi(self, request: web.Request) -> web.StreamResponse:
         refuse_body(request)
         return web.Response(body=self._openapi, content_type=JSON, headers=HEADERS)
+
+
+def _pattern(path: str) -> str:
+    """What aiohttp is told of a path: by itself it takes no name that has a brace."""
+    return BASE + _NAME.sub(r"{\1:[^/]+}", path)
 
 
 async def _finished(change: Awaitable[Any]) -> Any:

@@ -81,6 +81,8 @@ async def _pieces(control: Control, where: _Where) -> Pieces:
             yield start + b"retry: %d\n\n" % _RETRY_MS
             while True:
                 coming = asyncio.ensure_future(following.__anext__())
+                # Whoever is cancelled in the moment of its end does not look.
+                coming.add_done_callback(lambda done: done.cancelled() or done.exception())
                 while not coming.done():
                     await asyncio.wait([coming], timeout=HEARTBEAT_S)
                     if not coming.done():

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 import pytest
 
@@ -23,6 +24,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from tests.console.api.api_port import Api, serving_api
+from tests.console.test_http import Caller
 from tests.server.harness import Client, sync_request
 
 GROUP: Final = "/v1/groups/billing"
@@ -174,3 +176,17 @@ async def test_a_member_whose_connection_is_gone_says_so(tmp_path: Path) -> None
         member = (await api.call("GET", f"{GROUP}/members/alice")).value
         assert not member["is_connected"]
         assert member["connection_closed_ms_ago"] >= 0
+
+
+@pytest.mark.parametrize("name", ["{billing}", "a/b", "..", ".", "ä b", "%2F", "a%", "x?y#z", "wait"])
+async def test_a_group_of_any_name_is_found(name: str, tmp_path: Path) -> None:
+    async with serving_api(tmp_path) as api:
+        path = f"/v1/groups/{quote(name, safe='').replace('.', '%2E')}"
+        async with Caller(api.port) as caller:
+            # A client library would have words of its own for such a path.
+            body = b'{"to": "latest", "topics": ["orders-0"]}'
+            head = f"PUT {path}/offsets HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            caller.writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            assert b" 200 " in await asyncio.wait_for(caller.reader.readline(), 10)
+        (group,) = (await api.call("GET", "/v1/groups")).value["groups"]
+        assert group["group_id"] == name

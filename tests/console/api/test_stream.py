@@ -1,6 +1,8 @@
 """Answers that come in pieces: events as they happen, and the ledger line by line."""
 
 import asyncio
+import gc
+import logging
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -169,6 +171,21 @@ async def test_readers_have_an_end_when_the_daemon_has(tmp_path: Path) -> None:
     await caller.all()
     await source.nobody_follows()
     await caller.__aexit__()
+
+
+async def test_a_stop_that_ends_readers_is_nothing_to_tell_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving_api(tmp_path) as api:
+        callers = [await Caller(api.port).__aenter__() for _ in range(3)]
+        for caller in callers:
+            caller.writer.write(get("/v1/stream"))
+            await until(caller, b"retry: 1000\n\n")
+    for caller in callers:
+        assert (await caller.all()).endswith(b"0\r\n\r\n")
+        await caller.__aexit__()
+    gc.collect()
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 async def test_there_are_only_so_many_readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
