@@ -18,8 +18,8 @@ from tests.control.faults.lab import Lab
 from tests.control.mixed.committer import Committer
 from tests.control.mixed.survivor import PATIENT_S, Survivor
 from tests.control.serving import controlled
-from tests.server.harness import serving
-from tests.server.test_runtime import active
+from tests.server.harness import Client, serving
+from tests.server.test_runtime import active, committed
 from tests.storage.faulty_files import FaultyFiles
 
 GROUPS = ("billing", "audit", "not-there")
@@ -140,6 +140,20 @@ class Fate:
             self._control.faults.remove_all(None)
 
 
+class PowerCut:
+    """What is found after one, and what was acknowledged before it."""
+
+    def __init__(self, files: FaultyFiles, committers: list[Committer]) -> None:
+        self._files = files.crash()
+        self._acknowledged = {committer.group_id: committer.acknowledged for committer in committers}
+
+    async def check(self, properties: dict[str, str]) -> None:
+        async with serving("/data", properties, topics=(), files=self._files) as server:
+            for group_id, offset in self._acknowledged.items():
+                async with Client(server) as client:
+                    assert await committed(client, group_id) >= (offset or -1), group_id
+
+
 def check(server: Server) -> None:
     """What must hold between any two things that happen."""
     for partition in server.runtime.partitions:
@@ -183,7 +197,10 @@ async def test_nothing_is_lost_or_left_behind(
     ]
     committers = [Committer(server, name) for name in SIMPLE]
     acting: set[asyncio.Future[Any]] = set()
-    for _ in range(STEPS):
+    power_cuts = [PowerCut(files, committers)]
+    for step in range(STEPS):
+        if step % 20 == 10:
+            power_cuts.append(PowerCut(files, committers))
         acting.add(asyncio.ensure_future(fate.next()))
         await asyncio.sleep(chance.choice([0, 0, 0.001, 0.01, 0.05]))
         check(server)
@@ -208,8 +225,6 @@ async def test_nothing_is_lost_or_left_behind(
     assert server.engine.waiters == 0
     assert "internal error" not in caplog.text
     assert not [record for record in caplog.records if record.exc_info], caplog.text
-    if "log.flush" in properties:
-        return
-    after = await stack.enter_async_context(serving("/data", properties, topics=(), files=files.crash()))
-    for committer in committers:
-        await committer.check(after)
+    if "log.flush" not in properties:
+        for power_cut in power_cuts:
+            await power_cut.check(properties)
