@@ -1,5 +1,6 @@
 """Which group goes by which clock: its own, else the one that is the default for all, else the process's."""
 
+from collections.abc import Collection
 from typing import Final
 
 from coordinator.control.clock.group_time import GroupTime
@@ -7,6 +8,8 @@ from coordinator.machine.outcome import Now
 
 MAX_HEARD: Final = 100_000
 """Members that are remembered with when they were heard."""
+SPARE: Final = 16
+"""So many more than twice the members of a group are remembered at most."""
 
 
 class GroupTimes:
@@ -40,6 +43,11 @@ class GroupTimes:
                 return
             self._heard += 1
         heard[member_id] = process_ms
+
+    def forget_gone(self, group_id: str, *there: Collection[str]) -> None:
+        """Forgets those that are not there any more, from time to time."""
+        if len(self._heard_ms.get(group_id, ())) > 2 * sum(map(len, there)) + SPARE:
+            self.forget_others(group_id, set().union(*there))
 
     def heard_ms(self, group_id: str, member_id: str) -> int | None:
         """When a member was heard last; None when it was not since its group has a clock."""

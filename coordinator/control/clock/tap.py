@@ -34,10 +34,12 @@ class Tap(InFront):
             return self._mapped(self.behind.handle(request, context, now), now)
         outcome = self._mapped(self.behind.handle(request, context, self._times.at(group_id, now)), now)
         member_id = getattr(request, "member_id", "")
-        if member_id and context.connection_id:
-            group = self._groups.find_classic(group_id)
-            if group is not None and member_id in group.members:
-                self._times.hear(group_id, member_id, now.monotonic_ms)
+        group = self._groups.find_classic(group_id)
+        if group is None:
+            self._times.forget_others(group_id, set())
+        elif member_id in group.members and context.connection_id:
+            self._times.hear(group_id, member_id, now.monotonic_ms)
+            self._times.forget_gone(group_id, group.members, group.pending_members)
         return outcome
 
     def _beat(self, request: HeartbeatRequest, monotonic_ms: int) -> bool:

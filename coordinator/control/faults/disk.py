@@ -66,6 +66,7 @@ class DiskSeam:
         """By partition."""
         self._late_syncs: dict[int, _Late] = {}
         self._numbers = count()
+        self._runtime.unloaded.append(self._unloaded)
 
     @property
     def waits(self) -> int:
@@ -110,6 +111,16 @@ class DiskSeam:
         if not (self._armed or self._to_sync or self._late_appends):
             self._runtime.append = self._append
             self._flusher.submit = self._submit
+
+    def _unloaded(self, partition: GroupPartition) -> None:
+        """What had not met the disk is gone, and what was to act on it never does."""
+        number = partition.number
+        self._armed.pop(number, None)
+        self._to_sync.pop(number, None)
+        late = self._late_appends.pop(number, None)
+        if late is not None:
+            late.timer.cancel()
+        self._step_aside()
 
     # Appending
 

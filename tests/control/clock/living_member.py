@@ -131,7 +131,7 @@ class LivingMember:
         assert isinstance(joined, JoinGroupResponse)
         if joined.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
             self.member_id = ""
-        if joined.member_id and joined.member_id != self.member_id:
+        elif joined.member_id and joined.member_id != self.member_id:
             self.member_id = joined.member_id
             self.ids.append(joined.member_id)
         self.generation_id = joined.generation_id

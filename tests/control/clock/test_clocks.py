@@ -14,10 +14,11 @@ from coordinator.group.shard import Shard
 from coordinator.group.timer_key import TimerKey, TimerKind
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
+from protocol.messages.leave_group import LeaveGroupRequest
 from tests.control.clock.living_member import GROUP, LivingMember, all_settled, members_of, there, until
 from tests.control.serving import controlled
 from tests.engine.held_clock import HeldClock
-from tests.server.harness import Client, heartbeat_request, settings
+from tests.server.harness import Client, heartbeat_request, join_alone, settings
 from tests.server.test_runtime import active, code, commit, committed
 from tests.storage.faulty_files import FaultyFiles
 
@@ -318,6 +319,19 @@ async def test_there_are_no_more_clocks_than_there_may_be(
     await freeze(control, "a")
     await control.clocks.remove("a")
     await freeze(control, "c")
+
+
+async def test_members_that_are_gone_are_not_remembered(
+    server: Server, control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_times, "MAX_HEARD", 30)
+    await freeze(control)
+    async with Client(server) as client:
+        for _ in range(40):
+            member_id, generation_id = await join_alone(client, GROUP)
+            await client.call(heartbeat_request(GROUP, member_id, generation_id), 3)
+            assert control.clocks.times.heard_ms(GROUP, member_id) is not None
+            await client.call(LeaveGroupRequest(group_id=GROUP, member_id=member_id), 2)
 
 
 def test_members_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

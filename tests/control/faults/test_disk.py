@@ -169,6 +169,21 @@ async def test_only_what_a_request_has_written_meets_the_disk(lab: Lab, at: str)
         assert lab.status(name).hit == 0
 
 
+async def test_what_was_to_meet_a_batch_does_not_meet_another_when_that_is_gone(lab: Lab) -> None:
+    slow = lab.fault({"api": "OffsetCommit", "group": "slow"}, do={"at": "sync", "delay": "10m"})
+    bad = lab.fault({"api": "OffsetCommit", "group": "bad"}, do={"at": "sync", "fail": "EIO"})
+    async with Client(lab.server) as first, Client(lab.server) as second, Client(lab.server) as client:
+        first.send(commit(1, group="slow"), 2)
+        await lab.hit(slow)
+        second.send(commit(1, group="bad"), 2)
+        await lab.hit(bad)
+        await lab.control.failover.partition(0, 0, 0)
+        lab.faults.remove(slow)
+        for offset in range(1, 5):
+            assert code(await client.call(commit(offset), 2)) == ErrorCode.NONE
+    lab.faults.remove_all()
+
+
 async def test_no_answer_waits_for_a_sync_where_none_is_asked_for() -> None:
     async with serving(DATA, {"log.flush": "os"}, files=FaultyFiles()) as server:
         lab = Lab(server, Control(server))

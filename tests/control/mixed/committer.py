@@ -1,0 +1,49 @@
+"""A client that commits one offset after another, whatever is done to it, and knows which were acknowledged."""
+
+import asyncio
+
+from coordinator.server.server import Server
+from protocol.errors import ErrorCode
+from tests.server.harness import Client
+from tests.server.test_runtime import code, commit, committed
+
+PATIENCE_S = 0.3
+
+
+class Committer:
+    """See the top of this file. Its group has no members."""
+
+    def __init__(self, server: Server, group_id: str) -> None:
+        self.group_id = group_id
+        self.acknowledged = self.last = 0
+        self._server = server
+        self._task = asyncio.ensure_future(self._work())
+
+    async def stop(self) -> None:
+        """It commits no more."""
+        while not self._task.done():
+            self._task.cancel()
+            await asyncio.wait([self._task], timeout=0.05)
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                async with Client(self._server) as client:
+                    await self._commit(client)
+            except (OSError, EOFError, TimeoutError):
+                await asyncio.sleep(0.001)
+
+    async def _commit(self, client: Client) -> None:
+        while True:
+            self.last += 1
+            offset = self.last
+            client.send(commit(offset, group=self.group_id), 2)
+            if code(await client.receive(PATIENCE_S)) == ErrorCode.NONE:
+                self.acknowledged = offset
+            await asyncio.sleep(0.001)
+
+    async def check(self, server: Server) -> None:
+        """Nothing that was acknowledged is lost, and nothing is there that nobody sent."""
+        async with Client(server) as client:
+            found = await committed(client, self.group_id)
+        assert self.acknowledged <= max(0, found) <= self.last, (self.group_id, self.acknowledged, found)
