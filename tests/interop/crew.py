@@ -7,7 +7,7 @@ from tests.interop.broker import Broker, eventually
 from tests.interop.control_room import ControlRoom
 from tests.interop.driver import Driver
 from tests.interop.group import Group, partitions_of
-from tests.interop.member import Board, Member
+from tests.interop.member import Board, Member, Partition
 
 PARTITIONS: Final = 6
 SIZE: Final = 3
@@ -61,17 +61,20 @@ class Crew:
         for member in self.members:
             self.group.consumed([member], {(*partition, self._records - 1) for partition in member.owned})
 
+    def last_offsets(self, partitions: set[Partition]) -> dict[str, int]:
+        """What is committed once all records of some partitions have been."""
+        return {f"{topic}-{number}": self._records for topic, number in partitions}
+
     def all_commit(self) -> None:
         """Every member commits what it is delivered, in the end, and that is durable."""
         self.produce()
         self.consumed()
-        committed = {f"{topic}-{number}": self._records for topic, number in self.everything}
         eventually(
             "all members to commit",
             lambda: all(member.commit() for member in self.members),
             self.board.report,
         )
-        self.room.wait(committed=committed)
+        self.room.wait(committed=self.last_offsets(self.everything))
 
     def dispose(self) -> None:
         """Ends every process."""

@@ -69,11 +69,8 @@ def test_of_three_the_one_that_was_killed_goes_and_only_that_one(crew: Crew) -> 
     assert crew.room.member_ids() == {name: one for name, one in before.items() if name != dead.name}
     (entry,) = crew.room.entries(after)
     assert (entry["cause"], entry["actor"]["client_id"]) == ("session expired", dead.name)
-    assert (
-        entry["actor"]["last_heard_ms_ago"]
-        >= DEFAULT_SESSION_MS
-        > entry["actor"]["real"]["last_heard_ms_ago"]
-    )
+    actor = entry["actor"]
+    assert actor["last_heard_ms_ago"] >= DEFAULT_SESSION_MS > actor["real"]["last_heard_ms_ago"]
     assert ("clock", ACTOR) in [(act["kind"], act["by"]) for act in entry["also"]]
 
 
@@ -91,11 +88,9 @@ def test_a_live_member_that_is_expired_comes_back_under_a_new_id(crew: Crew) -> 
     assert {name for name in now if now[name] != before[name]} == {expired.name}
     first, *more = crew.room.entries(after)
     assert (first["cause"], first["actor"]["member_id"]) == ("session expired", before[expired.name])
-    assert ACTOR in {act["by"] for act in first["also"] if act["kind"] == "member"}, first["also"]
-    assert any("expire" in act["what"] for act in first["also"])
-    if not crew.driver.assignors[0].startswith(
-        "cooperative"
-    ):  # else whoever gives something back joins again
+    expiry = f"expire {expired.name} ({before[expired.name]})"
+    assert {"kind": "member", "what": expiry, "by": ACTOR} in first["also"]
+    if crew.group.assignor != "cooperative-sticky":  # there, whoever gives something back joins again
         assert {entry["actor"]["client_id"] for entry in more} <= {expired.name}
     assert "session expired" not in {entry["cause"] for entry in more}
     told = next(event for event in expired.events[seen:] if "partitions" in event)
@@ -123,9 +118,7 @@ def test_a_coordinator_that_is_read_anew(crew: Crew) -> None:
         assert {member.name: set(member.owned) for member in crew.members} == owned
     for entry in entries:
         assert entry["actor"]["client_id"] in owned
-        assert entry["cause"] in ("leader rejoined", "metadata changed", "member joined", "member left"), (
-            entry
-        )
+        assert entry["cause"] in ("leader rejoined", "metadata changed", "member joined"), entry
 
 
 def test_a_held_sync_group_answer(crew: Crew) -> None:
@@ -142,7 +135,6 @@ def test_a_held_sync_group_answer(crew: Crew) -> None:
         crew.ready(rebalanced={"cause": "session expired", "client": slow.name}, after=after)
     finally:
         crew.room.ask("DELETE", f"/faults/{fault}")
-    assert any(act["kind"] == "fault" for entry in crew.room.entries(after) for act in entry["also"])
     crew.all_commit()
 
 
@@ -174,6 +166,7 @@ def test_a_commit_whose_answer_is_lost(crew: Crew) -> None:
         crew.consumed()
         unlucky.say("commit")
         crew.room.ask("POST", f"/faults/{fault}/wait", {"hit": 1, "within": "60s"})
+        crew.room.post("/check", committed=crew.last_offsets(unlucky.owned))
     finally:
         crew.room.ask("DELETE", f"/faults/{fault}")
     crew.ready()
