@@ -70,7 +70,9 @@ def test_of_three_the_one_that_was_killed_goes_and_only_that_one(crew: Crew) -> 
     (entry,) = crew.room.entries(after)
     assert (entry["cause"], entry["actor"]["client_id"]) == ("session expired", dead.name)
     actor = entry["actor"]
-    assert actor["last_heard_ms_ago"] >= DEFAULT_SESSION_MS > actor["real"]["last_heard_ms_ago"]
+    assert actor["last_heard_ms_ago"] >= DEFAULT_SESSION_MS
+    # A member that was read from the disk has no connection that is known to be its own until it joins again.
+    assert (actor["real"]["last_heard_ms_ago"] or 0) < DEFAULT_SESSION_MS
     assert ("clock", ACTOR) in [(act["kind"], act["by"]) for act in entry["also"]]
 
 
