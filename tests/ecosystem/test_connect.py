@@ -11,7 +11,8 @@ from tests.ecosystem.worker import GROUP, JAVA, Worker
 from tests.interop.broker import Broker, eventually
 from tests.kafka_log.connection import Connection
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
+# The leader of the workers joins again for every connector, and each time that their configuration changes.
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(240), pytest.mark.violates("flapping")]
 LINES = 500
 TOPIC = "copied-lines"
 

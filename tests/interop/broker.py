@@ -54,6 +54,11 @@ class Broker:
         """Whether this is a groupd that the tests started."""
         return self._daemon is not None
 
+    @property
+    def http(self) -> str:
+        """Where a groupd of the tests has its HTTP, HOST:PORT; "" for another broker."""
+        return "" if self._daemon is None else self._daemon.http
+
     def is_alive(self) -> bool:
         """Whether it can be asked; one that is not ours is believed to."""
         return self._daemon is None or self._daemon.is_alive()

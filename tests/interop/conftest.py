@@ -21,7 +21,8 @@ __all__ = ["nothing_violated"]
 _names = itertools.count(1)
 
 
-def _fresh(kind: str) -> str:
+def fresh(kind: str) -> str:
+    """A name that no other test uses."""
     return f"{kind}-{os.getpid()}-{next(_names)}"
 
 
@@ -53,13 +54,13 @@ def mortal_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 @pytest.fixture
 def topic() -> str:
     """A name that no other test uses."""
-    return _fresh("topic")
+    return fresh("topic")
 
 
 @pytest.fixture
 def group_name() -> str:
     """A name that no other test uses."""
-    return _fresh("group")
+    return fresh("group")
 
 
 @pytest.fixture

@@ -25,12 +25,13 @@ class Group:
         self.assignor = driver.assignors[0]
         self.session_timeout_ms = SESSION_TIMEOUT_MS
         self.rebalance_timeout_ms = REBALANCE_TIMEOUT_MS
+        self.heartbeat_ms = HEARTBEAT_MS
         self.metadata_max_age_ms = 60_000
         self._command = command
         self._numbers = itertools.count(1)
 
-    def join(self, *topics: str, pattern: str = "", instance_id: str = "") -> Member:
-        """Start a member; it is in the group once it is assigned partitions."""
+    def join(self, *topics: str, pattern: str = "", instance_id: str = "", client_id: str = "") -> Member:
+        """Start a member; it is in the group once it is assigned partitions. It has its client id for a name."""
         number = next(self._numbers)
         arguments = {
             "bootstrap": self.broker.bootstrap,
@@ -39,15 +40,16 @@ class Group:
             "pattern": pattern,
             "assignor": self.assignor,
             "instance-id": instance_id,
+            "client-id": client_id,
             "session-timeout-ms": self.session_timeout_ms,
-            "heartbeat-ms": HEARTBEAT_MS,
+            "heartbeat-ms": self.heartbeat_ms,
             "rebalance-timeout-ms": self.rebalance_timeout_ms,
             "metadata-max-age-ms": self.metadata_max_age_ms,
         }
         options = [
             word for name, value in arguments.items() if value != "" for word in (f"--{name}", str(value))
         ]
-        return Member(self.board, f"{self.driver.name}-{number}", [*self._command, *options])
+        return Member(self.board, client_id or f"{self.driver.name}-{number}", [*self._command, *options])
 
     def converge(self, members: list[Member], partitions: set[Partition], timeout_s: float = 60.0) -> None:
         """Wait until these members share these partitions: all of them, none twice, nobody idle."""

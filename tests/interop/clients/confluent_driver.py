@@ -37,6 +37,8 @@ class Member:
         }
         if options.instance_id:
             settings["group.instance.id"] = options.instance_id
+        if options.client_id:
+            settings["client.id"] = options.client_id
         self._consumer = Consumer(settings)
         self._subscribe([f"^{options.pattern}"] if options.pattern else options.topics)
 

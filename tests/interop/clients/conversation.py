@@ -42,6 +42,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--pattern", default="", help="a regular expression instead of --topics")
     parser.add_argument("--assignor", default="range")
     parser.add_argument("--instance-id", default="")
+    parser.add_argument("--client-id", default="", help="the client's own where this is empty")
     parser.add_argument("--session-timeout-ms", type=int, default=6000)
     parser.add_argument("--heartbeat-ms", type=int, default=500)
     parser.add_argument("--rebalance-timeout-ms", type=int, default=30000)

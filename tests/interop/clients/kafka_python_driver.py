@@ -83,6 +83,7 @@ def consume(options: argparse.Namespace, commands: Commands) -> None:
     consumer = KafkaConsumer(
         bootstrap_servers=options.bootstrap,
         group_id=options.group,
+        **({"client_id": options.client_id} if options.client_id else {}),
         group_instance_id=options.instance_id or None,
         auto_offset_reset="earliest",
         enable_auto_commit=False,

@@ -39,6 +39,8 @@ def _command(options: argparse.Namespace) -> list[str]:
     }
     if options.instance_id:
         settings["group.instance.id"] = options.instance_id
+    if options.client_id:
+        settings["client.id"] = options.client_id
     # -E: carry on while the broker is away.
     command = [kcat, "-b", options.bootstrap, "-E", "-u", "-f", _RECORD_FORMAT]
     for name, value in settings.items():

@@ -27,6 +27,7 @@ var (
 	pattern          = flag.String("pattern", "", "a regular expression instead of topics")
 	assignor         = flag.String("assignor", "range", "assignor")
 	instanceID       = flag.String("instance-id", "", "group.instance.id")
+	clientID         = flag.String("client-id", "", "the client's own where this is empty")
 	sessionTimeout   = flag.Int("session-timeout-ms", 6000, "session timeout")
 	heartbeat        = flag.Int("heartbeat-ms", 500, "heartbeat interval")
 	rebalanceTimeout = flag.Int("rebalance-timeout-ms", 30000, "rebalance timeout")
@@ -158,6 +159,9 @@ func newMember() *kgo.Client {
 	}
 	if *instanceID != "" {
 		opts = append(opts, kgo.InstanceID(*instanceID))
+	}
+	if *clientID != "" {
+		opts = append(opts, kgo.ClientID(*clientID))
 	}
 	client, err := kgo.NewClient(opts...)
 	if err != nil {

@@ -121,6 +121,9 @@ public final class Driver {
         if (!option("instance-id", "").isEmpty()) {
             p.put("group.instance.id", option("instance-id", ""));
         }
+        if (!option("client-id", "").isEmpty()) {
+            p.put("client.id", option("client-id", ""));
+        }
         p.put("auto.offset.reset", "earliest");
         p.put("enable.auto.commit", "false");
         p.put("allow.auto.create.topics", "false");

@@ -9,6 +9,7 @@ const options = {
   'mode': 'consume',
   'topics': '',
   'pattern': '',
+  'client-id': '',
   'session-timeout-ms': '6000',
   'heartbeat-ms': '500',
   'rebalance-timeout-ms': '30000',
@@ -25,7 +26,7 @@ const tell = error =>
   emit('error', { name: error.type || error.name, message: error.message, fatal: error.retriable === false })
 
 const kafka = new Kafka({
-  clientId: 'kafkajs-driver',
+  clientId: options['client-id'] || 'kafkajs-driver',
   brokers: options.bootstrap.split(','),
   logLevel: logLevel.WARN,
   logCreator: () => entry => process.stderr.write(JSON.stringify(entry) + '\n'),
