@@ -96,8 +96,8 @@ class Config:
         _INT,
         100,
         "Connections to the HTTP port at one time, and never more than an eighth of the process's descriptors; a "
-        "further one takes the place of the one that has asked for nothing for the longest time. A quarter of them is "
-        "kept from waits and streams. groupd's own.",
+        "further one takes the place of the one that has asked for nothing for the longest time. A quarter of "
+        "them is kept from waits and streams. groupd's own.",
         at_least(1),
     )
     http_request_timeout_ms: int = _property(

@@ -162,7 +162,9 @@ def test_a_daemon_that_is_started_anew_is_followed_on() -> None:
         assert "#431" in watch.line()
     try:
         assert "connection refused" in watch.error()
-        second.pieces.put(b'id: 77aa.-1\nevent: gap\ndata: {"after": 431, "gone_up_to": -1, "restarted": true}\n\n')
+        second.pieces.put(
+            b'id: 77aa.-1\nevent: gap\ndata: {"after": 431, "gone_up_to": -1, "restarted": true}\n\n'
+        )
         second.send(0, "GroupLoaded")
         with second.running(first.port):
             assert "answers again" in watch.error()
@@ -176,7 +178,9 @@ def test_a_daemon_that_is_started_anew_is_followed_on() -> None:
 
 def test_a_gap_is_said(daemon: FakeDaemon) -> None:
     with running(daemon, "watch", "--after", "3") as watch:
-        daemon.pieces.put(b'id: 5f3a.90\nevent: gap\ndata: {"after": 3, "gone_up_to": 90, "restarted": false}\n\n')
+        daemon.pieces.put(
+            b'id: 5f3a.90\nevent: gap\ndata: {"after": 3, "gone_up_to": 90, "restarted": false}\n\n'
+        )
         daemon.send(91, "MemberJoined")
         assert "no longer known" in watch.error()
         assert "#91" in watch.line()

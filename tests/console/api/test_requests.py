@@ -201,7 +201,7 @@ async def test_waits_and_streams_leave_places_to_what_is_answered_at_once(tmp_pa
         callers[2].writer.write(b"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
         await asyncio.wait_for(callers[2].reader.readuntil(b"retry: 1000\n\n"), 10)
         while len(api.control.waits) < 2:
-            await asyncio.sleep(0)
+            assert (await api.call("GET", "/health")).status == 200
         for path in ("/health", "/ready", "/metrics", "/v1/groups/billing/explain"):
             assert (await api.call("GET", path)).status == 200
         for _ in range(2):
@@ -211,7 +211,7 @@ async def test_waits_and_streams_leave_places_to_what_is_answered_at_once(tmp_pa
         assert (await api.call("GET", "/v1/ledger.jsonl")).problem == "too-many"
         await callers[0].__aexit__()
         while len(api.control.waits) == 2:
-            await asyncio.sleep(0)
+            assert (await api.call("GET", "/health")).status == 200
         assert (await api.call("POST", "/v1/groups/billing/wait", {"absent": ["bob"]})).status == 200
         for caller in callers[1:]:
             await caller.__aexit__()
