@@ -33,8 +33,9 @@ class LateControl:
         self.made = asyncio.Event()
         """Set when it is there."""
         server.group_events.listeners.append(self._happened)
-        if server.settings.config.oracle_commits:
-            # Who looks at commits has to be there before there are any.
+        config = server.settings.config
+        if config.oracle_commits or config.ledger_file:
+            # Who looks at commits has to be there before there are any, and a file misses nothing.
             self.make()
 
     def make(self) -> "Control":

@@ -2,34 +2,28 @@
 
 from collections.abc import Iterable, Mapping
 
+from coordinator.control.member_bytes import assigned_partitions, wanted_topics
 from coordinator.group.topics_image import TopicsImage
 from coordinator.group.view import GroupView, MemberView
-from protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, subscribed_topics
-from protocol.malformed import Malformed
+from protocol.consumer_protocol import PROTOCOL_TYPE
 
 
 def subscription_of(view: GroupView, member: MemberView) -> list[str] | None:
     """The topics that a member wants, by name; None where it says nothing of the consumer protocol's."""
     if view.protocol_type != PROTOCOL_TYPE or not member.metadata:
         return None
-    try:
-        return sorted(set(subscribed_topics(member.metadata)))
-    except Malformed:
-        return None
+    topics = wanted_topics(member.metadata)
+    return None if topics is None else sorted(topics)
 
 
 def assignment_of(view: GroupView, member: MemberView) -> dict[str, list[int]] | None:
     """The partitions that a member was assigned, by topic; None as above, and where it has none yet."""
     if view.protocol_type != PROTOCOL_TYPE or not member.assignment:
         return None
-    try:
-        assigned = decode_assignment(member.assignment).assigned_partitions
-    except Malformed:
+    partitions = assigned_partitions(member.assignment)
+    if partitions is None:
         return None
-    partitions: dict[str, set[int]] = {}
-    for topic in assigned:
-        partitions.setdefault(topic.topic, set()).update(topic.partitions)
-    return {topic: sorted(partitions[topic]) for topic in sorted(partitions)}
+    return {topic: sorted(set(numbers)) for topic, numbers in sorted(partitions.items())}
 
 
 def unowned_of(

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from coordinator.control.ledger.names import shown
-from protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment
-from protocol.malformed import Malformed
+from coordinator.control.member_bytes import assigned_partitions
+from protocol.consumer_protocol import PROTOCOL_TYPE
 
 Owned = Mapping[str, frozenset[int]]
 """Partitions by topic."""
@@ -25,14 +25,10 @@ def partitions_of(data: bytes, protocol_type: str | None) -> Owned | None:
         return NOTHING
     if protocol_type != PROTOCOL_TYPE or len(data) > MAX_BYTES:
         return None
-    owned: dict[str, frozenset[int]] = {}
-    try:
-        for topic in decode_assignment(data).assigned_partitions:
-            numbers = frozenset(topic.partitions)
-            owned[topic.topic] = owned[topic.topic] | numbers if topic.topic in owned else numbers
-    except Malformed:
+    partitions = assigned_partitions(data)
+    if partitions is None:
         return None
-    return owned
+    return {topic: frozenset(numbers) for topic, numbers in partitions.items()}
 
 
 def without(owned: Owned, others: Owned) -> Owned:

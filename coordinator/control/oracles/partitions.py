@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
+from coordinator.control.member_bytes import assigned_partitions
 from coordinator.net.peer import printable
 from coordinator.server.log_words import listed
-from protocol.consumer_protocol import ConsumerProtocolSubscription, decode_assignment, decode_subscription
+from protocol.consumer_protocol import ConsumerProtocolSubscription, decode_subscription
 from protocol.malformed import Malformed
 
 Place: TypeAlias = tuple[str, int]
@@ -18,15 +19,10 @@ MOST_NAMED: Final = 5
 
 def assigned(assignment: bytes) -> list[Place] | None:
     """The partitions of an assignment; None where it is none of the consumer protocol's, or too long to be read."""
-    if not assignment:
-        return []
-    if len(assignment) > MOST_BYTES:
+    partitions = assigned_partitions(assignment) if len(assignment) <= MOST_BYTES else None
+    if partitions is None:
         return None
-    try:
-        topics = decode_assignment(assignment).assigned_partitions
-    except Malformed:
-        return None
-    return [(topic.topic, number) for topic in topics for number in topic.partitions]
+    return [(topic, number) for topic, numbers in partitions.items() for number in numbers]
 
 
 def subscribed(metadata: bytes) -> ConsumerProtocolSubscription | None:

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from msgspec import Struct
 
 from coordinator.control.ledger.entry import LedgerEntry
+from coordinator.control.member_bytes import assigned_partitions, wanted_topics
 from coordinator.control.waits.labels import Labels, goes_by, named
 from coordinator.control.waits.recollection import Remembered
 from coordinator.group.member_name import MemberName
@@ -16,8 +17,7 @@ from coordinator.group.rebalance_facts import Awaited
 from coordinator.group.state import EMPTY, STABLE
 from coordinator.group.view import GroupView, MemberView
 from coordinator.machine.outcome import Now
-from protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, subscribed_topics
-from protocol.malformed import Malformed
+from protocol.consumer_protocol import PROTOCOL_TYPE
 
 T = TypeVar("T")
 Partitions = Mapping[str, Sequence[int]]
@@ -214,7 +214,7 @@ class GroupSight:
         read: dict[bytes, frozenset[str] | None] = {}
         for member in self.all_members:
             if member.metadata not in read:
-                read[member.metadata] = _topics(member.metadata)
+                read[member.metadata] = wanted_topics(member.metadata)
             topics = read[member.metadata]
             if topics is not None:
                 found[member.name.member_id] = topics
@@ -231,7 +231,7 @@ class GroupSight:
         found: dict[str, Partitions] = {}
         if self.are_consumers:
             for member in self.all_members:
-                partitions = _assigned(member.assignment) if member.assignment else {}
+                partitions = assigned_partitions(member.assignment)
                 if partitions is not None:
                     found[member.name.member_id] = partitions
         return found
@@ -290,20 +290,3 @@ class GroupSight:
         if ends is None:
             return Lag(None, offset is not None)
         return Lag(max(0, ends.end - (ends.start if offset is None else offset)), offset is not None)
-
-
-def _topics(metadata: bytes) -> frozenset[str] | None:
-    try:
-        return frozenset(subscribed_topics(metadata))
-    except Malformed:
-        return None
-
-
-def _assigned(assignment: bytes) -> Partitions | None:
-    topics: dict[str, list[int]] = {}
-    try:
-        for one in decode_assignment(assignment).assigned_partitions:
-            topics.setdefault(one.topic, []).extend(one.partitions)
-    except Malformed:
-        return None
-    return topics
