@@ -9,14 +9,12 @@ from typing import Final
 from aiohttp import ClientError, ClientSession
 
 from tests.console.test_http import Caller, asked, get
-from tests.hostile.siege.siege import WORST_MS, besieged
+from tests.hostile.siege.siege import besieged
 from tests.hostile.test_turns import make_groups
 
 TIMEOUT_MS: Final = 2_000
 READERS: Final = 10
 LISTINGS: Final = 3
-LIST_MS: Final = 100
-"""What a neighbour may wait for everybody's lists."""
 REQUESTS: Final = 10_000
 AT_ONCE: Final = 20
 JSON: Final = {"Content-Type": "application/json"}
@@ -59,7 +57,6 @@ async def test_many_lists_of_many_groups(tmp_path: Path) -> None:
             await asyncio.gather(*map(read, sessions))
         toll = await siege.toll()
         assert toll.is_bearable(), toll
-        assert toll.worst_ms < LIST_MS + toll.quiet_ms < WORST_MS, toll
 
 
 async def test_large_bodies_and_slow_ones(tmp_path: Path) -> None:

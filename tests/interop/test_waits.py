@@ -81,7 +81,7 @@ async def test_a_member_that_was_stopped(trial: Trial) -> None:
     await trial.ready("orders", members=2)
     bob.stop()
     trial.group.join("orders", instance_id="carol")
-    said = await trial.not_ready(Conditions(state="Stable", members=3))
+    said = await trial.not_ready(Conditions(state="Stable", members=3), within_ms=5_000)
     assert "bob (static bob, last heard" in said
     assert "bob is connected and was told nothing" in said
 
