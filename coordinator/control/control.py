@@ -45,7 +45,13 @@ class Control:
             server, self.acts, self.asker, self.clocks.view, self.clocks.departed.silent_ms
         )
         self.faults = Faults(
-            server, self.acts, self.failover, self._freeze, self.member_acts.expire, may_harm=self.may_harm
+            server,
+            self.acts,
+            self.failover,
+            self.member_connections,
+            self._freeze,
+            self.member_acts.expire,
+            may_harm=self.may_harm,
         )
         self.waits.hint_givers.append(self.faults.held_hints)
         self.oracles = Oracles(server, self.acts, now_of)

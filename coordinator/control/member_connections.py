@@ -1,6 +1,6 @@
 """Whether a member has a connection: it joined over one that is open, or one that is open sends its heartbeats."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -46,22 +46,25 @@ class MemberConnections:
         """The numbers of all open connections."""
         return {connection.connection_id for connection in self._connections.open}
 
-    def close(self, group_id: str, member: MemberView) -> int:
-        """Closes the connections of a member at once: that over which it joined, and those that repeat its
+    def close(self, group_id: str, members: Iterable[MemberView]) -> int:
+        """Closes the connections of members at once: those over which they joined, and those that repeat their
         heartbeats. Out: how many."""
-        mine = [
+        ids = {member.name.member_id: member.connection_id for member in members}
+        numbers = set(ids.values())
+        theirs = [
             connection
             for connection in self._connections.open
-            if connection.connection_id == member.connection_id
+            if connection.connection_id in numbers
             or any(
                 isinstance(request, HeartbeatRequest)
-                and (request.group_id, request.member_id) == (group_id, member.name.member_id)
+                and request.group_id == group_id
+                and request.member_id in ids
                 for request in connection.repeated_requests()
             )
         ]
-        for connection in mine:
+        for connection in theirs:
             connection.abort()
-        return len(mine)
+        return len(theirs)
 
     def seen(self, group_id: str) -> Seen:
         """All that is to be seen of a group, for whoever asks about many members."""
@@ -70,11 +73,6 @@ class MemberConnections:
     def is_connected(self, group_id: str, member: MemberView) -> bool:
         """Whether a member has an open connection, as far as can be seen."""
         return self.seen(group_id).is_connected(member)
-
-    def closed_ms_ago(self, group_id: str, member: MemberView) -> int | None:
-        """How long the connection over which a member joined has been closed; None where it has one, or where
-        that is not known."""
-        return self.seen(group_id).closed_ms_ago(member)
 
     def silent_ms(self, connection_id: int) -> int | None:
         """How long ago bytes last came over a connection, or left; None where that is not known."""

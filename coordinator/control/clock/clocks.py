@@ -94,10 +94,6 @@ class Clocks:
             next=None if group_id is None else self._next(group_id, at),
         )
 
-    def frozen_groups(self) -> int:
-        """How many groups stand still."""
-        return sum(self.is_frozen(group_id) for shard in self._shards() for group_id in shard.group_ids())
-
     def view(self, group_id: str) -> GroupView | None:
         """A group as it is now, at its own time; None when there is none, or it cannot be asked now."""
         machine = self.runtime.partition_of(group_id).machine

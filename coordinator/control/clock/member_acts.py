@@ -80,7 +80,7 @@ class MemberActs:
         return MemberDisconnected(
             disconnected=name.member_id,
             client_id=name.client_id,
-            connections=self._connections.close(group_id, member),
+            connections=self._connections.close(group_id, [member]),
         )
 
     def _view(self, group_id: str) -> GroupView:

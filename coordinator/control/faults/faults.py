@@ -13,6 +13,7 @@ from coordinator.control.acts import Acts
 from coordinator.control.duration import duration_ms
 from coordinator.control.failover.failover import Failover
 from coordinator.control.faults.rule import FaultRule, FaultStatus
+from coordinator.control.member_connections import MemberConnections
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.group.view import GroupView
 from coordinator.net.peer import printable
@@ -58,6 +59,7 @@ class Faults:
         server: Server,
         acts: Acts,
         failover: Failover,
+        connections: MemberConnections,
         freeze: Freeze,
         expire: ExpireMember,
         *,
@@ -71,6 +73,7 @@ class Faults:
         self._server = server
         self._acts = acts
         self._failover = failover
+        self._connections = connections
         self._faults: dict[str, Fault] = {}
         self._seams: Seams | None = None
         self._made = 0
@@ -308,7 +311,9 @@ class Faults:
         task.add_done_callback(self._acting.discard)
 
     def _disconnect(self, group_id: str, members: Sequence[str]) -> None:
-        from coordinator.control.faults.disconnecting import connections_of
+        from coordinator.control.faults.disconnecting import members_named
 
-        for connection in connections_of(self._server, group_id, members):
-            connection.abort()
+        machine = self._server.runtime.partition_of(group_id).machine
+        view = None if machine is None else machine.view(group_id, self._server.group_clock.now())
+        if view is not None and members:
+            self._connections.close(group_id, members_named(view, members))
