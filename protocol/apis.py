@@ -2,7 +2,8 @@
 
 Every API is served from the lowest version it ever had to the newest of Apache Kafka 4.4, so that clients
 from 0.11 on work; only message formats before v2 are not: Fetch begins at v4, and Produce below v3 is
-advertised and refused, as Kafka 4 does for the sake of librdkafka (KAFKA-18659).
+advertised and refused, as Kafka 4 does for the sake of librdkafka (KAFKA-18659). Of WriteTxnMarkers, which only
+brokers sent then, v0 is not served.
 
 The request and response classes are imported when an API is first asked for: a daemon at rest needs few.
 """
@@ -37,6 +38,11 @@ class ApiKey(IntEnum):
     DELETE_RECORDS = 21
     INIT_PRODUCER_ID = 22
     OFFSET_FOR_LEADER_EPOCH = 23
+    ADD_PARTITIONS_TO_TXN = 24
+    ADD_OFFSETS_TO_TXN = 25
+    END_TXN = 26
+    WRITE_TXN_MARKERS = 27
+    TXN_OFFSET_COMMIT = 28
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
     DESCRIBE_LOG_DIRS = 35
@@ -45,6 +51,9 @@ class ApiKey(IntEnum):
     INCREMENTAL_ALTER_CONFIGS = 44
     OFFSET_DELETE = 47
     DESCRIBE_CLUSTER = 60
+    DESCRIBE_PRODUCERS = 61
+    DESCRIBE_TRANSACTIONS = 65
+    LIST_TRANSACTIONS = 66
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
 
@@ -110,6 +119,11 @@ APIS: Final[dict[int, Api]] = dict(
         _api(ApiKey.DELETE_RECORDS, "0-2", "2+", PARTITIONS),
         _api(ApiKey.INIT_PRODUCER_ID, "0-5", "2+", NOTHING),
         _api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "0-4", "4+", PARTITIONS),
+        _api(ApiKey.ADD_PARTITIONS_TO_TXN, "0-5", "3+", PARTITIONS),
+        _api(ApiKey.ADD_OFFSETS_TO_TXN, "0-4", "3+", NOTHING),
+        _api(ApiKey.END_TXN, "0-5", "3+", NOTHING),
+        _api(ApiKey.WRITE_TXN_MARKERS, "1-2", "1+", PARTITIONS),
+        _api(ApiKey.TXN_OFFSET_COMMIT, "0-6", "3+", PARTITIONS),
         _api(ApiKey.DESCRIBE_CONFIGS, "0-4", "4+", PARTITIONS),
         _api(ApiKey.ALTER_CONFIGS, "0-2", "2+", PARTITIONS),
         _api(ApiKey.DESCRIBE_LOG_DIRS, "0-5", "2+", PARTITIONS),
@@ -118,6 +132,9 @@ APIS: Final[dict[int, Api]] = dict(
         _api(ApiKey.INCREMENTAL_ALTER_CONFIGS, "0-1", "1+", PARTITIONS),
         _api(ApiKey.OFFSET_DELETE, "0", "none", PARTITIONS),
         _api(ApiKey.DESCRIBE_CLUSTER, "0-2", "0+", NOTHING),
+        _api(ApiKey.DESCRIBE_PRODUCERS, "0", "0+", PARTITIONS),
+        _api(ApiKey.DESCRIBE_TRANSACTIONS, "0", "0+", NAMES),
+        _api(ApiKey.LIST_TRANSACTIONS, "0-2", "0+", KINDS),
         _api(ApiKey.LIST_CONFIG_RESOURCES, "0-1", "0+", KINDS),
         _api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, "0", "0+", NAMES),
     ]

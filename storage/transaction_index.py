@@ -11,6 +11,7 @@ Source: Kafka's `TransactionIndex`, `AbortedTxn`.
 
 import re
 import struct
+from bisect import insort
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
@@ -42,6 +43,10 @@ class AbortedTransactions:
     def __bool__(self) -> bool:
         """Whether there is any."""
         return bool(self._found)
+
+    def add(self, aborted: AbortedTransaction) -> None:
+        """One more."""
+        insort(self._found, aborted, key=lambda each: each.first_offset)
 
     def within(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Those that have records or a marker in a range (its end excluded), by first offset."""

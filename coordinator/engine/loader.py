@@ -15,11 +15,11 @@ from coordinator.engine.newest_values import MissingKey, NewestValues
 from coordinator.machine.open_transactions import OpenTransactions
 from coordinator.machine.outcome import NO_PRODUCER_ID
 from protocol.malformed import Malformed
-from storage.compaction.key_offsets import COMMIT, end_of_transaction
 from storage.errors import CorruptBatch, DamagedFile, LogDamaged
 from storage.files import Files
 from storage.log import PartitionLog
 from storage.pairs import Pair, PlainRun, walk_pairs
+from storage.producers.marker import COMMIT, end_of_transaction
 from storage.record import Record
 from storage.state_file import find_state
 from storage.stored_batch import StoredBatch

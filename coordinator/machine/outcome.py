@@ -2,7 +2,8 @@
 
 The contract of an `Outcome`, for whoever runs the machine:
 
-1. append `records`, atomically and in order; they are applied to memory already;
+1. append `records`, atomically and in order, or the `marker`; they are applied to memory already. With
+   `in_transaction` the records are a batch of that transaction, which nothing else joins;
 2. send `replies`, and deliver `messages`, once the log is durable to this point (a heartbeat's need not wait);
 3. set or cancel `timers`; call `fire` with the key when its deadline has passed;
 4. begin `work`; hand its result in as a request, `WorkDone`, if the machine is still the same by then;
@@ -63,8 +64,9 @@ class Event(Struct):
 
 
 class Message(NamedTuple):
-    """A request to another machine: that of the partition of `topic` to which `key` belongs. Nobody is told what
-    came of it; the other machine answers, if at all, with a message of its own."""
+    """A request to another machine: that of the partition of `topic` to which `key` belongs, or to whoever receives
+    what goes to `topic`. Nobody is told what came of it; the other answers, if at all, with a message of its
+    own."""
 
     topic: str
     key: str
@@ -89,6 +91,23 @@ class WorkDone(NamedTuple):
 NO_PRODUCER_ID: Final = -1
 """Of a fact that belongs to no transaction."""
 
+
+class InTransaction(NamedTuple):
+    """Whose transaction the records of an outcome are of: they become a batch of their own."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class Marker(NamedTuple):
+    """The end of a producer's transaction, to be written behind everything before it: a control batch."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    is_committed: bool
+
+
 NO_TIMERS: Final[Mapping[Any, int | None]] = MappingProxyType({})
 
 
@@ -103,3 +122,5 @@ class Outcome(Struct):
     events: Sequence[Any] = ()
     messages: Sequence[Message] = ()
     work: Sequence[Work] = ()
+    in_transaction: InTransaction | None = None
+    marker: Marker | None = None

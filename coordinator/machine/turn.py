@@ -4,25 +4,40 @@ from collections.abc import Callable, Hashable, Sequence
 
 from msgspec import Struct, field
 
-from coordinator.machine.outcome import Event, Fact, Message, Now, Outcome, Work
+from coordinator.machine.outcome import (
+    NO_PRODUCER_ID,
+    Event,
+    Fact,
+    InTransaction,
+    Marker,
+    Message,
+    Now,
+    Outcome,
+    Work,
+)
 
 
 class Turn(Struct, eq=False):
-    """Collects what one call of a machine does. A fact is applied to the durable state as it is written (`apply`);
-    of several settings of one timer the last one counts."""
+    """Collects what one call of a machine does. A fact is applied to the durable state as it is written (`apply`,
+    which takes the producer of its transaction too); of several settings of one timer the last one counts."""
 
     now: Now
-    apply: Callable[[Fact], None]
+    apply: Callable[[Fact, int], None]
     records: list[Fact] = field(default_factory=list)
     replies: list[tuple[int, object]] = field(default_factory=list)
     timers: dict[Hashable, int | None] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     messages: Sequence[Message] = ()
     work: Sequence[Work] = ()
+    in_transaction: InTransaction | None = None
+    """Whose transaction all facts of this call are of."""
+    marker: Marker | None = None
+    """The end of a transaction; who sets it applies it to the durable state."""
 
     def write(self, fact: Fact) -> None:
         """Make a fact durable, and true at once."""
-        self.apply(fact)
+        in_transaction = self.in_transaction
+        self.apply(fact, NO_PRODUCER_ID if in_transaction is None else in_transaction.producer_id)
         self.records.append(fact)
 
     def reply(self, waiter: int, message: object) -> None:
@@ -51,4 +66,14 @@ class Turn(Struct, eq=False):
 
     def outcome(self) -> Outcome:
         """What the call amounts to."""
-        return Outcome(self.records, self.replies, self.timers, self.events, self.messages, self.work)
+        assert self.marker is None or not self.records, "a marker is a batch of its own"
+        return Outcome(
+            self.records,
+            self.replies,
+            self.timers,
+            self.events,
+            self.messages,
+            self.work,
+            self.in_transaction,
+            self.marker,
+        )

@@ -13,8 +13,8 @@ def compactable_logs(
 ) -> Iterator[Compactable]:
     """In: the partitions that clients produce to, as they are now; those of internal topics that are compacted."""
     for each in hosted():
-        if each.log is not None and each.log.config.compacts:
-            yield Compactable(each.name, each.log, each.high_watermark, each.producers.is_last)
+        if each.log is not None and each.producers is not None and each.log.config.compacts:
+            yield Compactable(each.name, each.log, each.high_watermark, each.producers.state.is_last)
     for partition in internal:
         if partition.log is not None and partition.machine is not None:
             yield Compactable(partition.name, partition.log, partition.readable_offset, _no_producers)

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final
 
 from coordinator import clock
+from coordinator.answers import GOODBYE
 from coordinator.config.config_key import InvalidConfig
 from coordinator.engine.engine import Engine
 from coordinator.engine.flusher import Flusher
@@ -61,7 +62,7 @@ from coordinator.topics.data_plane import ANSWERED_BY, DataPlane, TopicsDeclared
 from coordinator.topics.missing import TopicMissing
 from coordinator.topics.open_files import TooManyPartitions
 from coordinator.topics.topic import random_topic_id
-from protocol.apis import ApiKey
+from protocol.apis import APIS, ApiKey
 from storage.data_directory import DataDirectory
 from storage.errors import StorageError
 from storage.files import most_open_files
@@ -240,6 +241,8 @@ class Server:
             ApiKey.DESCRIBE_GROUPS: admin.describe_groups,
             ApiKey.DELETE_GROUPS: admin.delete_groups,
         }
+        for key in APIS:  # being built on this branch
+            handlers.setdefault(key, lambda request, caller: GOODBYE)
         return Routes(handlers, {ApiKey.HEARTBEAT: router.repeat}, refuse_api_versions)
 
     async def listen(self) -> None:

@@ -12,15 +12,13 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from coordinator.topics.open_files import OpenFiles
-from coordinator.topics.producer_state import ProducerState
-from storage.errors import CorruptBatch, LogDamaged, StorageError
+from storage.errors import StorageError
 from storage.log import PartitionLog
-from storage.segment import Segment
+from storage.producers.log_producers import LogProducers
 from storage.topic_partition import TopicPartition
 from storage.transaction_index import AbortedTransactions
 
 RETRY_MS: Final = 1000
-PRODUCER_SCAN_BYTES: Final = 64 * 1024 * 1024
 
 
 class Partition(Protocol):
@@ -77,7 +75,6 @@ class HostedPartition:
         "_expiration_ms",
         "_open_files",
         "_tried_ms",
-        "aborted",
         "failure",
         "is_flushed_always",
         "log",
@@ -99,13 +96,18 @@ class HostedPartition:
         self.name = name
         self.open_log = open_log
         self.is_flushed_always = is_flushed_always
-        self.producers = ProducerState(expiration_ms)
-        self.aborted = AbortedTransactions()
+        self.producers: LogProducers | None = None
+        """There while the log is."""
         self.log: PartitionLog | None = None
         self.failure: Exception | None = None
         self._expiration_ms = expiration_ms
         self._open_files = open_files
         self._tried_ms: int | None = None
+
+    @property
+    def aborted(self) -> AbortedTransactions:
+        """Transactions whose records a consumer of committed ones leaves out."""
+        return AbortedTransactions() if self.producers is None else self.producers.aborted
 
     @property
     def high_watermark(self) -> int:
@@ -132,15 +134,14 @@ class HostedPartition:
             raise
 
     def _use(self, log: PartitionLog) -> None:
-        producers = ProducerState(self._expiration_ms)
         try:
             if self.is_flushed_always:
                 log.sync()
-            aborted = log.aborted_transactions(_load_producers(log, producers))
+            producers = LogProducers.load(log, self._expiration_ms)
         except BaseException:
             log.close(clean=False)
             raise
-        self.log, self.producers, self.aborted, self.failure = log, producers, aborted, None
+        self.log, self.producers, self.failure = log, producers, None
 
     def usable_log(self, monotonic_ms: int) -> PartitionLog | None:
         """The log, reopened from what the disk holds if it had failed; None while that does not work."""
@@ -159,33 +160,3 @@ class HostedPartition:
             self.failure = error
             return None
         return self.log
-
-
-def _load_producers(log: PartitionLog, producers: ProducerState) -> dict[int, int]:
-    """Reads the batch headers at the end of a log, oldest first, as far back as a bound.
-
-    What lies further back is forgotten: such a producer may begin anywhere, as one that expired. Out: the
-    transactions without an end, first offset by producer id.
-    """
-    still_open: dict[int, int] = {}
-    segments: list[Segment] = []
-    scanned_bytes = 0
-    for segment in reversed(log.segments):
-        if segments and scanned_bytes + segment.size > PRODUCER_SCAN_BYTES:
-            break
-        segments.append(segment)
-        scanned_bytes += segment.size
-    for segment in reversed(segments):
-        try:
-            for batch in segment.walk():
-                header = batch.header
-                if header.producer_id < 0 or header.last_offset < log.log_start_offset:
-                    continue
-                producers.record(header, header.base_offset, header.max_timestamp_ms)
-                if header.is_control:
-                    still_open.pop(header.producer_id, None)
-                elif header.is_transactional and header.records_count:
-                    still_open.setdefault(header.producer_id, header.base_offset)
-        except CorruptBatch as error:
-            raise LogDamaged(segment.path, error.reason, error.position) from error
-    return still_open

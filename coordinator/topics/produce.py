@@ -28,7 +28,6 @@ from coordinator.topics.produced_batch import (
     examine_all,
     one_batch,
 )
-from coordinator.topics.producer_state import InvalidProducerEpoch, OutOfOrderSequence
 from coordinator.topics.steps import Mark, Work, taken
 from coordinator.topics.topic import Topic
 from protocol.errors import ErrorCode
@@ -44,6 +43,7 @@ from storage.batch_peek import peek_is_transactional
 from storage.errors import StorageError
 from storage.log import PartitionLog
 from storage.os_error import reason_of
+from storage.producers.producer_state import InvalidProducerEpoch, OutOfOrderSequence
 from storage.unpack_budget import OverBudget, UnpackBudget
 
 TOPIC_IDS_SINCE: Final = 13
@@ -244,14 +244,16 @@ def _write(partition: HostedPartition, examined: Examined, now: Now, changes: li
             log_start_offset=start,
         )
     header = valid.header
+    producers = partition.producers
+    assert producers is not None, partition.name
     if header.producer_id >= 0:
-        first = partition.producers.duplicate_of(header)
+        first = producers.state.duplicate_of(header)
         if first is not None:
             return Written(
                 partition, log, first.first_offset, first.last_offset + 1, first.timestamp_ms, True
             )
         try:
-            partition.producers.check(header)
+            producers.state.check(header)
         except InvalidProducerEpoch as error:
             raise ProduceRefused(
                 ErrorCode.INVALID_PRODUCER_EPOCH, str(error), log_start_offset=start
@@ -271,7 +273,7 @@ def _write(partition: HostedPartition, examined: Examined, now: Now, changes: li
     if result.is_rolled:
         changes.append(SegmentRolled(*partition.name, log))
     latest_ms = now.wall_ms if values.is_log_append_time else valid.max_timestamp_ms
-    partition.producers.record(header, result.base_offset, latest_ms)
+    producers.appended(header, result, latest_ms)
     append_time_ms = now.wall_ms if values.is_log_append_time else NO_TIMESTAMP
     return Written(partition, log, result.base_offset, result.last_offset + 1, append_time_ms, False)
 

@@ -10,7 +10,8 @@ def sweep(catalogue: Catalogue, now_ms: int) -> list[TopicChange]:
     """Applies retention everywhere, at this wall clock time; the partitions where it failed."""
     failed: list[TopicChange] = []
     for part in catalogue.hosted():
-        part.producers.expire(now_ms)
+        if part.producers is not None:
+            part.producers.state.expire(now_ms)
         log = part.log
         if log is None or log.failure is not None:
             continue

@@ -6,21 +6,17 @@ past the beginning of an open transaction is judged.
 Source: Kafka's `Cleaner.buildOffsetMap`.
 """
 
-import struct
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from storage.errors import CorruptBatch, LogDamaged
+from storage.producers.marker import COMMIT, end_of_transaction
 from storage.record import Record
 from storage.stored_batch import StoredBatch
 from storage.transaction_index import AbortedTransaction
 
 MAX_KEYS: Final = 1_000_000
 """Of one pass, about 150 bytes each; what lies behind the last of them is the next pass's."""
-
-_CONTROL_KEY: Final = struct.Struct(">hh")
-ABORT: Final = 0
-COMMIT: Final = 1
 
 
 class KeyOffsets:
@@ -86,14 +82,6 @@ class _Open:
 
 def _latest(records: Sequence[Record]) -> dict[bytes, int]:
     return {record.key: record.offset for record in records if record.key is not None}
-
-
-def end_of_transaction(marker: Record) -> int | None:
-    """What a control record ends a transaction with: 0 abort, 1 commit; None for a record of another kind."""
-    if marker.key is None or len(marker.key) < _CONTROL_KEY.size:
-        return None
-    _, kind = _CONTROL_KEY.unpack_from(marker.key)
-    return kind if kind in (ABORT, COMMIT) else None
 
 
 def map_keys(

@@ -16,7 +16,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from storage.batch import rewrite_batch
-from storage.compaction.key_offsets import ABORT, KeyOffsets, end_of_transaction
+from storage.compaction.key_offsets import KeyOffsets
+from storage.producers.marker import ABORT, end_of_transaction
 from storage.record import Record
 from storage.stored_batch import StoredBatch
 

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.topics.producer_state import (
+from storage.batch import BatchHeader, read_header
+from storage.producers.producer_state import (
     BATCHES_KEPT,
     MAX_SEQUENCE,
     InvalidProducerEpoch,
     OutOfOrderSequence,
     ProducerState,
 )
-from storage.batch import BatchHeader, read_header
 from tests.topics.broker import NOW_MS, sequenced
 
 HOUR_MS = 3_600_000

@@ -1,0 +1,23 @@
+"""AddOffsetsToTxn (25): a transaction is going to commit offsets of a group."""
+
+from protocol.apis import ApiKey
+from protocol.kinds import Int16, Int32, Int64, String
+from protocol.schema import request, response, since
+
+
+@request(ApiKey.ADD_OFFSETS_TO_TXN)
+class AddOffsetsToTxnRequest:
+    """v2 PRODUCER_FENCED · v3 flexible · v4 TRANSACTION_ABORTABLE"""
+
+    transactional_id: String
+    producer_id: Int64
+    producer_epoch: Int16
+    group_id: String
+
+
+@response(ApiKey.ADD_OFFSETS_TO_TXN)
+class AddOffsetsToTxnResponse:
+    """v3 flexible"""
+
+    throttle_time_ms: Int32 = since(default=0)
+    error_code: Int16

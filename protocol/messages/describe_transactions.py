@@ -1,0 +1,42 @@
+"""DescribeTransactions (65): how far transactions have come (KIP-664)."""
+
+from protocol.apis import ApiKey
+from protocol.kinds import Array, Int16, Int32, Int64, String
+from protocol.schema import request, response, since, struct
+
+
+@request(ApiKey.DESCRIBE_TRANSACTIONS)
+class DescribeTransactionsRequest:
+    """By transactional id."""
+
+    transactional_ids: Array[String]
+
+
+@struct
+class DescribeTransactionsTopicData:
+    """Partitions of one topic that a transaction has written to, or is about to."""
+
+    topic: String
+    partitions: Array[Int32]
+
+
+@struct
+class DescribeTransactionsTransactionState:
+    """One transaction; of one with an error everything else is 0 or empty."""
+
+    error_code: Int16
+    transactional_id: String
+    transaction_state: String
+    transaction_timeout_ms: Int32
+    transaction_start_time_ms: Int64
+    producer_id: Int64
+    producer_epoch: Int16
+    topics: Array[DescribeTransactionsTopicData]
+
+
+@response(ApiKey.DESCRIBE_TRANSACTIONS)
+class DescribeTransactionsResponse:
+    """In the order of the request."""
+
+    throttle_time_ms: Int32 = since(default=0)
+    transaction_states: Array[DescribeTransactionsTransactionState]

@@ -1,0 +1,35 @@
+"""ListTransactions (66): which transactional ids there are (KIP-664)."""
+
+from protocol.apis import ApiKey
+from protocol.kinds import Array, Int16, Int32, Int64, NullableString, String
+from protocol.schema import request, response, since, struct
+
+
+@request(ApiKey.LIST_TRANSACTIONS)
+class ListTransactionsRequest:
+    """What is listed passes every filter. v1 how long it has been open (KIP-994) · v2 a pattern of ids
+    (KIP-1152)"""
+
+    state_filters: Array[String]
+    producer_id_filters: Array[Int64]
+    duration_filter: Int64 = since("1+", default=-1)
+    transactional_id_pattern: NullableString = since("2+", default=None)
+
+
+@struct
+class ListTransactionsTransactionState:
+    """One transactional id."""
+
+    transactional_id: String
+    producer_id: Int64
+    transaction_state: String
+
+
+@response(ApiKey.LIST_TRANSACTIONS)
+class ListTransactionsResponse:
+    """States that the request names and that there are not come back."""
+
+    throttle_time_ms: Int32 = since(default=0)
+    error_code: Int16
+    unknown_state_filters: Array[String]
+    transaction_states: Array[ListTransactionsTransactionState]

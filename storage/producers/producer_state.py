@@ -1,0 +1,337 @@
+"""What a partition remembers of the producers that wrote to it: so that a batch sent twice is stored once, and that
+a transaction is written by one incarnation of its producer, and by nobody after its end.
+
+Each producer numbers its records per partition. Of every producer the last five batches are kept (a client
+has at most five in flight): a batch with exactly the sequence range of one of them is a *duplicate* and is
+answered with the offsets it was given the first time. Any other must follow the last one without a gap, or
+begin at 0 with a higher epoch. A producer that is not known (never seen, expired, or its records deleted)
+may begin anywhere.
+
+A transaction begins in a partition with its first batch there and ends with a *marker*, a control batch that
+the transaction coordinator has written. Before the first batch the coordinator must have agreed that the
+transaction has this partition: whoever asks it holds a *verification* meanwhile, which the first batch or a
+marker uses up. So a batch that was on its way when its transaction was ended cannot begin one that nobody
+would ever end.
+
+The *first unstable offset* is where the earliest transaction begins whose end consumers cannot see yet: it is open,
+or its marker is not below the high watermark.
+
+Pure: no clock, no I/O. Rebuilt from a snapshot and the batches after it when a log is opened.
+
+Source: KIP-98, KIP-360, KIP-890, Kafka's `ProducerStateManager`, `ProducerAppendInfo`, `VerificationStateEntry`.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from storage.batch import BatchHeader
+
+BATCHES_KEPT: Final = 5
+MAX_SEQUENCE: Final = 2**31 - 1
+MAX_EPOCH: Final = 2**15 - 1
+NO_EPOCH: Final = -1
+NO_COORDINATOR_EPOCH: Final = -1
+EPOCH_RISES_SINCE: Final = 2
+"""The level of transactions whose markers carry the epoch after the one that wrote."""
+
+
+class OutOfOrderSequence(Exception):
+    """A batch that does not follow what the partition has of its producer: something was lost or
+    came late.
+    """
+
+
+class InvalidProducerEpoch(Exception):
+    """A batch, or a marker, of a producer that a newer incarnation has replaced."""
+
+
+class InvalidTransactionState(Exception):
+    """A batch of a transaction that its coordinator does not know to have this partition, or one outside of the
+    transaction that its producer has open."""
+
+
+class CoordinatorFenced(Exception):
+    """A marker of a transaction coordinator that another one has replaced."""
+
+
+class SequencedBatch(NamedTuple):
+    """One batch of a producer as the partition remembers it; the time is the batch's greatest timestamp."""
+
+    first_sequence: int
+    last_sequence: int
+    first_offset: int
+    last_offset: int
+    timestamp_ms: int
+
+
+class Ended(NamedTuple):
+    """A transaction that has ended in this partition: its first record, and its marker."""
+
+    producer_id: int
+    first_offset: int
+    marker_offset: int
+
+
+class ProducerEntry:
+    """The current epoch of one producer, its last batches in that epoch, oldest first, and where its open
+    transaction begins."""
+
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp_ms", "transaction_offset")
+
+    def __init__(self) -> None:
+        self.epoch = NO_EPOCH
+        self.coordinator_epoch = NO_COORDINATOR_EPOCH
+        """Of the last marker."""
+        self.batches: deque[SequencedBatch] = deque(maxlen=BATCHES_KEPT)
+        self.last_timestamp_ms = -1
+        self.transaction_offset: int | None = None
+
+
+class Verification:
+    """That a transaction is being asked for its coordinator's consent: who holds it may begin the transaction here
+    once that is given. `adds`: the coordinator was asked to take the partition into it (level 2)."""
+
+    __slots__ = ("adds", "began_ms", "epoch", "lowest_sequence")
+
+    def __init__(self, header: BatchHeader, now_ms: int, *, adds: bool) -> None:
+        self.adds = adds
+        self.began_ms = now_ms
+        self.epoch = header.producer_epoch
+        self.lowest_sequence = header.base_sequence
+
+    def joined(self, header: BatchHeader) -> None:
+        """Another batch asks for the same."""
+        if header.producer_epoch > self.epoch:
+            self.epoch, self.lowest_sequence = header.producer_epoch, header.base_sequence
+        elif header.producer_epoch == self.epoch:
+            self.lowest_sequence = min(self.lowest_sequence, header.base_sequence)
+
+
+class ProducerState:
+    """All producers of one partition."""
+
+    __slots__ = ("_ended", "_entries", "_expiration_ms", "_open", "_verifications")
+
+    def __init__(self, expiration_ms: int) -> None:
+        """`expiration_ms`: after how long without a batch a producer is forgotten."""
+        self._entries: dict[int, ProducerEntry] = {}
+        self._open: dict[int, int] = {}
+        """Where open transactions begin, by producer: the earliest first."""
+        self._ended: list[Ended] = []
+        """Whose markers are not known to be below the high watermark."""
+        self._verifications: dict[int, Verification] = {}
+        self._expiration_ms = expiration_ms
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def entries(self) -> Iterator[tuple[int, ProducerEntry]]:
+        """Every producer that is known, by id. To be read, not written."""
+        return iter(self._entries.items())
+
+    @property
+    def open_transactions(self) -> dict[int, int]:
+        """Where open transactions begin, by producer id: the earliest first. To be read, not written."""
+        return self._open
+
+    # Batches
+
+    def duplicate_of(self, header: BatchHeader) -> SequencedBatch | None:
+        """The batch that this one repeats, None when it repeats none that is remembered."""
+        entry = self._entries.get(header.producer_id)
+        if entry is None or entry.epoch != header.producer_epoch:
+            return None
+        for batch in entry.batches:
+            if batch.first_sequence == header.base_sequence and batch.last_sequence == header.last_sequence:
+                return batch
+        return None
+
+    def needs_verification(self, header: BatchHeader) -> bool:
+        """Whether a transactional batch would begin a transaction here. Raises InvalidProducerEpoch."""
+        self._check_epoch(header)
+        entry = self._entries.get(header.producer_id)
+        is_open = entry is not None and entry.transaction_offset is not None
+        return not (is_open and entry is not None and entry.epoch == header.producer_epoch)
+
+    def verify(self, header: BatchHeader, now_ms: int, *, adds: bool) -> Verification:
+        """What a transactional batch holds while its coordinator is asked; all that ask for one producer hold the
+        same."""
+        verification = self._verifications.get(header.producer_id)
+        if verification is None:
+            verification = self._verifications[header.producer_id] = Verification(header, now_ms, adds=adds)
+        else:
+            verification.joined(header)
+        return verification
+
+    def check(
+        self,
+        header: BatchHeader,
+        verification: Verification | None = None,
+        *,
+        is_verified: bool = True,
+        is_sequenced: bool = True,
+    ) -> None:
+        """Whether a batch that is no duplicate may follow.
+
+        In: what the batch holds; whether it has to hold anything; whether it is a client's, whose batches are
+        numbered. Raises InvalidProducerEpoch, InvalidTransactionState, OutOfOrderSequence.
+        """
+        held = self._verifications.get(header.producer_id)
+        begins = header.is_transactional and self.needs_verification(header)
+        if begins and is_verified and (verification is None or verification is not held):
+            raise InvalidTransactionState("Record was not part of an ongoing transaction")
+        self._check_epoch(header)
+        if is_sequenced:
+            self._check_sequence(header, held)
+        if header.producer_id in self._open and not header.is_transactional:
+            raise InvalidTransactionState(
+                f"producer {header.producer_id} has a transaction open, of which this batch is no part"
+            )
+
+    def _check_epoch(self, header: BatchHeader) -> None:
+        entry = self._entries.get(header.producer_id)
+        if entry is not None and header.producer_epoch < entry.epoch:
+            raise InvalidProducerEpoch(
+                f"producer {header.producer_id} has epoch {entry.epoch} now, this batch is of epoch "
+                f"{header.producer_epoch}"
+            )
+
+    def _check_sequence(self, header: BatchHeader, held: Verification | None) -> None:
+        entry = self._entries.get(header.producer_id)
+        epoch, sequence = header.producer_epoch, header.base_sequence
+        if held is not None and sequence > held.lowest_sequence:
+            raise OutOfOrderSequence(
+                f"producer {header.producer_id} sends sequence {sequence}, but sequence {held.lowest_sequence} "
+                "came before it"
+            )
+        if entry is None:
+            if held is not None and held.adds and sequence != 0:
+                raise OutOfOrderSequence(
+                    f"producer {header.producer_id} begins with sequence {sequence}, not with 0"
+                )
+            return
+        if epoch != entry.epoch:
+            if sequence != 0:
+                raise OutOfOrderSequence(
+                    f"producer {header.producer_id} begins epoch {epoch} with sequence {sequence}, not with 0"
+                )
+            return
+        last = entry.batches[-1].last_sequence if entry.batches else -1
+        due = 0 if last == MAX_SEQUENCE else last + 1
+        if sequence != due:
+            raise OutOfOrderSequence(
+                f"producer {header.producer_id} sends sequence {sequence} where {due} is due"
+            )
+
+    def record(self, header: BatchHeader, first_offset: int, timestamp_ms: int) -> None:
+        """Takes up a batch that is in the log and no marker, live or found on load; its offsets, its greatest
+        timestamp."""
+        assert not header.is_control, "a marker is taken up by `end`"
+        if header.producer_id < 0:
+            return
+        entry = self._entry(header.producer_id, header.producer_epoch)
+        last_offset = first_offset + header.last_offset_delta
+        entry.batches.append(
+            SequencedBatch(
+                header.base_sequence, header.last_sequence, first_offset, last_offset, timestamp_ms
+            )
+        )
+        entry.last_timestamp_ms = timestamp_ms
+        if header.is_transactional and header.records_count:
+            # One that compaction has emptied begins no transaction: the end of its own may be gone already.
+            self._verifications.pop(header.producer_id, None)
+            if entry.transaction_offset is None:
+                entry.transaction_offset = self._open[header.producer_id] = first_offset
+
+    def _entry(self, producer_id: int, epoch: int) -> ProducerEntry:
+        """A producer's, in an epoch: what was before that is forgotten, but for an open transaction."""
+        entry = self._entries.get(producer_id)
+        if entry is None:
+            entry = self._entries[producer_id] = ProducerEntry()
+        if entry.epoch != epoch:
+            entry.batches.clear()
+            entry.epoch = epoch
+        return entry
+
+    # Markers
+
+    def check_marker(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int
+    ) -> bool:
+        """Whether a marker may be written; whether it repeats one. Raises InvalidProducerEpoch,
+        CoordinatorFenced."""
+        entry = self._entries.get(producer_id)
+        if entry is None:
+            return False
+        rises = transaction_version >= EPOCH_RISES_SINCE
+        is_repeat = (
+            rises and epoch == entry.epoch and (entry.transaction_offset is None or epoch == MAX_EPOCH)
+        )
+        if epoch < entry.epoch or (rises and epoch == entry.epoch and not is_repeat):
+            raise InvalidProducerEpoch(
+                f"producer {producer_id} has epoch {entry.epoch} now, this marker is of epoch {epoch}"
+            )
+        if coordinator_epoch < entry.coordinator_epoch:
+            raise CoordinatorFenced(
+                f"a coordinator of epoch {entry.coordinator_epoch} has written for producer {producer_id}, this "
+                f"marker is of one of epoch {coordinator_epoch}"
+            )
+        return is_repeat
+
+    def end(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, marker_offset: int, timestamp_ms: int
+    ) -> Ended | None:
+        """Takes up a marker that is in the log, live or found on load. Out: the transaction that it has ended; None
+        where the producer had none open here.
+
+        Whoever calls it asks for `last_stable_offset` from time to time: what has ended is kept until then.
+        """
+        entry = self._entry(producer_id, epoch)
+        entry.coordinator_epoch = coordinator_epoch
+        entry.last_timestamp_ms = timestamp_ms
+        held = self._verifications.get(producer_id)
+        if held is not None and not (held.adds and held.epoch == epoch):
+            # Else the next transaction has begun meanwhile.
+            del self._verifications[producer_id]
+        entry.transaction_offset = None
+        first_offset = self._open.pop(producer_id, None)
+        if first_offset is None:
+            return None
+        ended = Ended(producer_id, first_offset, marker_offset)
+        self._ended.append(ended)
+        return ended
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """Up to where consumers of committed records may read."""
+        if self._ended:
+            self._ended = [ended for ended in self._ended if ended.marker_offset >= high_watermark]
+        if not self._open and not self._ended:
+            return high_watermark
+        first_unstable = min(
+            next(iter(self._open.values()), high_watermark),
+            min((ended.first_offset for ended in self._ended), default=high_watermark),
+        )
+        return min(high_watermark, first_unstable)
+
+    # Forgetting
+
+    def is_last(self, producer_id: int, last_offset: int) -> bool:
+        """Whether the last batch that is known of a producer ends at an offset."""
+        entry = self._entries.get(producer_id)
+        return entry is not None and bool(entry.batches) and entry.batches[-1].last_offset == last_offset
+
+    def expire(self, now_ms: int) -> int:
+        """Forgets producers whose last batch is too old by the wall clock, but for those with an open transaction;
+        how many they were. What is being verified for as long is forgotten too."""
+        limit = now_ms - self._expiration_ms
+        gone = [
+            key
+            for key, entry in self._entries.items()
+            if entry.last_timestamp_ms <= limit and entry.transaction_offset is None
+        ]
+        for key in gone:
+            del self._entries[key]
+        for key in [key for key, held in self._verifications.items() if held.began_ms <= limit]:
+            del self._verifications[key]
+        return len(gone)
