@@ -206,6 +206,7 @@ class Server:
             offsets.partitions,
             lambda number: runtime.partitions[number].log,
             lambda number: runtime.partitions[number].readable_offset,
+            lambda number: None,
         )
         self.topic_images.renew()
 
