@@ -17,9 +17,10 @@ from coordinator.net.run_queue import RunQueue
 from coordinator.net.slot import Slot
 from coordinator.server.handlers.in_steps import InSteps
 from coordinator.topics.answer import Answer, PartitionFailed, SegmentRolled, TopicChange
+from coordinator.topics.consent import AskConsent, Consent
 from coordinator.topics.data_plane import Completions, DataPlane
 from coordinator.topics.missing import MOST_TOLD, TopicMissing
-from coordinator.topics.steps import Elsewhere
+from coordinator.topics.steps import Apart
 from protocol.errors import ErrorCode
 from protocol.messages.produce import ProduceResponse
 from storage.checkpoint import Draft
@@ -58,8 +59,9 @@ class TopicsHandler:
         on_changes: ChangesCallback,
         on_missing: MissingCallback,
         write: Callable[[Draft], Awaitable[None]],
+        ask_consent: Callable[[AskConsent], "asyncio.Future[Consent]"],
     ) -> None:
-        """In: who writes checkpoints, as the last."""
+        """In: who writes checkpoints; who answers for the coordinators of transactions, as the last."""
         self._loop = loop
         self._data_plane = data_plane
         self._flusher = flusher
@@ -69,6 +71,7 @@ class TopicsHandler:
         self._on_changes = on_changes
         self._on_missing = on_missing
         self._write = write
+        self._ask_consent = ask_consent
         self._parked: dict[int, Slot] = {}
         self._durable: dict[PartitionLog, list[_Durable]] = {}
         self._expiry: asyncio.TimerHandle | None = None
@@ -128,8 +131,10 @@ class TopicsHandler:
         else:
             slot.fill(answer.response)
 
-    def _elsewhere(self, work: Elsewhere | Draft) -> "asyncio.Future[Any]":
+    def _elsewhere(self, work: Apart) -> "asyncio.Future[Any]":
         """One thread: who asks for much gets no more of the machine by asking on many connections."""
+        if isinstance(work, AskConsent):
+            return self._ask_consent(work)
         if isinstance(work, Draft):
             return self._loop.create_task(self._written(work))
         if self._executor is None:
