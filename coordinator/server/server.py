@@ -58,13 +58,11 @@ from coordinator.server.topic_lines import log_changes, log_found, log_missing
 from coordinator.server.unusable_directory import is_nearly_full, why_too_small, why_unusable
 from coordinator.server.upkeep import Upkeep
 from coordinator.topics.answer import TopicChange
-from coordinator.topics.consent import AskConsent, Consent
 from coordinator.topics.data_plane import ANSWERED_BY, DataPlane, TopicsDeclaredSmaller
 from coordinator.topics.missing import TopicMissing
 from coordinator.topics.open_files import TooManyPartitions
 from coordinator.topics.topic import random_topic_id
 from protocol.apis import APIS, ApiKey
-from protocol.errors import ErrorCode
 from storage.data_directory import DataDirectory
 from storage.errors import StorageError
 from storage.files import most_open_files
@@ -226,7 +224,6 @@ class Server:
             self._topics_changed,
             self._missed,
             self.checkpoints.write,
-            self._ask_consent,
         )
         self.runtime.advanced = self.topics.offsets_advanced
         handlers: dict[int, Handler] = dict.fromkeys(ANSWERED_BY, self.topics.handle)
@@ -248,11 +245,6 @@ class Server:
         for key in APIS:  # being built on this branch
             handlers.setdefault(key, lambda request, caller: GOODBYE)
         return Routes(handlers, {ApiKey.HEARTBEAT: router.repeat}, refuse_api_versions)
-
-    def _ask_consent(self, question: AskConsent) -> "asyncio.Future[Consent]":  # being built on this branch
-        consent: asyncio.Future[Consent] = self.loop.create_future()
-        consent.set_result(dict.fromkeys(question.partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE))
-        return consent
 
     async def listen(self) -> None:
         """Opens the listeners and begins to read the groups. Raises StartFailed."""

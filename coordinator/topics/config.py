@@ -31,7 +31,6 @@ class TopicsConfig:
     max_incremental_fetch_session_cache_partitions: int
     max_request_partition_size_limit: int
     producer_id_expiration_ms: int
-    transaction_partition_verification_enable: bool = True
     log_flush: LogFlush
     broker_properties: Mapping[str, str]
     """Kafka's broker properties that were set explicitly (`log.retention.hours`, …): the defaults of

@@ -59,9 +59,8 @@ class TopicsHandler:
         on_changes: ChangesCallback,
         on_missing: MissingCallback,
         write: Callable[[Draft], Awaitable[None]],
-        ask_consent: Callable[[AskConsent], "asyncio.Future[Consent]"],
     ) -> None:
-        """In: who writes checkpoints; who answers for the coordinators of transactions, as the last."""
+        """In: who writes checkpoints, as the last."""
         self._loop = loop
         self._data_plane = data_plane
         self._flusher = flusher
@@ -71,7 +70,8 @@ class TopicsHandler:
         self._on_changes = on_changes
         self._on_missing = on_missing
         self._write = write
-        self._ask_consent = ask_consent
+        self.ask_consent: Callable[[AskConsent], asyncio.Future[Consent]]
+        """Who answers for the coordinators of transactions; set by whoever has them."""
         self._parked: dict[int, Slot] = {}
         self._durable: dict[PartitionLog, list[_Durable]] = {}
         self._expiry: asyncio.TimerHandle | None = None
@@ -134,7 +134,7 @@ class TopicsHandler:
     def _elsewhere(self, work: Apart) -> "asyncio.Future[Any]":
         """One thread: who asks for much gets no more of the machine by asking on many connections."""
         if isinstance(work, AskConsent):
-            return self._ask_consent(work)
+            return self.ask_consent(work)
         if isinstance(work, Draft):
             return self._loop.create_task(self._written(work))
         if self._executor is None:
