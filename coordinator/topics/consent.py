@@ -1,5 +1,5 @@
-"""What a batch waits for that would begin a transaction in a partition: that the coordinator of the transaction knows
-it to have that partition, or takes it into it (KIP-890)."""
+"""What a batch waits for that would begin a transaction in a partition: that the coordinator of the transaction
+knows it to have that partition, or takes it into it (KIP-890)."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
