@@ -5,6 +5,10 @@ from typing import Final, NamedTuple
 
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
 """The internal topic of groups and their offsets."""
+TRANSACTION_STATE: Final = "__transaction_state"
+"""The internal topic of transactions."""
+COORDINATED: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE)
+"""The internal topics whose partitions are coordinators."""
 
 
 class Node(NamedTuple):

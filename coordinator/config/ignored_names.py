@@ -10,8 +10,7 @@ from typing import Final
 
 IGNORED_PROPERTIES: Final = frozenset(
     """
-    add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms advertised.host.name
-    advertised.port allow.everyone.if.no.acl.found alter.config.policy.class.name
+    advertised.host.name advertised.port allow.everyone.if.no.acl.found alter.config.policy.class.name
     alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
     authorizer.class.name auto.include.jmx.reporter auto.leader.rebalance.enable background.threads
     broker.heartbeat.interval.ms broker.id.generation.enable broker.rack broker.session.timeout.ms
@@ -132,11 +131,8 @@ IGNORED_PROPERTIES: Final = frozenset(
     ssl.keystore.password ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider
     ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.certificates
     ssl.truststore.location ssl.truststore.password ssl.truststore.type super.users telemetry.max.bytes
-    transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.max.timeout.ms
-    transaction.partition.verification.enable transaction.remove.expired.transaction.cleanup.interval.ms
     transaction.state.log.load.buffer.size transaction.state.log.min.isr
-    transaction.state.log.num.partitions transaction.state.log.replication.factor
-    transaction.state.log.segment.bytes transaction.two.phase.commit.enable transactional.id.expiration.ms
+    transaction.state.log.replication.factor transaction.two.phase.commit.enable
     unclean.leader.election.interval.ms unstable.api.versions.enable unstable.feature.versions.enable
     zookeeper.connect zookeeper.connection.timeout.ms zookeeper.max.in.flight.requests
     zookeeper.metadata.migration.enable zookeeper.session.timeout.ms zookeeper.set.acl

@@ -5,29 +5,29 @@ obeys it has a class with a field of that name and without a default, which `Con
 groupd's own say so in their documentation. The properties that only give topics their defaults
 (`log.retention.hours`, …) are declared where topics are; they stay text here.
 
-Source: Kafka's `AbstractKafkaConfig`, `GroupCoordinatorConfig`, `SocketServerConfigs`, `ServerLogConfigs`.
-"""
+Those of transactions are in `transaction_properties.py`. Source: Kafka's `AbstractKafkaConfig`,
+`GroupCoordinatorConfig`, `SocketServerConfigs`, `ServerLogConfigs`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeVar, cast
 
 from coordinator.config.config_key import (
-    Bounds,
     ConfigKey,
     ConfigType,
     InvalidConfig,
     Within,
-    anything,
     at_least,
     between,
     one_of,
 )
 from coordinator.config.connection_counts import parse_counts
 from coordinator.config.errors import ConfigError
+from coordinator.config.property import declared
 from coordinator.config.shapes import COUNTS, DIRECTORY, FILE, LISTENERS, NAMES, TOKEN
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.config.topic_configs import TopicDefaults
+from coordinator.config.transaction_properties import TransactionProperties
 from coordinator.names import LogFlush
 
 _INT, _LONG, _STRING = ConfigType.INT, ConfigType.LONG, ConfigType.STRING
@@ -35,18 +35,6 @@ _BOOLEAN, _LIST, _PASSWORD = ConfigType.BOOLEAN, ConfigType.LIST, ConfigType.PAS
 _MAX_INT: Final = 2**31 - 1
 _QUEUED_BYTES: Final = 256 * 1024 * 1024
 V = TypeVar("V")
-
-
-def _property(kind: ConfigType, default: Any, documentation: str, bounds: Bounds = anything) -> Any:
-    """A field that is a property; its default is what the text of the default means."""
-    if isinstance(default, bool):
-        text = str(default).lower()
-    elif isinstance(default, tuple):
-        text = ",".join(default)
-    else:
-        text = str(default)
-    declared = (kind, text, documentation, bounds)
-    return field(default=default, repr=kind is not _PASSWORD, metadata={"declared": declared})
 
 
 _TOPIC_DEFAULTS: Final = {
@@ -64,35 +52,35 @@ def _topic_default(name: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(TransactionProperties):
     """The properties, parsed. Times in the unit that the name ends with, sizes in bytes."""
 
     # The process
-    node_id: int = _property(_INT, 1, "The id of this broker; `broker.id` means the same.", at_least(0))
-    listeners: tuple[str, ...] = _property(
+    node_id: int = declared(_INT, 1, "The id of this broker; `broker.id` means the same.", at_least(0))
+    listeners: tuple[str, ...] = declared(
         _LIST, ("PLAINTEXT://127.0.0.1:9092",), "Where clients connect: NAME://HOST:PORT, …", LISTENERS
     )
-    advertised_listeners: tuple[str, ...] = _property(
+    advertised_listeners: tuple[str, ...] = declared(
         _LIST,
         (),
         "What clients are told to connect to, by listener name; default: where the listener is bound, and for one "
         "that is bound to every address, the address that the client used.",
         LISTENERS,
     )
-    listener_security_protocol_map: str = _property(
+    listener_security_protocol_map: str = declared(
         _STRING,
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
         "NAME:PROTOCOL, …; only PLAINTEXT is served here.",
     )
-    controller_listener_names: tuple[str, ...] = _property(
+    controller_listener_names: tuple[str, ...] = declared(
         _LIST, (), "Listeners of these names are not opened: there is no controller here.", NAMES
     )
-    http_listener: str = _property(
+    http_listener: str = declared(
         _STRING,
         "127.0.0.1:9080",
         "Where the API, /health, /ready and /metrics are served, HOST:PORT; `off`: nowhere. groupd's own.",
     )
-    http_max_connections: int = _property(
+    http_max_connections: int = declared(
         _INT,
         100,
         "Connections to the HTTP port at one time, and never more than an eighth of the process's descriptors; a "
@@ -100,14 +88,14 @@ class Config:
         "them is kept from waits and streams. groupd's own.",
         at_least(1),
     )
-    http_request_timeout_ms: int = _property(
+    http_request_timeout_ms: int = declared(
         _INT,
         20_000,
         "How long a request to the HTTP port may take to come, counted from the connection or from the last "
         "answer, and how long its answer may go unread. groupd's own.",
         at_least(1),
     )
-    control_enable: str = _property(
+    control_enable: str = declared(
         _STRING,
         "auto",
         "Who may change groups over HTTP: `auto`, whoever reaches a port that is bound to this machine only, and "
@@ -116,152 +104,152 @@ class Config:
         "process needs `true` or `open`. groupd's own.",
         one_of("auto", "true", "false", "open"),
     )
-    control_token: str = _property(
+    control_token: str = declared(
         _PASSWORD,
         "",
         "What whoever changes groups over HTTP has to know, wherever the port is bound: `Authorization: Bearer "
         "TOKEN`. groupd's own.",
         TOKEN,
     )
-    control_token_file: str = _property(
+    control_token_file: str = declared(
         _STRING,
         "",
         "A file that has the token, in place of control.token. groupd's own.",
         FILE,
     )
-    control_hosts: tuple[str, ...] = _property(
+    control_hosts: tuple[str, ...] = declared(
         _LIST,
         (),
         "Names by which the HTTP port may be asked to change groups, besides those of this machine and the address "
         "in http.listener: that of its service or container. groupd's own.",
         NAMES,
     )
-    ledger_bytes: int = _property(
+    ledger_bytes: int = declared(
         _LONG,
         16 * 1024 * 1024,
         "What the rebalance ledger may take of memory, all groups together. The oldest entry of the group that has "
         "most goes first; the last two of each group stay as long as there is room for those. groupd's own.",
         at_least(0),
     )
-    ledger_file: str = _property(
+    ledger_file: str = declared(
         _STRING,
         "",
         "Where the rebalance ledger is written as well, as JSON lines; after 64 MiB the file becomes `….1`. "
         "Default: nowhere. groupd's own.",
         FILE,
     )
-    log_dirs: tuple[str, ...] = _property(
+    log_dirs: tuple[str, ...] = declared(
         _LIST,
         ("./data",),
         "The data directory; `log.dir` means the same.",
         DIRECTORY,
     )
     # Sockets
-    socket_request_max_bytes: int = _property(
+    socket_request_max_bytes: int = declared(
         _INT,
         100 * 1024 * 1024,
         "The largest request that is read; a larger one closes the connection.",
         at_least(1),
     )
-    socket_listen_backlog_size: int = _property(
+    socket_listen_backlog_size: int = declared(
         _INT, 4096, "Connections that may wait to be accepted.", at_least(1)
     )
-    connections_max_idle_ms: int = _property(
+    connections_max_idle_ms: int = declared(
         _LONG,
         600_000,
         "A connection that is silent for this long is closed; a negative value keeps it.",
         Within(1, takes_negative=True),
     )
-    open_files_reserved: int = _property(
+    open_files_reserved: int = declared(
         _INT,
         256,
         "File descriptors that are kept for connections, listeners and small files, at most half of those that the "
         "process may have; topics get no more partitions than there are left. groupd's own.",
         at_least(0),
     )
-    queued_max_request_bytes: int = _property(
+    queued_max_request_bytes: int = declared(
         _LONG,
         _QUEUED_BYTES,
         "What all requests that are being received may take together; while it is taken, no further request is "
         "read. Not above 0: anything; else no less than socket.request.max.bytes, which the default grows to.",
     )
-    queued_max_request_stall_ms: int = _property(
+    queued_max_request_stall_ms: int = declared(
         _INT,
         30_000,
         "While requests wait for queued.max.request.bytes, a tenth of each that was begun has to come in this "
         "time, or its connection is closed. groupd's own.",
         at_least(1),
     )
-    max_connections: int = _property(
+    max_connections: int = declared(
         _INT, _MAX_INT, "Connections at one time; further ones wait until one is closed.", at_least(0)
     )
-    max_connections_per_ip: int = _property(
+    max_connections_per_ip: int = declared(
         _INT,
         _MAX_INT,
         "Connections of one address at one time; further ones are closed at once. 0 needs "
         "max.connections.per.ip.overrides.",
         at_least(0),
     )
-    max_connections_per_ip_overrides: str = _property(
+    max_connections_per_ip_overrides: str = declared(
         _STRING, "", "HOST:COUNT, …: other limits for some addresses.", COUNTS
     )
     # Groups
-    group_min_session_timeout_ms: int = _property(
+    group_min_session_timeout_ms: int = declared(
         _INT, 6000, "The shortest session that a member may ask for.", at_least(0)
     )
-    group_max_session_timeout_ms: int = _property(
+    group_max_session_timeout_ms: int = declared(
         _INT,
         1_800_000,
         "The longest session that a member may ask for; no less than group.min.session.timeout.ms.",
         at_least(0),
     )
-    group_initial_rebalance_delay_ms: int = _property(
+    group_initial_rebalance_delay_ms: int = declared(
         _INT, 3000, "How long the first rebalance of an empty group waits for more members.", at_least(0)
     )
-    group_max_size: int = _property(_INT, _MAX_INT, "Members of one group.", at_least(1))
+    group_max_size: int = declared(_INT, _MAX_INT, "Members of one group.", at_least(1))
     # Oracles
-    oracle_orphan_ms: int = _property(
+    oracle_orphan_ms: int = declared(
         _INT,
         5000,
         "How long a partition that a Stable group reads may have no owner before that is a violation. "
         "groupd's own.",
         at_least(0),
     )
-    oracle_stuck_ms: int = _property(
+    oracle_stuck_ms: int = declared(
         _INT,
         30_000,
         "How long a rebalance may be open before that is a violation, in the group's time; in real time twice as "
         "long. groupd's own.",
         at_least(1),
     )
-    oracle_commits: bool = _property(
+    oracle_commits: bool = declared(
         _BOOLEAN,
         False,
         "Whether commits are watched that lower an offset, or pass the end of the log. groupd's own.",
     )
     # Offsets
-    offset_metadata_max_bytes: int = _property(
+    offset_metadata_max_bytes: int = declared(
         _INT, 4096, "The longest metadata of a committed offset.", at_least(0)
     )
-    offsets_retention_minutes: int = _property(
+    offsets_retention_minutes: int = declared(
         _INT, 7 * 24 * 60, "How long the offsets of a group without members are kept.", at_least(1)
     )
-    offsets_retention_check_interval_ms: int = _property(
+    offsets_retention_check_interval_ms: int = declared(
         _LONG, 600_000, "How often expired offsets are looked for.", at_least(1)
     )
-    offsets_topic_num_partitions: int = _property(
+    offsets_topic_num_partitions: int = declared(
         _INT, 50, "Partitions of __consumer_offsets when it is created.", at_least(1)
     )
-    offsets_topic_segment_bytes: int = _property(
+    offsets_topic_segment_bytes: int = declared(
         _INT, 100 * 1024 * 1024, "Size of a segment of __consumer_offsets.", at_least(1)
     )
-    offsets_topic_compression_codec: int = _property(
+    offsets_topic_compression_codec: int = declared(
         _INT,
         0,
         "Codec of the batches in __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
         between(0, 4),
     )
-    offsets_history: str = _property(
+    offsets_history: str = declared(
         _STRING,
         "compact",
         "What becomes of superseded records in __consumer_offsets: `compact` removes them as Kafka does, `keep` "
@@ -270,57 +258,57 @@ class Config:
     )
     message_max_bytes: int = _topic_default("message.max.bytes")
     # Topics
-    num_partitions: int = _property(
+    num_partitions: int = declared(
         _INT, 1, "Partitions of a topic that is created automatically.", at_least(1)
     )
-    auto_create_topics_enable: bool = _property(_BOOLEAN, True, "Whether asking for a topic creates it.")
-    delete_topic_enable: bool = _property(_BOOLEAN, True, "Whether topics can be deleted.")
-    fetch_max_bytes: int = _property(
+    auto_create_topics_enable: bool = declared(_BOOLEAN, True, "Whether asking for a topic creates it.")
+    delete_topic_enable: bool = declared(_BOOLEAN, True, "Whether topics can be deleted.")
+    fetch_max_bytes: int = declared(
         _INT, 55 * 1024 * 1024, "The most that one fetch returns.", at_least(1024)
     )
-    max_incremental_fetch_session_cache_slots: int = _property(
+    max_incremental_fetch_session_cache_slots: int = declared(
         _INT, 1000, "Incremental fetch sessions that are kept.", at_least(0)
     )
-    max_incremental_fetch_session_cache_partitions: int = _property(
+    max_incremental_fetch_session_cache_partitions: int = declared(
         _INT,
         200_000,
         "Partitions of all incremental fetch sessions together, of some 400 bytes each. groupd's own.",
         at_least(0),
     )
-    max_request_partition_size_limit: int = _property(
+    max_request_partition_size_limit: int = declared(
         _INT, 2000, "Partitions in one answer to DescribeTopicPartitions.", at_least(1)
     )
-    producer_id_expiration_ms: int = _property(
+    producer_id_expiration_ms: int = declared(
         _INT, 86_400_000, "How long an idle producer's sequence numbers are remembered.", at_least(1)
     )
     # The log
-    log_flush: str = _property(
+    log_flush: str = declared(
         _STRING,
         "",
         "When records reach the disk: `always` before the answer, `interval` every log.flush.interval.ms, `os` as "
         "the operating system likes. Unset: always for __consumer_offsets, os for other topics. groupd's own.",
         one_of("", *LogFlush),
     )
-    log_flush_interval_ms: int = _property(_LONG, 1000, "The interval of log.flush=interval.", at_least(0))
-    log_journal_file_bytes: int = _property(
+    log_flush_interval_ms: int = declared(_LONG, 1000, "The interval of log.flush=interval.", at_least(0))
+    log_journal_file_bytes: int = declared(
         _INT,
         8 * 1024 * 1024,
         "With log.flush=always, how large one of the two to four files of the journal may be; 0: no journal, every "
         "segment is synced by itself. groupd's own.",
         at_least(0),
     )
-    log_flush_offset_checkpoint_interval_ms: int = _property(
+    log_flush_offset_checkpoint_interval_ms: int = declared(
         _INT,
         60_000,
         "How often is written down how far each log is synced; 0: only at a clean stop.",
         at_least(0),
     )
-    log_retention_check_interval_ms: int = _property(
+    log_retention_check_interval_ms: int = declared(
         _LONG, 300_000, "How often segments that are too old or too many are looked for.", at_least(1)
     )
 
-    log_cleaner_enable: bool = _property(_BOOLEAN, True, "Whether logs are compacted.")
-    log_cleaner_backoff_ms: int = _property(
+    log_cleaner_enable: bool = declared(_BOOLEAN, True, "Whether logs are compacted.")
+    log_cleaner_backoff_ms: int = declared(
         _LONG, 15_000, "How long compaction rests when there is nothing to do.", at_least(0)
     )
 

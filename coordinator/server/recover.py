@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from coordinator.config.properties import Config
-from coordinator.names import CONSUMER_OFFSETS
+from coordinator.names import COORDINATED
 from coordinator.server.config_views import topics_config
 from coordinator.topics.data_plane import DataPlane
 from storage.data_directory import LOCK_FILE, DataDirectory
@@ -48,7 +48,7 @@ def recover(files: Files, path: str, *, without_journal: bool = False) -> Recove
         logs: dict[TopicPartition, PartitionLog] = plane.logs()
         failed: list[tuple[TopicPartition, Exception]] = list(plane.failed().items())
         for partition in sorted({*directory.partitions(), *directory.journaled()}):
-            if partition.topic == CONSUMER_OFFSETS:
+            if partition.topic in COORDINATED:
                 try:
                     logs[partition] = directory.open_log(partition, LogConfig(cleanup_policy=COMPACT))
                 except (StorageError, OSError) as error:

@@ -192,7 +192,7 @@ class Server:
         self.offsets_topic = offsets = OffsetsTopic(
             self.directory, self.data_plane, settings.config, self.group_config
         )
-        too_small = why_too_small(settings.files, settings.data_dir, offsets.new_partitions)
+        too_small = why_too_small(settings.files, settings.data_dir, offsets.logs.new_partitions)
         if too_small is not None:
             raise StartFailed(too_small)
         self.topic_images = TopicImages(self.data_plane.catalogue)
@@ -201,9 +201,9 @@ class Server:
         self.engine.observers.append(self.group_events.observe)
         self.data_plane.attach_internal(
             CONSUMER_OFFSETS,
-            offsets.topic_id,
-            offsets.overrides,
-            offsets.partitions,
+            offsets.logs.topic_id,
+            offsets.logs.overrides,
+            offsets.logs.partitions,
             lambda number: runtime.partitions[number].log,
             lambda number: runtime.partitions[number].readable_offset,
             lambda number: None,

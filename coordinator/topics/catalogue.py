@@ -15,6 +15,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
 from coordinator.config.topic_configs import TopicDefaults
+from coordinator.names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.found_topics import FoundTopics, document
 from coordinator.topics.new_partitions import NewPartitions, open_each
@@ -38,8 +39,8 @@ class Catalogue:
     def __init__(self, directory: DataDirectory, config: TopicsConfig, new_id: Callable[[], bytes]) -> None:
         """In: an open data directory; where ids of new topics come from. `load` comes next."""
         self.defaults = TopicDefaults(config.broker_properties)
-        self.offsets_partitions = 0
-        """How many partitions the cluster of a directory that is taken over has for the groups; 0 for none."""
+        self.internal_partitions: dict[str, int] = {}
+        """How many partitions the cluster of a directory that is taken over has for its coordinators, by topic."""
         self.producer_ids_reserved = 0
         """Ids of producers below this one may have been given out."""
         self._directory = directory
@@ -111,9 +112,13 @@ class Catalogue:
                 # Starting needs no space. The file goes on naming them, for the next start or a topic of that name.
                 self._deleted, self.not_removed = found.deleted, error
         self.producer_ids_reserved = found.producer_ids_reserved
-        self.offsets_partitions, self.adopted = found.offsets_partitions, found.adopted
-        group_partitions = found.offsets_directories or self._config.offsets_topic_num_partitions
-        self.open_files.keep_for_groups(max(group_partitions, found.offsets_partitions))
+        self.internal_partitions, self.adopted = found.internal_partitions, found.adopted
+        for name, new_partitions in (
+            (CONSUMER_OFFSETS, self._config.offsets_topic_num_partitions),
+            (TRANSACTION_STATE, self._config.transaction_state_log_num_partitions),
+        ):
+            count = found.internal_directories[name] or new_partitions
+            self.open_files.keep_for_coordinators(max(count, found.internal_partitions.get(name, 0)))
         for name, count in found.counts.items():
             self._put(name, found.ids[name], found.configs[name], count)
 

@@ -21,6 +21,7 @@ class TopicsConfig:
     node_id: int
     num_partitions: int
     offsets_topic_num_partitions: int
+    transaction_state_log_num_partitions: int
     max_open_files: int
     """Of the process: a limit of the system's."""
     open_files_reserved: int
@@ -31,6 +32,7 @@ class TopicsConfig:
     max_incremental_fetch_session_cache_partitions: int
     max_request_partition_size_limit: int
     producer_id_expiration_ms: int
+    transaction_partition_verification_enable: bool
     log_flush: LogFlush
     broker_properties: Mapping[str, str]
     """Kafka's broker properties that were set explicitly (`log.retention.hours`, …): the defaults of

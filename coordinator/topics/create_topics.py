@@ -6,7 +6,7 @@ from collections.abc import Generator, Mapping, Sequence
 from coordinator.config.config_key import InvalidConfig
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.machine.outcome import Context, Now
-from coordinator.names import CONSUMER_OFFSETS
+from coordinator.names import COORDINATED
 from coordinator.topics.answer import Answer, PartitionsRefused, TopicChange, TopicCreated
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.config import MAX_PARTITIONS, MOST_CONFIGS, TopicsConfig
@@ -122,7 +122,7 @@ def _why_not_named(catalogue: Catalogue, name: str) -> Refusal | None:
     illegal = why_illegal(name)
     if illegal is not None:
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, illegal)
-    if catalogue.get(name) is not None or name == CONSUMER_OFFSETS:
+    if catalogue.get(name) is not None or name in COORDINATED:
         return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     other = catalogue.collides(name)
     if other is not None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from coordinator.config.config_key import InvalidConfig
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.config.topic_configs import TopicDefaults
-from coordinator.names import CONSUMER_OFFSETS
+from coordinator.names import COORDINATED
 from coordinator.topics.cluster_metadata import ClusterTopic, read_cluster_topics
 from coordinator.topics.topic import Topic
 from coordinator.topics.topic_name import CLUSTER_METADATA
@@ -31,10 +31,10 @@ class FoundTopics:
         self.ids: dict[str, bytes] = {}
         self.configs: dict[str, dict[str, str]] = {}
         self.producer_ids_reserved = 0
-        self.offsets_partitions = 0
-        """How many partitions the cluster of a directory that is taken over has for the groups; 0 for none."""
-        self.offsets_directories = 0
-        """Partitions of the groups that have a directory."""
+        self.internal_partitions: dict[str, int] = {}
+        """How many partitions the cluster of a directory that is taken over has for its coordinators, by topic."""
+        self.internal_directories = dict.fromkeys(COORDINATED, 0)
+        """Partitions of these topics that have a directory."""
         self.adopted: list[str] = []
         """What was made of directories that the file did not know, a line for each topic."""
         self.remains: list[TopicPartition] = []
@@ -59,14 +59,15 @@ class FoundTopics:
             known = topic is not None and topic.topic_id == self.ids[name]
             self.configs[name], partitions = self._adopt(name, topic if known else None)
             self.counts[name] = max(self.counts[name], partitions)
-        if CONSUMER_OFFSETS in cluster:
-            self.offsets_partitions = cluster[CONSUMER_OFFSETS].partitions
+        for name in COORDINATED:
+            if name in cluster:
+                self.internal_partitions[name] = cluster[name].partitions
 
     def _meet(self, partition: TopicPartition) -> None:
         name, number = partition
-        if name == CONSUMER_OFFSETS:
-            self.offsets_directories += 1
-        if name in (CONSUMER_OFFSETS, CLUSTER_METADATA):
+        if name in COORDINATED:
+            self.internal_directories[name] += 1
+        if name in COORDINATED or name == CLUSTER_METADATA:
             return
         topic_id = self._directory.topic_id(partition)
         if self._is_remains(name, topic_id):
@@ -118,6 +119,8 @@ class FoundTopics:
                 self.deleted[uuid_from_text(entry["topic_id"])] = str(entry["name"])
             for entry in fields["topics"]:
                 name = str(entry["name"])
+                if name in COORDINATED:
+                    continue  # taken over from a broker before there were transactions here
                 self.counts[name] = int(entry["partitions"])
                 self.ids[name] = uuid_from_text(entry["topic_id"])
                 self.configs[name] = {str(key): str(value) for key, value in entry["configs"].items()}

@@ -1,10 +1,10 @@
 """How many partitions the process has descriptors for.
 
-The log of a partition keeps one file open, that of its active segment. What the process may have open in all is a
-limit of the system's. A part of it is kept for everything else: the partitions of the groups, which come first,
-and what `open.files.reserved` says for connections, listeners and the small files that are written now and then.
-What is left is for the partitions of topics. A change that would need more is refused before it is made, and a
-start that finds more opens what it can.
+The log of a partition keeps one file open, that of its active segment. What the process may have open in all is
+a limit of the system's. A part of it is kept for everything else: the partitions of internal topics, which come
+first, and what `open.files.reserved` says for connections, listeners and the small files that are written now
+and then. What is left is for the partitions of topics. A change that would need more is refused before it is
+made, and a start that finds more opens what it can.
 """
 
 import errno
@@ -38,8 +38,8 @@ class OpenFiles:
         """Those that there are, or that are being made."""
         self.open = 0
 
-    def keep_for_groups(self, partitions: int) -> None:
-        """The groups have so many partitions, whose logs are open as well."""
+    def keep_for_coordinators(self, partitions: int) -> None:
+        """An internal topic has so many partitions, or is about to: their logs are open as well."""
         self.most = max(0, self.most - partitions)
 
     def promise(self, partitions: int) -> None:

@@ -3,10 +3,10 @@
 import re
 from typing import Final
 
-from coordinator.names import CONSUMER_OFFSETS
+from coordinator.names import COORDINATED
 
 CLUSTER_METADATA: Final = "__cluster_metadata"
-INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS, "__transaction_state", "__share_group_state"})
+INTERNAL_TOPICS: Final = frozenset({*COORDINATED, "__share_group_state"})
 MAX_LENGTH: Final = 249
 
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
