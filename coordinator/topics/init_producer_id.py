@@ -1,10 +1,5 @@
-"""InitProducerId: an id for an idempotent producer. Source: KIP-98, KIP-360, Kafka's
-`TransactionCoordinator`.
-
-There are no transactions here. A producer with a transactional id gets
-TRANSACTIONAL_ID_AUTHORIZATION_FAILED: of the errors that this API may carry, it is the one that every
-client takes as final (the Java client and librdkafka end in their fatal error state, the others raise it to
-the application), where UNSUPPORTED_VERSION or COORDINATOR_NOT_AVAILABLE would be retried by some for ever.
+"""InitProducerId without a transactional id: an id for an idempotent producer. With one it is for the transaction
+coordinator. Source: KIP-98, KIP-360, Kafka's `TransactionCoordinator`.
 """
 
 from coordinator.machine.outcome import Context, Now
@@ -23,10 +18,7 @@ def answer_init_producer_id(
     """A new id at epoch 0. An id that a producer without transactions already has is replaced, as
     in Kafka.
     """
-    if request.transactional_id is not None:
-        if request.transactional_id == "":
-            return Answer(_refused(ErrorCode.INVALID_REQUEST))
-        return Answer(_refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+    assert request.transactional_id is None, "for the transaction coordinator"
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         return Answer(_refused(ErrorCode.INVALID_REQUEST))
     producer_id = plane.producer_ids.take()

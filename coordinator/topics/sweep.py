@@ -1,4 +1,8 @@
-"""The regular round over all partitions: old segments and idle producers go."""
+"""The regular round over all partitions: old segments and idle producers go.
+
+As in Kafka a transaction that is open keeps its producer, and not its records: retention goes up to the high
+watermark. Source: Kafka's `UnifiedLog.deleteOldSegments`, `ProducerStateManager.removeExpiredProducers`.
+"""
 
 from coordinator.topics.answer import PartitionFailed, TopicChange
 from coordinator.topics.catalogue import Catalogue

@@ -1,6 +1,6 @@
 """A data plane in a directory, asked as over the wire: requests and responses pass through the codecs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from coordinator.answers import PARKED, Later, Silence
@@ -9,8 +9,10 @@ from coordinator.machine.outcome import Context, Now
 from coordinator.names import Node
 from coordinator.server.config_views import topics_config
 from coordinator.topics.answer import Answer
+from coordinator.topics.consent import AskConsent, Consent
 from coordinator.topics.data_plane import DataPlane
 from protocol.codec import codec
+from protocol.errors import ErrorCode
 from protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -56,6 +58,10 @@ class Broker:
         self.session_id = 0
         self.answer = Answer(PARKED)
         """The last one, for what is beside the response."""
+        self.coordinator: Callable[[AskConsent], Consent] = agrees
+        """Who answers for the coordinators of transactions."""
+        self.questions: list[AskConsent] = []
+        """What it was asked."""
         self.open()
 
     def open(self) -> None:
@@ -97,8 +103,17 @@ class Broker:
         self.waiter += 1
         context = Context(self.waiter, at, "test", "/127.0.0.1", node=NODE)
         decoded = wire.decode(wire.encode(request))
-        self.answer = self.plane.handle(decoded, context, Now(self.monotonic_ms, self.now_ms))
+        self.answer = self.plane.handle(decoded, context, self.now, self._ask)
         return self.answer
+
+    @property
+    def now(self) -> Now:
+        """What the clock shows."""
+        return Now(self.monotonic_ms, self.now_ms)
+
+    def _ask(self, question: AskConsent) -> Consent:
+        self.questions.append(question)
+        return self.coordinator(question)
 
     def ask(self, request: object, response: type[R], version: int | None = None) -> R:
         """The response, which must come at once, as the client reads it."""
@@ -135,10 +150,18 @@ class Broker:
         return self.ask(CreateTopicsRequest(topics=[topic]), CreateTopicsResponse).topics[0]
 
     def produce(
-        self, topic: str, data: bytes | None, partition: int = 0, *, acks: int = -1, version: int = 12
+        self,
+        topic: str,
+        data: bytes | None,
+        partition: int = 0,
+        *,
+        acks: int = -1,
+        version: int = 12,
+        transactional_id: str | None = None,
     ) -> PartitionProduceResponse:
         """What became of one batch."""
         request = produce_request(topic, data, partition, acks)
+        request.transactional_id = transactional_id
         response = self.ask(request, ProduceResponse, version)
         return response.responses[0].partition_responses[0]
 
@@ -147,6 +170,11 @@ class Broker:
         for _ in range(count):
             response = self.produce(topic, batch(values=[b"v" * size], time_ms=self.now_ms), partition)
             assert response.error_code == 0, response
+
+
+def agrees(question: AskConsent) -> Consent:
+    """A coordinator that has, or takes, whatever it is asked about."""
+    return dict.fromkeys(question.partitions, ErrorCode.NONE)
 
 
 def produce_request(topic: str, data: bytes | None, partition: int = 0, acks: int = -1) -> ProduceRequest:

@@ -66,11 +66,11 @@ def test_deleted_records_stay_deleted(filled: Broker, clean: bool) -> None:
 
 def test_refusals(filled: Broker) -> None:
     filled.create("compacted", cleanup_policy="compact")
-    filled.create("__transaction_state")
+    filled.create("__share_group_state")
     assert delete(filled, 0, topic="gone") == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
     assert delete(filled, 0, partition=3) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
     assert delete(filled, 0, topic="compacted") == (ErrorCode.POLICY_VIOLATION, -1)
-    assert delete(filled, 0, topic="__transaction_state") == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
+    assert delete(filled, 0, topic="__share_group_state") == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
 
 
 def test_a_partition_is_answered_once_and_a_topic_without_partitions_not_at_all(filled: Broker) -> None:

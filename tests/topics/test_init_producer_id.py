@@ -8,11 +8,9 @@ from tests.topics.broker import Broker
 from tests.topics.versions import all_of
 
 
-def init(
-    broker: Broker, transactional_id: str | None = None, producer_id: int = -1, epoch: int = -1
-) -> InitProducerIdResponse:
+def init(broker: Broker, producer_id: int = -1, epoch: int = -1) -> InitProducerIdResponse:
     request = InitProducerIdRequest(
-        transactional_id=transactional_id,
+        transactional_id=None,
         transaction_timeout_ms=1000,
         producer_id=producer_id,
         producer_epoch=epoch,
@@ -57,20 +55,13 @@ def test_a_producer_without_transactions_gets_a_new_id_for_an_old_one(broker: Br
 
 
 @pytest.mark.parametrize(
-    ("transactional_id", "producer_id", "epoch", "code"),
+    ("producer_id", "epoch"),
     [
-        ("t", -1, -1, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
-        ("", -1, -1, ErrorCode.INVALID_REQUEST),
-        (None, 5, -1, ErrorCode.INVALID_REQUEST),
-        (None, -1, 5, ErrorCode.INVALID_REQUEST),
+        (5, -1),
+        (-1, 5),
     ],
 )
-def test_refusals(
-    broker: Broker, transactional_id: str | None, producer_id: int, epoch: int, code: ErrorCode
-) -> None:
-    response = init(broker, transactional_id, producer_id, epoch)
-    assert (response.error_code, response.producer_id, response.producer_epoch) == (code, -1, -1)
-
-
-def test_the_error_for_transactions_is_none_that_is_retried() -> None:
-    assert not ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED.retriable
+def test_an_id_comes_with_its_epoch(broker: Broker, producer_id: int, epoch: int) -> None:
+    response = init(broker, producer_id, epoch)
+    assert response.error_code == ErrorCode.INVALID_REQUEST
+    assert (response.producer_id, response.producer_epoch) == (-1, -1)

@@ -160,8 +160,8 @@ def test_acks_0_gets_no_answer_and_an_error_closes_the_connection(broker: Broker
 
 
 def test_internal_topics_take_nothing(broker: Broker) -> None:
-    broker.create("__transaction_state")
-    assert broker.produce("__transaction_state", batch()).error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    broker.create("__share_group_state")
+    assert broker.produce("__share_group_state", batch()).error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 def test_the_time_of_arrival(broker: Broker) -> None:
@@ -284,20 +284,6 @@ def test_an_idle_producer_is_forgotten(broker: Broker) -> None:
     broker.advance(broker.config.producer_id_expiration_ms)
     broker.plane.sweep(broker.now_ms)
     assert broker.produce("orders", sequenced(7, 0, 50)).error_code == ErrorCode.NONE
-
-
-@pytest.mark.parametrize("transactional_id", [None, "t"])
-def test_transactional_batches_get_the_error_that_ends_a_producer(
-    broker: Broker, transactional_id: str | None
-) -> None:
-    broker.create("orders", 2)
-    request = produce_request("orders", sequenced(7, 0, 0, transactional=True))
-    request.topic_data += produce_request("orders", batch(), 1).topic_data
-    request.transactional_id = transactional_id
-    response = broker.ask(request, ProduceResponse, 12)
-    codes = {part.error_code for topic in response.responses for part in topic.partition_responses}
-    assert codes == {ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
-    assert stored(broker) == []
 
 
 # Durability
