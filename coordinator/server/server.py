@@ -14,7 +14,6 @@ from functools import partial
 from typing import Final
 
 from coordinator import clock
-from coordinator.answers import GOODBYE
 from coordinator.config.config_key import InvalidConfig
 from coordinator.engine.engine import Engine
 from coordinator.engine.flusher import Flusher
@@ -55,6 +54,7 @@ from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
 from coordinator.server.topic_images import SHOWN, TopicImages
 from coordinator.server.topic_lines import log_changes, log_found, log_missing
+from coordinator.server.transactions import Transactions
 from coordinator.server.unusable_directory import is_nearly_full, why_too_small, why_unusable
 from coordinator.server.upkeep import Upkeep
 from coordinator.topics.answer import TopicChange
@@ -62,7 +62,7 @@ from coordinator.topics.data_plane import ANSWERED_BY, DataPlane, TopicsDeclared
 from coordinator.topics.missing import TopicMissing
 from coordinator.topics.open_files import TooManyPartitions
 from coordinator.topics.topic import random_topic_id
-from protocol.apis import APIS, ApiKey
+from protocol.apis import ApiKey
 from storage.data_directory import DataDirectory
 from storage.errors import StorageError
 from storage.files import most_open_files
@@ -206,6 +206,10 @@ class Server:
             offsets.logs.partitions,
             lambda number: runtime.partitions[number].log,
             lambda number: runtime.partitions[number].readable_offset,
+            lambda number: runtime.partitions[number].producers,
+        )
+        self.transactions = Transactions(
+            self.engine, self.directory, self.data_plane, settings, self._topics_changed
         )
         self.topic_images.renew()
 
@@ -224,11 +228,13 @@ class Server:
             self._missed,
             self.checkpoints.write,
         )
-        self.runtime.advanced = self.topics.offsets_advanced
+        self.runtime.advanced = partial(self.topics.internal_advanced, CONSUMER_OFFSETS)
         handlers: dict[int, Handler] = dict.fromkeys(ANSWERED_BY, self.topics.handle)
         handlers |= {
-            ApiKey.API_VERSIONS: ApiVersionsHandler(self.directory.meta.cluster_id).handle,
-            ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(self.run_queue).handle,
+            ApiKey.API_VERSIONS: ApiVersionsHandler(
+                self.directory.meta.cluster_id, self.settings.config.transaction_version
+            ).handle,
+            ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(self.run_queue, self.transactions.begin).handle,
             ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(self.directory.meta.cluster_id).handle,
             ApiKey.HEARTBEAT: router.heartbeat,
             ApiKey.JOIN_GROUP: router.join,
@@ -240,9 +246,8 @@ class Server:
             ApiKey.LIST_GROUPS: admin.list_groups,
             ApiKey.DESCRIBE_GROUPS: admin.describe_groups,
             ApiKey.DELETE_GROUPS: admin.delete_groups,
+            **self.transactions.connect(self.loop, router, self.topics, self.flusher, self.run_queue),
         }
-        for key in APIS:  # being built on this branch
-            handlers.setdefault(key, lambda request, caller: GOODBYE)
         return Routes(handlers, {ApiKey.HEARTBEAT: router.repeat}, refuse_api_versions)
 
     async def listen(self) -> None:
@@ -269,6 +274,7 @@ class Server:
             self.cleaner.start()
         for partition in self.runtime.partitions:
             self.runtime.ownership.take(partition, epoch=0)
+        self.transactions.begin_at_start()
 
     def _loaded(self) -> None:
         if failed := self.runtime.failed():
@@ -277,6 +283,7 @@ class Server:
             self.directory.forget_deleted()
         if any(log.awaits_record for log in self.logs().values()):
             self.checkpoints.write_due(self.logs())
+        self.transactions.groups_read()
         self.ready.set()
 
     # What happens

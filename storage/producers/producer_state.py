@@ -130,6 +130,10 @@ class ProducerState:
         """Every producer that is known, by id. To be read, not written."""
         return iter(self._entries.items())
 
+    def entry(self, producer_id: int) -> ProducerEntry | None:
+        """What is known of a producer. To be read, not written."""
+        return self._entries.get(producer_id)
+
     @property
     def open_transactions(self) -> dict[int, int]:
         """Where open transactions begin, by producer id: the earliest first. To be read, not written."""

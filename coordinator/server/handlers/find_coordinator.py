@@ -1,9 +1,10 @@
-"""FindCoordinator: this broker, for every group. Source: Kafka's `KafkaApis.getCoordinator`.
+"""FindCoordinator: this broker, for every group and every transactional id. Source: Kafka's
+`KafkaApis.getCoordinator`.
 
-There is no transaction coordinator. A producer that asks for one is told TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-the one answer that every stock producer takes as final; all others that fit make some client ask for ever.
+As in Kafka the topic of transactions is made when somebody first asks for their coordinator.
 """
 
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Final
 
@@ -18,7 +19,9 @@ from protocol.messages.find_coordinator import (
 )
 
 _SEVERAL_KEYS_SINCE: Final = 4
-_NO_TRANSACTIONS: Final = "transactions are not served here: remove transactional.id from the producer"
+
+BeginTransactions = Callable[[], str | None]
+"""Makes the topic of transactions unless it is there; why it cannot be, None when it can."""
 
 
 class CoordinatorType(IntEnum):
@@ -32,31 +35,36 @@ class CoordinatorType(IntEnum):
 class FindCoordinatorHandler:
     """Answers FindCoordinator."""
 
-    def __init__(self, run_queue: RunQueue) -> None:
+    def __init__(self, run_queue: RunQueue, begin_transactions: BeginTransactions) -> None:
         self._run_queue = run_queue
+        self._begin_transactions = begin_transactions
 
     def handle(self, request: FindCoordinatorRequest, caller: Caller) -> object:
-        """This broker, as this client knows it, for every group."""
+        """This broker, as this client knows it, for every key."""
         if not caller.is_large:
-            return find_coordinator(request, caller)
+            return find_coordinator(request, caller, self._begin_transactions)
 
         def combine(_: list[object]) -> Combining:
             coordinators = []
             for key in request.coordinator_keys:
-                coordinators.append(_find(key, request.key_type, caller))
+                coordinators.append(_find(key, request.key_type, caller, self._begin_transactions))
                 yield
             return FindCoordinatorResponse(coordinators=coordinators)
 
         return Merge(combine, self._run_queue, caller.api_version).answer((), caller)
 
 
-def find_coordinator(request: FindCoordinatorRequest, caller: Caller) -> FindCoordinatorResponse:
+def find_coordinator(
+    request: FindCoordinatorRequest, caller: Caller, begin_transactions: BeginTransactions
+) -> FindCoordinatorResponse:
     """All at once. The message of a success is "NONE" before v4, empty from then on: so Kafka has it."""
     if caller.api_version >= _SEVERAL_KEYS_SINCE:
         return FindCoordinatorResponse(
-            coordinators=[_find(key, request.key_type, caller) for key in request.coordinator_keys]
+            coordinators=[
+                _find(key, request.key_type, caller, begin_transactions) for key in request.coordinator_keys
+            ]
         )
-    found = _find(request.key, request.key_type, caller)
+    found = _find(request.key, request.key_type, caller, begin_transactions)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message or ErrorCode.NONE.name,
@@ -66,8 +74,12 @@ def find_coordinator(request: FindCoordinatorRequest, caller: Caller) -> FindCoo
     )
 
 
-def _find(key: str, key_type: int, caller: Caller) -> Coordinator:
-    if key_type == CoordinatorType.GROUP:
+def _find(key: str, key_type: int, caller: Caller, begin_transactions: BeginTransactions) -> Coordinator:
+    if key_type == CoordinatorType.TRANSACTION:
+        why_not = begin_transactions()
+        if why_not is not None:
+            return _refusal(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, why_not)
+    if key_type in (CoordinatorType.GROUP, CoordinatorType.TRANSACTION):
         node = caller.node
         return Coordinator(
             key=key,
@@ -77,8 +89,6 @@ def _find(key: str, key_type: int, caller: Caller) -> Coordinator:
             error_code=ErrorCode.NONE,
             error_message="",
         )
-    if key_type == CoordinatorType.TRANSACTION:
-        return _refusal(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _NO_TRANSACTIONS)
     message = (
         "share groups are not served here" if key_type == CoordinatorType.SHARE else f"no key type {key_type}"
     )

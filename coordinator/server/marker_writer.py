@@ -1,0 +1,165 @@
+"""Writes the ends of transactions: to a partition of a topic as a control batch, to one of the groups as a request.
+
+Whoever asks is told once per marker what came of it, when it is as durable as what it ends. Source: Kafka's
+`KafkaApis.handleWriteTxnMarkersRequest`, `GroupCoordinatorService.completeTransaction`.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from coordinator import clock
+from coordinator.answers import Later
+from coordinator.engine.flusher import Flusher
+from coordinator.engine.partition import PartitionState
+from coordinator.group.requests import EndTransaction
+from coordinator.machine.outcome import Context
+from coordinator.names import CONSUMER_OFFSETS
+from coordinator.server.handlers.groups import GroupPartition, GroupRouter
+from coordinator.topics.data_plane import Completions, DataPlane
+from coordinator.topics.answer import TopicChange
+from protocol.errors import ErrorCode
+from storage.errors import StorageError
+from storage.log import PartitionLog
+from storage.producers.marker import EndMarker
+from storage.producers.producer_state import CoordinatorFenced, InvalidProducerEpoch
+from storage.topic_partition import TopicPartition
+
+Done = Callable[[ErrorCode], None]
+"""Takes what came of one marker."""
+
+
+class TransactionEnd(NamedTuple):
+    """What a marker says. The level is that of the transaction (`transaction.version`)."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    is_committed: bool
+    transaction_version: int
+
+
+class MarkerWriter:
+    """All methods belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        data_plane: DataPlane,
+        groups: GroupRouter,
+        flusher: Flusher,
+        changed: Callable[[list[TopicChange]], None],
+        complete: Callable[[Completions], None],
+    ) -> None:
+        """In: who is told what became of topics, and who answers parked fetches."""
+        self._loop = loop
+        self._data_plane = data_plane
+        self._groups = groups
+        self._flusher = flusher
+        self._changed = changed
+        self._complete = complete
+        self._waiting: dict[PartitionLog, list[tuple[int, Done]]] = {}
+
+    @property
+    def awaited_logs(self) -> list[PartitionLog]:
+        """The logs that markers are on their way to the disk of."""
+        return list(self._waiting)
+
+    def write(self, partition: TopicPartition, end: TransactionEnd, done: Done) -> None:
+        """Writes one marker."""
+        if partition.topic == CONSUMER_OFFSETS:
+            self._write_to_groups(partition.partition, end, done)
+        else:
+            self._write_to_topic(partition, end, done)
+
+    # Topics
+
+    def _write_to_topic(self, partition: TopicPartition, end: TransactionEnd, done: Done) -> None:
+        marker = EndMarker(end.is_committed, end.coordinator_epoch)
+        written = self._data_plane.write_marker(
+            partition.topic,
+            partition.partition,
+            end.producer_id,
+            end.producer_epoch,
+            marker,
+            end.transaction_version,
+            clock.now(),
+        )
+        if written.changes:
+            self._changed(list(written.changes))
+        self._complete(written.completions)
+        log = written.log
+        if written.error is not ErrorCode.NONE or log is None or log.durable_offset >= written.end_offset:
+            done(written.error)
+            return
+        self._waiting.setdefault(log, []).append((written.end_offset, done))
+        self._flusher.need(log, self._synced)
+        self._loop.call_soon(self._flusher.kick)
+
+    def _synced(self, log: PartitionLog, error: StorageError | None) -> None:
+        waiting = self._waiting.pop(log, [])
+        later = []
+        for end_offset, done in waiting:
+            if log.is_deleted or log.durable_offset >= end_offset:
+                done(ErrorCode.NONE)
+            elif error is not None or log.is_closed:
+                done(ErrorCode.KAFKA_STORAGE_ERROR)
+            else:
+                later.append((end_offset, done))
+        if later:
+            self._waiting[log] = later
+            self._flusher.need(log, self._synced)
+            self._flusher.kick()
+
+    # Groups
+
+    def _write_to_groups(self, number: int, end: TransactionEnd, done: Done) -> None:
+        runtime = self._groups.runtime
+        if not 0 <= number < len(runtime.partitions):
+            done(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return
+        partition: GroupPartition = runtime.partitions[number]
+        if partition.state is not PartitionState.OWNED:
+            done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
+        try:
+            partition.check_marker(
+                end.producer_id, end.producer_epoch, end.coordinator_epoch, end.transaction_version
+            )
+        except InvalidProducerEpoch:
+            done(ErrorCode.INVALID_PRODUCER_EPOCH)
+            return
+        except CoordinatorFenced:
+            done(ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+            return
+        request = EndTransaction(
+            end.producer_id, end.producer_epoch, end.coordinator_epoch, end.is_committed
+        )
+        asking = _Asking(done)
+        context = Context(runtime.next_waiter(), 0, "", "")
+        response = runtime.ask(partition, request, context, asking)
+        if not isinstance(response, Later):
+            asking.fill(response)
+
+
+class _Asking:
+    """Where the answer of the groups goes that comes later."""
+
+    __slots__ = ("_done", "registry", "request", "waiter")
+
+    api_version = 0
+
+    def __init__(self, done: Done) -> None:
+        self._done = done
+        self.request: object = None
+        self.registry: dict[int, object] | None = None
+        self.waiter = 0
+
+    def answer_later(self, *, parks: bool) -> "_Asking":
+        """Here."""
+        return self
+
+    def fill(self, response: object) -> None:
+        """Takes the answer. A partition of the groups that is not in service now may be soon."""
+        assert isinstance(response, ErrorCode)
+        self._done(response if response is ErrorCode.NONE else ErrorCode.NOT_LEADER_OR_FOLLOWER)
