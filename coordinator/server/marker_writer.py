@@ -4,23 +4,20 @@ Whoever asks is told once per marker what came of it, when it is as durable as w
 `KafkaApis.handleWriteTxnMarkersRequest`, `GroupCoordinatorService.completeTransaction`.
 """
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from coordinator import clock
 from coordinator.answers import Later
-from coordinator.engine.flusher import Flusher
 from coordinator.engine.partition import PartitionState
 from coordinator.group.requests import EndTransaction
 from coordinator.machine.outcome import Context
 from coordinator.names import CONSUMER_OFFSETS
 from coordinator.server.handlers.groups import GroupPartition, GroupRouter
-from coordinator.topics.data_plane import Completions, DataPlane
+from coordinator.server.handlers.topics import TopicsHandler
 from coordinator.topics.answer import TopicChange
+from coordinator.topics.data_plane import DataPlane
 from protocol.errors import ErrorCode
-from storage.errors import StorageError
-from storage.log import PartitionLog
 from storage.producers.marker import EndMarker
 from storage.producers.producer_state import CoordinatorFenced, InvalidProducerEpoch
 from storage.topic_partition import TopicPartition
@@ -44,26 +41,16 @@ class MarkerWriter:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
         data_plane: DataPlane,
+        topics: TopicsHandler,
         groups: GroupRouter,
-        flusher: Flusher,
-        changed: Callable[[list[TopicChange]], None],
-        complete: Callable[[Completions], None],
+        changed: Callable[[Sequence[TopicChange]], None],
     ) -> None:
-        """In: who is told what became of topics, and who answers parked fetches."""
-        self._loop = loop
+        """In: who is told what became of topics."""
         self._data_plane = data_plane
+        self._topics = topics
         self._groups = groups
-        self._flusher = flusher
         self._changed = changed
-        self._complete = complete
-        self._waiting: dict[PartitionLog, list[tuple[int, Done]]] = {}
-
-    @property
-    def awaited_logs(self) -> list[PartitionLog]:
-        """The logs that markers are on their way to the disk of."""
-        return list(self._waiting)
 
     def write(self, partition: TopicPartition, end: TransactionEnd, done: Done) -> None:
         """Writes one marker."""
@@ -86,30 +73,13 @@ class MarkerWriter:
             clock.now(),
         )
         if written.changes:
-            self._changed(list(written.changes))
-        self._complete(written.completions)
+            self._changed(written.changes)
+        self._topics.complete(written.completions)
         log = written.log
         if written.error is not ErrorCode.NONE or log is None or log.durable_offset >= written.end_offset:
             done(written.error)
-            return
-        self._waiting.setdefault(log, []).append((written.end_offset, done))
-        self._flusher.need(log, self._synced)
-        self._loop.call_soon(self._flusher.kick)
-
-    def _synced(self, log: PartitionLog, error: StorageError | None) -> None:
-        waiting = self._waiting.pop(log, [])
-        later = []
-        for end_offset, done in waiting:
-            if log.is_deleted or log.durable_offset >= end_offset:
-                done(ErrorCode.NONE)
-            elif error is not None or log.is_closed:
-                done(ErrorCode.KAFKA_STORAGE_ERROR)
-            else:
-                later.append((end_offset, done))
-        if later:
-            self._waiting[log] = later
-            self._flusher.need(log, self._synced)
-            self._flusher.kick()
+        else:
+            self._topics.await_durable(log, written.end_offset, done)
 
     # Groups
 

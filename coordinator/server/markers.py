@@ -16,7 +16,7 @@ from typing import Final
 from coordinator.engine.runtime import Runtime
 from coordinator.net.peer import printable
 from coordinator.server.marker_writer import MarkerWriter, TransactionEnd
-from coordinator.transactions.requests import MarkersRefused, MarkersWritten, WriteMarkers
+from coordinator.transactions.requests import WriteMarkers
 from coordinator.transactions.shard import TransactionShard
 from protocol.errors import ErrorCode
 from storage.topic_partition import TopicPartition
@@ -102,7 +102,7 @@ class Markers:
             partition,
             error.name,
         )
-        self._tell(request, MarkersRefused(request.transactional_id, request.producer_id, request.producer_epoch))
+        self._tell(request, request.refused([tuple(partition)], error))
 
     def _round_is_over(self, delivery: "_Delivery") -> None:
         """Tells what is done, and does again what is not."""
@@ -114,13 +114,7 @@ class Markers:
         elif not self._is_closed:
             self._loop.call_later(RETRY_MS / 1000, self._go_on, delivery)
         if done or not delivery.unwritten:
-            written = MarkersWritten(
-                request.transactional_id,
-                request.producer_id,
-                request.producer_epoch,
-                [tuple(partition) for partition in done],
-            )
-            self._tell(request, written)
+            self._tell(request, request.written([tuple(partition) for partition in done]))
 
     def _tell(self, request: WriteMarkers, message: object) -> None:
         self._runtime.receive(request.transactional_id, message)

@@ -12,6 +12,7 @@ from coordinator.server.log_words import client, listed
 from coordinator.topics.answer import (
     ConfigChanged,
     DirectoryFailed,
+    MarkerRepeated,
     PartitionFailed,
     PartitionsAdded,
     PartitionsRefused,
@@ -93,22 +94,37 @@ def log_changes(changes: Sequence[TopicChange], limit: LineLimit) -> None:
             case ConfigChanged(name, configs):
                 told = ", ".join(f"{key}={printable(value)}" for key, value in configs) or "none"
                 _LOG.info("Topic %s has these configs now: %s", name, told)
-            case PartitionFailed(name, partition, reason):
-                count = limit.admit("partition failed", name, partition)
-                if count:
-                    _LOG.error(
-                        "Partition %s-%d failed: %s%s", name, partition, printable(reason), times(count)
-                    )
-            case PartitionsRefused(topics, reason):
-                if count := limit.admit("descriptors"):
-                    _LOG.error(
-                        "Refused %d topics for want of file descriptors (%d such requests): %s",
-                        topics,
-                        count,
-                        reason,
-                    )
             case DirectoryFailed(path, reason):
                 _LOG.warning("Unable to describe replica dirs for %s: %s", path, printable(reason))
+            case PartitionFailed() | PartitionsRefused() | MarkerRepeated():
+                _log_seldom(change, limit)
+
+
+def _log_seldom(change: PartitionFailed | PartitionsRefused | MarkerRepeated, limit: LineLimit) -> None:
+    """Writes the line of what may come again and again."""
+    match change:
+        case PartitionFailed(name, partition, reason):
+            count = limit.admit("partition failed", name, partition)
+            if count:
+                _LOG.error("Partition %s-%d failed: %s%s", name, partition, printable(reason), times(count))
+        case PartitionsRefused(topics, reason):
+            if count := limit.admit("descriptors"):
+                _LOG.error(
+                    "Refused %d topics for want of file descriptors (%d such requests): %s",
+                    topics,
+                    count,
+                    reason,
+                )
+        case MarkerRepeated(name, partition, producer_id, epoch):
+            if count := limit.admit("marker repeated", name, partition):
+                _LOG.info(
+                    "Idempotent transaction marker retry detected for partition %s-%d, producer %d, epoch %d%s",
+                    name,
+                    partition,
+                    producer_id,
+                    epoch,
+                    times(count),
+                )
 
 
 def _sum_up(changes: Sequence[TopicChange]) -> list[TopicChange]:

@@ -11,12 +11,11 @@ has it: who uses none pays for none.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
 from coordinator.engine.engine import Engine
-from coordinator.engine.flusher import Flusher
 from coordinator.names import TRANSACTION_STATE
 from coordinator.net.route import Handler
 from coordinator.net.run_queue import RunQueue
@@ -37,15 +36,13 @@ from coordinator.server.unusable_directory import why_too_small
 from coordinator.topics.answer import TopicChange, TopicCreated
 from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.steps import Elsewhere, Work
-from coordinator.transactions.requests import TRANSACTION_MARKERS
+from coordinator.transactions.requests import PRODUCER_ID, TRANSACTION_MARKERS
 from protocol.apis import ApiKey
 from storage.checkpoint import Draft
 from storage.data_directory import DataDirectory
 
 _LOG: Final = logging.getLogger("TransactionCoordinator")
 
-PRODUCER_ID: Final = "producer id"
-"""The work for which the machines of transactions ask."""
 T = TypeVar("T")
 
 
@@ -58,7 +55,7 @@ class Transactions:
         directory: DataDirectory,
         data_plane: DataPlane,
         settings: ServerSettings,
-        changed: Callable[[list[TopicChange]], None],
+        changed: Callable[[Sequence[TopicChange]], None],
     ) -> None:
         """In: who is told of the topic once it is there. Raises InvalidConfig, OSError."""
         self.topic = TransactionTopic(directory, data_plane.catalogue, settings.config)
@@ -77,7 +74,6 @@ class Transactions:
         loop: asyncio.AbstractEventLoop,
         groups: GroupRouter,
         topics: TopicsHandler,
-        flusher: Flusher,
         run_queue: RunQueue,
     ) -> dict[int, Handler]:
         """Puts together what needs the others. Out: who answers which API."""
@@ -91,7 +87,7 @@ class Transactions:
             config.add_partitions_to_txn_retry_backoff_max_ms,
         )
         topics.ask_consent = self.consents.ask
-        self.writer = MarkerWriter(loop, plane, groups, flusher, self._changed, topics.complete)
+        self.writer = MarkerWriter(plane, topics, groups, self._changed)
         self.markers = Markers(loop, self.writer, self.runtime)
         self._engine.receive_by(TRANSACTION_MARKERS, self.markers.receive)
         self._engine.workers[PRODUCER_ID] = self._new_producer_id

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from coordinator.topics.missing import TopicMissing
+from protocol.errors import ErrorCode
 from storage.log import PartitionLog
 
 
@@ -76,6 +77,16 @@ class SegmentRolled:
     log: PartitionLog
 
 
+@dataclass(frozen=True, slots=True)
+class MarkerRepeated:
+    """A marker that a partition had already was written once more."""
+
+    name: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+
+
 TopicChange = (
     TopicCreated
     | TopicDeleted
@@ -85,6 +96,7 @@ TopicChange = (
     | PartitionsRefused
     | DirectoryFailed
     | SegmentRolled
+    | MarkerRepeated
 )
 
 
@@ -103,3 +115,19 @@ class Answer:
     durable: Sequence[tuple[PartitionLog, int]] = ()
     changes: Sequence[TopicChange] = ()
     missing: Sequence[TopicMissing] = ()
+
+
+@dataclass(slots=True)
+class MarkerWritten:
+    """What became of a marker.
+
+    `error`: NONE; UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, after which it may be tried again;
+    INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED. `log`: has to be synced up to `end_offset` before the
+    marker counts as written; None where nothing is to be waited for. `changes`, `completions`: as of an Answer.
+    """
+
+    error: ErrorCode
+    log: PartitionLog | None = None
+    end_offset: int = -1
+    changes: Sequence[TopicChange] = ()
+    completions: Iterable[tuple[int, object]] = ()

@@ -29,6 +29,7 @@ from protocol.errors import ErrorCode
 from storage.data_directory import DataDirectory
 from storage.errors import StorageError
 from storage.log import PartitionLog
+from storage.producers.log_producers import LogProducers
 from storage.topic_partition import TopicPartition
 
 
@@ -350,11 +351,13 @@ class Catalogue:
         partitions: int,
         log: Callable[[int], PartitionLog | None],
         high_watermark: Callable[[int], int],
+        producers: Callable[[int], LogProducers | None],
     ) -> Topic:
         """Makes a topic visible whose logs another part of the server owns; it is not written to the file."""
         assert name not in self._by_name, name
         readable = [
-            InternalPartition(TopicPartition(name, n), log, high_watermark) for n in range(partitions)
+            InternalPartition(TopicPartition(name, n), log, high_watermark, producers)
+            for n in range(partitions)
         ]
         topic = Topic(name, topic_id, dict(overrides), self.defaults.parse(overrides), [], readable)
         self._index(topic)

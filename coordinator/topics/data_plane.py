@@ -7,6 +7,9 @@ connections and the syncing thread; it learns here which logs an answer has to w
 Topics that another part of the server owns (the groups' `__consumer_offsets`) are made visible by
 `attach_internal`: they are described, listed and read here, and never written.
 
+Batches of transactions come with Produce, the markers at their ends by `write_marker`: when, and with which epoch,
+is the transaction coordinator's to say.
+
 What answers a request is imported when the first such request comes: a daemon at rest needs none of it.
 """
 
@@ -16,7 +19,7 @@ from secrets import randbelow
 from typing import Any, Final, Protocol
 
 from coordinator.machine.outcome import Context, Now
-from coordinator.topics.answer import Answer, PartitionsAdded, TopicChange, TopicCreated
+from coordinator.topics.answer import Answer, MarkerWritten, PartitionsAdded, TopicChange, TopicCreated
 from coordinator.topics.broker_configs import BrokerConfig
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.config import TopicsConfig
@@ -27,10 +30,14 @@ from coordinator.topics.steps import Work, taken
 from coordinator.topics.sweep import sweep
 from coordinator.topics.topic import Topic, random_topic_id
 from coordinator.topics.topic_name import is_internal, why_illegal
+from coordinator.topics.write_marker import write_marker
 from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
 from protocol.schema import message_info
 from storage.data_directory import DataDirectory
 from storage.log import PartitionLog
+from storage.producers.log_producers import LogProducers
+from storage.producers.marker import EndMarker
 from storage.topic_partition import TopicPartition
 
 Steps = Work[Answer]
@@ -183,6 +190,30 @@ class DataPlane:
             return ()
         return ((parked.context.waiter, _completion(fetcher, parked, monotonic_ms)) for parked in woken)
 
+    # Transactions
+
+    def write_marker(
+        self,
+        topic: str,
+        partition: int,
+        producer_id: int,
+        producer_epoch: int,
+        marker: EndMarker,
+        transaction_version: int,
+        now: Now,
+    ) -> MarkerWritten:
+        """Ends a producer's transaction in a partition whose log is owned here.
+
+        In: the epoch that the marker carries; the level at which the transaction ended (2: its epoch has risen).
+        """
+        name = TopicPartition(topic, partition)
+        written = write_marker(
+            self.catalogue, name, producer_id, producer_epoch, marker, transaction_version, now
+        )
+        if written.error is ErrorCode.NONE:
+            written.completions = self.complete(self.parked.woken_by(name), now.monotonic_ms)
+        return written
+
     # Topics
 
     def declare(self, name: str, partitions: int) -> TopicChange | None:
@@ -225,13 +256,14 @@ class DataPlane:
         partitions: int,
         log: Callable[[int], PartitionLog | None],
         high_watermark: Callable[[int], int],
+        producers: Callable[[int], LogProducers | None],
     ) -> Topic:
         """Makes a topic visible whose logs another part owns; call `advanced` when one of them moves on.
 
-        In: its properties; how many partitions; a partition's log (None: offline), and where reading ends
-        in it.
+        In: its properties; how many partitions; a partition's log (None: offline), where reading ends in it, and
+        its producers (None: not known, so that consumers of committed records wait).
         """
-        return self.catalogue.attach(name, topic_id, overrides, partitions, log, high_watermark)
+        return self.catalogue.attach(name, topic_id, overrides, partitions, log, high_watermark, producers)
 
     # Upkeep
 

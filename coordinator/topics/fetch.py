@@ -8,7 +8,10 @@ Partitions are read in order, each up to `partition_max_bytes`, all together up 
 one that has records gives at least one batch, however large, so that a consumer always gets on. A last batch
 is cut where the bytes end: consumers know that, and read it again.
 
-Source: Kafka's `KafkaApis.handleFetchRequest`, `ReplicaManager.readFromLog`, `DelayedFetch`.
+Consumers of committed records read up to the last stable offset: what comes after it neither answers their requests
+nor wakes them. They are told which of what they get is of transactions that were aborted, and leave it out.
+
+Source: Kafka's `KafkaApis.handleFetchRequest`, `ReplicaManager.readFromLog`, `DelayedFetch`; KIP-98.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -30,6 +33,7 @@ from coordinator.topics.fetch_session import (
     news,
     next_epoch,
 )
+from coordinator.topics.isolation import READ_COMMITTED
 from coordinator.topics.leader_epoch import check_current_leader_epoch
 from coordinator.topics.missing import MOST_TOLD, missing_partition
 from coordinator.topics.parked_fetches import Awaited, ParkedFetch, ParkedFetches
@@ -45,13 +49,13 @@ from protocol.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
-from storage.batch import walk_batches
+from storage.batch import read_header
+from storage.batch_peek import peek_size
 from storage.errors import OffsetOutOfRange, StorageError
 from storage.leader_epochs import UNKNOWN_EPOCH, UNKNOWN_OFFSET
 from storage.os_error import reason_of
 from storage.topic_partition import TopicPartition
 
-READ_COMMITTED: Final = 1
 LARGE_FETCH_BYTES: Final = 1024 * 1024
 """Records of a fetch from so many partitions that it is answered in steps. Between them what it has found is in
 memory, and nobody has counted it."""
@@ -170,7 +174,9 @@ class Fetcher:
                 continue
             has_known = True
             limit = min(max(0, target.max_bytes), left)
-            data = self._read_partition(partition, target, limit, is_first=size == 0)
+            data = self._read_partition(
+                partition, target, limit, is_first=size == 0, is_committed=is_committed
+            )
             if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR and version < STORAGE_ERROR_SINCE:
                 data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
             if data.error_code == ErrorCode.NONE and is_committed:
@@ -183,7 +189,7 @@ class Fetcher:
         return found + unknown, size, has_known and not has_error, missing
 
     def _read_partition(
-        self, partition: Partition, target: FetchTarget, limit: int, *, is_first: bool
+        self, partition: Partition, target: FetchTarget, limit: int, *, is_first: bool, is_committed: bool
     ) -> PartitionData:
         log = partition.log
         if log is None:
@@ -191,12 +197,12 @@ class Fetcher:
         error = check_current_leader_epoch(max(UNKNOWN_EPOCH, target.current_leader_epoch), log)
         if error is not ErrorCode.NONE:
             return _refused(target.partition, error)
-        high_watermark = partition.high_watermark
+        high_watermark, last_stable_offset = partition.high_watermark, partition.last_stable_offset
         data = PartitionData(
             partition_index=target.partition,
             error_code=ErrorCode.NONE,
             high_watermark=high_watermark,
-            last_stable_offset=high_watermark,
+            last_stable_offset=last_stable_offset,
             log_start_offset=log.log_start_offset,
             records=b"",
         )
@@ -207,9 +213,10 @@ class Fetcher:
             if epoch < target.last_fetched_epoch or end_offset < target.fetch_offset:
                 data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
                 return data
+        end = last_stable_offset if is_committed else high_watermark
         try:
             data.records = log.read(
-                target.fetch_offset, limit, up_to=high_watermark, min_one_batch=is_first, is_cut=True
+                target.fetch_offset, limit, up_to=end, min_one_batch=is_first, is_cut=True
             )
         except OffsetOutOfRange:
             return _refused(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -225,20 +232,21 @@ class Fetcher:
         reach.
         """
         is_satisfied = False
+        is_committed = parked.request.isolation_level == READ_COMMITTED
         for target in list(parked.fetch.targets.values()):
             yield None
             partition = self._partition(target)
             if not isinstance(partition, ErrorCode):
-                awaited = Awaited(partition, target.fetch_offset, max(0, target.max_bytes))
+                awaited = Awaited(
+                    partition, target.fetch_offset, max(0, target.max_bytes), is_committed=is_committed
+                )
                 parked.awaited[partition.name] = awaited
                 if parked.missing_bytes > 1:
                     parked.missing_bytes -= awaited.new_bytes(parked.missing_bytes)
                     is_satisfied = parked.missing_bytes <= 0
         if parked.fetch.is_large and not is_satisfied:
             # Others were let in since the first partition was read.
-            is_satisfied = any(
-                awaited.partition.high_watermark > awaited.counted_to for awaited in parked.awaited.values()
-            )
+            is_satisfied = any(awaited.end > awaited.counted_to for awaited in parked.awaited.values())
         return is_satisfied
 
     # Answering
@@ -282,14 +290,23 @@ def _by_topic(
 
 
 def _aborted(partition: Partition, target: FetchTarget, records: bytes) -> list[AbortedTransaction]:
-    """The aborted transactions that the records are of."""
-    if not partition.aborted or not records:
+    """The aborted transactions that the records are of, in the order of their markers."""
+    if not records:
         return []
-    *_, (_, last) = walk_batches(records)
+    end_offset = _end_of(records)
+    aborted = partition.aborted_within(target.fetch_offset, end_offset)
     return [
-        AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
-        for aborted in partition.aborted.within(target.fetch_offset, last.next_offset)
+        AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+        for each in sorted(aborted, key=lambda each: each.last_offset)
     ]
+
+
+def _end_of(records: bytes) -> int:
+    """The offset after their last whole batch; 0 where there is none, what was read being less."""
+    last = position = 0
+    while (size := peek_size(records, position)) is not None:
+        last, position = position, position + size
+    return read_header(records, last).next_offset if position else 0
 
 
 def _refused(partition: int, error: ErrorCode) -> PartitionData:

@@ -11,6 +11,7 @@ from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.data_plane import DataPlane, Steps
+from coordinator.topics.isolation import READ_COMMITTED
 from coordinator.topics.leader_epoch import check_current_leader_epoch
 from coordinator.topics.missing import MOST_TOLD, TopicMissing, missing_partition
 from coordinator.topics.partition import Partition
@@ -45,6 +46,7 @@ _FIRST_VERSION: Final = {
 def answer_list_offsets(plane: DataPlane, request: ListOffsetsRequest, context: Context, now: Now) -> Steps:
     """Each partition on its own; one that is asked for twice gets INVALID_REQUEST, once."""
     catalogue = plane.catalogue
+    is_committed = request.isolation_level == READ_COMMITTED
     counts: Counter[tuple[str, int]] = Counter()
     for topic in request.topics:
         counts.update((topic.name, partition.partition_index) for partition in topic.partitions)
@@ -62,7 +64,9 @@ def answer_list_offsets(plane: DataPlane, request: ListOffsetsRequest, context: 
             if counts[key] > 1 and context.api_version > 0:
                 answer = _refused(wanted, ErrorCode.INVALID_REQUEST)
             else:
-                answer = _answer(catalogue, topic.name, wanted, context.api_version, now.wall_ms)
+                answer = _answer(
+                    catalogue, topic.name, wanted, context.api_version, is_committed, now.wall_ms
+                )
             answers.partitions.append(answer)
             if answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and len(missing) < MOST_TOLD:
                 missing.append(missing_partition(catalogue, topic.name, answer.partition_index))
@@ -75,7 +79,12 @@ def _refused(wanted: ListOffsetsPartition, error: ErrorCode) -> ListOffsetsParti
 
 
 def _answer(
-    catalogue: Catalogue, topic: str, wanted: ListOffsetsPartition, version: int, now_ms: int
+    catalogue: Catalogue,
+    topic: str,
+    wanted: ListOffsetsPartition,
+    version: int,
+    is_committed: bool,
+    now_ms: int,
 ) -> ListOffsetsPartitionResponse:
     first_version = 0 if wanted.timestamp >= 0 else _FIRST_VERSION.get(wanted.timestamp)
     if first_version is None or version < first_version:
@@ -94,25 +103,25 @@ def _answer(
         if version == 0:
             answer.old_style_offsets = _old_style(partition, log, wanted, now_ms)
         else:
-            _look_up(partition, log, wanted.timestamp, answer)
+            end = partition.last_stable_offset if is_committed else partition.high_watermark
+            _look_up(log, end, wanted.timestamp, answer)
     except (StorageError, OSError):
         return _refused(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
     return answer
 
 
-def _look_up(
-    partition: Partition, log: PartitionLog, timestamp: int, answer: ListOffsetsPartitionResponse
-) -> None:
-    """Fills in offset, time and epoch; leaves them at -1 where no record that can be read has such a time."""
+def _look_up(log: PartitionLog, end: int, timestamp: int, answer: ListOffsetsPartitionResponse) -> None:
+    """Fills in offset, time and epoch; leaves them at -1 where no record before `end`, where reading ends, has such
+    a time."""
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return
     if timestamp == LATEST:
-        answer.offset = partition.high_watermark
+        answer.offset = end
     elif timestamp in (EARLIEST, EARLIEST_LOCAL):
         answer.offset = log.log_start_offset
     else:
         found = log.max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
-        if found is None or found.offset >= partition.high_watermark:
+        if found is None or found.offset >= end:
             return
         answer.timestamp, answer.offset = found
     answer.leader_epoch = log.leader_epochs.at(answer.offset)

@@ -25,19 +25,28 @@ MAX_PARTITIONS: Final = 200_000
 class Awaited:
     """A partition that a parked fetch waits for, and how far its bytes have been counted."""
 
-    __slots__ = ("counted_to", "left_bytes", "partition")
+    __slots__ = ("_is_committed", "_partition", "counted_to", "left_bytes")
 
-    def __init__(self, partition: Partition, fetch_offset: int, max_bytes: int) -> None:
-        self.partition = partition
+    def __init__(
+        self, partition: Partition, fetch_offset: int, max_bytes: int, *, is_committed: bool
+    ) -> None:
+        """`is_committed`: whether only what is before the last stable offset counts."""
+        self._partition = partition
+        self._is_committed = is_committed
         self.counted_to = fetch_offset
         self.left_bytes = max_bytes
         """How much more of this partition the answer can hold."""
+
+    @property
+    def end(self) -> int:
+        """Where reading ends now."""
+        return self._partition.last_stable_offset if self._is_committed else self._partition.high_watermark
 
     def new_bytes(self, most: int) -> int:
         """Bytes that have become readable since the last count, `most` or more of them being as good as
         `most`.
         """
-        log, end = self.partition.log, self.partition.high_watermark
+        log, end = self._partition.log, self.end
         if log is None or end <= self.counted_to:
             return 0
         try:
@@ -102,7 +111,7 @@ class ParkedFetch:
         """Whether, with what a partition has now, there is enough to answer."""
         awaited = self.awaited[name]
         if self.missing_bytes == 1 and awaited.left_bytes > 0:
-            return awaited.partition.high_watermark > awaited.counted_to
+            return awaited.end > awaited.counted_to
         self.missing_bytes -= awaited.new_bytes(self.missing_bytes)
         return self.missing_bytes <= 0
 

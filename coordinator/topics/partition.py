@@ -3,12 +3,15 @@
 The *high watermark* is where reading ends. A partition here has one replica, so it is the log's end, unless
 records are promised to survive power loss (`log.flush=always`): then it is what the disk has.
 
+The *last stable offset* is where reading ends for consumers of committed records: the high watermark, or where the
+earliest transaction begins whose end they cannot see yet.
+
 A partition whose log cannot be opened, or has failed since, is *offline*: `log` is None, its requests get
 KAFKA_STORAGE_ERROR, and everything else goes on. It is tried again when it is next needed, at most once a
 second.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from coordinator.topics.open_files import OpenFiles
@@ -16,7 +19,7 @@ from storage.errors import StorageError
 from storage.log import PartitionLog
 from storage.producers.log_producers import LogProducers
 from storage.topic_partition import TopicPartition
-from storage.transaction_index import AbortedTransactions
+from storage.transaction_index import AbortedTransaction
 
 RETRY_MS: Final = 1000
 
@@ -37,25 +40,34 @@ class Partition(Protocol):
         """Where reading ends; 0 while offline."""
 
     @property
-    def aborted(self) -> AbortedTransactions:
-        """Transactions whose records a consumer of committed ones leaves out."""
+    def last_stable_offset(self) -> int:
+        """Where reading ends for consumers of committed records; 0 while offline."""
+
+    @property
+    def producers(self) -> LogProducers | None:
+        """Who has written to the log; None while that is not known, as while it is offline."""
+
+    def aborted_within(self, first_offset: int, end_offset: int) -> Sequence[AbortedTransaction]:
+        """The aborted transactions with records or a marker in a range, its end excluded: what consumers of
+        committed records leave out."""
 
 
 class InternalPartition:
     """A partition whose log belongs to another part of the server; it is only read here."""
 
-    __slots__ = ("_high_watermark", "_log", "aborted", "name")
+    __slots__ = ("_high_watermark", "_log", "_producers", "name")
 
     def __init__(
         self,
         name: TopicPartition,
         log: Callable[[int], PartitionLog | None],
         high_watermark: Callable[[int], int],
+        producers: Callable[[int], LogProducers | None],
     ) -> None:
         self.name = name
-        self.aborted = AbortedTransactions()
         self._log = log
         self._high_watermark = high_watermark
+        self._producers = producers
 
     @property
     def log(self) -> PartitionLog | None:
@@ -66,6 +78,20 @@ class InternalPartition:
     def high_watermark(self) -> int:
         """As its owner has it now."""
         return self._high_watermark(self.name.partition)
+
+    @property
+    def producers(self) -> LogProducers | None:
+        """As its owner has them now."""
+        return self._producers(self.name.partition)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Where reading ends for consumers of committed records; 0 while offline."""
+        return _last_stable_offset(self)
+
+    def aborted_within(self, first_offset: int, end_offset: int) -> Sequence[AbortedTransaction]:
+        """What consumers of committed records leave out of a range, its end excluded."""
+        return _aborted_within(self.producers, first_offset, end_offset)
 
 
 class HostedPartition:
@@ -97,7 +123,7 @@ class HostedPartition:
         self.open_log = open_log
         self.is_flushed_always = is_flushed_always
         self.producers: LogProducers | None = None
-        """There while the log is."""
+        """There while the log is, unless it has to be opened anew."""
         self.log: PartitionLog | None = None
         self.failure: Exception | None = None
         self._expiration_ms = expiration_ms
@@ -105,16 +131,20 @@ class HostedPartition:
         self._tried_ms: int | None = None
 
     @property
-    def aborted(self) -> AbortedTransactions:
-        """Transactions whose records a consumer of committed ones leaves out."""
-        return AbortedTransactions() if self.producers is None else self.producers.aborted
-
-    @property
     def high_watermark(self) -> int:
         """Where reading ends; 0 while offline."""
         if self.log is None:
             return 0
         return self.log.durable_offset if self.is_flushed_always else self.log.log_end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Where reading ends for consumers of committed records; 0 while offline."""
+        return _last_stable_offset(self)
+
+    def aborted_within(self, first_offset: int, end_offset: int) -> Sequence[AbortedTransaction]:
+        """What consumers of committed records leave out of a range, its end excluded."""
+        return _aborted_within(self.producers, first_offset, end_offset)
 
     def open(self) -> None:
         """Opens the log and reads its producers. Never raises for a broken log: `failure` says why it is
@@ -146,7 +176,7 @@ class HostedPartition:
     def usable_log(self, monotonic_ms: int) -> PartitionLog | None:
         """The log, reopened from what the disk holds if it had failed; None while that does not work."""
         log = self.log
-        if log is not None and log.failure is None:
+        if log is not None and log.failure is None and self.producers is not None:
             return log
         if self._tried_ms is not None and monotonic_ms - self._tried_ms < RETRY_MS:
             return None
@@ -160,3 +190,24 @@ class HostedPartition:
             self.failure = error
             return None
         return self.log
+
+    def forget_producers(self) -> None:
+        """What is known of them is not what the log's files say: it has to be opened anew, which `usable_log` does.
+        Until then consumers of committed records get nothing."""
+        self.producers = None
+
+
+def _last_stable_offset(partition: Partition) -> int:
+    """As Kafka's it is never before the log start, although a transaction may be open whose first records were
+    deleted; as long as nobody knows of transactions it is not after it either."""
+    log, producers, end = partition.log, partition.producers, partition.high_watermark
+    if log is None:
+        return 0
+    start = min(log.log_start_offset, end)
+    return start if producers is None else max(start, producers.last_stable_offset(end))
+
+
+def _aborted_within(
+    producers: LogProducers | None, first_offset: int, end_offset: int
+) -> Sequence[AbortedTransaction]:
+    return () if producers is None else producers.aborted_within(first_offset, end_offset)

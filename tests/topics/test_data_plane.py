@@ -12,6 +12,7 @@ from protocol.messages.fetch import FetchResponse
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from storage.producers.log_producers import LogProducers
 from tests.topics.broker import Broker, batch
 from tests.topics.fetching import Where, by_partition, fetch_request, offsets
 
@@ -58,6 +59,7 @@ class Offsets:
             PartitionLog.open(broker.files, f"{broker.path}/__consumer_offsets-{n}", LogConfig())
             for n in range(2)
         ]
+        self.producers = [None if log is None else LogProducers.load(log, DAY_MS) for log in self.logs]
         broker.plane.attach_internal(
             "__consumer_offsets",
             b"o" * 16,
@@ -65,6 +67,7 @@ class Offsets:
             2,
             self.logs.__getitem__,
             self.high_watermark,
+            self.producers.__getitem__,
         )
 
     def high_watermark(self, number: int) -> int:

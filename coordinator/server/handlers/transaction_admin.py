@@ -6,14 +6,15 @@ KIP-1152.
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Final
 
 from coordinator.engine.partition import PartitionState
 from coordinator.net.caller import Caller
 from coordinator.net.run_queue import RunQueue
 from coordinator.server.handlers.merge import Combining, Merge, Put
 from coordinator.server.handlers.transaction_router import TransactionRouter
-from coordinator.transactions.requests import DescribeTransaction, ListTransactions, TransactionsListed
-from coordinator.transactions.state import state_of_name
+from coordinator.transactions.requests import DescribeTransaction, ListTransactions
+from coordinator.transactions.state import TransactionState
 from protocol.errors import ErrorCode
 from protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -21,6 +22,8 @@ from protocol.messages.describe_transactions import (
     DescribeTransactionsTransactionState,
 )
 from protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+
+_STATES: Final = frozenset(state.value for state in TransactionState)
 
 
 class TransactionAdmin:
@@ -48,7 +51,7 @@ class TransactionAdmin:
         """The ids of every partition that is in service, as far as they pass all filters; an error while one is
         loading."""
         runtime = self._router.runtime
-        unknown = [name for name in request.state_filters if state_of_name(name) is None]
+        unknown = [name for name in request.state_filters if name not in _STATES]
         error = ErrorCode.NONE
         if runtime.is_shut_down:
             error = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -73,10 +76,10 @@ class TransactionAdmin:
                     context = self._router.context(caller)
                     yield partial(self._router.ask_partition, partition, asked, context)
 
-        def combine(answers: list[TransactionsListed]) -> Combining:
+        def combine(answers: list[ListTransactionsResponse]) -> Combining:
             states = []
             for answer in answers:
-                states += answer.states
+                states += answer.transaction_states
                 yield
             return ListTransactionsResponse(
                 error_code=ErrorCode.NONE, unknown_state_filters=unknown, transaction_states=states
