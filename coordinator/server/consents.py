@@ -5,10 +5,12 @@ Source: Kafka's `AddPartitionsToTxnManager`, `ReplicaManager.maybeSendPartitions
 """
 
 import asyncio
+from functools import partial
 from typing import Final
 
 from coordinator import clock
 from coordinator.answers import Later
+from coordinator.engine.place import Taker
 from coordinator.machine.outcome import Context
 from coordinator.server.handlers.transaction_router import TransactionRouter
 from coordinator.topics.consent import AskConsent, Consent
@@ -26,11 +28,14 @@ class Consents:
         self,
         loop: asyncio.AbstractEventLoop,
         router: TransactionRouter,
+        arrival: clock.Arrival,
         retry_backoff_ms: int,
         retry_backoff_max_ms: int,
     ) -> None:
+        """In: the instant that the engine takes for that of the request at hand; `add.partitions.to.txn.retry…`."""
         self._loop = loop
         self._router = router
+        self._arrival = arrival
         self._retry_backoff_ms = retry_backoff_ms
         self._retry_backoff_max_ms = retry_backoff_max_ms
 
@@ -55,59 +60,22 @@ class Consents:
             verify_only=not question.adds,
             transaction_version=_LEVEL,
         )
-        asking = _Asking(self, question, answer, give_up_ms)
+        take = partial(self._answered, question, answer, give_up_ms)
+        self._arrival.advance(clock.monotonic_ns())
         context = Context(self._router.runtime.next_waiter(), 0, "", "")
-        response = self._router.ask(question.transactional_id, added, context, asking)
+        response = self._router.ask(question.transactional_id, added, context, Taker(take))
         if not isinstance(response, Later):
-            asking.fill(response)
+            take(response)
 
-    def answered(
-        self,
-        question: AskConsent,
-        answer: "asyncio.Future[Consent]",
-        give_up_ms: int,
-        response: PartitionsAdded,
+    def _answered(
+        self, question: AskConsent, answer: "asyncio.Future[Consent]", give_up_ms: int, response: object
     ) -> None:
-        """The coordinator has said something."""
+        assert isinstance(response, PartitionsAdded)
         if answer.done():
             return
         errors = response.errors
         retry_ms = clock.monotonic_ms() + self._retry_backoff_ms
         if retry_ms <= give_up_ms and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values():
-            self._loop.call_later(
-                self._retry_backoff_ms / 1000, self._ask, question, answer, give_up_ms
-            )
+            self._loop.call_later(self._retry_backoff_ms / 1000, self._ask, question, answer, give_up_ms)
             return
         answer.set_result({partition: errors[tuple(partition)] for partition in question.partitions})
-
-
-class _Asking:
-    """Where the answer goes that comes later."""
-
-    __slots__ = ("_answer", "_consents", "_give_up_ms", "_question", "registry", "request", "waiter")
-
-    api_version = 0
-
-    def __init__(
-        self,
-        consents: Consents,
-        question: AskConsent,
-        answer: "asyncio.Future[Consent]",
-        give_up_ms: int,
-    ) -> None:
-        self._consents = consents
-        self._question = question
-        self._answer = answer
-        self._give_up_ms = give_up_ms
-        self.request: object = None
-        self.registry: dict[int, object] | None = None
-        self.waiter = 0
-
-    def answer_later(self, *, parks: bool) -> "_Asking":
-        """Here."""
-        return self
-
-    def fill(self, response: object) -> None:
-        """Takes the answer."""
-        assert isinstance(response, PartitionsAdded)
-        self._consents.answered(self._question, self._answer, self._give_up_ms, response)

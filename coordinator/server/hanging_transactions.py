@@ -1,8 +1,8 @@
 """Ends transactions that no coordinator knows, which a directory may have that a broker left.
 
-Such a transaction would keep everything behind it from consumers of committed records for ever: nobody is going to
-end it. Which ones these are can be said only when every partition of `__transaction_state` was read; while one could
-not be, they stay open.
+Such a transaction would keep everything behind it from consumers of committed records for ever: nobody is going
+to end it. Which ones these are can be said only when every partition of `__transaction_state` was read; while one
+could not be, they stay open.
 
 Source: KIP-664, KIP-890; Kafka leaves it to `kafka-transactions.sh find-hanging` and `abort`.
 """
@@ -71,10 +71,8 @@ def end_hanging(
         return False
     if states != {PartitionState.OWNED}:
         _LOG.warning(
-            "%d transactions are open in partitions, and whose they are is not known while a partition of %s cannot "
-            "be read: they stay open",
-            len(found),
-            transactions.topic.name,
+            "%d transactions are open, and whose they are is not known while a partition of %s cannot be read:
+            they " "stay open", len(found), transactions.topic.name,
         )
         return True
     known = {
@@ -108,8 +106,8 @@ def _ended(hanging: Hanging, error: ErrorCode) -> None:
         )
     else:
         _LOG.error(
-            "A transaction of producer %d is open in %s from offset %d on, no coordinator knows it, and it could not "
-            "be aborted: %s",
+            "A transaction of producer %d is open in %s from offset %d on, no coordinator knows it, and it could "
+            "not be aborted: %s",
             hanging.producer_id,
             hanging.partition,
             hanging.first_offset,

@@ -5,11 +5,12 @@ Whoever asks is told once per marker what came of it, when it is as durable as w
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from coordinator import clock
 from coordinator.answers import Later
 from coordinator.engine.partition import PartitionState
+from coordinator.engine.place import Taker
 from coordinator.group.requests import EndTransaction
 from coordinator.machine.outcome import Context
 from coordinator.names import CONSUMER_OFFSETS
@@ -44,12 +45,15 @@ class MarkerWriter:
         data_plane: DataPlane,
         topics: TopicsHandler,
         groups: GroupRouter,
+        arrival: clock.Arrival,
         changed: Callable[[Sequence[TopicChange]], None],
     ) -> None:
-        """In: who is told what became of topics."""
+        """In: the instant that the engine takes for that of the request at hand; who is told what became of
+        topics."""
         self._data_plane = data_plane
         self._topics = topics
         self._groups = groups
+        self._arrival = arrival
         self._changed = changed
 
     def write(self, partition: TopicPartition, end: TransactionEnd, done: Done) -> None:
@@ -102,34 +106,15 @@ class MarkerWriter:
         except CoordinatorFenced:
             done(ErrorCode.TRANSACTION_COORDINATOR_FENCED)
             return
-        request = EndTransaction(
-            end.producer_id, end.producer_epoch, end.coordinator_epoch, end.is_committed
-        )
-        asking = _Asking(done)
+        request = EndTransaction(end.producer_id, end.producer_epoch, end.coordinator_epoch, end.is_committed)
+
+        def take(response: object) -> None:
+            assert isinstance(response, ErrorCode)
+            # A partition that is not in service now may be soon.
+            done(response if response is ErrorCode.NONE else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+        self._arrival.advance(clock.monotonic_ns())
         context = Context(runtime.next_waiter(), 0, "", "")
-        response = runtime.ask(partition, request, context, asking)
+        response = runtime.ask(partition, request, context, Taker(take))
         if not isinstance(response, Later):
-            asking.fill(response)
-
-
-class _Asking:
-    """Where the answer of the groups goes that comes later."""
-
-    __slots__ = ("_done", "registry", "request", "waiter")
-
-    api_version = 0
-
-    def __init__(self, done: Done) -> None:
-        self._done = done
-        self.request: object = None
-        self.registry: dict[int, object] | None = None
-        self.waiter = 0
-
-    def answer_later(self, *, parks: bool) -> "_Asking":
-        """Here."""
-        return self
-
-    def fill(self, response: object) -> None:
-        """Takes the answer. A partition of the groups that is not in service now may be soon."""
-        assert isinstance(response, ErrorCode)
-        self._done(response if response is ErrorCode.NONE else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            take(response)

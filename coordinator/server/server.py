@@ -246,7 +246,7 @@ class Server:
             ApiKey.LIST_GROUPS: admin.list_groups,
             ApiKey.DESCRIBE_GROUPS: admin.describe_groups,
             ApiKey.DELETE_GROUPS: admin.delete_groups,
-            **self.transactions.connect(self.loop, router, self.topics, self.run_queue),
+            **self.transactions.connect(self.loop, router, self.topics, self.run_queue, self.arrival),
         }
         return Routes(handlers, {ApiKey.HEARTBEAT: router.repeat}, refuse_api_versions)
 

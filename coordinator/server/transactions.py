@@ -1,9 +1,9 @@
 """The transactions of a server: their coordinator's topic, the markers, and who answers producers about them.
 
-    InitProducerId, AddPartitionsToTxn, EndTxn ─▶ TransactionRouter ─▶ Runtime[TransactionShard] over __transaction_state
-    Produce, TxnOffsetCommit ─▶ Consents ─▶ the same                         │ messages, once they are durable
-                                                                   Markers ◀─┘
-                                              topics, groups ◀─ MarkerWriter ◀─ WriteTxnMarkers
+    InitProducerId, AddPartitionsToTxn, EndTxn ─▶ TransactionRouter ─▶ Runtime over __transaction_state
+    Produce, TxnOffsetCommit ─▶ Consents ─▶ the same                   │ messages, once they are durable
+                                                             Markers ◀─┘
+                                        topics, groups ◀─ MarkerWriter ◀─ WriteTxnMarkers
 
 The topic is made when somebody first asks for a coordinator of transactions, as in Kafka, or when the data directory
 has it: who uses none pays for none.
@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
+from coordinator import clock
 from coordinator.engine.engine import Engine
 from coordinator.names import TRANSACTION_STATE
 from coordinator.net.route import Handler
@@ -75,6 +76,7 @@ class Transactions:
         groups: GroupRouter,
         topics: TopicsHandler,
         run_queue: RunQueue,
+        arrival: clock.Arrival,
     ) -> dict[int, Handler]:
         """Puts together what needs the others. Out: who answers which API."""
         config, plane = self._settings.config, self._data_plane
@@ -83,11 +85,12 @@ class Transactions:
         self.consents = Consents(
             loop,
             self.router,
+            arrival,
             config.add_partitions_to_txn_retry_backoff_ms,
             config.add_partitions_to_txn_retry_backoff_max_ms,
         )
         topics.ask_consent = self.consents.ask
-        self.writer = MarkerWriter(plane, topics, groups, self._changed)
+        self.writer = MarkerWriter(plane, topics, groups, arrival, self._changed)
         self.markers = Markers(loop, self.writer, self.runtime)
         self._engine.receive_by(TRANSACTION_MARKERS, self.markers.receive)
         self._engine.workers[PRODUCER_ID] = self._new_producer_id
@@ -176,9 +179,7 @@ class Transactions:
         self.markers.close()
 
 
-async def taken_elsewhere(
-    steps: Work[T], elsewhere: Callable[[Elsewhere | Draft], Awaitable[object]]
-) -> T:
+async def taken_elsewhere(steps: Work[T], elsewhere: Callable[[Elsewhere | Draft], Awaitable[object]]) -> T:
     """Takes all steps; what waits for the disk is done elsewhere."""
     result: object = None
     while True:

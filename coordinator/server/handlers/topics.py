@@ -192,9 +192,7 @@ class TopicsHandler:
             if slot is None:
                 continue
             if isinstance(response, Generator):
-                InSteps(response, self._run_queue, self.elsewhere, _fill_parked, self._underway).wait_in(
-                    slot
-                )
+                InSteps(response, self._run_queue, self.elsewhere, _fill_parked, self._underway).wait_in(slot)
             else:
                 slot.fill(response)
 

@@ -63,9 +63,7 @@ class TransactionAdmin:
             if matches is None:
                 error = ErrorCode.INVALID_REGULAR_EXPRESSION
         if error is not ErrorCode.NONE:
-            return ListTransactionsResponse(
-                error_code=error, unknown_state_filters=[], transaction_states=[]
-            )
+            return ListTransactionsResponse(error_code=error, unknown_state_filters=[], transaction_states=[])
         asked = ListTransactions(
             request.state_filters, request.producer_id_filters, request.duration_filter, matches
         )
@@ -89,7 +87,8 @@ class TransactionAdmin:
 
 
 def _matcher(pattern: str) -> Callable[[str], bool] | None:
-    """Whether a whole id is of a pattern, in time that grows with its length alone; None where that is no pattern."""
+    """Whether a whole id is of a pattern, in time that grows with its length alone; None where that is no
+    pattern."""
     import re2
 
     options = re2.Options()

@@ -32,7 +32,8 @@ class TransactionRouter:
         )
 
     def ask(self, transactional_id: str, request: Any, context: Context, asker: Asker) -> object | Later:
-        """Puts a request to the partition of an id; its response, or HELD or PARKED when the asker gets it later."""
+        """Puts a request to the partition of an id; its response, or HELD or PARKED when the asker gets it
+        later."""
         return self.ask_partition(self.runtime.partition_of(transactional_id), request, context, asker)
 
     def ask_partition(

@@ -4,14 +4,15 @@ Source: Kafka's `KafkaApis.handleInitProducerIdRequest`, `handleAddPartitionsToT
 `handleAddOffsetsToTxnRequest`, `handleEndTxnRequest`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from coordinator.engine.place import Asker
+from coordinator.names import CONSUMER_OFFSETS
 from coordinator.net.caller import Caller
 from coordinator.net.route import Handler
 from coordinator.net.run_queue import RunQueue
-from coordinator.names import CONSUMER_OFFSETS
 from coordinator.server.handlers.merge import Combining, Merge, Put
 from coordinator.server.handlers.transaction_router import TransactionRouter
 from coordinator.topics.catalogue import Catalogue
@@ -39,7 +40,7 @@ _NOT_GIVEN: Final = -1
 _LEVEL_OF_CLIENTS: Final = 0
 _LEVEL_OF_BROKERS: Final = 2
 
-Errors = dict[tuple[str, int], ErrorCode]
+Errors = Mapping[tuple[str, int], ErrorCode]
 """By topic and partition, in the order of the request."""
 
 
@@ -54,7 +55,8 @@ class TransactionsHandler:
         offsets_partitions: int,
         without_transactions: Handler,
     ) -> None:
-        """In: how many partitions the groups have; who answers InitProducerId for a producer without transactions."""
+        """In: how many partitions the groups have; who answers InitProducerId for a producer without
+        transactions."""
         self._router = router
         self._catalogue = catalogue
         self._run_queue = run_queue
@@ -129,17 +131,15 @@ class TransactionsHandler:
                     )
                 )
             if is_batch:
-                return AddPartitionsToTxnResponse(
-                    error_code=ErrorCode.NONE, results_by_transaction=results
-                )
+                return AddPartitionsToTxnResponse(error_code=ErrorCode.NONE, results_by_transaction=results)
             return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results[0].topic_results)
 
         return Merge(combine, self._run_queue, version).answer(ask(), caller)
 
-    def _sift(self, topics: Sequence[AddPartitionsToTxnTopic]) -> Iterator[None]:
+    def _sift(self, topics: Sequence[AddPartitionsToTxnTopic]) -> Generator[None, None, Errors | None]:
         """What stands against partitions that are not there or nobody may write to, and against all others then;
         None where there is nothing. In steps."""
-        errors: Errors = {}
+        errors: dict[tuple[str, int], ErrorCode] = {}
         is_refused = False
         for asked in topics:
             topic = self._catalogue.get(asked.name)
@@ -155,7 +155,7 @@ class TransactionsHandler:
             yield None
         return errors if is_refused else None
 
-    def _ask(self, request: AddPartitions, caller: Caller, asker: object) -> object:
+    def _ask(self, request: AddPartitions, caller: Caller, asker: Asker) -> object:
         return self._router.ask(request.transactional_id, request, self._router.context(caller), asker)
 
 
@@ -179,9 +179,7 @@ def _added(transaction: AddPartitionsToTxnTransaction, *, is_batch: bool) -> Add
     )
 
 
-def _result(
-    topic: AddPartitionsToTxnTopic, errors: Errors, version: int
-) -> AddPartitionsToTxnTopicResult:
+def _result(topic: AddPartitionsToTxnTopic, errors: Errors, version: int) -> AddPartitionsToTxnTopicResult:
     return AddPartitionsToTxnTopicResult(
         name=topic.name,
         results_by_partition=[

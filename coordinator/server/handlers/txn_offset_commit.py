@@ -201,6 +201,7 @@ class _Commit:
             except InvalidTransactionState:
                 self._refuse(ErrorCode.INVALID_TXN_STATE)
                 return
+        self._router.at_hand()
         response = self._router.put(partition, request, self._context, self)
         if not isinstance(response, Later):
             self._place.fill(response)

@@ -5,12 +5,11 @@ Source: Kafka's `KafkaApis.handleWriteTxnMarkersRequest`.
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Final
 
 from coordinator.answers import HELD, Later
+from coordinator.names import TRANSACTION_STATE
 from coordinator.net.caller import Caller
 from coordinator.net.run_queue import RunQueue
-from coordinator.names import TRANSACTION_STATE
 from coordinator.server.handlers.merge import Combining, Merge, Part, Put
 from coordinator.server.marker_writer import MarkerWriter, TransactionEnd
 from protocol.errors import ErrorCode
