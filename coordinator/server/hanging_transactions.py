@@ -71,8 +71,10 @@ def end_hanging(
         return False
     if states != {PartitionState.OWNED}:
         _LOG.warning(
-            "%d transactions are open, and whose they are is not known while a partition of %s cannot be read:
-            they " "stay open", len(found), transactions.topic.name,
+            "%d transactions are open, and whose they are is not known while a partition of %s cannot be read: "
+            "they stay open",
+            len(found),
+            transactions.topic.name,
         )
         return True
     known = {

@@ -47,8 +47,8 @@ class Markers:
         return len(self._under_way)
 
     def receive(self, transactional_id: str, request: object) -> None:
-        """Takes a WriteMarkers. One for an id whose last one is still under way takes its place: its coordinator was
-        loaded again."""
+        """Takes a WriteMarkers. One for an id whose last one is still under way takes its place: its coordinator
+        was loaded again."""
         assert isinstance(request, WriteMarkers)
         delivery = self._under_way[transactional_id] = _Delivery(request)
         self._go_on(delivery)

@@ -5,8 +5,8 @@
                                                              Markers ◀─┘
                                         topics, groups ◀─ MarkerWriter ◀─ WriteTxnMarkers
 
-The topic is made when somebody first asks for a coordinator of transactions, as in Kafka, or when the data directory
-has it: who uses none pays for none.
+The topic is made when somebody first asks for a coordinator of transactions, as in Kafka, or when the data
+directory has it: who uses none pays for none.
 """
 
 import asyncio
@@ -105,6 +105,7 @@ class Transactions:
             plane.catalogue,
             self.consents,
             run_queue,
+            arrival,
             config.transaction_partition_verification_enable,
         )
         return {
@@ -126,7 +127,7 @@ class Transactions:
             self.begin()
 
     def begin(self) -> str | None:
-        """Makes the topic unless it is there, and has its partitions read. Out: why it cannot be, None when it can."""
+        """Makes the topic unless it is there, and has its partitions read. Out: why it cannot be made, if so."""
         if self.is_begun:
             return None
         logs = self.topic.logs

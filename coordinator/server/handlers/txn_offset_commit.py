@@ -56,13 +56,16 @@ class TxnOffsetCommitHandler:
         catalogue: Catalogue,
         consents: Consents,
         run_queue: RunQueue,
+        arrival: clock.Arrival,
         is_verified: bool,
     ) -> None:
-        """In: whether the coordinator of a transaction is asked (`transaction.partition.verification.enable`)."""
+        """In: the instant that the engine takes for that of the request at hand; whether the coordinator of a
+        transaction is asked (`transaction.partition.verification.enable`)."""
         self._router = router
         self._catalogue = catalogue
         self._consents = consents
         self._run_queue = run_queue
+        self._arrival = arrival
         self._is_verified = is_verified
 
     def handle(self, request: TxnOffsetCommitRequest, caller: Caller) -> object:
@@ -125,7 +128,7 @@ class TxnOffsetCommitHandler:
 
     def _commit(self, request: TxnOffsetCommitRequest, context: Context, part: Part) -> Later:
         """Asks the coordinator of the transaction, where it has to be asked, then the group."""
-        commit = _Commit(request, context, self._router, part.answer_later(parks=False))
+        commit = _Commit(request, context, self._router, self._arrival, part.answer_later(parks=False))
         commit.begin(self._consents, clock.wall_ms(), is_verified=self._is_verified)
         return HELD
 
@@ -133,15 +136,30 @@ class TxnOffsetCommitHandler:
 class _Commit:
     """One commit on its way: to the coordinator of its transaction, then to its group."""
 
-    __slots__ = ("_context", "_partition", "_place", "_request", "_router", "_verification", "_version")
+    __slots__ = (
+        "_arrival",
+        "_context",
+        "_partition",
+        "_place",
+        "_request",
+        "_router",
+        "_verification",
+        "_version",
+    )
 
     def __init__(
-        self, request: TxnOffsetCommitRequest, context: Context, router: GroupRouter, place: Place
+        self,
+        request: TxnOffsetCommitRequest,
+        context: Context,
+        router: GroupRouter,
+        arrival: clock.Arrival,
+        place: Place,
     ) -> None:
         self._request = request
         self._context = context
         self._version = context.api_version
         self._router = router
+        self._arrival = arrival
         self._partition = router.runtime.partition_of(request.group_id)
         self._place = place
         self._verification: Verification | None = None
@@ -201,7 +219,7 @@ class _Commit:
             except InvalidTransactionState:
                 self._refuse(ErrorCode.INVALID_TXN_STATE)
                 return
-        self._router.at_hand()
+        self._arrival.advance(clock.monotonic_ns())
         response = self._router.put(partition, request, self._context, self)
         if not isinstance(response, Later):
             self._place.fill(response)
