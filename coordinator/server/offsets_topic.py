@@ -56,12 +56,13 @@ class OffsetsTopic:
             flush=self.flush,
             compression=self._config.offsets_topic_compression_codec,
             codec=GroupRecordCodec(),
-            new_machine=lambda _: self.new_shard(self._group_config, topics()),
+            new_machine=lambda number, leader_epoch: self.new_shard(self._group_config, topics()),
             refuse=error_response,
             open_log=self._open_log,
             logger="GroupCoordinator",
             holds="group metadata",
             only_reads=only_reads,
+            producer_expiration_ms=self._config.producer_id_expiration_ms,
         )
 
     def _open_log(self, number: int) -> PartitionLog:
