@@ -24,6 +24,9 @@ from storage.topic_partition import TopicPartition
 
 _LOG: Final = logging.getLogger("Engine")
 
+Receiver = Callable[[str, object], None]
+"""Takes the key and the request of a message."""
+
 
 class Engine:
     """All methods belong to the event loop's thread."""
@@ -43,6 +46,7 @@ class Engine:
         self.runtimes: dict[str, Runtime[Any]] = {}
         """By topic."""
         self.is_loaded = False
+        self._receivers: dict[str, Receiver] = {}
         self._on_loaded = on_loaded
         self._queue = LoadQueue(loop, self._read_all)
         self._shared = Shared(loop, flusher, files, group_clock, failures, self._queue, self._deliver)
@@ -71,13 +75,29 @@ class Engine:
         runtime = self.runtimes[topic.name] = Runtime(topic, self._shared)
         return runtime
 
+    def receive_by(self, topic: str, receiver: Receiver) -> None:
+        """Has something that is no machine receive what machines send to a name that no topic has here."""
+        assert topic not in self.runtimes, topic
+        assert topic not in self._receivers, topic
+        self._receivers[topic] = receiver
+
     def _deliver(self, messages: Sequence[Message]) -> None:
         for message in messages:
             runtime = self.runtimes.get(message.topic)
-            if runtime is None:
-                _LOG.error("A message to %s, which no machine runs over: %r", message.topic, message.request)
-            else:
+            receiver = self._receivers.get(message.topic)
+            if runtime is not None:
                 runtime.receive(message.key, message.request)
+            elif receiver is not None:
+                self._hand(receiver, message)
+            else:
+                _LOG.error("A message to %s, which nobody receives: %r", message.topic, message.request)
+
+    @staticmethod
+    def _hand(receiver: Receiver, message: Message) -> None:
+        try:
+            receiver(message.key, message.request)
+        except Exception as problem:  # noqa: BLE001 - the messages behind it are delivered all the same
+            _LOG.error("A message to %s was not taken", message.topic, exc_info=problem)
 
     def _read_all(self) -> None:
         if not self.is_loaded:

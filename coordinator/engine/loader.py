@@ -10,7 +10,7 @@ Source: Kafka's `CoordinatorLoaderImpl`.
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from coordinator.engine.machine import Codec, Machine
+from coordinator.engine.machine import DAY_MS, Codec, Machine
 from coordinator.engine.newest_values import MissingKey, NewestValues
 from coordinator.machine.open_transactions import OpenTransactions
 from coordinator.machine.outcome import NO_PRODUCER_ID
@@ -19,6 +19,7 @@ from storage.errors import CorruptBatch, DamagedFile, LogDamaged
 from storage.files import Files
 from storage.log import PartitionLog
 from storage.pairs import Pair, PlainRun, walk_pairs
+from storage.producers.log_producers import LogProducers
 from storage.producers.marker import COMMIT, end_of_transaction
 from storage.record import Record
 from storage.state_file import find_state
@@ -41,8 +42,11 @@ class Load:
         files: Files,
         codec: Codec,
         end_offset: int | None = None,
+        *,
+        producer_expiration_ms: int = DAY_MS,
     ) -> None:
-        """In: where a batch ends, and the reading, unless that is where the log ends."""
+        """In: where a batch ends, and the reading, unless that is where the log ends; after how long without a
+        record a producer is forgotten."""
         self._log = log
         self._end_offset = end_offset
         self._machine = machine
@@ -51,6 +55,9 @@ class Load:
         self._newest = NewestValues(codec)
         self._open: OpenTransactions[bytes, bytes] = OpenTransactions()
         self._next_step = RECORDS_IN_A_STEP
+        self.producers = LogProducers(log, producer_expiration_ms)
+        """Who has written transactions, as far as the log had to be read. No transaction begins before a state and
+        ends after it."""
         self.records = 0
         """Read so far, those of the state included."""
         self.warnings: list[str] = []
@@ -65,6 +72,7 @@ class Load:
         """
         yield from self._read_state()
         yield from self._read_log()
+        self.producers.aborted = self._log.aborted_transactions({})
         for kind in self._newest.unknown_types:
             self.warnings.append(
                 f"Unknown record type {kind} while loading metadata from {self._log.directory}: ignored"
@@ -135,6 +143,7 @@ class Load:
     def _take(self, batch: StoredBatch) -> None:
         """Raises CorruptBatch, Malformed, MissingKey. A batch that compaction has emptied begins no transaction:
         the end of its own may be gone already."""
+        self.producers.found(batch)
         header, records = batch.header, batch.records()
         if header.is_control:
             for record in records:

@@ -49,10 +49,11 @@ class OffsetsTopic:
             flush=self.logs.flush,
             compression=self._compression,
             codec=GroupRecordCodec(),
-            new_machine=lambda _: self.new_shard(self._group_config, topics()),
+            new_machine=lambda number, leader_epoch: self.new_shard(self._group_config, topics()),
             refuse=error_response,
             open_log=self.logs.open,
             logger="GroupCoordinator",
             holds="group metadata",
             only_reads=only_reads,
+            producer_expiration_ms=self._config.producer_id_expiration_ms,
         )

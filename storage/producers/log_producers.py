@@ -15,6 +15,7 @@ from storage.log import PartitionLog
 from storage.producers.marker import EndMarker, decode_marker
 from storage.producers.producer_state import Ended, ProducerState
 from storage.segment import Segment
+from storage.stored_batch import StoredBatch
 from storage.transaction_index import AbortedTransaction, AbortedTransactions
 
 PRODUCER_SCAN_BYTES: Final = 64 * 1024 * 1024
@@ -61,6 +62,24 @@ class LogProducers:
             self.aborted.add(AbortedTransaction(*ended))
         return ended
 
+    def found(self, batch: StoredBatch) -> None:
+        """A batch that the log has, the next one in its order, while it is being read. Raises CorruptBatch."""
+        header = batch.header
+        if header.producer_id < 0:
+            return
+        if not header.is_control:
+            self.state.record(header, header.base_offset, header.max_timestamp_ms)
+            return
+        marker = decode_marker(header, batch.records())
+        if marker is not None:
+            self.state.end(
+                header.producer_id,
+                header.producer_epoch,
+                marker.coordinator_epoch,
+                header.base_offset,
+                header.max_timestamp_ms,
+            )
+
     def last_stable_offset(self, high_watermark: int) -> int:
         """Up to where consumers of committed records may read."""
         return self.state.last_stable_offset(high_watermark)
@@ -81,21 +100,8 @@ class LogProducers:
         for segment in reversed(segments):
             try:
                 for batch in segment.walk():
-                    header = batch.header
-                    if header.producer_id < 0 or header.last_offset < log.log_start_offset:
-                        continue
-                    if not header.is_control:
-                        self.state.record(header, header.base_offset, header.max_timestamp_ms)
-                        continue
-                    marker = decode_marker(header, batch.records())
-                    if marker is not None:
-                        self.state.end(
-                            header.producer_id,
-                            header.producer_epoch,
-                            marker.coordinator_epoch,
-                            header.base_offset,
-                            header.max_timestamp_ms,
-                        )
+                    if batch.header.last_offset >= log.log_start_offset:
+                        self.found(batch)
             except CorruptBatch as error:
                 raise LogDamaged(segment.path, error.reason, error.position) from error
         self.aborted = log.aborted_transactions({})
