@@ -23,10 +23,11 @@ from coordinator.topics.answer import Answer, MarkerWritten, PartitionsAdded, To
 from coordinator.topics.broker_configs import BrokerConfig
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.config import TopicsConfig
+from coordinator.topics.consent import AskConsent, Consent
 from coordinator.topics.fetch_session import FetchSessions
 from coordinator.topics.parked_fetches import ParkedFetch, ParkedFetches
 from coordinator.topics.producer_ids import ProducerIds
-from coordinator.topics.steps import Work, taken
+from coordinator.topics.steps import Work, nobody_to_ask, taken
 from coordinator.topics.sweep import sweep
 from coordinator.topics.topic import Topic, random_topic_id
 from coordinator.topics.topic_name import is_internal, why_illegal
@@ -63,6 +64,7 @@ ANSWERED_BY: Final[Mapping[ApiKey, str]] = {
     ApiKey.LIST_CONFIG_RESOURCES: "list_config_resources.answer_list_config_resources",
     ApiKey.DESCRIBE_LOG_DIRS: "describe_log_dirs.answer_describe_log_dirs",
     ApiKey.INIT_PRODUCER_ID: "init_producer_id.answer_init_producer_id",
+    ApiKey.DESCRIBE_PRODUCERS: "describe_producers.answer_describe_producers",
     ApiKey.OFFSET_FOR_LEADER_EPOCH: "offset_for_leader_epoch.answer_offset_for_leader_epoch",
 }
 """The function for each API, below `coordinator.topics`: a `Handler`, imported when it is first asked for."""
@@ -149,10 +151,17 @@ class DataPlane:
 
     # Requests
 
-    def handle(self, request: object, context: Context, now: Now) -> Answer:
-        """The answer to one request. Raises KeyError for a request that is not the data plane's."""
+    def handle(
+        self,
+        request: object,
+        context: Context,
+        now: Now,
+        ask: Callable[[AskConsent], Consent] = nobody_to_ask,
+    ) -> Answer:
+        """The answer to one request. In: who answers for the coordinators of transactions. Raises KeyError for a
+        request that is not the data plane's."""
         answer = self.begin(request, context, now)
-        return answer if isinstance(answer, Answer) else taken(answer, now)
+        return answer if isinstance(answer, Answer) else taken(answer, now, ask)
 
     def begin(self, request: object, context: Context, now: Now) -> Answer | Steps:
         """The same, for whoever lets others be answered between the steps of what takes long."""

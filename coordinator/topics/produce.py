@@ -6,9 +6,8 @@ place among the batches of its producer. A partition that is refused does not ke
 written.
 
 Source: Kafka's `KafkaApis.handleProduceRequest`, `ProduceRequest.validateRecords`,
-`ReplicaManager.appendRecords`, `UnifiedLog.append`, `LogValidator`; KIP-98, KIP-467. Transactions do not
-exist here: batches of one are refused with the error that such a producer gets for its InitProducerId, and
-takes as final.
+`ReplicaManager.appendRecords`, `UnifiedLog.append`, `LogValidator`; KIP-98, KIP-467. Batches of a transaction may
+have to wait for its coordinator first (`produced_transaction.py`).
 """
 
 from collections.abc import Iterator
@@ -28,6 +27,16 @@ from coordinator.topics.produced_batch import (
     examine_all,
     one_batch,
 )
+from coordinator.topics.produced_transaction import (
+    NONE_HELD,
+    STEP,
+    TOPIC_IDS_SINCE,
+    Verified,
+    check_producer,
+    is_transactional,
+    topic_of,
+    verify,
+)
 from coordinator.topics.steps import Mark, Work, taken
 from coordinator.topics.topic import Topic
 from protocol.errors import ErrorCode
@@ -35,25 +44,19 @@ from protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
-    TopicProduceData,
     TopicProduceResponse,
 )
 from storage.batch import NO_TIMESTAMP
-from storage.batch_peek import peek_is_transactional
 from storage.errors import StorageError
 from storage.log import PartitionLog
 from storage.os_error import reason_of
-from storage.producers.producer_state import InvalidProducerEpoch, OutOfOrderSequence
 from storage.unpack_budget import OverBudget, UnpackBudget
 
-TOPIC_IDS_SINCE: Final = 13
 VALID_ACKS: Final = (-1, 0, 1)
 MOST_AT_ONCE: Final = 500
 """Partitions of a request that is answered without a step, and that are looked at in one go."""
 EXAMINED_BYTES: Final = 64 * 1024
 """Of small batches so many are looked at in one go."""
-STEP: Final = 50
-"""Partitions of one topic that are one step. A slice has as many steps as fit."""
 
 
 class Written(NamedTuple):
@@ -72,24 +75,70 @@ def answer_produce(plane: DataPlane, request: ProduceRequest, context: Context, 
     closed. Batches that take long to look at are looked at in another thread first."""
     if sum([1 + len(topic.partition_data) for topic in request.topic_data]) > MOST_AT_ONCE:
         return _take_steps(plane, request, context)
+    if taken(is_transactional(request)):
+        return _write_transaction(plane, request, context)
     sent = taken(_sent(plane, request, context))
-    try:
-        examined = examine_all(sent, now.wall_ms, UnpackBudget.at_once(), may_refuse=False)
-    except OverBudget:
-        return _examine_elsewhere(plane, request, context, now, sent)
-    return taken(_write_all(plane, request, context, now, zip(sent, examined, strict=True)), now)
+    return _examine_at_once(plane, request, context, now, sent, NONE_HELD)
 
 
 def _take_steps(plane: DataPlane, request: ProduceRequest, context: Context) -> Steps:
     """Each partition is dealt with by itself, as in Kafka: what others send meanwhile comes between two of them."""
     yield Mark.CHANGES
-    sent = yield from _sent(plane, request, context)
+    verified = NONE_HELD
+    if (yield from is_transactional(request)):
+        sent, verified = yield from _sent_in_transaction(plane, request, context)
+    else:
+        sent = yield from _sent(plane, request, context)
     now: Now = yield None
-    return (yield from _examine_elsewhere(plane, request, context, now, sent))
+    return (yield from _examine_elsewhere(plane, request, context, now, sent, verified))
+
+
+def _write_transaction(plane: DataPlane, request: ProduceRequest, context: Context) -> Steps:
+    """The same for a request with batches of a transaction, and not many others."""
+    yield Mark.CHANGES
+    sent, verified = yield from _sent_in_transaction(plane, request, context)
+    now: Now = yield None
+    answer = _examine_at_once(plane, request, context, now, sent, verified)
+    return answer if isinstance(answer, Answer) else (yield from answer)
+
+
+def _sent_in_transaction(
+    plane: DataPlane, request: ProduceRequest, context: Context
+) -> Work[tuple[list[Sent | ProduceRefused], Verified]]:
+    """What came for each partition, and what the batches of the transaction may begin it with. A transaction
+    without a name is nobody's."""
+    if request.transactional_id is None:
+        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return [ProduceRefused(code) for topic in request.topic_data for _ in topic.partition_data], NONE_HELD
+    sent = yield from _sent(plane, request, context)
+    verified = yield from verify(plane, request, context, sent)
+    return sent, verified
+
+
+def _examine_at_once(
+    plane: DataPlane,
+    request: ProduceRequest,
+    context: Context,
+    now: Now,
+    sent: list[Sent | ProduceRefused],
+    verified: Verified,
+) -> Answer | Steps:
+    """Batches that do not take long to look at are written before anybody else is answered."""
+    try:
+        examined = examine_all(sent, now.wall_ms, UnpackBudget.at_once(), may_refuse=False)
+    except OverBudget:
+        return _examine_elsewhere(plane, request, context, now, sent, verified)
+    batches = zip(sent, examined, strict=True)
+    return taken(_write_all(plane, request, context, now, batches, verified), now)
 
 
 def _examine_elsewhere(
-    plane: DataPlane, request: ProduceRequest, context: Context, now: Now, sent: list[Sent | ProduceRefused]
+    plane: DataPlane,
+    request: ProduceRequest,
+    context: Context,
+    now: Now,
+    sent: list[Sent | ProduceRefused],
+    verified: Verified,
 ) -> Steps:
     """A large batch at a time, so that others' come in between. By the end, the time is another one."""
     budget = UnpackBudget.of_request(sum(len(each.batch) for each in sent if isinstance(each, Sent)))
@@ -98,7 +147,8 @@ def _examine_elsewhere(
     for some in _in_pieces(sent):
         examined += yield partial(examine_all, some, now.wall_ms, budget, may_refuse=True)
     later: Now = yield None
-    return (yield from _write_all(plane, request, context, later, zip(sent, examined, strict=True)))
+    batches = zip(sent, examined, strict=True)
+    return (yield from _write_all(plane, request, context, later, batches, verified))
 
 
 def _in_pieces(sent: list[Sent | ProduceRefused]) -> Iterator[list[Sent | ProduceRefused]]:
@@ -119,16 +169,13 @@ def _in_pieces(sent: list[Sent | ProduceRefused]) -> Iterator[list[Sent | Produc
 def _sent(plane: DataPlane, request: ProduceRequest, context: Context) -> Work[list[Sent | ProduceRefused]]:
     """What came for each partition, in the order of the request, or what can be said against it before it is looked
     at."""
-    is_transactional = yield from _is_transactional(request)
     sent: list[Sent | ProduceRefused] = []
     for topic_data in request.topic_data:
         for number, data in enumerate(topic_data.partition_data):
             if number % STEP == 0:
                 yield None
-            topic = _topic(plane, topic_data, context)
+            topic = topic_of(plane, topic_data, context.api_version)
             try:
-                if is_transactional:
-                    raise ProduceRefused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
                 topic = _admit(topic, data.index, context)
                 batch = one_batch(data.records, context.api_version)
                 if request.acks not in VALID_ACKS:
@@ -140,23 +187,6 @@ def _sent(plane: DataPlane, request: ProduceRequest, context: Context) -> Work[l
             else:
                 sent.append(Sent(batch, topic.values))
     return sent
-
-
-def _is_transactional(request: ProduceRequest) -> Work[bool]:
-    """Whether any batch is of a transaction."""
-    for topic_data in request.topic_data:
-        for number, data in enumerate(topic_data.partition_data):
-            if number % STEP == 0:
-                yield None
-            if data.records is not None and peek_is_transactional(data.records):
-                return True
-    return False
-
-
-def _topic(plane: DataPlane, topic_data: TopicProduceData, context: Context) -> Topic | None:
-    if context.api_version >= TOPIC_IDS_SINCE:
-        return plane.catalogue.get_by_id(topic_data.topic_id)
-    return plane.catalogue.get(topic_data.name)
 
 
 def _admit(topic: Topic | None, index: int, context: Context) -> Topic:
@@ -175,6 +205,7 @@ def _write_all(
     context: Context,
     now: Now,
     batches: Iterator[tuple[Sent | ProduceRefused, Examined]],
+    verified: Verified,
 ) -> Steps:
     """Each batch that was found sound goes to its log, if its topic is still there. A request of few partitions is
     one step."""
@@ -193,7 +224,7 @@ def _write_all(
             if number % STEP == 0:
                 now = yield None
             try:
-                topic = _topic(plane, topic_data, context)
+                topic = topic_of(plane, topic_data, context.api_version)
                 sent, examined = next(batches)
                 if isinstance(sent, ProduceRefused):
                     raise sent
@@ -202,7 +233,7 @@ def _write_all(
                     # It was looked at by rules that have changed meanwhile. The producer sends it again.
                     raise ProduceRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
                 partition = topic.hosted[data.index]
-                written = _write(partition, examined, now, changes)
+                written = _write(partition, examined, verified, now, changes)
             except ProduceRefused as error:
                 has_error = True
                 # Its traceback would keep this frame, and with it all that was sent.
@@ -227,7 +258,9 @@ def _write_all(
     return answer
 
 
-def _write(partition: HostedPartition, examined: Examined, now: Now, changes: list[TopicChange]) -> Written:
+def _write(
+    partition: HostedPartition, examined: Examined, verified: Verified, now: Now, changes: list[TopicChange]
+) -> Written:
     """Writes a batch, or finds that it has been written. Raises ProduceRefused."""
     log = partition.usable_log(now.monotonic_ms)
     if log is None:
@@ -252,16 +285,7 @@ def _write(partition: HostedPartition, examined: Examined, now: Now, changes: li
             return Written(
                 partition, log, first.first_offset, first.last_offset + 1, first.timestamp_ms, True
             )
-        try:
-            producers.state.check(header)
-        except InvalidProducerEpoch as error:
-            raise ProduceRefused(
-                ErrorCode.INVALID_PRODUCER_EPOCH, str(error), log_start_offset=start
-            ) from error
-        except OutOfOrderSequence as error:
-            raise ProduceRefused(
-                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, str(error), log_start_offset=start
-            ) from error
+        check_producer(partition, header, verified)
     try:
         if values.is_log_append_time:
             result = log.append(batch, log_append_time_ms=now.wall_ms)

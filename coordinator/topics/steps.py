@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from coordinator.machine.outcome import Now
+from coordinator.topics.consent import AskConsent, Consent
 from storage.checkpoint import Draft
 
 T = TypeVar("T")
@@ -21,14 +22,23 @@ class Mark(Enum):
     """They change what is kept: they are taken to the end, also when nobody waits for the answer any more."""
 
 
-Work = Generator[Elsewhere | Draft | Mark | None, Any, T]
+Apart = Elsewhere | Draft | AskConsent
+"""What a step may give that others do: something to be done, a checkpoint to be written, a question."""
+
+Work = Generator[Apart | Mark | None, Any, T]
 """Steps that lead to a T. One that gives something to be done elsewhere is given the result; one that gives a
-checkpoint, the OSError that it could not be written for, or None; any other one the time by then. What a step
-found, the next one looks up anew: it may be gone."""
+checkpoint, the OSError that it could not be written for, or None; one that gives a question, the answer; any other
+one the time by then. What a step found, the next one looks up anew: it may be gone."""
 
 
-def taken(steps: Work[T], now: Now | None = None) -> T:
-    """Takes all steps at once; what they lead to. In: the time, for steps that ask for it: none passes."""
+def nobody_to_ask(question: AskConsent) -> Consent:
+    """Where no question may come. Raises AssertionError."""
+    raise AssertionError(f"nobody is there to be asked {question}")
+
+
+def taken(steps: Work[T], now: Now | None = None, ask: Callable[[AskConsent], Consent] = nobody_to_ask) -> T:
+    """Takes all steps at once; what they lead to. In: the time, for steps that ask for it: none passes; who answers
+    for the coordinators of transactions."""
     result: Any = None
     while True:
         try:
@@ -38,6 +48,9 @@ def taken(steps: Work[T], now: Now | None = None) -> T:
             return found
         if isinstance(step, Draft):
             step = partial(outcome, step.write)
+        if isinstance(step, AskConsent):
+            result = ask(step)
+            continue
         result = step() if callable(step) else now
 
 

@@ -14,8 +14,7 @@ from coordinator.net.run_queue import SLICE_NS, RunQueue
 from coordinator.net.slot import Slot
 from coordinator.topics.answer import Answer
 from coordinator.topics.data_plane import Steps
-from coordinator.topics.steps import Elsewhere, Mark
-from storage.checkpoint import Draft
+from coordinator.topics.steps import Apart, Mark
 
 _LOG: Final = logging.getLogger("KafkaApis")
 
@@ -41,11 +40,11 @@ class InSteps:
         self,
         steps: Steps,
         run_queue: RunQueue,
-        do_elsewhere: Callable[[Elsewhere | Draft], "asyncio.Future[Any]"],
+        do_elsewhere: Callable[[Apart], "asyncio.Future[Any]"],
         finish: Callable[[Answer, Slot | None], None],
         underway: set["InSteps"],
     ) -> None:
-        """In: who else wants to work; where work is done that need not be done on the loop; what becomes of the
+        """In: who else wants to work; who does, or answers, what need not be done on the loop; what becomes of the
         answer and its slot, which is None when nobody waits for the answer any more; where it is found while it
         takes longer than a slice."""
         self._steps = steps
@@ -56,7 +55,7 @@ class InSteps:
         self._place: Slot | None = None
         """The slot, also when nobody waits there any more."""
         self._slot: Slot | None = None
-        self._elsewhere: Elsewhere | Draft | None = None
+        self._elsewhere: Apart | None = None
         self._result: Any = None
         self._is_given_up = False
         self._changes = False

@@ -16,9 +16,10 @@ from coordinator.net.run_queue import RunQueue
 from coordinator.net.slot import Slot
 from coordinator.server.handlers.in_steps import InSteps
 from coordinator.topics.answer import Answer, PartitionFailed, SegmentRolled, TopicChange
+from coordinator.topics.consent import AskConsent, Consent
 from coordinator.topics.data_plane import Completions, DataPlane
 from coordinator.topics.missing import MOST_TOLD, TopicMissing
-from coordinator.topics.steps import Elsewhere
+from coordinator.topics.steps import Apart
 from protocol.errors import ErrorCode
 from protocol.messages.produce import ProduceResponse
 from storage.checkpoint import Draft
@@ -68,6 +69,8 @@ class TopicsHandler:
         self._on_changes = on_changes
         self._on_missing = on_missing
         self._write = write
+        self.ask_consent: Callable[[AskConsent], asyncio.Future[Consent]]
+        """Who answers for the coordinators of transactions; set by whoever has them."""
         self._parked: dict[int, Slot] = {}
         self._durable: dict[PartitionLog, list[_Durable]] = {}
         self._awaited: dict[PartitionLog, list[tuple[int, Callable[[ErrorCode], None]]]] = {}
@@ -129,8 +132,10 @@ class TopicsHandler:
         else:
             slot.fill(answer.response)
 
-    def elsewhere(self, work: Elsewhere | Draft) -> "asyncio.Future[Any]":
+    def elsewhere(self, work: Apart) -> "asyncio.Future[Any]":
         """One thread: who asks for much gets no more of the machine by asking on many connections."""
+        if isinstance(work, AskConsent):
+            return self.ask_consent(work)
         if isinstance(work, Draft):
             return self._loop.create_task(self._written(work))
         if self._executor is None:
