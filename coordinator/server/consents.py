@@ -78,4 +78,6 @@ class Consents:
         if retry_ms <= give_up_ms and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values():
             self._loop.call_later(self._retry_backoff_ms / 1000, self._ask, question, answer, give_up_ms)
             return
-        answer.set_result({partition: errors[tuple(partition)] for partition in question.partitions})
+        answer.set_result(
+            {partition: errors[partition.topic, partition.partition] for partition in question.partitions}
+        )

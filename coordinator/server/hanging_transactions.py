@@ -66,7 +66,8 @@ def end_hanging(
     found = open_transactions(data_plane, groups)
     if not found:
         return True
-    states = {partition.state for partition in (*transactions.partitions, *groups.partitions)}
+    states = {partition.state for partition in transactions.partitions}
+    states |= {partition.state for partition in groups.partitions}
     if PartitionState.LOADING in states:
         return False
     if states != {PartitionState.OWNED}:
@@ -81,10 +82,11 @@ def end_hanging(
         (producer_id, partition)
         for part in transactions.partitions
         if part.machine is not None
-        for producer_id, partition in part.machine.partitions_of_producers()
+        for producer_id, partition in part.machine.open_partitions()
     }
     for hanging in found:
-        if (hanging.producer_id, tuple(hanging.partition)) not in known:
+        place = hanging.partition.topic, hanging.partition.partition
+        if (hanging.producer_id, place) not in known:
             _end(hanging, writer)
     return True
 

@@ -102,7 +102,7 @@ class Markers:
             partition,
             error.name,
         )
-        self._tell(request, request.refused([tuple(partition)], error))
+        self._tell(request, request.refused([(partition.topic, partition.partition)], error))
 
     def _round_is_over(self, delivery: "_Delivery") -> None:
         """Tells what is done, and does again what is not."""
@@ -114,7 +114,9 @@ class Markers:
         elif not self._is_closed:
             self._loop.call_later(RETRY_MS / 1000, self._go_on, delivery)
         if done or not delivery.unwritten:
-            self._tell(request, request.written([tuple(partition) for partition in done]))
+            self._tell(
+                request, request.written([(partition.topic, partition.partition) for partition in done])
+            )
 
     def _tell(self, request: WriteMarkers, message: object) -> None:
         self._runtime.receive(request.transactional_id, message)

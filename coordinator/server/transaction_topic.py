@@ -34,7 +34,8 @@ class TransactionTopic:
             config.transaction_state_log_num_partitions,
             overrides,
         )
-        self._config = config.view(TransactionConfig)
+        self._config = config
+        self._transaction_config = config.view(TransactionConfig)
 
     def internal_topic(self) -> InternalTopic[TransactionShard]:
         """For the engine: a shard of transactions in each partition. Each reading of one is a new epoch of its
@@ -45,11 +46,12 @@ class TransactionTopic:
             flush=self.logs.flush,
             compression=NONE,
             codec=TransactionRecordCodec(),
-            new_machine=lambda _, epoch: TransactionShard(self._config, epoch),
+            new_machine=lambda _, epoch: TransactionShard(self._transaction_config, epoch),
             refuse=error_response,
             open_log=self.logs.open,
             logger="TransactionCoordinator",
             holds="transaction metadata",
             only_reads=only_reads,
             begins_epochs=True,
+            producer_expiration_ms=self._config.producer_id_expiration_ms,
         )

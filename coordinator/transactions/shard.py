@@ -8,7 +8,7 @@ To follow a request: `handle` finds the handler by the request's class; the file
 machine may answer before a record is durable, and what not, is told in `transaction.py`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from coordinator.machine.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome, WorkDone
@@ -35,6 +35,7 @@ from coordinator.transactions.requests import (
     MarkersWritten,
     Request,
     Resumable,
+    TransactionPartition,
 )
 from coordinator.transactions.state import TransactionState
 from coordinator.transactions.timeouts import abort_timed_out, fire_timeouts
@@ -147,6 +148,12 @@ class TransactionShard:
     def transactional_ids(self) -> list[str]:
         """All that are known, oldest first."""
         return list(self._transactions.by_id)
+
+    def open_partitions(self) -> Iterator[tuple[int, TransactionPartition]]:
+        """What transactions that are not over have written to, or are about to, with their producer ids."""
+        for transaction in self._transactions.by_id.values():
+            for partition in transaction.partitions:
+                yield transaction.value.producer_id, partition
 
     def open_ids(self) -> list[str]:
         """Those with a transaction open, in the order in which these began."""

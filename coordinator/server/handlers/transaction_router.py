@@ -42,7 +42,8 @@ class TransactionRouter:
         """The same for what concerns all ids of a partition."""
         if partition.machine is not None:
             return self.runtime.ask(partition, request, context, asker)
-        return error_response(request, context.api_version, self.why_absent(partition))
+        refusal: object = error_response(request, context.api_version, self.why_absent(partition))
+        return refusal
 
     def why_absent(self, partition: TransactionPartition) -> ErrorCode:
         """What is to be said of a partition that is not in service."""

@@ -172,15 +172,14 @@ class _Commit:
             self._go_on(is_verified=False)
             return
         try:
-            self._verification = partition.verify_producer(
-                request.producer_id, request.producer_epoch, now_ms, adds=adds
-            )
+            is_open = not partition.needs_verification(request.producer_id, request.producer_epoch)
         except InvalidProducerEpoch:
             self._refuse(ErrorCode.INVALID_PRODUCER_EPOCH)
             return
-        if self._verification is None:
+        if is_open:
             self._go_on(is_verified=True)
             return
+        self._verification = partition.verify(request.producer_id, request.producer_epoch, now_ms, adds=adds)
         question = AskConsent(
             transactional_id=request.transactional_id,
             producer_id=request.producer_id,
