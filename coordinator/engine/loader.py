@@ -149,7 +149,8 @@ class Load:
             for record in records:
                 kind = end_of_transaction(record)
                 if kind is not None:
-                    self._newest.put(self._open.end(header.producer_id, is_committed=kind == COMMIT))
+                    ended = self._open.end(header.producer_id, is_committed=kind == COMMIT)
+                    self._newest.put(ended.counting)
         elif header.is_transactional:
             for record in records:
                 self._take_pending(record, header.producer_id)

@@ -12,6 +12,7 @@ from coordinator.group.events import (
     OffsetsCommitted,
     OffsetsDeleted,
     OffsetsExpired,
+    OffsetsPending,
     RebalanceStarted,
 )
 from coordinator.topics.answer import TopicChange
@@ -68,6 +69,8 @@ class Metrics:
                 self.rebalances[str(event.trigger.cause)] += 1
             case AssignmentReceived():
                 self.completed_rebalances += 1
+            case OffsetsPending():
+                self.commits += event.partitions
             case OffsetsExpired():
                 self.expired_offsets += event.partitions
             case OffsetsDeleted():
