@@ -29,6 +29,7 @@ class Metrics:
         "events",
         "expired_offsets",
         "rebalances",
+        "transactions",
         "violations",
     )
 
@@ -39,6 +40,8 @@ class Metrics:
         """Rebalances by cause."""
         self.changes: Counter[str] = Counter()
         """Changes of topics by class name."""
+        self.transactions: Counter[str] = Counter()
+        """Events of transactions by class name."""
         self.violations: Counter[str] = Counter()
         """What the oracles found, by oracle."""
         self.commits = 0
@@ -52,6 +55,7 @@ class Metrics:
         copied.events = self.events.copy()
         copied.rebalances = self.rebalances.copy()
         copied.changes = self.changes.copy()
+        copied.transactions = self.transactions.copy()
         copied.violations = self.violations.copy()
         copied.commits = self.commits
         copied.completed_rebalances = self.completed_rebalances

@@ -28,7 +28,6 @@ from coordinator.net.connections import Connections
 from coordinator.net.endpoint import Endpoint
 from coordinator.net.lines_per_address import PERIOD_MS
 from coordinator.net.outbox import Outbox
-from coordinator.net.route import Handler
 from coordinator.net.routes import Routes
 from coordinator.net.run_queue import RunQueue
 from coordinator.ongoing_failures import OngoingFailures, times
@@ -38,31 +37,26 @@ from coordinator.server.cleaner import Cleaner
 from coordinator.server.compactable_logs import compactable_logs
 from coordinator.server.config_views import broker_configs, topics_config
 from coordinator.server.group_events import GroupEvents
-from coordinator.server.handlers.api_versions import ApiVersionsHandler, refuse_api_versions
-from coordinator.server.handlers.describe_cluster import DescribeClusterHandler
-from coordinator.server.handlers.find_coordinator import FindCoordinatorHandler
-from coordinator.server.handlers.group_admin import GroupAdmin
 from coordinator.server.handlers.groups import GroupRouter
-from coordinator.server.handlers.offset_fetch import OffsetFetchHandler
-from coordinator.server.handlers.offsets import OffsetCommitHandler, OffsetDeleteHandler
 from coordinator.server.handlers.topics import TopicsHandler
 from coordinator.server.line_limit import LineLimit
 from coordinator.server.log_lines import log_expiry
+from coordinator.server.make_routes import make_routes
 from coordinator.server.metrics import Metrics
 from coordinator.server.offsets_topic import OffsetsTopic
 from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
 from coordinator.server.topic_images import SHOWN, TopicImages
 from coordinator.server.topic_lines import log_changes, log_found, log_missing
+from coordinator.server.transaction_events import TransactionEvents
 from coordinator.server.transactions import Transactions
 from coordinator.server.unusable_directory import is_nearly_full, why_too_small, why_unusable
 from coordinator.server.upkeep import Upkeep
 from coordinator.topics.answer import TopicChange
-from coordinator.topics.data_plane import ANSWERED_BY, DataPlane, TopicsDeclaredSmaller
+from coordinator.topics.data_plane import DataPlane, TopicsDeclaredSmaller
 from coordinator.topics.missing import TopicMissing
 from coordinator.topics.open_files import TooManyPartitions
 from coordinator.topics.topic import random_topic_id
-from protocol.apis import ApiKey
 from storage.data_directory import DataDirectory
 from storage.errors import StorageError
 from storage.files import most_open_files
@@ -209,14 +203,16 @@ class Server:
             lambda number: runtime.partitions[number].producers,
         )
         self.transactions = Transactions(
-            self.engine, self.directory, self.data_plane, settings, self._topics_changed
+            self.engine,
+            self.directory,
+            self.data_plane,
+            settings,
+            TransactionEvents(self.metrics, self.line_limit),
+            self._topics_changed,
         )
         self.topic_images.renew()
 
     def _make_routes(self) -> Routes:
-        router = GroupRouter(self.runtime, self.group_config)
-        admin = GroupAdmin(router, self.run_queue)
-        catalogue = self.data_plane.catalogue
         self.topics = TopicsHandler(
             self.loop,
             self.data_plane,
@@ -229,26 +225,20 @@ class Server:
             self.checkpoints.write,
         )
         self.runtime.advanced = partial(self.topics.internal_advanced, CONSUMER_OFFSETS)
-        handlers: dict[int, Handler] = dict.fromkeys(ANSWERED_BY, self.topics.handle)
-        handlers |= {
-            ApiKey.API_VERSIONS: ApiVersionsHandler(
-                self.directory.meta.cluster_id, self.settings.config.transaction_version
-            ).handle,
-            ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(self.run_queue, self.transactions.begin).handle,
-            ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(self.directory.meta.cluster_id).handle,
-            ApiKey.HEARTBEAT: router.heartbeat,
-            ApiKey.JOIN_GROUP: router.join,
-            ApiKey.SYNC_GROUP: router.handle,
-            ApiKey.LEAVE_GROUP: router.handle,
-            ApiKey.OFFSET_COMMIT: OffsetCommitHandler(router, catalogue, self.run_queue).handle,
-            ApiKey.OFFSET_FETCH: OffsetFetchHandler(router, catalogue, self.run_queue).handle,
-            ApiKey.OFFSET_DELETE: OffsetDeleteHandler(router, catalogue, self.run_queue).handle,
-            ApiKey.LIST_GROUPS: admin.list_groups,
-            ApiKey.DESCRIBE_GROUPS: admin.describe_groups,
-            ApiKey.DELETE_GROUPS: admin.delete_groups,
-            **self.transactions.connect(self.loop, router, self.topics, self.run_queue, self.arrival),
-        }
-        return Routes(handlers, {ApiKey.HEARTBEAT: router.repeat}, refuse_api_versions)
+        router = GroupRouter(self.runtime, self.group_config)
+        of_transactions = self.transactions.connect(
+            self.loop, router, self.topics, self.run_queue, self.arrival
+        )
+        return make_routes(
+            self.directory.meta.cluster_id,
+            self.settings.config.transaction_version,
+            router,
+            self.topics,
+            self.data_plane.catalogue,
+            self.run_queue,
+            self.transactions.begin,
+            of_transactions,
+        )
 
     async def listen(self) -> None:
         """Opens the listeners and begins to read the groups. Raises StartFailed."""
