@@ -6,6 +6,7 @@ from typing import Any
 from coordinator.engine.partition import Partition
 from coordinator.server.cleaner import Compactable
 from coordinator.topics.partition import HostedPartition
+from storage.batch import BatchHeader
 
 
 def compactable_logs(
@@ -20,6 +21,6 @@ def compactable_logs(
             yield Compactable(partition.name, partition.log, partition.readable_offset, _no_producers)
 
 
-def _no_producers(producer_id: int, last_offset: int) -> bool:
+def _no_producers(header: BatchHeader) -> bool:
     """Nobody produces to the offsets of groups with a sequence."""
     return False
