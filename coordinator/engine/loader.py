@@ -72,7 +72,8 @@ class Load:
         """
         yield from self._read_state()
         yield from self._read_log()
-        self.producers.aborted = self._log.aborted_transactions({})
+        if self._end_offset is None:
+            self.producers.finish()
         for kind in self._newest.unknown_types:
             self.warnings.append(
                 f"Unknown record type {kind} while loading metadata from {self._log.directory}: ignored"
@@ -123,6 +124,7 @@ class Load:
 
     def _read_log(self) -> Iterator[int]:
         from_offset = self.state_end_offset or self._log.log_start_offset
+        self.producers.begin(self.state_end_offset)
         for part in walk_pairs(self._log, from_offset, self._end_offset):
             try:
                 if isinstance(part, PlainRun):
@@ -143,7 +145,7 @@ class Load:
     def _take(self, batch: StoredBatch) -> None:
         """Raises CorruptBatch, Malformed, MissingKey. A batch that compaction has emptied begins no transaction:
         the end of its own may be gone already."""
-        self.producers.found(batch)
+        self.producers.feed(batch)
         header, records = batch.header, batch.records()
         if header.is_control:
             for record in records:
