@@ -143,7 +143,7 @@ class Load:
     def _take(self, batch: StoredBatch) -> None:
         """Raises CorruptBatch, Malformed, MissingKey. A batch that compaction has emptied begins no transaction:
         the end of its own may be gone already."""
-        self.producers.found(batch)
+        self.producers.feed(batch)
         header, records = batch.header, batch.records()
         if header.is_control:
             for record in records:

@@ -62,8 +62,8 @@ class LogProducers:
             self.aborted.add(AbortedTransaction(*ended))
         return ended
 
-    def found(self, batch: StoredBatch) -> None:
-        """A batch that the log has, the next one in its order, while it is being read. Raises CorruptBatch."""
+    def feed(self, batch: StoredBatch) -> None:
+        """Takes the next batch of the log while that is being read. Raises CorruptBatch."""
         header = batch.header
         if header.producer_id < 0:
             return
@@ -101,7 +101,7 @@ class LogProducers:
             try:
                 for batch in segment.walk():
                     if batch.header.last_offset >= log.log_start_offset:
-                        self.found(batch)
+                        self.feed(batch)
             except CorruptBatch as error:
                 raise LogDamaged(segment.path, error.reason, error.position) from error
         self.aborted = log.aborted_transactions({})
