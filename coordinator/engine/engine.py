@@ -132,6 +132,11 @@ class Engine:
         """The partitions whose logs are not open: not yet, or not any more."""
         return [part.name for part in self.partitions() if part.log is None or part.log.is_closed]
 
+    def expire_producers(self, now_ms: int) -> None:
+        """Forgets producers that were idle for long, by the wall clock."""
+        for partition in self.partitions():
+            partition.expire_producers(now_ms)
+
     # Ending
 
     async def shut_down(self) -> None:

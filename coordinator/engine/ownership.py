@@ -253,7 +253,7 @@ class Ownership(Generic[M]):
         writes = bool(outcome.records) or outcome.marker is not None
         if not writes and not self.is_shut_down:  # else it is ahead of what can be written
             partition.machine, partition.bare, partition.durable_end = fronted, machine, end_offset
-            partition.producers = producers
+            partition.use_producers(producers)
             partition.state = PartitionState.READ_ONLY
             self._began(partition, outcome, now)
 
@@ -263,7 +263,8 @@ class Ownership(Generic[M]):
         if not is_refused and partition.state is PartitionState.READ_ONLY:
             self._unload(partition)
         if partition.state is not PartitionState.READ_ONLY:
-            partition.machine = partition.bare = partition.producers = None
+            partition.machine = partition.bare = None
+            partition.use_producers(None)
         if isinstance(problem, LogDamaged | LoadFailed):
             partition.state = PartitionState.FAILED
             self._log.error("Failed to load metadata from %s: %s. %s", partition.name, problem, REMEDY)
@@ -315,7 +316,8 @@ class Ownership(Generic[M]):
         fronted = partition.fronted(machine)
         outcome = fronted.loaded(now)
         self._by_log[log] = partition
-        partition.machine, partition.bare, partition.producers = fronted, machine, producers
+        partition.machine, partition.bare = fronted, machine
+        partition.use_producers(producers)
         is_writable = self._refused.is_writable(partition, log)
         partition.state = PartitionState.OWNED if is_writable else PartitionState.READ_ONLY
         self._began(partition, outcome, now)

@@ -26,7 +26,7 @@ from protocol.errors import ErrorCode
 from storage.batch import encode_batch
 from storage.log import PartitionLog
 from storage.producers.log_producers import LogProducers
-from storage.producers.producer_state import Verification
+from storage.producers.producer_state import ProducerState, Verification
 from storage.record import Record, records_of
 from storage.topic_partition import TopicPartition
 
@@ -50,6 +50,7 @@ class Partition(Generic[M]):
     __slots__ = (
         "_compression",
         "_encode",
+        "_expected",
         "_flush",
         "_pending",
         "_refuse",
@@ -89,8 +90,7 @@ class Partition(Generic[M]):
         """What stands in front of the machine, and of every one that is loaded later, the nearest first."""
         self.log: PartitionLog | None = None
         self.producers: LogProducers | None = None
-        """Who has written transactions to the log, with what is kept for the end of the iteration. There while the
-        machine is."""
+        """Who has written transactions to the log. There while the machine is."""
         self.durable_end = 0
         """Where the machine of a READ_ONLY partition has stopped reading whose log is being opened anew, and None
         meanwhile."""
@@ -107,6 +107,8 @@ class Partition(Generic[M]):
         self._pending: list[tuple[int, list[EncodedFact], ProducerBatch | None]] = []
         """The records of each outcome, with the bytes of their keys and values; or the batch that they are, where
         they have a producer."""
+        self._expected: ProducerState | None = None
+        """The same with what is kept for the end of the iteration, and with who waits for consent to begin one."""
         self._encode = topic.codec.encoder()
         self._flush = topic.flush
         self._compression = topic.compression
@@ -167,21 +169,16 @@ class Partition(Generic[M]):
             self._keep_of_producer(outcome, unit)
 
     def _keep_of_producer(self, outcome: Outcome, unit: list[EncodedFact]) -> None:
-        producers = self.producers
-        assert producers is not None, self.name
+        wall_ms = clock.wall_ms()
         if outcome.marker is not None:
             assert not unit, "a marker is a batch of its own"
-            producers.last_stable_offset(
-                self.readable_offset
-            )  # what has ended by then is not remembered any more
-            batch = ProducerBatch.of_marker(outcome.marker, producers, self.position, clock.wall_ms())
+            batch = ProducerBatch.of_marker(outcome.marker, wall_ms)
         else:
             assert outcome.in_transaction is not None
-            batch = ProducerBatch.of_transaction(
-                unit, outcome.in_transaction, self._compression, producers, self.position, clock.wall_ms()
-            )
+            batch = ProducerBatch.of_transaction(unit, outcome.in_transaction, self._compression, wall_ms)
+        batch.expect(self.expected, self.position)
         self._pending.append((0, [], batch))
-        self.pending_records += len(unit) or 1
+        self.pending_records += batch.header.records_count
 
     def write(self, wall_ms: int) -> bool:
         """Appends this iteration's records, with their timestamp; whether that began a segment.
@@ -200,8 +197,8 @@ class Partition(Generic[M]):
                 batch, size = [], 0
             if of_producer is not None:
                 assert self.producers is not None, self.name
-                is_rolled |= log.append(of_producer.data).is_rolled
-                of_producer.written(self.producers)
+                is_rolled |= of_producer.append(log, self.producers)
+                self.producers.last_stable_offset(self.readable_offset)  # forgets what has ended before
                 continue
             batch += records_of(unit, wall_ms)
             size += unit_size
@@ -215,6 +212,18 @@ class Partition(Generic[M]):
 
     # Producers
 
+    def use_producers(self, producers: LogProducers | None) -> None:
+        """Takes up what the log says of producers, when it was read; None where nothing is known of it any more."""
+        self.producers = producers
+        self._expected = None if producers is None else producers.state.copy()
+
+    @property
+    def expected(self) -> ProducerState:
+        """The producers of a partition that has a machine, with what is kept for the end of the iteration: what
+        would be written next is checked against them, and they know who waits for consent to begin a transaction."""
+        assert self._expected is not None, self.name
+        return self._expected
+
     @property
     def last_stable_offset(self) -> int:
         """Up to where consumers of committed records may look."""
@@ -227,21 +236,18 @@ class Partition(Generic[M]):
     def has_open_transactions(self) -> bool:
         """Whether a transaction has begun here that has no end yet, also one whose every record was removed
         meanwhile."""
-        machine, producers = self.machine, self.producers
+        machine, expected = self.machine, self._expected
         has_pending = machine is not None and machine.has_open_transactions
-        return has_pending or (producers is not None and bool(producers.state.open_transactions))
+        return has_pending or (expected is not None and bool(expected.open_transactions))
 
     def needs_verification(self, producer_id: int, producer_epoch: int) -> bool:
         """Whether records of a producer would begin a transaction here. Raises InvalidProducerEpoch."""
-        assert self.producers is not None, self.name
-        return self.producers.state.needs_verification(header_in_transaction(producer_id, producer_epoch))
+        return self.expected.needs_verification(header_in_transaction(producer_id, producer_epoch))
 
     def verify(self, producer_id: int, producer_epoch: int, now_ms: int, *, adds: bool) -> Verification:
         """What whoever would write them holds while the coordinator of the transaction is asked; see
         `ProducerState.verify`."""
-        assert self.producers is not None, self.name
-        header = header_in_transaction(producer_id, producer_epoch)
-        return self.producers.state.verify(header, now_ms, adds=adds)
+        return self.expected.verify(header_in_transaction(producer_id, producer_epoch), now_ms, adds=adds)
 
     def check_producer(
         self,
@@ -255,19 +261,21 @@ class Partition(Generic[M]):
 
         Raises InvalidProducerEpoch, InvalidTransactionState.
         """
-        assert self.producers is not None, self.name
         header = header_in_transaction(producer_id, producer_epoch)
-        self.producers.state.check(header, verification, is_verified=is_verified, is_sequenced=False)
+        self.expected.check(header, verification, is_verified=is_verified, is_sequenced=False)
 
     def check_marker(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int
     ) -> bool:
         """Whether a marker may be written; whether it repeats one, which is then written again. Raises
         InvalidProducerEpoch, CoordinatorFenced."""
-        assert self.producers is not None, self.name
-        return self.producers.state.check_marker(
-            producer_id, producer_epoch, coordinator_epoch, transaction_version
-        )
+        return self.expected.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
+
+    def expire_producers(self, now_ms: int) -> None:
+        """Forgets those that are idle, by the wall clock; those with a transaction open are not."""
+        if self.producers is not None:
+            self.producers.state.expire(now_ms)
+            self.expected.expire(now_ms)
 
     # Waiting
 
@@ -302,7 +310,8 @@ class Partition(Generic[M]):
 
         A machine that refuses to unload raises; the machine is gone, and who waits there waits still.
         """
-        machine, self.machine, self.bare, self.producers = self.machine, None, None, None
+        machine, self.machine, self.bare = self.machine, None, None
+        self.use_producers(None)
         self._pending, self.pending_records = [], 0
         self.durable_end = 0
         self.gate.clear()

@@ -1,9 +1,10 @@
 """Batches that have a producer, on their way into the log of a machine: records of transactions, and the markers at
 their ends.
 
-The producers of the log know such a batch from the moment on that it is kept for the end of the iteration: what is
-asked next is checked against it. Where it will lie in the log is known by then. Should it never come to lie there,
-the partition is read again, and with it its producers.
+Two states follow them. The *expected* one takes a batch up as it is kept for the end of the iteration, so that what
+is asked next is checked against it; where the batch will lie is known by then. That of the log takes it up when it
+is there: a snapshot of it says nothing that the log does not. Should a batch never come to lie there, the partition
+is read again, and both are made anew.
 """
 
 from collections.abc import Iterable
@@ -20,32 +21,28 @@ from storage.batch import (
     encode_batch,
     read_header,
 )
+from storage.log import PartitionLog
 from storage.producers.log_producers import LogProducers
 from storage.producers.marker import EndMarker, encode_marker
+from storage.producers.producer_state import ProducerState
 from storage.record import records_of
-from storage.transaction_index import AbortedTransaction
 
 BASE_SEQUENCE: Final = 0
 """What Kafka's coordinator writes: its batches are not numbered, whether or not they have a producer."""
 
 
 class ProducerBatch(NamedTuple):
-    """One such batch, encoded, and the transaction that it aborts."""
+    """One such batch, encoded; a marker says what it is."""
 
     data: bytes
-    aborted: AbortedTransaction | None = None
+    header: BatchHeader
+    marker: EndMarker | None = None
 
     @classmethod
     def of_transaction(
-        cls,
-        facts: Iterable[EncodedFact],
-        whose: InTransaction,
-        codec: int,
-        producers: LogProducers,
-        offset: int,
-        wall_ms: int,
+        cls, facts: Iterable[EncodedFact], whose: InTransaction, codec: int, wall_ms: int
     ) -> "ProducerBatch":
-        """Records of a transaction, taken up by the producers. In: the offset of the first."""
+        """Records of a transaction."""
         data = encode_batch(
             records_of(facts, wall_ms),
             producer_id=whose.producer_id,
@@ -54,21 +51,34 @@ class ProducerBatch(NamedTuple):
             is_transactional=True,
             codec=codec,
         )
-        producers.state.record(read_header(data), offset, wall_ms)
-        return cls(data)
+        return cls(data, read_header(data))
 
     @classmethod
-    def of_marker(cls, marker: Marker, producers: LogProducers, offset: int, wall_ms: int) -> "ProducerBatch":
-        """The end of a transaction, taken up by the producers; one that repeats another, too. In: its offset."""
-        producer_id, epoch, coordinator_epoch, is_committed = marker
-        data = encode_marker(EndMarker(is_committed, coordinator_epoch), producer_id, epoch, wall_ms)
-        ended = producers.state.end(producer_id, epoch, coordinator_epoch, offset, wall_ms)
-        return cls(data, None if ended is None or is_committed else AbortedTransaction(*ended))
+    def of_marker(cls, marker: Marker, wall_ms: int) -> "ProducerBatch":
+        """The end of a transaction."""
+        end_marker = EndMarker(marker.is_committed, marker.coordinator_epoch)
+        data = encode_marker(end_marker, marker.producer_id, marker.producer_epoch, wall_ms)
+        return cls(data, read_header(data), end_marker)
 
-    def written(self, producers: LogProducers) -> None:
-        """It is in the log: what it aborts goes to the index."""
-        if self.aborted is not None:
-            producers.aborted.add(self.aborted)
+    def expect(self, expected: ProducerState, offset: int) -> None:
+        """It is kept, and will lie at an offset."""
+        header, timestamp_ms = self.header, self.header.max_timestamp_ms
+        if self.marker is None:
+            expected.record(header, offset, timestamp_ms)
+            return
+        coordinator_epoch = self.marker.coordinator_epoch
+        expected.end(header.producer_id, header.producer_epoch, coordinator_epoch, offset, timestamp_ms)
+        expected.last_stable_offset(offset)  # forgets what has ended before
+
+    def append(self, log: PartitionLog, producers: LogProducers) -> bool:
+        """Writes it; whether that began a segment. Raises StorageError, OSError."""
+        result = log.append(self.data)
+        header, timestamp_ms = self.header, self.header.max_timestamp_ms
+        if self.marker is None:
+            producers.appended(header, result, timestamp_ms)
+        else:
+            producers.ended(self.marker, header.producer_id, header.producer_epoch, result, timestamp_ms)
+        return result.is_rolled
 
 
 def header_in_transaction(producer_id: int, producer_epoch: int) -> BatchHeader:

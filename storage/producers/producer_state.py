@@ -87,6 +87,14 @@ class ProducerEntry:
         self.last_timestamp_ms = -1
         self.transaction_offset: int | None = None
 
+    def copy(self) -> "ProducerEntry":
+        """The same in another object."""
+        other = ProducerEntry()
+        other.epoch, other.coordinator_epoch = self.epoch, self.coordinator_epoch
+        other.batches = self.batches.copy()
+        other.last_timestamp_ms, other.transaction_offset = self.last_timestamp_ms, self.transaction_offset
+        return other
+
 
 class Verification:
     """That a transaction is being asked for its coordinator's consent: who holds it may begin the transaction here
@@ -365,3 +373,14 @@ class ProducerState:
         for key in [key for key, held in self._verifications.items() if held.began_ms <= limit]:
             del self._verifications[key]
         return len(gone)
+
+    # Another one
+
+    def copy(self) -> "ProducerState":
+        """The same producers, in a state that goes on by itself."""
+        other = ProducerState(self._expiration_ms)
+        other._entries = {producer_id: entry.copy() for producer_id, entry in self._entries.items()}
+        other._open = dict(self._open)
+        other._ended = list(self._ended)
+        other._verifications = dict(self._verifications)
+        return other
