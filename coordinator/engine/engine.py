@@ -16,6 +16,7 @@ from coordinator.engine.machine import InternalTopic, M
 from coordinator.engine.partition import Partition
 from coordinator.engine.runtime import Runtime
 from coordinator.engine.shared import Observer, Shared
+from coordinator.engine.state_keeper import StateKeeper
 from coordinator.machine.outcome import Message
 from coordinator.ongoing_failures import OngoingFailures
 from storage.files import Files
@@ -129,13 +130,28 @@ class Engine:
         }
 
     def not_open(self) -> list[TopicPartition]:
-        """The partitions whose logs are not open: not yet, or not any more."""
-        return [part.name for part in self.partitions() if part.log is None or part.log.is_closed]
+        """The partitions that were taken and whose logs are not open: not yet, or not any more."""
+        taken = [part for part in self.partitions() if part.tenure]
+        return [part.name for part in taken if part.log is None or part.log.is_closed]
 
     def expire_producers(self, now_ms: int) -> None:
         """Forgets producers that were idle for long, by the wall clock."""
         for partition in self.partitions():
             partition.expire_producers(now_ms)
+
+    def failed(self) -> list[TopicPartition]:
+        """The partitions that could not be read."""
+        return [name for runtime in self.runtimes.values() for name in runtime.failed()]
+
+    def doubt(self) -> None:
+        """The disk may refuse what partitions write: each is tried when it was read."""
+        for runtime in self.runtimes.values():
+            runtime.ownership.doubt()
+
+    @property
+    def states(self) -> list[StateKeeper]:
+        """Who keeps states beside the logs, of each topic."""
+        return [runtime.ownership.states for runtime in self.runtimes.values()]
 
     # Ending
 

@@ -220,7 +220,7 @@ class Partition(Generic[M]):
     @property
     def expected(self) -> ProducerState:
         """The producers of a partition that has a machine, with what is kept for the end of the iteration: what
-        would be written next is checked against them, and they know who waits for consent to begin a transaction."""
+        would be written next is checked against them; they know who waits for consent to begin a transaction."""
         assert self._expected is not None, self.name
         return self._expected
 

@@ -7,7 +7,7 @@ from coordinator.net.routes import Routes
 from coordinator.net.run_queue import RunQueue
 from coordinator.server.handlers.api_versions import ApiVersionsHandler, refuse_api_versions
 from coordinator.server.handlers.describe_cluster import DescribeClusterHandler
-from coordinator.server.handlers.find_coordinator import BeginTransactions, FindCoordinatorHandler
+from coordinator.server.handlers.find_coordinator import FindCoordinatorHandler, TopicOfTransactions
 from coordinator.server.handlers.group_admin import GroupAdmin
 from coordinator.server.handlers.groups import GroupRouter
 from coordinator.server.handlers.offset_fetch import OffsetFetchHandler
@@ -25,7 +25,7 @@ def make_routes(
     topics: TopicsHandler,
     catalogue: Catalogue,
     run_queue: RunQueue,
-    begin_transactions: BeginTransactions,
+    transactions: TopicOfTransactions,
     of_transactions: Mapping[int, Handler],
 ) -> Routes:
     """The table of a server. In: who answers which API of transactions."""
@@ -33,7 +33,7 @@ def make_routes(
     handlers: dict[int, Handler] = dict.fromkeys(ANSWERED_BY, topics.handle)
     handlers |= {
         ApiKey.API_VERSIONS: ApiVersionsHandler(cluster_id, transaction_version).handle,
-        ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(run_queue, begin_transactions).handle,
+        ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(run_queue, transactions).handle,
         ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(cluster_id).handle,
         ApiKey.HEARTBEAT: groups.heartbeat,
         ApiKey.JOIN_GROUP: groups.join,

@@ -11,14 +11,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from coordinator import clock
 from coordinator.config.config_key import InvalidConfig
 from coordinator.engine.engine import Engine
 from coordinator.engine.flusher import Flusher
 from coordinator.engine.group_clock import GroupClock, ProcessTime
-from coordinator.engine.state_keeper import StateKeeper
+from coordinator.engine.partition import Partition
 from coordinator.group.config import GroupConfig
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
 from coordinator.net.acceptor import Acceptor
@@ -149,7 +149,11 @@ class Server:
         self._open_groups()
         self._doubt_disk()
         self.checkpoints = Checkpoints(self.directory, self.disk_failures)
-        internal = self.runtime.partitions if config.offsets_history == "compact" else ()
+        keeps_history = config.offsets_history == "keep"
+        internal: list[Partition[Any]] = [
+            *([] if keeps_history else self.runtime.partitions),
+            *self.transactions.runtime.partitions,
+        ]
         self.cleaner = Cleaner(
             self.directory,
             self.checkpoints,
@@ -167,7 +171,7 @@ class Server:
             if count:
                 _LOG.error("Not written at the start, and not needed: %s%s", reason_of(error), times(count))
         if put_off or is_nearly_full(self.settings.files, self.settings.data_dir):
-            self.runtime.ownership.doubt()
+            self.engine.doubt()
 
     def _declare_topics(self) -> None:
         for name, partitions in self.settings.topics:
@@ -236,7 +240,7 @@ class Server:
             self.topics,
             self.data_plane.catalogue,
             self.run_queue,
-            self.transactions.begin,
+            self.transactions,
             of_transactions,
         )
 
@@ -267,8 +271,8 @@ class Server:
         self.transactions.begin_at_start()
 
     def _loaded(self) -> None:
-        if failed := self.runtime.failed():
-            _LOG.error("%d partitions of %s could not be read", len(failed), CONSUMER_OFFSETS)
+        if failed := self.engine.failed():
+            _LOG.error("%d partitions of coordinators could not be read", len(failed))
         elif not any((self.data_plane.failed(), self.data_plane.catalogue.left, self.engine.not_open())):
             self.directory.forget_deleted()
         if any(log.awaits_record for log in self.logs().values()):
@@ -291,10 +295,6 @@ class Server:
 
     def _missed(self, missing: Sequence[TopicMissing], caller: Caller) -> None:
         log_missing(missing, caller.api_name, caller.client_id, caller.client_host, self.line_limit)
-
-    @property
-    def _states(self) -> StateKeeper:
-        return self.runtime.ownership.states
 
     # Upkeep
 
@@ -320,7 +320,8 @@ class Server:
         logs = self.logs()
         self.checkpoints.write_due(logs)
         self.flusher.settle(log for log in logs.values() if log.journal is not None and log.is_dirty)
-        self._states.write_due()
+        for states in self.engine.states:
+            states.write_due()
 
     def _sync_all(self) -> None:
         self.engine.sync_dirty()
@@ -338,22 +339,25 @@ class Server:
         self._upkeep.stop()
         await self.cleaner.stop()
         await self.engine.shut_down()
+        self.transactions.close()
         self.topics.complete_all()
         self._sync_all()
         await self.flusher.drain(self._awaited_logs())
         await self.checkpoints.stop()
-        await self._states.stop()
-        states = self._states.take_last()
+        for states in self.engine.states:
+            await states.stop()
+        taken = [(states, states.take_last()) for states in self.engine.states]
         self.engine.give_up_waiters()
         await self._close_connections()
-        await self._states.write_last(states)
+        for states, last in taken:
+            await states.write_last(last)
         await self.flusher.drain(self._awaited_logs())
         self._close_flusher()
         self.topics.stop_steps()
         failed = [
             *self.data_plane.failed(),
             *self.data_plane.catalogue.left,
-            *self.runtime.failed(),
+            *self.engine.failed(),
             *self.engine.not_open(),
         ]
         self.directory.close(self.logs(), failed)

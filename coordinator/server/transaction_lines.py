@@ -99,8 +99,8 @@ def _log_rare(partition: TopicPartition, event: Event) -> None:
     match event:
         case Fenced():
             _LOG.info(
-                "TransactionalId %s: aborts a transaction that is open in %d partitions, since a producer with that "
-                "id begins anew; producer %d of epoch %d is fenced",
+                "TransactionalId %s: aborts a transaction that is open in %d partitions, since a producer with "
+                "that id begins anew; producer %d of epoch %d is fenced",
                 printable(event.transactional_id),
                 event.partitions,
                 event.producer_id,
@@ -115,8 +115,8 @@ def _log_rare(partition: TopicPartition, event: Event) -> None:
             )
         case MarkersGivenUp():
             _LOG.error(
-                "TransactionalId %s: %d partitions do not take the marker of producer %d of epoch %d (%s); it stays "
-                "as it is until %s is loaded again",
+                "TransactionalId %s: %d partitions do not take the marker of producer %d of epoch %d (%s); it "
+                "stays as it is until %s is loaded again",
                 printable(event.transactional_id),
                 event.partitions,
                 event.producer_id,

@@ -17,6 +17,7 @@ from typing import Final, TypeVar
 
 from coordinator import clock
 from coordinator.engine.engine import Engine
+from coordinator.engine.partition import PartitionState
 from coordinator.names import TRANSACTION_STATE
 from coordinator.net.route import Handler
 from coordinator.net.run_queue import RunQueue
@@ -45,6 +46,8 @@ from storage.data_directory import DataDirectory
 
 _LOG: Final = logging.getLogger("TransactionCoordinator")
 
+MAKING_S: Final = 2.0
+"""For longer nobody is kept waiting who asks for the coordinator while its topic is being made."""
 T = TypeVar("T")
 
 
@@ -66,6 +69,8 @@ class Transactions:
         self.router = TransactionRouter(self.runtime)
         engine.observers.append(events.observe)
         self.is_begun = False
+        self._is_made = False
+        self._awaiting: list[Callable[[], None]] = []
         self._engine = engine
         self._data_plane = data_plane
         self._settings = settings
@@ -83,6 +88,7 @@ class Transactions:
     ) -> dict[int, Handler]:
         """Puts together what needs the others. Out: who answers which API."""
         config, plane = self._settings.config, self._data_plane
+        self._loop = loop
         self._groups = groups.runtime
         self._topics = topics
         self.consents = Consents(
@@ -97,7 +103,7 @@ class Transactions:
         self.markers = Markers(loop, self.writer, self.runtime)
         self._engine.receive_by(TRANSACTION_MARKERS, self.markers.receive)
         self._engine.workers[PRODUCER_ID] = self._new_producer_id
-        self.runtime.ownership.was_read.append(lambda _: self._look_for_hanging())
+        self.runtime.ownership.was_read.append(lambda _: self._was_read())
         self.runtime.advanced = partial(topics.internal_advanced, TRANSACTION_STATE)
         producers = TransactionsHandler(
             self.router, plane.catalogue, run_queue, len(groups.runtime.partitions), topics.handle
@@ -156,8 +162,30 @@ class Transactions:
         )
         for partition in partitions:
             self.runtime.ownership.take(partition, epoch=0)
+        self._loop.call_later(MAKING_S, self._made)
         self._changed([TopicCreated(TRANSACTION_STATE, logs.topic_id, logs.partitions, automatic=True)])
         return None
+
+    @property
+    def is_being_made(self) -> bool:
+        """Whether it has begun, and its partitions are read for the first time; not for longer than a moment."""
+        return self.is_begun and not self._is_made
+
+    def when_made(self, call: Callable[[], None]) -> None:
+        """Has something called when that is over, or the end has come."""
+        self._awaiting.append(call)
+
+    def _was_read(self) -> None:
+        if any(partition.state is PartitionState.LOADING for partition in self.runtime.partitions):
+            return
+        self._look_for_hanging()
+        self._made()
+
+    def _made(self) -> None:
+        self._is_made = True
+        awaiting, self._awaiting = self._awaiting, []
+        for call in awaiting:
+            call()
 
     def groups_read(self) -> None:
         """The groups are there: what nobody knows can be told from what somebody does."""
@@ -179,8 +207,9 @@ class Transactions:
         return producer_id
 
     def close(self) -> None:
-        """Begins nothing any more."""
+        """Writes no more markers, and lets nobody wait."""
         self.markers.close()
+        self._made()
 
 
 async def taken_elsewhere(steps: Work[T], elsewhere: Callable[[Elsewhere | Draft], Awaitable[object]]) -> T:

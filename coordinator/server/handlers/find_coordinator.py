@@ -1,15 +1,20 @@
 """FindCoordinator: this broker, for every group and every transactional id. Source: Kafka's
 `KafkaApis.getCoordinator`.
 
-As in Kafka the topic of transactions is made when somebody first asks for their coordinator.
+As in Kafka the topic of transactions is made when somebody first asks for their coordinator. Kafka says
+COORDINATOR_NOT_AVAILABLE meanwhile, and clients come again after a while; here the answer waits until it is there.
 """
 
 from collections.abc import Callable
 from enum import IntEnum
-from typing import Final
+from functools import partial
+from typing import Final, Protocol
 
+from coordinator.answers import PARKED
+from coordinator.names import Node
 from coordinator.net.caller import Caller
 from coordinator.net.run_queue import RunQueue
+from coordinator.net.slot import Slot
 from coordinator.server.handlers.merge import Combining, Merge
 from protocol.errors import ErrorCode
 from protocol.messages.find_coordinator import (
@@ -20,9 +25,6 @@ from protocol.messages.find_coordinator import (
 
 _SEVERAL_KEYS_SINCE: Final = 4
 
-BeginTransactions = Callable[[], str | None]
-"""Makes the topic of transactions unless it is there; why it cannot be, None when it can."""
-
 
 class CoordinatorType(IntEnum):
     """Kafka's numbers for what is coordinated."""
@@ -32,39 +34,66 @@ class CoordinatorType(IntEnum):
     SHARE = 2
 
 
+class TopicOfTransactions(Protocol):
+    """What is asked of whoever makes it."""
+
+    def begin(self) -> str | None:
+        """Makes the topic unless it is there; why it cannot be made, if so."""
+
+    @property
+    def is_being_made(self) -> bool:
+        """Whether it has begun, and cannot be asked yet."""
+
+    def when_made(self, call: Callable[[], None]) -> None:
+        """Has something called when it can."""
+
+
 class FindCoordinatorHandler:
     """Answers FindCoordinator."""
 
-    def __init__(self, run_queue: RunQueue, begin_transactions: BeginTransactions) -> None:
+    def __init__(self, run_queue: RunQueue, transactions: TopicOfTransactions) -> None:
         self._run_queue = run_queue
-        self._begin_transactions = begin_transactions
+        self._transactions = transactions
 
     def handle(self, request: FindCoordinatorRequest, caller: Caller) -> object:
         """This broker, as this client knows it, for every key."""
+        why_not = None
+        if request.key_type == CoordinatorType.TRANSACTION:
+            why_not = self._transactions.begin()
+            if why_not is None and self._transactions.is_being_made and not caller.is_large:
+                slot = caller.answer_later(parks=True)
+                answer = partial(_fill, slot, request, caller.node, caller.api_version)
+                self._transactions.when_made(answer)
+                return PARKED
+        node, version = caller.node, caller.api_version
         if not caller.is_large:
-            return find_coordinator(request, caller, self._begin_transactions)
+            return find_coordinator(request, node, version, why_not)
 
         def combine(_: list[object]) -> Combining:
             coordinators = []
             for key in request.coordinator_keys:
-                coordinators.append(_find(key, request.key_type, caller, self._begin_transactions))
+                coordinators.append(_find(key, request.key_type, node, why_not))
                 yield
             return FindCoordinatorResponse(coordinators=coordinators)
 
-        return Merge(combine, self._run_queue, caller.api_version).answer((), caller)
+        return Merge(combine, self._run_queue, version).answer((), caller)
+
+
+def _fill(slot: Slot, request: FindCoordinatorRequest, node: Node, version: int) -> None:
+    slot.fill(find_coordinator(request, node, version, None))
 
 
 def find_coordinator(
-    request: FindCoordinatorRequest, caller: Caller, begin_transactions: BeginTransactions
+    request: FindCoordinatorRequest, node: Node, version: int, why_no_transactions: str | None
 ) -> FindCoordinatorResponse:
     """All at once. The message of a success is "NONE" before v4, empty from then on: so Kafka has it."""
-    if caller.api_version >= _SEVERAL_KEYS_SINCE:
+    if version >= _SEVERAL_KEYS_SINCE:
         return FindCoordinatorResponse(
             coordinators=[
-                _find(key, request.key_type, caller, begin_transactions) for key in request.coordinator_keys
+                _find(key, request.key_type, node, why_no_transactions) for key in request.coordinator_keys
             ]
         )
-    found = _find(request.key, request.key_type, caller, begin_transactions)
+    found = _find(request.key, request.key_type, node, why_no_transactions)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message or ErrorCode.NONE.name,
@@ -74,13 +103,10 @@ def find_coordinator(
     )
 
 
-def _find(key: str, key_type: int, caller: Caller, begin_transactions: BeginTransactions) -> Coordinator:
-    if key_type == CoordinatorType.TRANSACTION:
-        why_not = begin_transactions()
-        if why_not is not None:
-            return _refusal(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, why_not)
+def _find(key: str, key_type: int, node: Node, why_no_transactions: str | None) -> Coordinator:
+    if key_type == CoordinatorType.TRANSACTION and why_no_transactions is not None:
+        return _refusal(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, why_no_transactions)
     if key_type in (CoordinatorType.GROUP, CoordinatorType.TRANSACTION):
-        node = caller.node
         return Coordinator(
             key=key,
             node_id=node.node_id,
