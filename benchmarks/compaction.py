@@ -41,7 +41,7 @@ def _compact(data_dir: str) -> tuple[float, list[Compacted]]:
     began, done = process_time(), []
     for log in open_logs(data_dir):
         todo = cleanable(log, 0, log.log_end_offset, 0)
-        compaction = Compaction(log, todo, Terms(0, 0, lambda producer_id, last_offset: False))
+        compaction = Compaction(log, todo, Terms(0, 0, lambda _: False))
         for step in compaction.steps():
             if step is not None:
                 step()

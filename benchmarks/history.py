@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from coordinator.engine.partition import BASE_SEQUENCE
+from coordinator.engine.producer_batch import BASE_SEQUENCE
 from coordinator.group.record_codec import GroupRecordCodec
 from coordinator.machine.outcome import Fact
 from protocol.partitioner import partition_for

@@ -324,6 +324,15 @@ class OsFiles:
         return is_locked(path)
 
 
+def sync_file(files: Files, path: str) -> None:
+    """Makes contents and size of a file durable that nobody has open; blocks. Raises OSError."""
+    file = files.open_read(path)
+    try:
+        file.fdatasync()
+    finally:
+        file.close()
+
+
 def most_open_files() -> int:
     """How many files this process may have open, sockets among them."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

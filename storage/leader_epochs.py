@@ -5,9 +5,9 @@
     0 0            epoch, start offset
     3 1042
 
-Every batch carries the epoch in which it was appended. A log that was made here has one epoch, 0, for good. One
-that a broker made has those of its elections; the latest goes on here, because clients refuse to go back to an
-older one (KIP-320).
+Every batch carries the epoch in which it was appended. A log that was made here has one epoch, 0, for good, unless
+its owner begins others. One that a broker made has those of its elections; the latest goes on here, because clients
+refuse to go back to an older one (KIP-320).
 
 Source: Kafka's `LeaderEpochFileCache`, `LeaderEpochCheckpointFile`.
 """
@@ -64,10 +64,26 @@ class LeaderEpochs:
         """Those of a log that has none yet."""
         return cls([EpochStart(0, log_start_offset)])
 
+    def begun(self, log_end_offset: int, *, above: int) -> "LeaderEpochs":
+        """These and the next one, which begins at the end of the log. In: an epoch that batches have.
+
+        Epochs of which the log has no batch go: those that nothing was written in, and those of what a crash has
+        cost. Source: Kafka's `LeaderEpochFileCache.maybeTruncateNonMonotonicEntries`.
+        """
+        kept = [entry for entry in self._entries if entry.start_offset < log_end_offset]
+        return LeaderEpochs([*kept, EpochStart(max(self.current, above) + 1, log_end_offset)])
+
     def write(self, files: Files, directory: str) -> None:
         """Writes the checkpoint. Raises OSError; what is there then counts as none."""
+        files.write(f"{directory}/{LEADER_EPOCHS}", self._text())
+
+    def write_durably(self, files: Files, directory: str) -> None:
+        """Replaces the checkpoint, and blocks until that is durable. Raises OSError; what was there still is."""
+        files.write_atomically(f"{directory}/{LEADER_EPOCHS}", self._text())
+
+    def _text(self) -> bytes:
         lines = [_VERSION, str(len(self._entries)), *(f"{epoch} {start}" for epoch, start in self._entries)]
-        files.write(f"{directory}/{LEADER_EPOCHS}", "".join(f"{line}\n" for line in lines).encode())
+        return "".join(f"{line}\n" for line in lines).encode()
 
     def at(self, offset: int) -> int:
         """The epoch of the batch that holds an offset, of the first epoch before all of them."""

@@ -10,8 +10,7 @@ offset of a log that nobody has synced.
 
 All methods belong to the owner's thread, but those that say otherwise. `reopen` takes a poisoned log up again: it
 trusts only what was durable, checks what follows, and writes it anew. A failed write that could be taken back (a
-full disk) raises and leaves the log as it was. While compaction works the log is *pinned*: no segment goes by
-itself.
+full disk) raises and leaves the log as it was.
 """
 
 import os
@@ -63,12 +62,11 @@ class PartitionLog(ReadableLog):
         self.leader_epochs = leader_epochs
         self.recovery_report = report
         self.is_closed = False
-        self.is_deleted = False
-        """Whether it is gone for good, or about to be."""
+        self.is_deleted = False  # or about to be
         self.cleaned_to = 0
         """Below it compaction has met every record: what is missing there may have been a tombstone."""
         self.is_pinned = False
-        """Whether a compaction is under way, which replaces segments; `pin` and `unpin` say so."""
+        """Whether a compaction is under way, which replaces segments: none goes by itself meanwhile."""
         self._was_cut = False
         assert report.durable_offset <= self.log_end_offset, report
 
@@ -207,6 +205,7 @@ class PartitionLog(ReadableLog):
             else:
                 # A segment that is there and one before it that is not: nobody could tell that from retention.
                 self.durability.sync_names()
+            self._tell_follower()
             sealed.seal(is_synced=is_synced)
             active = Segment.create(self.files, self.directory, self.log_end_offset)
         except (OSError, SyncFailed) as error:
@@ -285,7 +284,7 @@ class PartitionLog(ReadableLog):
         A lower `offset` than today's start changes nothing. A pinned log keeps its segments for now.
         Durable once the data directory's checkpoint is written. Raises OffsetOutOfRange past the end, OSError.
         """
-        if offset > self.log_end_offset or offset < 0:
+        if not 0 <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(self.directory, offset, self.log_start_offset, self.log_end_offset)
         self.log_start_offset = max(self.log_start_offset, offset)
         self._delete_first(count_below(self._segments.all, self.log_start_offset))
@@ -360,6 +359,7 @@ class PartitionLog(ReadableLog):
 
     def truncate_to(self, offset: int) -> None:
         """Removes every batch that ends at or after `offset`. Raises OffsetOutOfRange, LogDamaged, OSError."""
+        self.follower = None
         self._require_within(offset)
         assert not self.is_pinned, self.directory
         assert self.journal is None, "what the journal has of it would come back"
@@ -386,6 +386,7 @@ class PartitionLog(ReadableLog):
                 self.durability.wait()
                 report = self.recovery_report
                 is_as_found = report.was_clean and self.log_end_offset == report.log_end_offset
+                self._tell_follower()
                 if self._was_cut or not is_as_found:  # else the last clean stop has left it like this
                     self._segments.active.load_indexes(self.config.index_interval_bytes)
                     self._segments.active.seal(is_synced=True)

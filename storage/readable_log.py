@@ -1,16 +1,16 @@
 """Reading of a partition's log: nothing here changes it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from storage.errors import OffsetOutOfRange
 from storage.files import Files
 from storage.log_config import LogConfig
+from storage.log_follower import LogFollower
 from storage.log_segments import LogSegments
 from storage.lookup import TimestampOffset, first_at_or_after, latest
 from storage.read_limits import ReadLimits
 from storage.segment import Segment
 from storage.stored_batch import StoredBatch
-from storage.transaction_index import AbortedTransactions, read_aborted
 
 
 class ReadableLog:
@@ -31,6 +31,7 @@ class ReadableLog:
         """May be replaced at any time; the next append, read or retention obeys it."""
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
+        self.follower: LogFollower | None = None
         self._segments = segments
         assert segments.all[0].base_offset <= log_start_offset <= log_end_offset, directory
         assert log_end_offset == segments.active.next_offset, directory
@@ -44,6 +45,11 @@ class ReadableLog:
     def segments(self) -> tuple[Segment, ...]:
         """From oldest to active, for reading only."""
         return self._segments.all
+
+    def _tell_follower(self) -> None:
+        """The active segment is complete as it is now. Raises OSError."""
+        if self.follower is not None:
+            self.follower.seal(self._segments.active, self.log_end_offset)
 
     def _require_within(self, offset: int) -> None:
         if not self.log_start_offset <= offset <= self.log_end_offset:
@@ -61,10 +67,6 @@ class ReadableLog:
             return b""
         limits = ReadLimits(max_bytes, up_to, min_one_batch, is_cut)
         return self._segments.read(offset, limits, self.config.index_interval_bytes)
-
-    def aborted_transactions(self, still_open: Mapping[int, int]) -> AbortedTransactions:
-        """Those of its indexes, and `still_open` (first offset by producer id). Raises DamagedFile, OSError."""
-        return read_aborted(self.files, self.directory, still_open)
 
     def batches(self, from_offset: int | None = None) -> Iterator[StoredBatch]:
         """Every batch that ends at or after `from_offset` (default: the log start offset), checksums verified.

@@ -1,5 +1,8 @@
 """One segment of a partition's log: a `.log` file of record batches and its two sparse indexes.
 
+Two more files of its name may lie beside it: the index of aborted transactions whose marker it holds, and a
+snapshot of what the log knew of its producers when the segment began.
+
 A segment is named by the offset it starts at, in twenty digits. Only the last segment of a log is appended
 to; the others are sealed. A sealed segment costs nothing until it is read: file handle and indexes load on
 first use, and an index that is missing or does not fit is rebuilt from the batches.
@@ -8,17 +11,19 @@ Source: Kafka's `LogSegment`.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from storage.batch import HEADER_BYTES, LENGTH_END, MAGIC, MIN_BATCH_LENGTH, BatchHeader, read_header
 from storage.errors import CorruptBatch
-from storage.files import File, Files
+from storage.files import File, Files, sync_file
 from storage.index import MAX_RELATIVE_OFFSET
 from storage.log_config import LogConfig
+from storage.producers.snapshot import snapshot_path
 from storage.read_limits import ReadLimits
 from storage.segment_indexes import SegmentIndexes
 from storage.stored_batch import StoredBatch, walk_file
+from storage.transaction_index import AbortedTransaction, encode_index, index_path
 
 LOG_SUFFIX: Final = ".log"
 MAX_SEGMENT_BYTES: Final = 2**31 - 1
@@ -38,6 +43,7 @@ class Segment:
     """One `.log` file and its indexes. Mutators belong to the log that owns it."""
 
     __slots__ = (
+        "_directory",
         "_file",
         "_files",
         "_next_read",
@@ -52,6 +58,7 @@ class Segment:
 
     def __init__(self, files: Files, directory: str, base_offset: int, size: int) -> None:
         stem = f"{directory}/{segment_name(base_offset)}"
+        self._directory = directory
         self._files = files
         self._file: File | None = None
         self._next_read = (-1, 0)
@@ -139,10 +146,24 @@ class Segment:
         """Writes the indexes of what was appended, or noted."""
         self.indexes.write(self.size)
 
+    def write_transaction_index(self, aborted: Sequence[AbortedTransaction]) -> None:
+        """Says which aborted transactions have their marker here, in order. Raises OSError."""
+        path, data = index_path(self._directory, self.base_offset), encode_index(aborted)
+        if self._files.exists(path):
+            if data and self._files.read(path) == data:
+                return
+            self._files.unlink(path)
+        if data:
+            self._files.write(path, data)
+
     def sync_indexes(self) -> None:
         """Makes the index files durable; blocks, safe in any thread. Raises OSError."""
-        if self.size:  # else nothing is lost with them
-            self.indexes.sync()
+        if not self.size:
+            return  # nothing is lost with them
+        self.indexes.sync()
+        path = index_path(self._directory, self.base_offset)
+        if self._files.exists(path):
+            sync_file(self._files, path)
 
     def seal(self, *, is_synced: bool) -> None:
         """Writes the indexes of what was appended, to its last byte, and syncs them if asked to. Raises OSError."""
@@ -330,7 +351,7 @@ class Segment:
             file.close()
 
     def delete(self, *, keeps_log: bool = False) -> None:
-        """Removes the three files, the log first: an index without its log means nothing.
+        """Removes its files, the log first: an index without its log means nothing.
 
         `keeps_log`: only the indexes; another file is about to take the log's name.
         """
@@ -339,3 +360,8 @@ class Segment:
         if not keeps_log:
             self._files.unlink(self.path)
         self.indexes.delete()
+        beside = [index_path(self._directory, self.base_offset)]
+        if not keeps_log:
+            beside.append(snapshot_path(self._directory, self.base_offset))
+        for path in filter(self._files.exists, beside):
+            self._files.unlink(path)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from storage.errors import CorruptBatch
-from storage.files import Files
+from storage.files import Files, sync_file
 from storage.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, OffsetIndex, TimeIndex
 from storage.stored_batch import StoredBatch
 
@@ -114,11 +114,7 @@ class SegmentIndexes:
     def sync(self) -> None:
         """Makes the files durable; blocks, safe in any thread. Raises OSError."""
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            file = self._files.open_read(self._stem + suffix)
-            try:
-                file.fdatasync()
-            finally:
-                file.close()
+            sync_file(self._files, self._stem + suffix)
 
     def read(self, segment_bytes: int) -> bool:
         """Loads both files. False where one is missing or cannot be the index of a segment of that size."""

@@ -16,6 +16,7 @@ from coordinator.engine.machine import InternalTopic, M
 from coordinator.engine.partition import Partition
 from coordinator.engine.runtime import Runtime
 from coordinator.engine.shared import Observer, Shared
+from coordinator.engine.state_keeper import StateKeeper
 from coordinator.machine.outcome import Message
 from coordinator.ongoing_failures import OngoingFailures
 from storage.files import Files
@@ -23,6 +24,9 @@ from storage.log import PartitionLog
 from storage.topic_partition import TopicPartition
 
 _LOG: Final = logging.getLogger("Engine")
+
+Receiver = Callable[[str, object], None]
+"""Takes the key and the request of a message."""
 
 
 class Engine:
@@ -43,6 +47,7 @@ class Engine:
         self.runtimes: dict[str, Runtime[Any]] = {}
         """By topic."""
         self.is_loaded = False
+        self._receivers: dict[str, Receiver] = {}
         self._on_loaded = on_loaded
         self._queue = LoadQueue(loop, self._read_all)
         self._shared = Shared(loop, flusher, files, group_clock, failures, self._queue, self._deliver)
@@ -71,13 +76,29 @@ class Engine:
         runtime = self.runtimes[topic.name] = Runtime(topic, self._shared)
         return runtime
 
+    def receive_by(self, topic: str, receiver: Receiver) -> None:
+        """Has something that is no machine receive what machines send to a name that no topic has here."""
+        assert topic not in self.runtimes, topic
+        assert topic not in self._receivers, topic
+        self._receivers[topic] = receiver
+
     def _deliver(self, messages: Sequence[Message]) -> None:
         for message in messages:
             runtime = self.runtimes.get(message.topic)
-            if runtime is None:
-                _LOG.error("A message to %s, which no machine runs over: %r", message.topic, message.request)
-            else:
+            receiver = self._receivers.get(message.topic)
+            if runtime is not None:
                 runtime.receive(message.key, message.request)
+            elif receiver is not None:
+                self._hand(receiver, message)
+            else:
+                _LOG.error("A message to %s, which nobody receives: %r", message.topic, message.request)
+
+    @staticmethod
+    def _hand(receiver: Receiver, message: Message) -> None:
+        try:
+            receiver(message.key, message.request)
+        except Exception as problem:  # noqa: BLE001 - the messages behind it are delivered all the same
+            _LOG.error("A message to %s was not taken", message.topic, exc_info=problem)
 
     def _read_all(self) -> None:
         if not self.is_loaded:
@@ -109,8 +130,28 @@ class Engine:
         }
 
     def not_open(self) -> list[TopicPartition]:
-        """The partitions whose logs are not open: not yet, or not any more."""
-        return [part.name for part in self.partitions() if part.log is None or part.log.is_closed]
+        """The partitions that were taken and whose logs are not open: not yet, or not any more."""
+        taken = [part for part in self.partitions() if part.tenure]
+        return [part.name for part in taken if part.log is None or part.log.is_closed]
+
+    def expire_producers(self, now_ms: int) -> None:
+        """Forgets producers that were idle for long, by the wall clock."""
+        for partition in self.partitions():
+            partition.expire_producers(now_ms)
+
+    def failed(self) -> list[TopicPartition]:
+        """The partitions that could not be read."""
+        return [name for runtime in self.runtimes.values() for name in runtime.failed()]
+
+    def doubt(self) -> None:
+        """The disk may refuse what partitions write: each is tried when it was read."""
+        for runtime in self.runtimes.values():
+            runtime.ownership.doubt()
+
+    @property
+    def states(self) -> list[StateKeeper]:
+        """Who keeps states beside the logs, of each topic."""
+        return [runtime.ownership.states for runtime in self.runtimes.values()]
 
     # Ending
 

@@ -10,7 +10,7 @@ Source: Kafka's `CoordinatorLoaderImpl`.
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from coordinator.engine.machine import Codec, Machine
+from coordinator.engine.machine import DAY_MS, Codec, Machine
 from coordinator.engine.newest_values import MissingKey, NewestValues
 from coordinator.machine.open_transactions import OpenTransactions
 from coordinator.machine.outcome import NO_PRODUCER_ID
@@ -19,6 +19,7 @@ from storage.errors import CorruptBatch, DamagedFile, LogDamaged
 from storage.files import Files
 from storage.log import PartitionLog
 from storage.pairs import Pair, PlainRun, walk_pairs
+from storage.producers.log_producers import LogProducers
 from storage.producers.marker import COMMIT, end_of_transaction
 from storage.record import Record
 from storage.state_file import find_state
@@ -41,8 +42,11 @@ class Load:
         files: Files,
         codec: Codec,
         end_offset: int | None = None,
+        *,
+        producer_expiration_ms: int = DAY_MS,
     ) -> None:
-        """In: where a batch ends, and the reading, unless that is where the log ends."""
+        """In: where a batch ends, and the reading, unless that is where the log ends; after how long without a
+        record a producer is forgotten."""
         self._log = log
         self._end_offset = end_offset
         self._machine = machine
@@ -51,6 +55,9 @@ class Load:
         self._newest = NewestValues(codec)
         self._open: OpenTransactions[bytes, bytes] = OpenTransactions()
         self._next_step = RECORDS_IN_A_STEP
+        self.producers = LogProducers(log, producer_expiration_ms)
+        """Who has written transactions, as far as the log had to be read. No transaction begins before a state and
+        ends after it."""
         self.records = 0
         """Read so far, those of the state included."""
         self.warnings: list[str] = []
@@ -65,6 +72,8 @@ class Load:
         """
         yield from self._read_state()
         yield from self._read_log()
+        if self._end_offset is None:
+            self.producers.finish()
         for kind in self._newest.unknown_types:
             self.warnings.append(
                 f"Unknown record type {kind} while loading metadata from {self._log.directory}: ignored"
@@ -115,6 +124,7 @@ class Load:
 
     def _read_log(self) -> Iterator[int]:
         from_offset = self.state_end_offset or self._log.log_start_offset
+        self.producers.begin(self.state_end_offset)
         for part in walk_pairs(self._log, from_offset, self._end_offset):
             try:
                 if isinstance(part, PlainRun):
@@ -135,12 +145,14 @@ class Load:
     def _take(self, batch: StoredBatch) -> None:
         """Raises CorruptBatch, Malformed, MissingKey. A batch that compaction has emptied begins no transaction:
         the end of its own may be gone already."""
+        self.producers.feed(batch)
         header, records = batch.header, batch.records()
         if header.is_control:
             for record in records:
                 kind = end_of_transaction(record)
                 if kind is not None:
-                    self._newest.put(self._open.end(header.producer_id, is_committed=kind == COMMIT))
+                    ended = self._open.end(header.producer_id, is_committed=kind == COMMIT)
+                    self._newest.put(ended.counting)
         elif header.is_transactional:
             for record in records:
                 self._take_pending(record, header.producer_id)

@@ -6,7 +6,7 @@ told that cannot be put to it.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from coordinator.machine.outcome import NO_PRODUCER_ID, Context, EncodedFact, Fact, Now, Outcome
 from coordinator.names import LogFlush
@@ -89,6 +89,8 @@ class Codec(Protocol):
         """A fact of the log. Raises Malformed."""
 
 
+DAY_MS: Final = 24 * 60 * 60 * 1000
+
 M = TypeVar("M", bound=Machine)
 B = TypeVar("B", bound=BeatingMachine)
 
@@ -106,8 +108,9 @@ class InternalTopic(Generic[M]):
     compression: int
     """Of the batches that are written: Kafka's number of a codec."""
     codec: Codec
-    new_machine: Callable[[int], M]
-    """Takes the number of a partition. Called again whenever one is read from the log."""
+    new_machine: Callable[[int, int], M]
+    """Takes the number of a partition and the leader epoch of its log. Called again whenever one is read from the
+    log."""
     refuse: Refuse
     open_log: Callable[[int], PartitionLog]
     """Takes the number of a partition. Called in a thread."""
@@ -117,3 +120,8 @@ class InternalTopic(Generic[M]):
     """What a partition holds, for these lines."""
     only_reads: Callable[[Any], bool] = lambda _: False
     """Whether nothing is ever written for a request: it is put to a machine whose log cannot be written, too."""
+    begins_epochs: bool = False
+    """Whether a leader epoch of the log begins each time that a partition is read for good, durably before there is
+    a machine: no two machines that could write have the same."""
+    producer_expiration_ms: int = DAY_MS
+    """After how long without a record a producer is forgotten that has no transaction open."""

@@ -10,7 +10,6 @@ until the log could be opened anew, which ends with a sync. All that was acknowl
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any, Final, Generic
 
 from coordinator import clock
@@ -18,18 +17,18 @@ from coordinator.engine.load_queue import Opening
 from coordinator.engine.loader import Load, LoadFailed
 from coordinator.engine.machine import InternalTopic, M
 from coordinator.engine.partition import Partition, PartitionState
-from coordinator.engine.refused_partitions import RETRY_S, RefusedPartitions
+from coordinator.engine.partition_logs import PartitionLogs
+from coordinator.engine.refused_partitions import RefusedPartitions
 from coordinator.engine.shared import Shared
 from coordinator.engine.state_keeper import StateKeeper
 from coordinator.machine.outcome import Now, Outcome
-from coordinator.names import LogFlush
 from coordinator.ongoing_failures import times
 from protocol.errors import ErrorCode
-from storage.errors import LogDamaged, LogPoisoned, StorageError
+from storage.errors import LogDamaged, StorageError
 from storage.log import PartitionLog
 from storage.os_error import reason_of
+from storage.producers.log_producers import LogProducers
 
-UNPIN_RETRY_S: Final = 0.01
 REMEDY: Final = (
     "What it holds is out of service until the log can be read. With groupd stopped, `groupd log verify` tells "
     "what is wrong with it, and `groupd log repair` saves what is whole."
@@ -67,13 +66,8 @@ class Ownership(Generic[M]):
         self._refused = RefusedPartitions(
             shared.loop, shared.failures, self._trial_refused, self._writable, self.reload
         )
+        self._logs = PartitionLogs(topic, shared, self._load, self._load_durable)
         self._by_log: dict[PartitionLog, Partition[M]] = {}
-        self._unsound: dict[int, PartitionLog] = {}
-        """Logs that are being opened anew, by partition; nobody else looks at them."""
-        self._reopening: set[tuple[int, int]] = set()
-        """Partitions, with their tenure, whose log is in the thread that opens."""
-        self._pinned: dict[int, PartitionLog] = {}
-        """Logs of partitions that were given up while compaction was at work on them, until it is not any more."""
 
     def owner_of(self, log: PartitionLog) -> Partition[M] | None:
         """The partition that has a machine, with this log."""
@@ -97,10 +91,7 @@ class Ownership(Generic[M]):
         if partition.state is PartitionState.ABSENT:
             partition.tenure += 1
             partition.state = PartitionState.LOADING
-            if after_s:
-                self._shared.loop.call_later(after_s, self._open_unpinned, partition, partition.tenure)
-            else:
-                self._open_unpinned(partition, partition.tenure)
+            self._logs.open_in(partition, after_s)
 
     def release(self, partition: Partition[M], epoch: int, reason: str) -> None:
         """Gives a partition up: whoever waits is told NOT_COORDINATOR, what was written stays written, and the log
@@ -116,33 +107,20 @@ class Ownership(Generic[M]):
         self._let_go(partition)
 
     def _let_go(self, partition: Partition[M]) -> None:
-        """Closes the log of a partition that has no machine, as soon as compaction has let go of it too."""
         partition.missed.clear()
-        log, partition.log = partition.log, None
-        log = self._unsound.pop(partition.number, None) or log
-        if log is None:
-            return
-        self._by_log.pop(log, None)
-        if log.is_pinned:
-            # Its compaction notices soon. Until then it may be about to replace files.
-            log.poison(LogPoisoned(log.directory, "is being given up"))
-            self._pinned[partition.number] = log
-            self._shared.loop.call_later(UNPIN_RETRY_S, self._close_unpinned, partition.number, log)
-        elif not log.is_closed:
-            log.close(clean=False)
-
-    def _close_unpinned(self, number: int, log: PartitionLog) -> None:
-        if log.is_pinned and not self.is_shut_down:
-            self._shared.loop.call_later(UNPIN_RETRY_S, self._close_unpinned, number, log)
-            return
-        del self._pinned[number]
-        if not log.is_closed:
-            log.close(clean=False)
+        log = self._logs.let_go(partition)
+        if log is not None:
+            self._by_log.pop(log, None)
 
     def reload(self, partition: Partition[M]) -> None:
         """Takes a partition out of service and reads it again from what the disk holds."""
         self._unload(partition)
         self._open_again(partition)
+
+    def _open_again(self, partition: Partition[M]) -> None:
+        if partition.log is not None:
+            self._by_log.pop(partition.log, None)
+        self._logs.open_again(partition)
 
     def failed(self, partition: Partition[M], error: Exception) -> None:
         """The disk refused: out of service, and again from what it holds, to be read until it can be written."""
@@ -156,7 +134,7 @@ class Ownership(Generic[M]):
         self._unload(partition)
         if was_read_only:
             # Reading it has brought up something to write, and would again.
-            self._shared.loop.call_later(RETRY_S, self._retry, partition, partition.tenure)
+            self._logs.try_later(partition)
         else:
             self._open_again(partition)
 
@@ -201,78 +179,24 @@ class Ownership(Generic[M]):
             partition.give_up(ErrorCode.NOT_COORDINATOR)
         self._ended(partition)
 
-    # Opening
-
-    def _open_unpinned(self, partition: Partition[M], tenure: int) -> None:
-        """Opens a partition whose last log compaction may not have let go of yet."""
-        if not partition.is_loading(tenure) or self.is_shut_down:
-            return
-        if partition.number in self._pinned:
-            self._shared.loop.call_later(UNPIN_RETRY_S, self._open_unpinned, partition, tenure)
-        else:
-            self._open(partition)
-
-    def _open(self, partition: Partition[M]) -> None:
-        open_log = partial(self._topic.open_log, partition.number)
-        self._shared.queue.add(open_log, partial(self._load, partition, partition.tenure))
-
-    def _open_again(self, partition: Partition[M]) -> None:
-        """Reads what the disk holds; the log itself is opened anew only where it is not sure what that is."""
-        log = partition.log or self._unsound.get(partition.number)
-        if log is None:
-            self._open(partition)
-            return
-        self._by_log.pop(log, None)
-        load = partial(self._load, partition, partition.tenure)
-        if log.is_pinned:
-            # Its compaction notices soon. Until then it may be about to replace files.
-            log.poison(LogPoisoned(log.directory, "is about to be read again"))
-            self._shared.loop.call_later(UNPIN_RETRY_S, self._retry, partition, partition.tenure)
-            return
-        if log.failure is None and not log.is_closed:
-            self._shared.queue.add(partial(_itself, log), load)
-            return
-        partition.log = None
-        self._unsound[partition.number] = log
-        if log.is_closed or self._topic.flush is not LogFlush.ALWAYS:
-            self._reopen(partition, log)
-        else:
-            load = partial(self._load_durable, partition, partition.tenure)
-            self._shared.queue.add(partial(_itself, log), load)
-
-    def _reopen(self, partition: Partition[M], log: PartitionLog) -> None:
-        tenure = partition.tenure
-        if (partition.number, tenure) not in self._reopening:
-            self._reopening.add((partition.number, tenure))
-            self._shared.queue.add(log.reopen, partial(self._load, partition, tenure))
-
-    def _retry(self, partition: Partition[M], tenure: int) -> None:
-        if not self.is_shut_down and self._awaits_log(partition, tenure):
-            self._open_again(partition)
-
-    def _awaits_log(self, partition: Partition[M], tenure: int) -> bool:
-        """Whether a log that is opened is wanted; a partition that shows what is durable goes on with it."""
-        shows = partition.state is PartitionState.READ_ONLY and partition.log is None
-        return partition.is_loading(tenure) or (shows and partition.tenure == tenure)
-
     # Reading
 
     def _load(self, partition: Partition[M], tenure: int, opening: Opening) -> Iterator[object]:
         started_ns = clock.monotonic_ns()
-        self._reopening.discard((partition.number, tenure))
+        self._logs.opened(partition, tenure)
         try:
             log = opening.result()
-            if not self._awaits_log(partition, tenure):  # released meanwhile
+            if not self._logs.is_wanted(partition, tenure):  # released meanwhile
                 log.close(clean=False)
                 return
             if partition.state is PartitionState.READ_ONLY:
                 self._unload(partition)
-            self._unsound.pop(partition.number, None)
+            self._logs.is_sound(partition)
             if log is not partition.log:
                 partition.log = log
                 self._report_recovery(partition, log)
-            machine = self._topic.new_machine(partition.number)
-            reading = Load(log, machine, self._shared.files, self._topic.codec)
+            machine = self._topic.new_machine(partition.number, log.leader_epochs.current)
+            reading = self._reading(log, machine)
             for step in reading.steps():
                 yield step
                 if not partition.is_loading(tenure):  # released meanwhile
@@ -280,7 +204,7 @@ class Ownership(Generic[M]):
             for warning in reading.warnings:
                 self._log.warning("%s", warning)
             self.states.loaded(partition, reading.state_end_offset)
-            self._activate(partition, log, machine)
+            self._activate(partition, log, machine, reading.producers)
         except Exception as problem:  # noqa: BLE001 - one partition's records do not keep the daemon from starting
             if partition.tenure == tenure and partition.state is not PartitionState.ABSENT:
                 self._not_loaded(partition, problem)
@@ -290,6 +214,13 @@ class Ownership(Generic[M]):
         self._tell_read(partition)
         self._failures.is_over(_loading(partition))
         self._report_load(partition, log, reading.records, clock.monotonic_ns() - started_ns)
+
+    def _reading(self, log: PartitionLog, machine: M, end_offset: int | None = None) -> Load:
+        topic = self._topic
+        expiration_ms = topic.producer_expiration_ms
+        return Load(
+            log, machine, self._shared.files, topic.codec, end_offset, producer_expiration_ms=expiration_ms
+        )
 
     def _tell_read(self, partition: Partition[M]) -> None:
         for was_read in tuple(self.was_read):
@@ -301,26 +232,28 @@ class Ownership(Generic[M]):
         if not partition.is_loading(tenure):
             return
         try:
-            machine = self._topic.new_machine(partition.number)
-            reading = Load(log, machine, self._shared.files, self._topic.codec, log.durable_offset)
+            machine = self._topic.new_machine(partition.number, log.leader_epochs.current)
+            reading = self._reading(log, machine, log.durable_offset)
             for step in reading.steps():
                 yield step
                 if not partition.is_loading(tenure):  # released meanwhile
                     return
-            self._show(partition, log.durable_offset, machine)
+            self._show(partition, log.durable_offset, machine, reading.producers)
         except Exception as problem:  # noqa: BLE001 - it is read again, and then told
             self._log.warning(
                 "%s cannot be read until its log is opened anew: %s", partition.name, reason_of(problem)
             )
-        if self._awaits_log(partition, tenure) and not self.is_shut_down:
-            self._reopen(partition, log)
+        if self._logs.is_wanted(partition, tenure) and not self.is_shut_down:
+            self._logs.reopen(partition, log)
 
-    def _show(self, partition: Partition[M], end_offset: int, machine: M) -> None:
+    def _show(self, partition: Partition[M], end_offset: int, machine: M, producers: LogProducers) -> None:
         now = self._shared.group_clock.now()
         fronted = partition.fronted(machine)
         outcome = fronted.loaded(now)
-        if not outcome.records and not self.is_shut_down:  # else it is ahead of what can be written
+        writes = bool(outcome.records) or outcome.marker is not None
+        if not writes and not self.is_shut_down:  # else it is ahead of what can be written
             partition.machine, partition.bare, partition.durable_end = fronted, machine, end_offset
+            partition.use_producers(producers)
             partition.state = PartitionState.READ_ONLY
             self._began(partition, outcome, now)
 
@@ -331,6 +264,7 @@ class Ownership(Generic[M]):
             self._unload(partition)
         if partition.state is not PartitionState.READ_ONLY:
             partition.machine = partition.bare = None
+            partition.use_producers(None)
         if isinstance(problem, LogDamaged | LoadFailed):
             partition.state = PartitionState.FAILED
             self._log.error("Failed to load metadata from %s: %s. %s", partition.name, problem, REMEDY)
@@ -343,7 +277,7 @@ class Ownership(Generic[M]):
                     reason_of(problem),
                     times(count),
                 )
-            self._shared.loop.call_later(RETRY_S, self._retry, partition, partition.tenure)
+            self._logs.try_later(partition)
         else:
             partition.state = PartitionState.FAILED
             self._log.error("Failed to load metadata from %s", partition.name, exc_info=problem)
@@ -373,7 +307,9 @@ class Ownership(Generic[M]):
                 log.size_bytes,
             )
 
-    def _activate(self, partition: Partition[M], log: PartitionLog, machine: M) -> None:
+    def _activate(
+        self, partition: Partition[M], log: PartitionLog, machine: M, producers: LogProducers
+    ) -> None:
         if self.is_shut_down:
             return
         now = self._shared.group_clock.now()
@@ -381,6 +317,7 @@ class Ownership(Generic[M]):
         outcome = fronted.loaded(now)
         self._by_log[log] = partition
         partition.machine, partition.bare = fronted, machine
+        partition.use_producers(producers)
         is_writable = self._refused.is_writable(partition, log)
         partition.state = PartitionState.OWNED if is_writable else PartitionState.READ_ONLY
         self._began(partition, outcome, now)
@@ -388,13 +325,10 @@ class Ownership(Generic[M]):
     def stop(self) -> None:
         """Nothing is taken or read any more."""
         self.is_shut_down = True
+        self._logs.stop()
         self._refused.stop()
 
 
 def _loading(partition: Partition[Any]) -> str:
     """What fails when a partition cannot be read."""
     return f"Loading {partition.name}"
-
-
-def _itself(log: PartitionLog) -> PartitionLog:
-    return log

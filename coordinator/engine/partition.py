@@ -4,9 +4,10 @@
        ▲          ├──▶ FAILED │         └──▶ READ_ONLY ──▶ OWNED (while the disk refuses, and when it does not)
        └──────────┴───────────┘ (released)
 
-Records of one iteration of the loop are kept as they come, encoded and appended as one batch at its end. The
-*position* of an answer is where the log will end with all records that were made before it; the gate holds the
-answer until that offset is readable: synced, or only written where the flush policy says so.
+Records of one iteration of the loop are kept as they come, encoded and appended as one batch at its end; what has a
+producer (`producer_batch.py`) is a batch of its own between them. The *position* of an answer is where the log will
+end with all records that were made before it; the gate holds the answer until that offset is readable: synced, or
+only written where the flush policy says so.
 """
 
 from collections import deque
@@ -14,19 +15,21 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import Any, Final, Generic
 
+from coordinator import clock
 from coordinator.engine.gate import Gate
 from coordinator.engine.machine import InternalTopic, M
 from coordinator.engine.place import Place
-from coordinator.machine.outcome import Context, EncodedFact, Fact, Message, Now, Outcome
+from coordinator.engine.producer_batch import BASE_SEQUENCE, ProducerBatch, header_in_transaction
+from coordinator.machine.outcome import Context, EncodedFact, Message, Now, Outcome
 from coordinator.names import LogFlush
 from protocol.errors import ErrorCode
 from storage.batch import encode_batch
 from storage.log import PartitionLog
+from storage.producers.log_producers import LogProducers
+from storage.producers.producer_state import ProducerState, Verification
 from storage.record import Record, records_of
 from storage.topic_partition import TopicPartition
 
-BASE_SEQUENCE: Final = 0
-"""What Kafka's coordinator writes, although its batches have no producer."""
 MAX_BATCH_BYTES: Final = 1024 * 1024
 """An iteration's records are split in batches of about this size, never within the records of one outcome."""
 
@@ -47,6 +50,7 @@ class Partition(Generic[M]):
     __slots__ = (
         "_compression",
         "_encode",
+        "_expected",
         "_flush",
         "_pending",
         "_refuse",
@@ -64,6 +68,7 @@ class Partition(Generic[M]):
         "number",
         "outbound",
         "pending_records",
+        "producers",
         "state",
         "tenure",
         "waiting",
@@ -84,6 +89,8 @@ class Partition(Generic[M]):
         self.fronts: list[Callable[[M], M]] = []
         """What stands in front of the machine, and of every one that is loaded later, the nearest first."""
         self.log: PartitionLog | None = None
+        self.producers: LogProducers | None = None
+        """Who has written transactions to the log. There while the machine is."""
         self.durable_end = 0
         """Where the machine of a READ_ONLY partition has stopped reading whose log is being opened anew, and None
         meanwhile."""
@@ -97,8 +104,11 @@ class Partition(Generic[M]):
         """What every partition was told while this one was being read, or could not be written."""
         self.outbound: deque[tuple[int, Sequence[Message]]] = deque()
         """Messages to other machines, with the position that has to be readable before they leave."""
-        self._pending: list[tuple[int, list[EncodedFact]]] = []
-        """The records of each outcome, with the bytes of their keys and values."""
+        self._pending: list[tuple[int, list[EncodedFact], ProducerBatch | None]] = []
+        """The records of each outcome, with the bytes of their keys and values; or the batch that they are, where
+        they have a producer."""
+        self._expected: ProducerState | None = None
+        """The same with what is kept for the end of the iteration, and with who waits for consent to begin one."""
         self._encode = topic.codec.encoder()
         self._flush = topic.flush
         self._compression = topic.compression
@@ -143,17 +153,32 @@ class Partition(Generic[M]):
         end_offset = self.durable_end if self.log is None else self.log.log_end_offset
         return end_offset + self.pending_records
 
-    def keep(self, facts: Sequence[Fact]) -> None:
-        """Takes the records of one outcome for the end of the iteration."""
+    def keep(self, outcome: Outcome) -> None:
+        """Takes the records of one outcome, or its marker, for the end of the iteration."""
         unit: list[EncodedFact] = []
         size = 0
-        for fact in facts:
+        for fact in outcome.records:
             encoded = self._encode(fact)
             key, value = encoded
             size += len(key) + (len(value) if value else 0)
             unit.append(encoded)
-        self._pending.append((size, unit))
-        self.pending_records += len(facts)
+        if outcome.in_transaction is None and outcome.marker is None:
+            self._pending.append((size, unit, None))
+            self.pending_records += len(unit)
+        else:
+            self._keep_of_producer(outcome, unit)
+
+    def _keep_of_producer(self, outcome: Outcome, unit: list[EncodedFact]) -> None:
+        wall_ms = clock.wall_ms()
+        if outcome.marker is not None:
+            assert not unit, "a marker is a batch of its own"
+            batch = ProducerBatch.of_marker(outcome.marker, wall_ms)
+        else:
+            assert outcome.in_transaction is not None
+            batch = ProducerBatch.of_transaction(unit, outcome.in_transaction, self._compression, wall_ms)
+        batch.expect(self.expected, self.position)
+        self._pending.append((0, [], batch))
+        self.pending_records += batch.header.records_count
 
     def write(self, wall_ms: int) -> bool:
         """Appends this iteration's records, with their timestamp; whether that began a segment.
@@ -166,10 +191,15 @@ class Partition(Generic[M]):
         batch: list[Record] = []
         size = 0
         is_rolled = False
-        for unit_size, unit in units:
-            if batch and size + unit_size > MAX_BATCH_BYTES:
+        for unit_size, unit, of_producer in units:
+            if batch and (of_producer is not None or size + unit_size > MAX_BATCH_BYTES):
                 is_rolled |= self._append(log, batch)
                 batch, size = [], 0
+            if of_producer is not None:
+                assert self.producers is not None, self.name
+                is_rolled |= of_producer.append(log, self.producers)
+                self.producers.last_stable_offset(self.readable_offset)  # forgets what has ended before
+                continue
             batch += records_of(unit, wall_ms)
             size += unit_size
         if batch:
@@ -179,6 +209,75 @@ class Partition(Generic[M]):
     def _append(self, log: PartitionLog, batch: Sequence[Record]) -> bool:
         data = encode_batch(batch, base_sequence=BASE_SEQUENCE, codec=self._compression)
         return log.append(data).is_rolled
+
+    # Producers
+
+    def use_producers(self, producers: LogProducers | None) -> None:
+        """Takes up what the log says of producers, when it was read; None where nothing is known of it any more."""
+        self.producers = producers
+        self._expected = None if producers is None else producers.state.copy()
+
+    @property
+    def expected(self) -> ProducerState:
+        """The producers of a partition that has a machine, with what is kept for the end of the iteration: what
+        would be written next is checked against them; they know who waits for consent to begin a transaction."""
+        assert self._expected is not None, self.name
+        return self._expected
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Up to where consumers of committed records may look."""
+        readable_offset = self.readable_offset
+        return (
+            readable_offset if self.producers is None else self.producers.last_stable_offset(readable_offset)
+        )
+
+    @property
+    def has_open_transactions(self) -> bool:
+        """Whether a transaction has begun here that has no end yet, also one whose every record was removed
+        meanwhile."""
+        machine, expected = self.machine, self._expected
+        has_pending = machine is not None and machine.has_open_transactions
+        return has_pending or (expected is not None and bool(expected.open_transactions))
+
+    def needs_verification(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether records of a producer would begin a transaction here. Raises InvalidProducerEpoch."""
+        return self.expected.needs_verification(header_in_transaction(producer_id, producer_epoch))
+
+    def verify(self, producer_id: int, producer_epoch: int, now_ms: int, *, adds: bool) -> Verification:
+        """What whoever would write them holds while the coordinator of the transaction is asked; see
+        `ProducerState.verify`."""
+        return self.expected.verify(header_in_transaction(producer_id, producer_epoch), now_ms, adds=adds)
+
+    def check_producer(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        verification: Verification | None,
+        *,
+        is_verified: bool = True,
+    ) -> None:
+        """Whether records of a producer's transaction may be written; whether anything has to be held for that.
+
+        Raises InvalidProducerEpoch, InvalidTransactionState.
+        """
+        header = header_in_transaction(producer_id, producer_epoch)
+        self.expected.check(header, verification, is_verified=is_verified, is_sequenced=False)
+
+    def check_marker(
+        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int
+    ) -> bool:
+        """Whether a marker may be written; whether it repeats one, which is then written again. Raises
+        InvalidProducerEpoch, CoordinatorFenced."""
+        return self.expected.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
+
+    def expire_producers(self, now_ms: int) -> None:
+        """Forgets those that are idle, by the wall clock; those with a transaction open are not."""
+        if self.producers is not None:
+            self.producers.state.expire(now_ms)
+            self.expected.expire(now_ms)
+
+    # Waiting
 
     def open_gate(self) -> None:
         """Gives the answers that the log has caught up with."""
@@ -212,6 +311,7 @@ class Partition(Generic[M]):
         A machine that refuses to unload raises; the machine is gone, and who waits there waits still.
         """
         machine, self.machine, self.bare = self.machine, None, None
+        self.use_producers(None)
         self._pending, self.pending_records = [], 0
         self.durable_end = 0
         self.gate.clear()

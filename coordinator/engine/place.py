@@ -1,5 +1,6 @@
 """Where the answer goes that a machine gives later."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -24,3 +25,24 @@ class Asker(Protocol):
     def answer_later(self, *, parks: bool) -> Place:
         """There is no answer yet: where it goes when there is. `parks`: nothing else of this asker may be processed
         until then. Whoever no longer waits takes the place out of its registry."""
+
+
+class Taker:
+    """Asks once, and takes the answer itself: for whoever asks a machine on its own behalf."""
+
+    __slots__ = ("_take", "api_version", "registry", "request", "waiter")
+
+    def __init__(self, take: Callable[[object], None], api_version: int = 0) -> None:
+        self._take = take
+        self.api_version = api_version
+        self.request: object = None
+        self.registry: dict[int, Place] | None = None
+        self.waiter = 0
+
+    def answer_later(self, *, parks: bool) -> Place:
+        """Here."""
+        return self
+
+    def fill(self, response: object) -> None:
+        """See `Place`."""
+        self._take(response)

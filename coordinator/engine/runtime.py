@@ -167,8 +167,8 @@ class Runtime(Generic[M]):
     ) -> object | Later:
         """Acts on an outcome. Out: the answer for the waiter that is asking, which is the caller's to give; PARKED
         where there is none for it yet."""
-        if outcome.records:
-            partition.keep(outcome.records)
+        if outcome.records or outcome.marker is not None:
+            partition.keep(outcome)
             if not partition.is_dirty:
                 self.append_soon(partition)
         for key, deadline_ms in outcome.timers.items():

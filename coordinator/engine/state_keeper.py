@@ -115,7 +115,7 @@ class StateKeeper:
         log, machine = partition.log, partition.machine
         if end_offset is None or log is None or log.failure is not None or log.is_closed:
             return 0
-        if machine is None or machine.has_open_transactions:
+        if machine is None or partition.has_open_transactions:
             return 0
         if end_offset and not has_state(self._files, log, end_offset):
             # Compaction has gone past it.
@@ -133,7 +133,7 @@ class StateKeeper:
         log, machine = partition.log, partition.machine
         if log is None or machine is None or partition.state is not PartitionState.OWNED:
             return None
-        if partition.pending_records or machine.has_open_transactions:
+        if partition.pending_records or partition.has_open_transactions:
             return None
         try:
             point = StatePoint.of(log, log.log_end_offset)

@@ -9,8 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from coordinator.group.classic.metadata_store import MetadataStore
+from coordinator.group.offsets.offset_map import Place
 from coordinator.group.offsets.offset_store import OffsetStore
 from coordinator.group.record_store import RecordStore
+from coordinator.machine.open_transactions import Ended
 from coordinator.machine.outcome import NO_PRODUCER_ID, Fact
 from protocol.records import GroupMetadataValue, OffsetCommitValue
 
@@ -41,9 +43,9 @@ class DurableState:
         transaction counts once that is committed."""
         self._replay[type(record.key)](record.key, record.value, producer_id)
 
-    def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
-        """Apply the marker that ends a producer's transaction."""
-        self.offsets.end_transaction(producer_id, is_committed=is_committed)
+    def end_transaction(self, producer_id: int, *, is_committed: bool) -> Ended[Place, OffsetCommitValue]:
+        """Apply the marker that ends a producer's transaction. Out: what that comes to."""
+        return self.offsets.end_transaction(producer_id, is_committed=is_committed)
 
     @property
     def has_open_transactions(self) -> bool:
@@ -52,7 +54,7 @@ class DurableState:
 
     def __contains__(self, group_id: str) -> bool:
         """Whether the log knows a group."""
-        return any(group_id in store.group_ids() for store in self.stores)
+        return any(group_id in store for store in self.stores)
 
     def group_ids(self) -> list[str]:
         """Every group that the log knows, those with metadata first, each in the log's order."""

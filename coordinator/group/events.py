@@ -5,11 +5,22 @@ them reads of every event alike which group, generation and member it is about; 
 from the engine. Nobody changes an event; that they are not frozen is because each class would have to say so.
 """
 
+from typing import NamedTuple
+
 from coordinator.group.member_name import MemberName
 from coordinator.group.rebalance_facts import Assigned, Awaited, Departure, Trigger
 from coordinator.group.refusal_facts import RefusalDetail, RefusedOffset
 from coordinator.machine.outcome import Event as MachineEvent
 from protocol.errors import ErrorCode
+
+
+class SkippedOffset(NamedTuple):
+    """An offset of a committed transaction, and the one that counts instead."""
+
+    topic: str
+    partition: int
+    offset: int
+    committed: int
 
 
 class GroupEvent(MachineEvent):
@@ -95,7 +106,9 @@ class HeartbeatRefused(Refused):
 
 
 class CommitRefused(Refused):
-    """An OffsetCommit was refused, or some of its partitions were."""
+    """An OffsetCommit was refused, or some of its partitions were; in a transaction, a TxnOffsetCommit."""
+
+    is_transactional: bool = False
 
 
 class StaticMemberReplaced(MemberEvent):
@@ -274,6 +287,44 @@ class OffsetsCommitted(Event):
 
     member_id: str
     partitions: int
+
+
+class OffsetsPending(Event):
+    """Offsets of this many partitions wait for the end of a producer's transaction; `member_id` is "" for who named
+    no member. Made for every such commit, and therefore of no more than lies at hand."""
+
+    member_id: str
+    producer_id: int
+    partitions: int
+
+
+class TransactionEnded(Event):
+    """A producer's transaction ended that had pending offsets of the group, so that these are committed, or, where
+    it was aborted, dropped. `partitions` does not count what OffsetsSkipped tells of."""
+
+    producer_id: int
+    is_committed: bool
+    partitions: int
+
+
+class OffsetsSkipped(Event):
+    """A producer's transaction was committed, but not its offsets of this many partitions: newer ones were
+    committed meanwhile. `offsets` are the first of these."""
+
+    producer_id: int
+    partitions: int
+    offsets: tuple[SkippedOffset, ...]
+
+
+class MixedCommits(Event):
+    """A group commits offsets of a partition in transactions and outside of them, so that which of them counts
+    depends on which record is later in the log, not on when it began to count. `is_transactional` is what the
+    commit was that came to the other kind. Told once for each group and load, of the first such partition."""
+
+    member_id: str
+    topic: str
+    partition: int
+    is_transactional: bool
 
 
 class OffsetsDeleted(Event):

@@ -15,6 +15,10 @@ from coordinator.machine.outcome import Fact, Now
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import OffsetCommitRequest
+from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+
+CommitRequest: TypeAlias = OffsetCommitRequest | TxnOffsetCommitRequest
+"""A commit, plain or in a transaction; the two name their sender alike."""
 
 PartitionVerdict: TypeAlias = Callable[[str, bytes, int], ErrorCode]
 """Takes a topic's name, its id and a partition; NONE when its offset may be stored."""
@@ -65,11 +69,12 @@ class Group(Protocol):
     def holder_of(self, group_instance_id: str) -> str | None:
         """The id of the member that has this instance id; None when there is none."""
 
-    def commit_verdict(self, request: OffsetCommitRequest) -> CommitVerdict:
-        """Whether the sender may commit now."""
+    def commit_verdict(self, request: CommitRequest) -> CommitVerdict:
+        """Whether the sender may commit now. In a transaction more may than else: whoever takes its partitions over
+        waits for the end of that."""
 
     def heard(self, member_id: str, turn: Turn) -> None:
-        """A commit of this member was accepted ("" for no member)."""
+        """A plain commit of this member was accepted ("" for no member)."""
 
     def offset_delete_error(self) -> ErrorCode:
         """Why no offset of it may be deleted by request; NONE when those of topics that nobody reads may be."""

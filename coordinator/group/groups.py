@@ -9,20 +9,23 @@ from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.config import GroupConfig
 from coordinator.group.durable import DurableState
 from coordinator.group.group import Group
+from coordinator.group.offsets.commit_kinds import CommitKinds
 from coordinator.group.state import ClassicGroupState
 from coordinator.group.topics_image import TopicsImage
 
 
 class Groups:
     """The soft half of a shard (who is a member, who waits) beside the durable one. `by_id` has every group,
-    `classic` those of the classic protocol, and `classic_states` how many of these are in which state."""
+    `classic` those of the classic protocol, and `classic_states` how many of these are in which state;
+    `commit_kinds` is what is known of how offsets came."""
 
-    __slots__ = ("by_id", "classic", "classic_states", "config", "durable", "topics")
+    __slots__ = ("by_id", "classic", "classic_states", "commit_kinds", "config", "durable", "topics")
 
     def __init__(self, config: GroupConfig, topics: TopicsImage) -> None:
         self.config = config
         self.topics = topics
         self.durable = DurableState()
+        self.commit_kinds = CommitKinds()
         self.by_id: dict[str, Group] = {}
         self.classic: dict[str, ClassicGroup] = {}
         self.classic_states: Counter[ClassicGroupState] = Counter()
@@ -55,6 +58,7 @@ class Groups:
         assert group_id not in self.durable, group_id
         assert self.by_id[group_id].is_dead, group_id
         del self.by_id[group_id]
+        self.commit_kinds.forget(group_id)
         classic = self.classic.pop(group_id, None)
         if classic is not None:
             self.classic_states[classic.state] -= 1

@@ -14,4 +14,5 @@ def load_groups(groups: Groups, turn: Turn, now_of: NowOf | None) -> None:
         if now_of is not None:
             turn.now = now_of(group_id, now)
         load_classic_group(groups, group_id, turn)
+        groups.commit_kinds.loaded(group_id, turn.now.wall_ms)
     turn.now = now

@@ -21,6 +21,9 @@ class RecordStore(Protocol):
     def group_ids(self) -> Collection[str]:
         """The groups of its records, in the order in which they came."""
 
+    def __contains__(self, group_id: str) -> bool:
+        """Whether it has any of a group."""
+
     def __len__(self) -> int:
         """The number of keys that have a value."""
 

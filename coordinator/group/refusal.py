@@ -8,6 +8,7 @@ Source: `getErrorResponse` of Kafka's request classes; the checks at the entry o
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from typing import Any, Final, Protocol
 
@@ -22,9 +23,11 @@ from coordinator.group.events import (
     SyncRefused,
 )
 from coordinator.group.member_name import MemberName
+from coordinator.group.offsets.commit_form import IN_TRANSACTION, PLAIN, commit_error
 from coordinator.group.refusal_facts import GenerationDiffers, RefusalDetail, RefusedOffset
 from coordinator.group.requests import (
     Acted,
+    EndTransaction,
     ExpireMember,
     ExpireOffsets,
     FetchOffsets,
@@ -49,17 +52,14 @@ from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
+from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from protocol.messages.offset_fetch import OffsetFetchResponseGroup
 from protocol.messages.sync_group import SyncGroupRequest
+from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 SYNC_NAMES_PROTOCOL_VERSION: Final = 5
+LOADING_IS_KNOWN_VERSION: Final = 2
 
 # Looking a member of an enumeration up costs more than the rest of a check.
 NONE: Final = ErrorCode.NONE
@@ -70,7 +70,7 @@ INVALID_GROUP_ID: Final = ErrorCode.INVALID_GROUP_ID
 
 
 def check_group_id(request: Any) -> ErrorCode:
-    """A group has a name. Only commits and fetches of offsets know one without."""
+    """A group has a name. Only plain commits and fetches of offsets know one without."""
     return NONE if request.group_id else INVALID_GROUP_ID
 
 
@@ -95,21 +95,11 @@ def check_sync(request: SyncGroupRequest, api_version: int) -> ErrorCode:
 # Which response says an error
 
 
-def _commit_error(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
-    """It stands on each of the partitions."""
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=error)
-                    for part in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+def _txn_commit_error(request: TxnOffsetCommitRequest, version: int, error: ErrorCode) -> object:
+    """The oldest clients take a partition that is loading for one that is elsewhere."""
+    if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < LOADING_IS_KNOWN_VERSION:
+        error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return commit_error(IN_TRANSACTION, request, error)
 
 
 def _fetch_error(request: FetchOffsets, error: ErrorCode) -> OffsetFetchResponseGroup:
@@ -151,7 +141,7 @@ class Rules:
     check: Callable[[Any, int, GroupConfig], ErrorCode] = lambda *_: NONE
     """Takes the same, and the configuration: what is wrong with the request whatever the group."""
     while_loading: ErrorCode = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    event: type[Refused] | None = None
+    event: Callable[..., Refused] | None = None
     """What a group tells when it refuses one; None when nobody is told."""
     operation: str = ""
     """Kafka's word for such a request, where a group can fence its sender."""
@@ -192,11 +182,20 @@ RULES: Final[Mapping[type[object], Rules]] = {
         operation="leave-group",
     ),
     OffsetCommitRequest: Rules(
-        lambda request, _, error: _commit_error(request, error),
+        lambda request, _, error: commit_error(PLAIN, request, error),
         event=CommitRefused,
         operation="offset-commit",
         generation_of=attrgetter("generation_id_or_member_epoch"),
     ),
+    TxnOffsetCommitRequest: Rules(
+        _txn_commit_error,
+        check=lambda request, *_: check_group_id(request),
+        event=partial(CommitRefused, is_transactional=True),
+        # Kafka swaps this word and that of a plain commit.
+        operation="txn-offset-commit",
+        generation_of=attrgetter("generation_id_or_member_epoch"),
+    ),
+    EndTransaction: Rules(lambda _, __, error: error),
     FetchOffsets: Rules(lambda request, _, error: _fetch_error(request, error), only_reads=True),
     OffsetDeleteRequest: Rules(
         lambda _, __, error: OffsetDeleteResponse(error_code=error),

@@ -16,15 +16,29 @@ from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_delete import OffsetDeleteRequest
 from protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from protocol.messages.sync_group import SyncGroupRequest
+from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 
 @dataclass(slots=True)
 class FetchOffsets:
     """One group of an OffsetFetch, of any version; topics by name. Answered with an
-    OffsetFetchResponseGroup. `require_stable` (KIP-447) asks not to see past pending transactions."""
+    OffsetFetchResponseGroup. `require_stable` (KIP-447) asks not to see past pending transactions: a partition that
+    has a pending offset is answered UNSTABLE_OFFSET_COMMIT."""
 
     group: OffsetFetchRequestGroup
     require_stable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EndTransaction:
+    """The end of a producer's transaction, for whatever groups have pending offsets of it: they are committed, or
+    dropped. `producer_epoch` and `coordinator_epoch` are those of the marker. Answered with an ErrorCode, NONE also
+    where nothing is pending."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    is_committed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +113,8 @@ Request: TypeAlias = (
     | HeartbeatRequest
     | LeaveGroupRequest
     | OffsetCommitRequest
+    | TxnOffsetCommitRequest
+    | EndTransaction
     | OffsetDeleteRequest
     | DescribeGroupsRequest
     | ListGroupsRequest

@@ -30,9 +30,12 @@ from coordinator.group.invariants import check_invariants
 from coordinator.group.load import load_groups
 from coordinator.group.offsets.commit import offset_commit
 from coordinator.group.offsets.delete import offset_delete, topics_changed
+from coordinator.group.offsets.end_transaction import end_transaction
 from coordinator.group.offsets.expire import arm_expiry, expire_offsets, fire_expire_offsets
 from coordinator.group.offsets.fetch import fetch_offsets
+from coordinator.group.offsets.txn_commit import txn_offset_commit
 from coordinator.group.requests import (
+    EndTransaction,
     ExpireMember,
     ExpireOffsets,
     FetchOffsets,
@@ -56,6 +59,7 @@ from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_delete import OffsetDeleteRequest
 from protocol.messages.sync_group import SyncGroupRequest
+from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 Handler: TypeAlias = Callable[[Groups, Any, Context, Turn], None]
 
@@ -65,6 +69,8 @@ HANDLERS: Final[dict[type[object], Handler]] = {
     HeartbeatRequest: heartbeat,
     LeaveGroupRequest: leave_group,
     OffsetCommitRequest: offset_commit,
+    TxnOffsetCommitRequest: txn_offset_commit,
+    EndTransaction: end_transaction,
     FetchOffsets: fetch_offsets,
     OffsetDeleteRequest: offset_delete,
     DescribeGroupsRequest: describe_groups,

@@ -10,7 +10,7 @@ that of the log, live as on load.
 Source: KIP-98, Kafka's `OffsetMetadataManager.replay` and `replayEndTransactionMarker`.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -26,16 +26,27 @@ class Pending(NamedTuple, Generic[K, V]):
     is_superseded: bool
 
 
-class OpenTransactions(Generic[K, V]):
-    """Those of one log, by producer id: a producer has one transaction at a time."""
+class Ended(NamedTuple, Generic[K, V]):
+    """What a transaction comes to: the records that count from now on, in order, and those that never will, since
+    something newer stands for their keys. Of one that is aborted neither is told."""
 
-    __slots__ = ("_newest", "_records", "by_producer")
+    counting: list[tuple[K, V]]
+    superseded: list[tuple[K, V]]
+
+
+class OpenTransactions(Generic[K, V]):
+    """Those of one log, by producer id: a producer has one transaction at a time. Every call takes as long as it
+    has records to look at, however many others wait."""
+
+    __slots__ = ("_newest", "_producers_of", "_records", "by_producer")
 
     def __init__(self) -> None:
         self.by_producer: dict[int, dict[K, tuple[int, V]]] = {}
         """The last record of each key, behind its number; never empty. To be read, not written."""
+        self._producers_of: dict[K, set[int]] = {}
+        """Who has a record of a key; never empty."""
         self._newest: dict[K, int] = {}
-        """The number of the record that stands for a key, as far as a pending one could be older."""
+        """The number of the record that stands for a key, where any that waits is older."""
         self._records = 0
         """How many there were so far: each gets the next number."""
 
@@ -43,33 +54,47 @@ class OpenTransactions(Generic[K, V]):
         """Whether any record waits for the end of its transaction."""
         return bool(self.by_producer)
 
+    def producers_of(self, key: K) -> Collection[int]:
+        """In whose transactions a record of a key waits."""
+        return self._producers_of.get(key, ())
+
     def add(self, producer_id: int, key: K, value: V) -> None:
         """A record of a transaction."""
         self._records += 1
         self.by_producer.setdefault(producer_id, {})[key] = self._records, value
+        self._producers_of.setdefault(key, set()).add(producer_id)
 
     def passed(self, key: K) -> None:
-        """A record outside of transactions, while any is open."""
-        self._records += 1
-        self._newest[key] = self._records
+        """A record outside of transactions."""
+        if key in self._producers_of:
+            self._records += 1
+            self._newest[key] = self._records
 
     def removed(self, key: K) -> None:
-        """A tombstone, while any transaction is open."""
-        for producer_id, pending in list(self.by_producer.items()):
-            pending.pop(key, None)
+        """A tombstone."""
+        for producer_id in self._producers_of.pop(key, ()):
+            pending = self.by_producer[producer_id]
+            del pending[key]
             if not pending:
                 del self.by_producer[producer_id]
-        self._forget()
+        self._newest.pop(key, None)
 
-    def end(self, producer_id: int, *, is_committed: bool) -> list[tuple[K, V]]:
-        """A producer's transaction ends: the records that count from now on, in order."""
-        counting = []
+    def end(self, producer_id: int, *, is_committed: bool) -> Ended[K, V]:
+        """A producer's transaction ends."""
+        ended: Ended[K, V] = Ended([], [])
         for key, (number, value) in self.by_producer.pop(producer_id, {}).items():
             if is_committed and self._newest.get(key, 0) < number:
                 self._newest[key] = number
-                counting.append((key, value))
-        self._forget()
-        return counting
+                ended.counting.append((key, value))
+            elif is_committed:
+                ended.superseded.append((key, value))
+            producers = self._producers_of[key]
+            producers.remove(producer_id)
+            if not producers:
+                # Once nothing waits, nothing is compared.
+                del self._producers_of[key]
+                self._newest.pop(key, None)
+        return ended
 
     def pending(self) -> Iterator[Pending[K, V]]:
         """What waits, in the order in which it came."""
@@ -81,7 +106,12 @@ class OpenTransactions(Generic[K, V]):
         for number, producer_id, key, value in sorted(waiting, key=lambda one: one[0]):
             yield Pending(producer_id, key, value, self._newest.get(key, 0) > number)
 
-    def _forget(self) -> None:
-        """Once nothing waits, nothing is compared."""
-        if not self.by_producer:
-            self._newest.clear()
+    def check(self) -> None:
+        """Raise AssertionError when what is derived is not what the records say."""
+        recounted: dict[K, set[int]] = {}
+        for producer_id, records in self.by_producer.items():
+            assert records, f"nothing of producer {producer_id} waits, but its place"
+            for key in records:
+                recounted.setdefault(key, set()).add(producer_id)
+        assert self._producers_of == recounted, "the producers of a key"
+        assert self._newest.keys() <= recounted.keys(), "what nothing is compared with"

@@ -8,6 +8,7 @@ from coordinator.engine.partition import Partition
 from coordinator.group.events import Event
 from coordinator.group.group import NowOf
 from coordinator.machine.outcome import Now
+from coordinator.names import CONSUMER_OFFSETS
 from coordinator.net.peer import printable
 from coordinator.server.line_limit import LineLimit
 from coordinator.server.log_lines import SILENT, log_event
@@ -33,6 +34,8 @@ class GroupEvents:
 
     def observe(self, partition: Partition[Any], events: Sequence[Event], first: int, now: Now) -> None:
         """See `Observer`."""
+        if partition.name.topic != CONSUMER_OFFSETS:
+            return
         for number, event in enumerate(events, first):
             self._metrics.count_event(event)
             if type(event) not in SILENT:

@@ -35,9 +35,12 @@ from coordinator.group.events import (
     MemberRejoined,
     MembersEvicted,
     MemberToldToRejoin,
+    MixedCommits,
     OffsetsCommitted,
     OffsetsDeleted,
     OffsetsExpired,
+    OffsetsPending,
+    OffsetsSkipped,
     RebalanceAvoided,
     RebalanceCompleted,
     RebalanceDelayed,
@@ -50,12 +53,13 @@ from coordinator.group.events import (
     SubscriptionUnreadable,
     SyncReceived,
     SyncRefused,
+    TransactionEnded,
 )
 from coordinator.group.member_name import MemberName
 from coordinator.machine.outcome import Outcome
 from coordinator.net.peer import MAX_PRINTED, printable
 from coordinator.server.line_limit import LineLimit
-from coordinator.server.log_words import client, client_of, listed, member_at, printable_name, seconds
+from coordinator.server.log_words import client, client_of, count, listed, member_at, printable_name, seconds
 from coordinator.server.rebalance_lines import completed, waits
 from coordinator.server.refusal_lines import refused
 from protocol.errors import ErrorCode
@@ -153,6 +157,33 @@ def _assigned(event: AssignmentReceived) -> str:
     return f"{line} Setting empty assignments for members {missing}."
 
 
+def _ended(event: TransactionEnded) -> str:
+    verb = "Committed" if event.is_committed else "Aborted"
+    return (
+        f"{verb} transactional offset commits for producer id {event.producer_id} in group {event.group_id}: "
+        f"{count(event.partitions, 'partition')}."
+    )
+
+
+def _skipped(event: OffsetsSkipped) -> str:
+    offsets = [
+        f"{one.topic}-{one.partition} {one.offset} ({one.committed} is committed)" for one in event.offsets
+    ]
+    return (
+        f"Skipped the materialization of transactional offset commits for producer id {event.producer_id} in group "
+        f"{event.group_id}, since later ones are committed: {listed(offsets, event.partitions)}."
+    )
+
+
+def _mixed(event: MixedCommits) -> str:
+    kind, other = ("transactional", "plain") if event.is_transactional else ("plain", "transactional")
+    return (
+        f"Group {event.group_id} mixes plain and transactional offset commits: a {kind} one for {event.topic}-"
+        f"{event.partition} came to a {other} one. Which of them counts depends on which was written later. Others "
+        "of this group are not told."
+    )
+
+
 LINES: Final[Mapping[type[Event], tuple[int, Template] | None]] = {
     MemberIdRequired: (
         DEBUG,
@@ -229,6 +260,10 @@ LINES: Final[Mapping[type[Event], tuple[int, Template] | None]] = {
     ),
     SimpleGroupCreated: (INFO, "Creating a simple consumer group {group_id} via manual offset commit."),
     OffsetsCommitted: None,
+    OffsetsPending: None,
+    TransactionEnded: (DEBUG, _ended),
+    OffsetsSkipped: (INFO, _skipped),
+    MixedCommits: (WARNING, _mixed),
     OffsetsDeleted: (INFO, "Removed {partitions} offsets of group {group_id} ({reason})."),
     OffsetsExpired: (INFO, "Expired {partitions} offsets of group {group_id}."),
     GroupDeleted: (
@@ -243,7 +278,7 @@ LINES: Final[Mapping[type[Event], tuple[int, Template] | None]] = {
 """By the class of the event: level and text; None for what has no line."""
 
 
-SILENT: Final = frozenset({OffsetsCommitted})
+SILENT: Final = frozenset({OffsetsCommitted, OffsetsPending})
 """What happens too often to be looked at twice."""
 
 

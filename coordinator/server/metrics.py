@@ -12,6 +12,7 @@ from coordinator.group.events import (
     OffsetsCommitted,
     OffsetsDeleted,
     OffsetsExpired,
+    OffsetsPending,
     RebalanceStarted,
 )
 from coordinator.topics.answer import TopicChange
@@ -28,6 +29,7 @@ class Metrics:
         "events",
         "expired_offsets",
         "rebalances",
+        "transactions",
         "violations",
     )
 
@@ -38,6 +40,8 @@ class Metrics:
         """Rebalances by cause."""
         self.changes: Counter[str] = Counter()
         """Changes of topics by class name."""
+        self.transactions: Counter[str] = Counter()
+        """Events of transactions by class name."""
         self.violations: Counter[str] = Counter()
         """What the oracles found, by oracle."""
         self.commits = 0
@@ -51,6 +55,7 @@ class Metrics:
         copied.events = self.events.copy()
         copied.rebalances = self.rebalances.copy()
         copied.changes = self.changes.copy()
+        copied.transactions = self.transactions.copy()
         copied.violations = self.violations.copy()
         copied.commits = self.commits
         copied.completed_rebalances = self.completed_rebalances
@@ -68,6 +73,8 @@ class Metrics:
                 self.rebalances[str(event.trigger.cause)] += 1
             case AssignmentReceived():
                 self.completed_rebalances += 1
+            case OffsetsPending():
+                self.commits += event.partitions
             case OffsetsExpired():
                 self.expired_offsets += event.partitions
             case OffsetsDeleted():

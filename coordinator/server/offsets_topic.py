@@ -37,7 +37,7 @@ class OffsetsTopic:
         )
         self.new_shard: Callable[[GroupConfig, TopicsImage], Shard] = Shard
         """Makes the groups of a partition, whenever one is read."""
-        self._compression = config.offsets_topic_compression_codec
+        self._config = config
         self._group_config = group_config
 
     def internal_topic(self, topics: Callable[[], TopicsImage]) -> InternalTopic[Shard]:
@@ -47,12 +47,13 @@ class OffsetsTopic:
             name=CONSUMER_OFFSETS,
             partitions=self.logs.partitions,
             flush=self.logs.flush,
-            compression=self._compression,
+            compression=self._config.offsets_topic_compression_codec,
             codec=GroupRecordCodec(),
-            new_machine=lambda _: self.new_shard(self._group_config, topics()),
+            new_machine=lambda number, leader_epoch: self.new_shard(self._group_config, topics()),
             refuse=error_response,
             open_log=self.logs.open,
             logger="GroupCoordinator",
             holds="group metadata",
             only_reads=only_reads,
+            producer_expiration_ms=self._config.producer_id_expiration_ms,
         )

@@ -29,6 +29,8 @@ _MAX_LISTED: Final = 10
 def refused(event: Refused) -> str:
     """One request, and why not."""
     request = _REQUESTS[type(event)]
+    if isinstance(event, CommitRefused) and event.is_transactional:
+        request = "TxnOffsetCommit"
     if event.partitions is not None:
         request += f" of {count(event.partitions, 'partition')}"
     state = f" ({event.state})" if event.state else ""

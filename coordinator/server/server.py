@@ -11,15 +11,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from coordinator import clock
-from coordinator.answers import GOODBYE
 from coordinator.config.config_key import InvalidConfig
 from coordinator.engine.engine import Engine
 from coordinator.engine.flusher import Flusher
 from coordinator.engine.group_clock import GroupClock, ProcessTime
-from coordinator.engine.state_keeper import StateKeeper
+from coordinator.engine.partition import Partition
 from coordinator.group.config import GroupConfig
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
 from coordinator.net.acceptor import Acceptor
@@ -29,7 +28,6 @@ from coordinator.net.connections import Connections
 from coordinator.net.endpoint import Endpoint
 from coordinator.net.lines_per_address import PERIOD_MS
 from coordinator.net.outbox import Outbox
-from coordinator.net.route import Handler
 from coordinator.net.routes import Routes
 from coordinator.net.run_queue import RunQueue
 from coordinator.ongoing_failures import OngoingFailures, times
@@ -39,30 +37,26 @@ from coordinator.server.cleaner import Cleaner
 from coordinator.server.compactable_logs import compactable_logs
 from coordinator.server.config_views import broker_configs, topics_config
 from coordinator.server.group_events import GroupEvents
-from coordinator.server.handlers.api_versions import ApiVersionsHandler, refuse_api_versions
-from coordinator.server.handlers.describe_cluster import DescribeClusterHandler
-from coordinator.server.handlers.find_coordinator import FindCoordinatorHandler
-from coordinator.server.handlers.group_admin import GroupAdmin
 from coordinator.server.handlers.groups import GroupRouter
-from coordinator.server.handlers.offset_fetch import OffsetFetchHandler
-from coordinator.server.handlers.offsets import OffsetCommitHandler, OffsetDeleteHandler
 from coordinator.server.handlers.topics import TopicsHandler
 from coordinator.server.line_limit import LineLimit
 from coordinator.server.log_lines import log_expiry
+from coordinator.server.make_routes import make_routes
 from coordinator.server.metrics import Metrics
 from coordinator.server.offsets_topic import OffsetsTopic
 from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
 from coordinator.server.topic_images import SHOWN, TopicImages
 from coordinator.server.topic_lines import log_changes, log_found, log_missing
+from coordinator.server.transaction_events import TransactionEvents
+from coordinator.server.transactions import Transactions
 from coordinator.server.unusable_directory import is_nearly_full, why_too_small, why_unusable
 from coordinator.server.upkeep import Upkeep
 from coordinator.topics.answer import TopicChange
-from coordinator.topics.data_plane import ANSWERED_BY, DataPlane, TopicsDeclaredSmaller
+from coordinator.topics.data_plane import DataPlane, TopicsDeclaredSmaller
 from coordinator.topics.missing import TopicMissing
 from coordinator.topics.open_files import TooManyPartitions
 from coordinator.topics.topic import random_topic_id
-from protocol.apis import APIS, ApiKey
 from storage.data_directory import DataDirectory
 from storage.errors import StorageError
 from storage.files import most_open_files
@@ -155,7 +149,11 @@ class Server:
         self._open_groups()
         self._doubt_disk()
         self.checkpoints = Checkpoints(self.directory, self.disk_failures)
-        internal = self.runtime.partitions if config.offsets_history == "compact" else ()
+        keeps_history = config.offsets_history == "keep"
+        internal: list[Partition[Any]] = [
+            *([] if keeps_history else self.runtime.partitions),
+            *self.transactions.runtime.partitions,
+        ]
         self.cleaner = Cleaner(
             self.directory,
             self.checkpoints,
@@ -173,7 +171,7 @@ class Server:
             if count:
                 _LOG.error("Not written at the start, and not needed: %s%s", reason_of(error), times(count))
         if put_off or is_nearly_full(self.settings.files, self.settings.data_dir):
-            self.runtime.ownership.doubt()
+            self.engine.doubt()
 
     def _declare_topics(self) -> None:
         for name, partitions in self.settings.topics:
@@ -206,14 +204,19 @@ class Server:
             offsets.logs.partitions,
             lambda number: runtime.partitions[number].log,
             lambda number: runtime.partitions[number].readable_offset,
-            lambda number: None,
+            lambda number: runtime.partitions[number].producers,
+        )
+        self.transactions = Transactions(
+            self.engine,
+            self.directory,
+            self.data_plane,
+            settings,
+            TransactionEvents(self.metrics, self.line_limit),
+            self._topics_changed,
         )
         self.topic_images.renew()
 
     def _make_routes(self) -> Routes:
-        router = GroupRouter(self.runtime, self.group_config)
-        admin = GroupAdmin(router, self.run_queue)
-        catalogue = self.data_plane.catalogue
         self.topics = TopicsHandler(
             self.loop,
             self.data_plane,
@@ -225,26 +228,21 @@ class Server:
             self._missed,
             self.checkpoints.write,
         )
-        self.runtime.advanced = self.topics.offsets_advanced
-        handlers: dict[int, Handler] = dict.fromkeys(ANSWERED_BY, self.topics.handle)
-        handlers |= {
-            ApiKey.API_VERSIONS: ApiVersionsHandler(self.directory.meta.cluster_id).handle,
-            ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(self.run_queue).handle,
-            ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(self.directory.meta.cluster_id).handle,
-            ApiKey.HEARTBEAT: router.heartbeat,
-            ApiKey.JOIN_GROUP: router.join,
-            ApiKey.SYNC_GROUP: router.handle,
-            ApiKey.LEAVE_GROUP: router.handle,
-            ApiKey.OFFSET_COMMIT: OffsetCommitHandler(router, catalogue, self.run_queue).handle,
-            ApiKey.OFFSET_FETCH: OffsetFetchHandler(router, catalogue, self.run_queue).handle,
-            ApiKey.OFFSET_DELETE: OffsetDeleteHandler(router, catalogue, self.run_queue).handle,
-            ApiKey.LIST_GROUPS: admin.list_groups,
-            ApiKey.DESCRIBE_GROUPS: admin.describe_groups,
-            ApiKey.DELETE_GROUPS: admin.delete_groups,
-        }
-        for key in APIS:  # being built on this branch
-            handlers.setdefault(key, lambda request, caller: GOODBYE)
-        return Routes(handlers, {ApiKey.HEARTBEAT: router.repeat}, refuse_api_versions)
+        self.runtime.advanced = partial(self.topics.internal_advanced, CONSUMER_OFFSETS)
+        router = GroupRouter(self.runtime, self.group_config)
+        of_transactions = self.transactions.connect(
+            self.loop, router, self.topics, self.run_queue, self.arrival
+        )
+        return make_routes(
+            self.directory.meta.cluster_id,
+            self.settings.config.transaction_version,
+            router,
+            self.topics,
+            self.data_plane.catalogue,
+            self.run_queue,
+            self.transactions,
+            of_transactions,
+        )
 
     async def listen(self) -> None:
         """Opens the listeners and begins to read the groups. Raises StartFailed."""
@@ -270,14 +268,16 @@ class Server:
             self.cleaner.start()
         for partition in self.runtime.partitions:
             self.runtime.ownership.take(partition, epoch=0)
+        self.transactions.begin_at_start()
 
     def _loaded(self) -> None:
-        if failed := self.runtime.failed():
-            _LOG.error("%d partitions of %s could not be read", len(failed), CONSUMER_OFFSETS)
+        if failed := self.engine.failed():
+            _LOG.error("%d partitions of coordinators could not be read", len(failed))
         elif not any((self.data_plane.failed(), self.data_plane.catalogue.left, self.engine.not_open())):
             self.directory.forget_deleted()
         if any(log.awaits_record for log in self.logs().values()):
             self.checkpoints.write_due(self.logs())
+        self.transactions.groups_read()
         self.ready.set()
 
     # What happens
@@ -295,10 +295,6 @@ class Server:
 
     def _missed(self, missing: Sequence[TopicMissing], caller: Caller) -> None:
         log_missing(missing, caller.api_name, caller.client_id, caller.client_host, self.line_limit)
-
-    @property
-    def _states(self) -> StateKeeper:
-        return self.runtime.ownership.states
 
     # Upkeep
 
@@ -324,7 +320,8 @@ class Server:
         logs = self.logs()
         self.checkpoints.write_due(logs)
         self.flusher.settle(log for log in logs.values() if log.journal is not None and log.is_dirty)
-        self._states.write_due()
+        for states in self.engine.states:
+            states.write_due()
 
     def _sync_all(self) -> None:
         self.engine.sync_dirty()
@@ -342,22 +339,25 @@ class Server:
         self._upkeep.stop()
         await self.cleaner.stop()
         await self.engine.shut_down()
+        self.transactions.close()
         self.topics.complete_all()
         self._sync_all()
         await self.flusher.drain(self._awaited_logs())
         await self.checkpoints.stop()
-        await self._states.stop()
-        states = self._states.take_last()
+        for states in self.engine.states:
+            await states.stop()
+        taken = [(states, states.take_last()) for states in self.engine.states]
         self.engine.give_up_waiters()
         await self._close_connections()
-        await self._states.write_last(states)
+        for states, last in taken:
+            await states.write_last(last)
         await self.flusher.drain(self._awaited_logs())
         self._close_flusher()
         self.topics.stop_steps()
         failed = [
             *self.data_plane.failed(),
             *self.data_plane.catalogue.left,
-            *self.runtime.failed(),
+            *self.engine.failed(),
             *self.engine.not_open(),
         ]
         self.directory.close(self.logs(), failed)

@@ -113,11 +113,10 @@ class Catalogue:
                 self._deleted, self.not_removed = found.deleted, error
         self.producer_ids_reserved = found.producer_ids_reserved
         self.internal_partitions, self.adopted = found.internal_partitions, found.adopted
-        for name, new_partitions in (
-            (CONSUMER_OFFSETS, self._config.offsets_topic_num_partitions),
-            (TRANSACTION_STATE, self._config.transaction_state_log_num_partitions),
-        ):
-            count = found.internal_directories[name] or new_partitions
+        of_groups = found.internal_directories[CONSUMER_OFFSETS] or self._config.offsets_topic_num_partitions
+        # Transactions get their partitions when somebody has one.
+        of_transactions = found.internal_directories[TRANSACTION_STATE]
+        for name, count in ((CONSUMER_OFFSETS, of_groups), (TRANSACTION_STATE, of_transactions)):
             self.open_files.keep_for_coordinators(max(count, found.internal_partitions.get(name, 0)))
         for name, count in found.counts.items():
             self._put(name, found.ids[name], found.configs[name], count)

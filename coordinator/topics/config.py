@@ -21,7 +21,6 @@ class TopicsConfig:
     node_id: int
     num_partitions: int
     offsets_topic_num_partitions: int
-    transaction_state_log_num_partitions: int
     max_open_files: int
     """Of the process: a limit of the system's."""
     open_files_reserved: int

@@ -10,6 +10,7 @@ from storage.log import PartitionLog
 from storage.os_error import reason_of
 from storage.recovery.swap import CLEANED_SUFFIX, SWAP_SUFFIX
 from storage.segment import Segment
+from storage.transaction_index import AbortedTransaction, encode_index, index_path
 
 BUFFER_BYTES: Final = 256 * 1024
 
@@ -25,6 +26,7 @@ class CleanedSegment:
         self._segment.start_indexes()
         self._cleaned_path = self._segment.path + CLEANED_SUFFIX
         self._swap_path = self._segment.path + SWAP_SUFFIX
+        self._aborted_path = index_path(log.directory, base_offset)
         if self._files.exists(self._cleaned_path):
             self._files.unlink(self._cleaned_path)
         self._file = self._files.open_append(self._cleaned_path)
@@ -61,19 +63,28 @@ class CleanedSegment:
         if self._is_in_place:
             return
         self._file.close()
-        for path in (self._cleaned_path, self._swap_path):
-            with suppress(OSError):
+        with suppress(OSError):
+            if self._files.exists(self._aborted_path + SWAP_SUFFIX):
+                # Without the others, it would be taken for the index of a segment that is in place.
+                self._files.unlink(self._aborted_path + SWAP_SUFFIX)
+                self._log.sync_directory()
+            for path in filter(self._files.exists, (self._cleaned_path, self._swap_path)):
                 self._files.unlink(path)
 
-    def take_the_place_of(self, old: Sequence[Segment]) -> Generator[Callable[[], None], None, None]:
+    def take_the_place_of(
+        self, old: Sequence[Segment], end_offset: int, aborted: Sequence[AbortedTransaction]
+    ) -> Generator[Callable[[], None], None, None]:
         """Does so, in an order that a crash cannot spoil; each function is to be called in another thread.
 
+        In: where what follows them begins; the aborted transactions that its index is to name.
         Raises OSError before anything has changed; later failures poison the log and raise AppendFailed.
         """
         files, directory = self._files, self._log.directory
         sync_directory = self._log.sync_directory
         segment = self._segment
         assert self._file.size() == self.size, (self._cleaned_path, self.size)
+        if aborted:
+            files.write_atomically(self._aborted_path + SWAP_SUFFIX, encode_index(aborted))
         files.replace(self._cleaned_path, self._swap_path)
         yield sync_directory
         self._log.require_open()
@@ -81,6 +92,8 @@ class CleanedSegment:
         segment.size = self.size
         self._is_in_place = True
         self._log.put_in_place(old, segment)
+        if self._log.follower is not None:
+            self._log.follower.was_compacted(segment.base_offset, end_offset, aborted)
         try:
             for number, replaced in enumerate(old):
                 # The new file takes the name of the first one.
@@ -88,6 +101,10 @@ class CleanedSegment:
             yield sync_directory
             self._log.require_open()
             files.replace(self._swap_path, segment.path)
+            if aborted:
+                yield sync_directory
+                self._log.require_open()
+                files.replace(self._aborted_path + SWAP_SUFFIX, self._aborted_path)
             segment.write_indexes()
             yield segment.sync_indexes
             yield sync_directory

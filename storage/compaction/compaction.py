@@ -33,6 +33,7 @@ from storage.log import PartitionLog
 from storage.segment import MAX_SEGMENT_BYTES, Segment
 from storage.state_file import remove_states
 from storage.stored_batch import StoredBatch
+from storage.transaction_index import read_aborted
 from storage.walk import walk_segments
 
 Step = Callable[[], None] | None
@@ -75,8 +76,9 @@ class Compaction:
     def steps(self) -> Steps:
         """Does it. An OSError of a function that was asked for is to be thrown into the generator.
 
-        Raises LogDamaged; LogClosed or LogPoisoned when the log was closed or failed meanwhile; AppendFailed,
-        OSError where the disk refuses, after which the log is as it was, or poisoned where that is not certain.
+        Raises LogDamaged, DamagedFile; LogClosed or LogPoisoned when the log was closed or failed meanwhile;
+        AppendFailed, OSError where the disk refuses, after which the log is as it was, or poisoned where that is not
+        certain.
         """
         log, todo = self._log, self._todo
         log.pin()
@@ -109,7 +111,7 @@ class Compaction:
         if remove_states(self._log.files, self._log.directory, keys.end_offset):
             yield self._log.sync_directory
             self._log.require_open()
-        survivors = Survivors(keys, self._terms)
+        survivors = Survivors(keys, self._terms, read_aborted(self._log.files, self._log.directory))
         segments = self._log.segments
         below = [
             (segment, following.base_offset)
@@ -125,7 +127,8 @@ class Compaction:
                 if changes or len(group) > 1:
                     yield cleaned.sync
                     self._log.require_open()
-                    yield from cleaned.take_the_place_of(group)
+                    aborted = survivors.still_aborted(group[0].base_offset, end_offset)
+                    yield from cleaned.take_the_place_of(group, end_offset, aborted)
                 else:
                     cleaned.abandon()
             except BaseException:

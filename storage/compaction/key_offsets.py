@@ -11,9 +11,9 @@ from typing import Final
 
 from storage.errors import CorruptBatch, LogDamaged
 from storage.producers.marker import COMMIT, end_of_transaction
+from storage.producers.producer_state import Ended
 from storage.record import Record
 from storage.stored_batch import StoredBatch
-from storage.transaction_index import AbortedTransaction
 
 MAX_KEYS: Final = 1_000_000
 """Of one pass, about 150 bytes each; what lies behind the last of them is the next pass's."""
@@ -25,7 +25,7 @@ class KeyOffsets:
     def __init__(self, from_offset: int) -> None:
         self.latest: dict[bytes, int] = {}
         """The offset of the latest record of each key."""
-        self.aborted: list[AbortedTransaction] = []
+        self.aborted: list[Ended] = []
         self.end_offset = from_offset
         """Every record before it was seen, and of every transaction the end."""
         self.is_cut_short = False
@@ -61,7 +61,7 @@ class KeyOffsets:
             for key, offset in transaction.latest.items():
                 self.latest[key] = max(offset, self.latest.get(key, offset))
         else:
-            self.aborted.append(AbortedTransaction(producer_id, transaction.first_offset, marker.offset))
+            self.aborted.append(Ended(producer_id, transaction.first_offset, marker.offset))
 
     def finish(self) -> None:
         """There is no more to take: what is in open transactions does not count."""

@@ -3,26 +3,29 @@
 A record goes when a later one has its key, when its transaction was aborted, and, being a tombstone, when its grace
 period is over. That period begins when compaction first meets the tombstone: the time of its end is then written
 into the batch (the *delete horizon*), so that every consumer who reads at least that often sees the tombstone. A
-commit marker goes in the same way, once nothing is left of its transaction. An abort marker stays: the index of
-aborted transactions goes on naming it, and a consumer who is told of it would wait for it past what came after.
+marker goes in the same way, once a pass meets no batch of its transaction before it, not even an empty one. The
+index of aborted transactions ceases to name one then, and an abort marker goes only in a later pass: a consumer who
+is told of it would wait for it past what came after.
 
 A batch of which nothing is left goes too, unless it is the last one of a producer that may still be there (its
-sequence number must not be forgotten) or the last one of its segment (its offsets must not).
+sequence number must not be forgotten, nor the epoch of a marker that is all there is of it) or the last one of its
+segment (its offsets must not).
 
-Source: Kafka's `Cleaner.cleanInto`, `MemoryRecords.filterTo`; KIP-534.
+Source: Kafka's `Cleaner.cleanInto`, `CleanedTransactionMetadata`, `MemoryRecords.filterTo`; KIP-534.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from storage.batch import rewrite_batch
+from storage.batch import BatchHeader, rewrite_batch
 from storage.compaction.key_offsets import KeyOffsets
-from storage.producers.marker import ABORT, end_of_transaction
+from storage.producers.producer_state import Ended
 from storage.record import Record
 from storage.stored_batch import StoredBatch
+from storage.transaction_index import AbortedTransaction, AbortedTransactions
 
-IsLastOfProducer = Callable[[int, int], bool]
-"""Takes (producer id, last offset of a batch): whether that batch is the last one of a producer still known."""
+IsLastOfProducer = Callable[[BatchHeader], bool]
+"""Whether a batch is the last one of a producer still known."""
 
 
 class Terms(NamedTuple):
@@ -36,14 +39,19 @@ class Terms(NamedTuple):
 class Survivors:
     """Judges the batches of a log, all of them from the first, in order."""
 
-    def __init__(self, keys: KeyOffsets, terms: Terms) -> None:
+    def __init__(self, keys: KeyOffsets, terms: Terms, aborted: AbortedTransactions) -> None:
+        """In: the latest records, and what the indexes of the log name."""
         self._keys = keys
+        self._index = aborted
         self._latest = keys.latest
         self._end_offset = keys.end_offset
         self._terms = terms
         self._aborted_until: dict[int, int] = {}
-        self._aborted = sorted(keys.aborted, key=lambda aborted: aborted.first_offset, reverse=True)
-        self._has_data: set[int] = set()
+        self._aborted = _by_beginning(keys, aborted)
+        self._met: set[int] = set()
+        """Producers of whose latest transaction a batch was met, and no marker."""
+        self._named: set[int] = set()
+        """Where abort markers lie that the index goes on naming."""
         self._latest_met = 0
         self._next_offset = 0
         self.records_before = 0
@@ -69,15 +77,14 @@ class Survivors:
         horizon_ms = header.delete_horizon_ms
         is_past_horizon = horizon_ms is not None and self._terms.now_ms >= horizon_ms
         if header.is_control:
-            stays = header.producer_id in self._has_data or any(map(_is_abort, records))
-            self._has_data.discard(header.producer_id)
-            kept = records if stays or not is_past_horizon else []
-            needs_horizon = not stays
+            needs_horizon = not self._closes_something(header.producer_id, records)
+            is_kept = not is_past_horizon or not needs_horizon or self._index.has_marker(header.base_offset)
+            kept = records if is_kept else []
         else:
+            if header.is_transactional:
+                self._met.add(header.producer_id)
             kept = self._kept(batch, records, is_past_horizon)
             needs_horizon = any(record.value is None for record in kept)
-            if kept and header.is_transactional:
-                self._has_data.add(header.producer_id)
         self.records_after += len(kept)
         if not kept and not self._keeps_empty(batch, keeps_range):
             return None
@@ -86,6 +93,22 @@ class Survivors:
         if len(kept) == header.records_count:
             return batch.data
         return rewrite_batch(header, kept, horizon_ms)
+
+    def _closes_something(self, producer_id: int, records: list[Record]) -> bool:
+        """Whether a batch of a marker's transaction was met before it."""
+        if producer_id not in self._met:
+            return False
+        self._met.discard(producer_id)
+        self._named.update(record.offset for record in records)
+        return True
+
+    def still_aborted(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """Which transactions the index of a new segment names, that holds what survived of a range of offsets."""
+        return [
+            aborted
+            for aborted in self._index.ended_within(first_offset, end_offset)
+            if aborted.last_offset in self._named or aborted.last_offset >= self._end_offset
+        ]
 
     def _kept(self, batch: StoredBatch, records: list[Record], is_past_horizon: bool) -> list[Record]:
         header = batch.header
@@ -113,15 +136,14 @@ class Survivors:
     def _begin_aborted(self, base_offset: int) -> None:
         while self._aborted and self._aborted[-1].first_offset <= base_offset:
             aborted = self._aborted.pop()
-            self._aborted_until[aborted.producer_id] = aborted.last_offset
+            self._aborted_until[aborted.producer_id] = aborted.marker_offset
 
     def _keeps_empty(self, batch: StoredBatch, keeps_range: bool) -> bool:
         header = batch.header
-        is_of_producer = header.producer_id >= 0 and header.base_sequence >= 0
-        return keeps_range or (
-            is_of_producer and self._terms.is_last_of_producer(header.producer_id, header.last_offset)
-        )
+        return keeps_range or (header.producer_id >= 0 and self._terms.is_last_of_producer(header))
 
 
-def _is_abort(marker: Record) -> bool:
-    return end_of_transaction(marker) == ABORT
+def _by_beginning(keys: KeyOffsets, indexed: AbortedTransactions) -> list[Ended]:
+    """Aborted transactions from the one that begins last to the one that begins first."""
+    found = {Ended(*aborted[:3]) for aborted in indexed if aborted.last_offset < keys.end_offset}
+    return sorted(found.union(keys.aborted), key=lambda ended: ended.first_offset, reverse=True)

@@ -22,7 +22,7 @@ Source: KIP-98, KIP-360, KIP-890, Kafka's `ProducerStateManager`, `ProducerAppen
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from storage.batch import BatchHeader
@@ -87,6 +87,14 @@ class ProducerEntry:
         self.last_timestamp_ms = -1
         self.transaction_offset: int | None = None
 
+    def copy(self) -> "ProducerEntry":
+        """The same in another object."""
+        other = ProducerEntry()
+        other.epoch, other.coordinator_epoch = self.epoch, self.coordinator_epoch
+        other.batches = self.batches.copy()
+        other.last_timestamp_ms, other.transaction_offset = self.last_timestamp_ms, self.transaction_offset
+        return other
+
 
 class Verification:
     """That a transaction is being asked for its coordinator's consent: who holds it may begin the transaction here
@@ -130,10 +138,31 @@ class ProducerState:
         """Every producer that is known, by id. To be read, not written."""
         return iter(self._entries.items())
 
+    def entry(self, producer_id: int) -> ProducerEntry | None:
+        """What is known of a producer. To be read, not written."""
+        return self._entries.get(producer_id)
+
     @property
     def open_transactions(self) -> dict[int, int]:
         """Where open transactions begin, by producer id: the earliest first. To be read, not written."""
         return self._open
+
+    def restore(self, entries: Iterable[tuple[int, ProducerEntry]]) -> None:
+        """Takes producers up as a snapshot has them; nothing else is known yet."""
+        assert not self._entries, len(self._entries)
+        self._entries.update(entries)
+        opened = [
+            (entry.transaction_offset, producer_id)
+            for producer_id, entry in self._entries.items()
+            if entry.transaction_offset is not None
+        ]
+        self._open.update((producer_id, offset) for offset, producer_id in sorted(opened))
+
+    def end_all(self) -> None:
+        """No transaction is open any more: all have ended where nobody has looked."""
+        self._open.clear()
+        for entry in self._entries.values():
+            entry.transaction_offset = None
 
     # Batches
 
@@ -302,6 +331,10 @@ class ProducerState:
         self._ended.append(ended)
         return ended
 
+    def stable_after(self, ended: Ended) -> int:
+        """The last stable offset that the marker of a transaction has brought, were it visible already."""
+        return next(iter(self._open.values()), ended.marker_offset + 1)
+
     def last_stable_offset(self, high_watermark: int) -> int:
         """Up to where consumers of committed records may read."""
         if self._ended:
@@ -316,10 +349,15 @@ class ProducerState:
 
     # Forgetting
 
-    def is_last(self, producer_id: int, last_offset: int) -> bool:
-        """Whether the last batch that is known of a producer ends at an offset."""
-        entry = self._entries.get(producer_id)
-        return entry is not None and bool(entry.batches) and entry.batches[-1].last_offset == last_offset
+    def is_last(self, header: BatchHeader) -> bool:
+        """Whether a batch is the last one that is known of its producer: of one of which only a marker is known, a
+        marker of that epoch."""
+        entry = self._entries.get(header.producer_id)
+        if entry is None:
+            return False
+        if entry.batches:
+            return entry.batches[-1].last_offset == header.last_offset
+        return header.is_control and header.producer_epoch == entry.epoch
 
     def expire(self, now_ms: int) -> int:
         """Forgets producers whose last batch is too old by the wall clock, but for those with an open transaction;
@@ -335,3 +373,14 @@ class ProducerState:
         for key in [key for key, held in self._verifications.items() if held.began_ms <= limit]:
             del self._verifications[key]
         return len(gone)
+
+    # Another one
+
+    def copy(self) -> "ProducerState":
+        """The same producers, in a state that goes on by itself."""
+        other = ProducerState(self._expiration_ms)
+        other._entries = {producer_id: entry.copy() for producer_id, entry in self._entries.items()}
+        other._open = dict(self._open)
+        other._ended = list(self._ended)
+        other._verifications = dict(self._verifications)
+        return other

@@ -4,6 +4,9 @@
     <base>.log.swap        whole and synced: from here on it stands for every segment that begins in its range
     <base>.log             those are gone, and it has its name
 
+An index of aborted transactions comes with it: `.txnindex.swap` is written before the log has the name `.swap`, and
+takes its own after the log does. So it belongs to a segment in place where no `.cleaned` file is left.
+
 The range of the new segment reaches as far as the last batch of the old ones did, even where nothing is left of
 that batch but its header. So whoever finds a `.swap` file knows from its batches which segments it replaces.
 
@@ -19,14 +22,14 @@ from storage.errors import CorruptBatch, LogDamaged
 from storage.files import Files
 from storage.segment import LOG_SUFFIX, Segment, segment_name
 from storage.segment_indexes import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from storage.transaction_index import TRANSACTION_INDEX_SUFFIX
 
 CLEANED_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"
 DELETED_SUFFIX: Final = ".deleted"
-TRANSACTION_INDEX_SUFFIX: Final = ".txnindex"
 
 _OFFSET_DIGITS: Final = 20
-_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX)
+_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 
 def finish_swaps(files: Files, directory: str) -> bool:
@@ -37,27 +40,34 @@ def finish_swaps(files: Files, directory: str) -> bool:
     names = files.listdir(directory)
     cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX)]
     swaps = [name for name in names if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
+    of_aborted = [name for name in names if name.endswith(TRANSACTION_INDEX_SUFFIX + SWAP_SUFFIX)]
     # Several segments in place of one are renamed from the last to the first: while one of them is still being
     # written, those after it do not count yet.
     unwritten = min((name[:_OFFSET_DIGITS] for name in cleaned), default="~")
+    uncounted = [name for name in [*of_aborted, *swaps] if name[:_OFFSET_DIGITS] >= unwritten]
+    for name in uncounted:
+        files.unlink(f"{directory}/{name}")
+    if uncounted:
+        # They would count once what is unwritten is gone.
+        files.fsync_directory(directory)
     leftovers = [*cleaned, *(name for name in names if name.endswith(DELETED_SUFFIX))]
     # These indexes are made anew from the batches.
     leftovers += [
         name for name in names if name.endswith((INDEX_SUFFIX + SWAP_SUFFIX, TIME_INDEX_SUFFIX + SWAP_SUFFIX))
     ]
-    leftovers += [name for name in swaps if name[:_OFFSET_DIGITS] >= unwritten]
     for name in leftovers:
         files.unlink(f"{directory}/{name}")
-    for name in sorted(set(swaps) - set(leftovers)):
+    for name in sorted(set(swaps) - set(uncounted)):
         _finish(files, directory, name)
-        transactions = name.replace(LOG_SUFFIX, TRANSACTION_INDEX_SUFFIX)
-        if transactions in names:
-            files.replace(
-                f"{directory}/{transactions}", f"{directory}/{transactions.removesuffix(SWAP_SUFFIX)}"
-            )
-    if leftovers or swaps:
+    in_place = sorted(set(of_aborted) - set(uncounted))
+    if in_place and swaps:
         files.fsync_directory(directory)
-    return bool(leftovers or swaps)
+    for name in in_place:
+        files.replace(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
+    is_changed = bool(leftovers or swaps or of_aborted)
+    if is_changed:
+        files.fsync_directory(directory)
+    return is_changed
 
 
 def _finish(files: Files, directory: str, name: str) -> None:

@@ -95,7 +95,12 @@ class Bench:
             self.loaded.set,
         )
         self.groups: Runtime[Shard] = self.engine.add(
-            self._topic(CONSUMER_OFFSETS, GroupRecordCodec(), lambda _: Shard(group_config()), error_response)
+            self._topic(
+                CONSUMER_OFFSETS,
+                GroupRecordCodec(),
+                lambda number, leader_epoch: Shard(group_config()),
+                error_response,
+            )
         )
         self.counters: Runtime[Counters] = self.engine.add(
             self._topic(COUNTERS, CounterCodec(), Counters, refuse)
@@ -109,7 +114,7 @@ class Bench:
             LogFlush.ALWAYS,
             0,
             codec,
-            lambda number: self._in_front(new_machine(number)),
+            lambda number, leader_epoch: self._in_front(new_machine(number, leader_epoch)),
             refuse,
             partial(self._open, name),
             name,

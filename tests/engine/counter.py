@@ -94,8 +94,8 @@ class Values(dict[str, int]):
 class Counters:
     """The counters of one partition."""
 
-    def __init__(self, number: int) -> None:
-        self.number = number
+    def __init__(self, number: int, leader_epoch: int) -> None:
+        self.number, self.leader_epoch = number, leader_epoch
         self.values = Values()
         self._parked: dict[int, AwaitValue] = {}
 

@@ -3,13 +3,12 @@
 from collections.abc import Iterable
 
 from coordinator.group.durable import DurableState
-from coordinator.group.group import ACCEPTED, CommitVerdict
+from coordinator.group.group import ACCEPTED, CommitRequest, CommitVerdict
 from coordinator.group.group_type import GroupType
 from coordinator.group.view import GroupView
 from coordinator.machine.outcome import Fact
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
-from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.records import GroupMetadataKey
 
 
@@ -40,7 +39,7 @@ class StubGroup:
     def holder_of(self, group_instance_id: str) -> str | None:
         return None
 
-    def commit_verdict(self, request: OffsetCommitRequest) -> CommitVerdict:
+    def commit_verdict(self, request: CommitRequest) -> CommitVerdict:
         if not self.foreign:
             return ACCEPTED
         return CommitVerdict(ErrorCode.NONE, of_partition=self._judge)

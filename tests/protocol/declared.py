@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from protocol.apis import APIS
 from protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from protocol.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+from protocol.records.transaction_state import TransactionLogKey, TransactionLogValue
 from protocol.schema import FieldLayout, FieldType, layout, message_info
 
 Declared: TypeAlias = tuple[type[Any], int]
@@ -20,6 +21,8 @@ DATA: Final[tuple[type[Any], ...]] = (
     OffsetCommitValue,
     GroupMetadataKey,
     GroupMetadataValue,
+    TransactionLogKey,
+    TransactionLogValue,
 )
 MESSAGES: Final[tuple[type[Any], ...]] = tuple(
     cls for api in APIS.values() for cls in (api.request, api.response)
@@ -54,8 +57,10 @@ _RANGES: Final = {"b": 2**7, "h": 2**15, "i": 2**31, "q": 2**63}
 _NARROW: Final = {
     "error_code": st.integers(-1, 129),
     "topic_config_error_code": st.integers(-1, 129),
+    "partition_error_code": st.integers(-1, 129),
     "retention_time_ms": st.integers(-1, 2**40),
     "log_append_time_ms": st.integers(-1, 2**41),
+    "transaction_start_time_ms": st.integers(0, 2**41),
 }
 # Lengths on both sides of 127, where the length of a compact string takes a second byte.
 _TEXT: Final = st.one_of(

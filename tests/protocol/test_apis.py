@@ -13,8 +13,9 @@ from protocol.schema import message_info
 NEWEST = {
     0: (13, 9), 1: (18, 12), 2: (11, 6), 3: (13, 9), 8: (10, 8), 9: (10, 6), 10: (6, 3), 11: (9, 6), 12: (4, 4),
     13: (5, 4), 14: (5, 4), 15: (6, 5), 16: (5, 3), 18: (5, 3), 19: (7, 5), 20: (6, 4), 21: (2, 2), 22: (5, 2),
-    23: (4, 4), 32: (4, 4), 33: (2, 2), 35: (5, 2), 37: (3, 2), 42: (3, 2), 44: (1, 1), 47: (0, None), 60: (2, 0),
-    74: (1, 0), 75: (0, 0),
+    23: (4, 4), 24: (5, 3), 25: (4, 3), 26: (5, 3), 27: (2, 1), 28: (6, 3), 32: (4, 4), 33: (2, 2), 35: (5, 2),
+    37: (3, 2), 42: (3, 2), 44: (1, 1), 47: (0, None), 60: (2, 0), 61: (0, 0), 65: (0, 0), 66: (2, 0), 74: (1, 0),
+    75: (0, 0),
 }  # fmt: skip
 
 
@@ -24,8 +25,8 @@ def test_every_api_is_served_up_to_the_newest_version_of_kafka() -> None:
     }
 
 
-def test_every_api_is_served_from_its_lowest_version_but_fetch() -> None:
-    assert {key: api.versions.first for key, api in APIS.items() if api.versions.first} == {1: 4}
+def test_every_api_is_served_from_its_lowest_version_but_fetch_and_the_markers_of_old_brokers() -> None:
+    assert {key: api.versions.first for key, api in APIS.items() if api.versions.first} == {1: 4, 27: 1}
 
 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
@@ -50,9 +51,7 @@ def test_every_declared_api_is_in_the_table() -> None:
     assert declared == {api.key.name.lower() for api in APIS.values()}
 
 
-@pytest.mark.parametrize(
-    "name", ["", "JoinGroup", "JoinGroupRequestProtocol", "os", "TxnOffsetCommitRequest"]
-)
+@pytest.mark.parametrize("name", ["", "JoinGroup", "JoinGroupRequestProtocol", "os", "AddRaftVoterRequest"])
 def test_no_class_by_a_name_that_is_no_message(name: str) -> None:
     with pytest.raises(KeyError):
         message_class(name)

@@ -17,6 +17,15 @@ from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, Re
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from protocol.messages.metadata import MetadataRequest
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from protocol.records.transaction_state import TransactionLogKey, TransactionLogValue, TransactionPartitions
 
 UUID = bytes(range(16))
 UUID_HEX = UUID.hex()
@@ -117,6 +126,76 @@ KNOWN: dict[str, tuple[Any, int, str]] = {
         ),
         13,
         f"00 ffff 00000001 02 {UUID_HEX} 02 00000000 00 00 00 00",
+    ),
+    "the newest TxnOffsetCommit request": (
+        TxnOffsetCommitRequest(
+            transactional_id="t",
+            group_id="g",
+            producer_id=7,
+            producer_epoch=1,
+            generation_id_or_member_epoch=2,
+            member_id="m",
+            topics=[
+                TxnOffsetCommitRequestTopic(
+                    topic_id=UUID,
+                    partitions=[
+                        TxnOffsetCommitRequestPartition(
+                            partition_index=3, committed_offset=9, committed_metadata="x"
+                        )
+                    ],
+                )
+            ],
+        ),
+        6,
+        "02 74 02 67 0000000000000007 0001 00000002 02 6d 00 02 "
+        + UUID_HEX
+        + " 02 00000003 0000000000000009 ffffffff 02 78 00 00 00",
+    ),
+    "the newest TxnOffsetCommit response": (
+        TxnOffsetCommitResponse(
+            topics=[
+                TxnOffsetCommitResponseTopic(
+                    topic_id=UUID,
+                    partitions=[TxnOffsetCommitResponsePartition(partition_index=3, error_code=120)],
+                )
+            ]
+        ),
+        6,
+        f"00000000 02 {UUID_HEX} 02 00000003 0078 00 00 00",
+    ),
+    "whose transaction it is": (TransactionLogKey(transactional_id="t"), 0, "0001 74"),
+    "an empty transaction before tags": (
+        TransactionLogValue(
+            producer_id=7,
+            producer_epoch=0,
+            transaction_timeout_ms=60000,
+            transaction_status=0,
+            transaction_partitions=None,
+            transaction_last_update_timestamp_ms=2,
+            transaction_start_timestamp_ms=-1,
+        ),
+        0,
+        "0000000000000007 0000 0000ea60 00 ffffffff 0000000000000002 ffffffffffffffff",
+    ),
+    "a transaction with every tag": (
+        TransactionLogValue(
+            producer_id=7,
+            producer_epoch=32767,
+            transaction_timeout_ms=60000,
+            transaction_status=2,
+            transaction_partitions=[TransactionPartitions(topic="o", partition_ids=[1])],
+            transaction_last_update_timestamp_ms=2,
+            transaction_start_timestamp_ms=1,
+            previous_producer_id=7,
+            next_producer_id=8,
+            client_transaction_version=2,
+            next_producer_epoch=3,
+        ),
+        1,
+        (
+            "0000000000000007 7fff 0000ea60 02 02 02 6f 02 00000001 00 0000000000000002 0000000000000001"
+            " 04 00 08 0000000000000007 01 08 0000000000000008 02 02 0002 03 02 0003"
+        ),
     ),
 }
 

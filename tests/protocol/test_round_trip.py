@@ -10,6 +10,7 @@ from protocol import codec, reference
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from tests.protocol.declared import ALL, DATA, examples, full, name, structs
 from tests.protocol.peers import peer_for, values_of
 
@@ -41,6 +42,8 @@ def test_only_the_newest_versions_and_log_records_lack_an_independent_codec() ->
         DeleteGroupsResponse,
         DescribeLogDirsRequest,  # v5
         DescribeLogDirsResponse,
+        TxnOffsetCommitRequest,  # v6
+        TxnOffsetCommitResponse,
     }
 
 

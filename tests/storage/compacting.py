@@ -26,7 +26,7 @@ def compact(
     now_ms: int = 0,
     *,
     max_keys: int = 1000,
-    is_last_of_producer: IsLastOfProducer = lambda producer_id, last_offset: False,
+    is_last_of_producer: IsLastOfProducer = lambda _: False,
 ) -> Compacted:
     """One whole pass over what can be cleaned, durable and readable or not."""
     log.sync()

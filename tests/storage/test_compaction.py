@@ -161,7 +161,7 @@ def test_a_marker_stays_while_a_record_of_its_transaction_does_and_a_grace_perio
 
     put(log, "key", "second")
     fill(log, keys=1)
-    for now_ms, expected in ((10 * HOUR_MS, 1), (11 * HOUR_MS - 1, 1), (11 * HOUR_MS, 0)):
+    for now_ms, expected in ((9 * HOUR_MS, 1), (10 * HOUR_MS, 1), (11 * HOUR_MS - 1, 1), (11 * HOUR_MS, 0)):
         cleaned_to = compact(log, cleaned_to, now_ms=now_ms).end_offset
         assert markers() == expected
         fill(log, keys=1)
@@ -224,7 +224,7 @@ def test_the_last_batch_of_a_known_producer_leaves_its_header() -> None:
     fill(log, 60, keys=1)
     put(log, "key", "newest")
     fill(log, 60, keys=1)
-    compact(log, is_last_of_producer=lambda producer_id, last_offset: (producer_id, last_offset) == (9, 1))
+    compact(log, is_last_of_producer=lambda header: (header.producer_id, header.last_offset) == (9, 1))
     kept = [batch.header for batch in stored(log) if batch.header.producer_id == 9]
     assert [(header.base_offset, header.base_sequence, header.records_count) for header in kept] == [
         (1, 1, 0)
@@ -287,7 +287,7 @@ def test_the_log_lives_on_while_a_pass_is_under_way() -> None:
 
 
 def terms() -> Terms:
-    return Terms(0, HOUR_MS, lambda producer_id, last_offset: False)
+    return Terms(0, HOUR_MS, lambda _: False)
 
 
 @pytest.mark.parametrize("closes", [True, False])

@@ -12,7 +12,7 @@ from coordinator.group.classic.record import group_tombstone
 from coordinator.group.classic.session import answer_parked, forget_pending, restart_session
 from coordinator.group.classic.view import view_of
 from coordinator.group.durable import DurableState
-from coordinator.group.group import ACCEPTED, CommitVerdict
+from coordinator.group.group import ACCEPTED, CommitRequest, CommitVerdict
 from coordinator.group.group_type import GroupType
 from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
 from coordinator.group.view import GroupView
@@ -62,21 +62,25 @@ class ClassicFace:
 
     # Commits
 
-    def commit_verdict(self, request: OffsetCommitRequest) -> CommitVerdict:
+    def commit_verdict(self, request: CommitRequest) -> CommitVerdict:
         """One for all partitions. A member may commit in its current generation, also while the next one is being
         prepared: what it has read is read. It may not while the group completes a rebalance, since its partitions
         may be another's by then. A consumer without group management commits with generation -1, while there are no
-        members."""
+        members.
+
+        In a transaction it may do both: whoever takes the partitions over waits for the end of that, and a producer
+        from before KIP-447 names no member."""
         group, generation_id = self._group, request.generation_id_or_member_epoch
         if generation_id < 0 and group.state is EMPTY:
             return ACCEPTED
         member_id, instance_id = request.member_id, request.group_instance_id
+        is_plain = type(request) is OffsetCommitRequest
         if generation_id < 0 and not member_id and instance_id is None and group.state is not DEAD:
-            return CommitVerdict(ErrorCode.UNKNOWN_MEMBER_ID)
+            return CommitVerdict(ErrorCode.UNKNOWN_MEMBER_ID) if is_plain else ACCEPTED
         error = group.check_sender(member_id, instance_id, generation_id)
         if error is not NONE:
             return CommitVerdict(error)
-        if group.state is COMPLETING_REBALANCE:
+        if group.state is COMPLETING_REBALANCE and is_plain:
             return CommitVerdict(ErrorCode.REBALANCE_IN_PROGRESS)
         return ACCEPTED
 

@@ -34,6 +34,10 @@ class MetadataStore:
         """Every group that has metadata."""
         return self._by_group.keys()
 
+    def __contains__(self, group_id: str) -> bool:
+        """Whether a group has metadata."""
+        return group_id in self._by_group
+
     def __len__(self) -> int:
         return len(self._by_group)
 

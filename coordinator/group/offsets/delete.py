@@ -61,27 +61,31 @@ def topics_changed(groups: Groups, request: TopicsChanged, turn: Turn) -> None:
     """Know the topics as they are now, and remove every group's offsets of those that are gone."""
     groups.topics = request.image
     offsets = groups.durable.offsets
-    for group_id in dict.fromkeys(group_id for name in request.gone for group_id in offsets.groups_of(name)):
+    gone_of: dict[str, list[str]] = {}
+    for name in dict.fromkeys(request.gone):
+        for group_id in offsets.groups_of(name):
+            gone_of.setdefault(group_id, []).append(name)
+    for group_id, names in gone_of.items():
         before = len(turn.records)
-        for name in request.gone:
-            for partition in list(offsets.of_group(group_id).get(name, {})):
-                delete_offset(groups, group_id, name, partition, turn)
+        for name, partition in offsets.places_of(group_id, names):
+            delete_offset(groups, group_id, name, partition, turn)
         if len(turn.records) > before:
             turn.tell(OffsetsDeleted(group_id, len(turn.records) - before, "topic deleted"))
 
 
 def delete_all_offsets(groups: Groups, group_id: str, turn: Turn) -> int:
-    """Remove all offsets of a group; how many there were."""
-    offsets = groups.durable.offsets.of_group(group_id)
-    doomed = [(topic, partition) for topic, partitions in offsets.items() for partition in partitions]
+    """Remove all offsets of a group, pending ones too; of how many partitions there were any."""
+    doomed = groups.durable.offsets.places_of(group_id)
     for topic, partition in doomed:
         delete_offset(groups, group_id, topic, partition, turn)
-    assert not groups.durable.offsets.of_group(group_id), group_id
+    assert group_id not in groups.durable.offsets, group_id
     return len(doomed)
 
 
 def delete_offset(groups: Groups, group_id: str, topic: str, partition: int, turn: Turn) -> None:
-    """Remove one offset if there is one."""
-    if groups.durable.offsets.get(group_id, topic, partition) is not None:
+    """Remove one offset if there is one, and what is pending of that partition: no transaction brings it back."""
+    offsets = groups.durable.offsets
+    if offsets.get(group_id, topic, partition) is not None or offsets.is_pending(group_id, topic, partition):
         key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
         turn.write(Fact(key, None))
+        groups.commit_kinds.removed((group_id, topic, partition))

@@ -2,7 +2,8 @@
 
 A group with members keeps its offsets, but for topics that no member reads any more. An empty group's
 offsets live on from the moment it became empty, all together. A simple group's are counted each from its
-commit: such a group has no members to speak of. A group of which nothing is left is removed.
+commit: such a group has no members to speak of. A partition that waits for the end of a transaction keeps its
+offset that long. A group of which nothing is left is removed.
 
 Source: Kafka's OffsetMetadataManager.cleanupExpiredOffsets and ClassicGroup.offsetExpirationCondition.
 """
@@ -68,7 +69,7 @@ def _expire_group(
         delete_offset(groups, group.group_id, topic, partition, turn)
     if expired:
         turn.tell(OffsetsExpired(group.group_id, len(expired)))
-    if group.is_abandoned and not groups.durable.offsets.of_group(group.group_id):
+    if group.is_abandoned and group.group_id not in groups.durable.offsets:
         remove_group(groups, group, "retention", turn)
     return expired
 
@@ -76,10 +77,14 @@ def _expire_group(
 def _expired(groups: Groups, group: Group, now_ms: int) -> Iterator[tuple[str, int]]:
     """Topics and partitions whose offset has expired."""
     retention_ms, idle_since_ms = groups.config.offsets_retention_ms, group.idle_since_ms
+    pending = groups.durable.offsets.pending_of(group.group_id)
     for topic, partitions in groups.durable.offsets.of_group(group.group_id).items():
         if group.reads(topic):
             continue
+        waiting = pending.get(topic, ())
         for partition, value in partitions.items():
+            if partition in waiting:
+                continue
             expires_ms = value.expire_timestamp
             if expires_ms == NO_EXPIRE_TIMESTAMP:
                 needed_ms = value.commit_timestamp if idle_since_ms is None else idle_since_ms

@@ -6,7 +6,7 @@ Source: Kafka's OffsetMetadataManager.fetchOffsets.
 from typing import Final
 
 from coordinator.group.groups import Groups
-from coordinator.group.offsets.offset_store import NO_OFFSETS, GroupOffsets
+from coordinator.group.offsets.offset_store import NO_OFFSETS, NONE_PENDING, GroupOffsets
 from coordinator.group.requests import FetchOffsets
 from coordinator.machine.outcome import Context
 from coordinator.machine.turn import Turn
@@ -25,17 +25,25 @@ NO_LEADER_EPOCH: Final = -1
 
 def fetch_offsets(groups: Groups, request: FetchOffsets, context: Context, turn: Turn) -> None:
     """Answer with an OffsetFetchResponseGroup: the partitions asked for in their order, or all that have
-    an offset. What transactions have left pending does not count, `require_stable` or not."""
+    an offset. With `require_stable` nobody is told one that a transaction may be about to replace."""
     asked = request.group
     group = groups.find(asked.group_id)
     is_gone = group is None or group.is_dead
-    offsets: GroupOffsets = NO_OFFSETS if is_gone else groups.durable.offsets.of_group(asked.group_id)
+    store = groups.durable.offsets
+    offsets: GroupOffsets = NO_OFFSETS if is_gone else store.of_group(asked.group_id)
+    is_told_all = is_gone or not request.require_stable
+    unstable = NONE_PENDING if is_told_all else store.pending_of(asked.group_id)
     if asked.topics is None:
         topics = [
             OffsetFetchResponseTopics(
-                name=name, partitions=[_partition(index, value) for index, value in partitions.items()]
+                name=name,
+                partitions=[
+                    _partition(index, value) if index not in waiting else _unstable(index)
+                    for index, value in partitions.items()
+                ],
             )
             for name, partitions in offsets.items()
+            for waiting in [unstable.get(name, ())]
         ]
     else:
         topics = [
@@ -44,10 +52,13 @@ def fetch_offsets(groups: Groups, request: FetchOffsets, context: Context, turn:
                 topic_id=topic.topic_id,
                 partitions=[
                     _partition(index, _of_topic(offsets.get(topic.name, {}).get(index), topic.topic_id))
+                    if index not in waiting
+                    else _unstable(index)
                     for index in topic.partition_indexes
                 ],
             )
             for topic in asked.topics
+            for waiting in [unstable.get(topic.name, ())]
         ]
     turn.reply(context.waiter, OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics))
 
@@ -66,4 +77,14 @@ def _partition(index: int, value: OffsetCommitValue | None) -> OffsetFetchRespon
         committed_leader_epoch=NO_LEADER_EPOCH if value is None else value.leader_epoch,
         metadata="" if value is None else value.metadata,
         error_code=ErrorCode.NONE,
+    )
+
+
+def _unstable(index: int) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=NO_OFFSET,
+        committed_leader_epoch=NO_LEADER_EPOCH,
+        metadata="",
+        error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT,
     )

@@ -3,51 +3,66 @@
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final, Self, TypeAlias
 
+from coordinator.group.offsets.offset_map import OffsetMap, Place
 from coordinator.group.record_store import fact_of
-from coordinator.machine.open_transactions import OpenTransactions
+from coordinator.machine.open_transactions import Ended, OpenTransactions
 from coordinator.machine.outcome import NO_PRODUCER_ID, Fact
 from protocol.records import OffsetCommitKey, OffsetCommitValue
 from protocol.records.record_types import OFFSET_COMMIT
 
-Place: TypeAlias = tuple[str, str, int]
-"""Group, topic and partition."""
 PartitionOffsets: TypeAlias = dict[int, OffsetCommitValue]
 GroupOffsets: TypeAlias = Mapping[str, PartitionOffsets]
 """Of one group, by topic and partition."""
+PendingPartitions: TypeAlias = Mapping[str, Collection[int]]
+"""Of one group, by topic."""
 
 NO_OFFSETS: Final[GroupOffsets] = {}
+NONE_PENDING: Final[PendingPartitions] = {}
 
 
 class OffsetStore:
-    """Committed offsets by group, topic and partition; which groups have some of a topic; pending ones."""
+    """Committed offsets by group, topic and partition; pending ones by producer, and which partitions have any;
+    which groups have either of a topic."""
 
-    __slots__ = ("_by_group", "_groups_of_topic", "pending")
+    __slots__ = ("_by_group", "_committed", "_waiting", "pending")
 
     record_type: Final = OFFSET_COMMIT
 
     def __init__(self) -> None:
-        self._by_group: dict[str, dict[str, PartitionOffsets]] = {}
-        self._groups_of_topic: dict[str, dict[str, None]] = {}
+        self._committed: OffsetMap[OffsetCommitValue] = OffsetMap()
+        self._by_group = self._committed.by_group
+        self._waiting: OffsetMap[None] = OffsetMap()
+        """Where offsets are pending."""
         self.pending: OpenTransactions[Place, OffsetCommitValue] = OpenTransactions()
 
     def replay(self, key: OffsetCommitKey, value: OffsetCommitValue | None, producer_id: int) -> None:
-        """The later record of a partition wins, a tombstone removes it; one of a transaction is pending first."""
+        """The later record of a partition wins, a tombstone removes it and all that is pending; one of a
+        transaction is pending first."""
         if value is None:
-            self._remove(key)
+            self._remove((key.group, key.topic, key.partition))
         elif producer_id != NO_PRODUCER_ID:
-            self.pending.add(producer_id, (key.group, key.topic, key.partition), value)
+            place = key.group, key.topic, key.partition
+            self.pending.add(producer_id, place, value)
+            self._waiting.put(place, None)
         else:
             if self.pending.by_producer:
                 self.pending.passed((key.group, key.topic, key.partition))
             try:
                 self._by_group[key.group][key.topic][key.partition] = value
             except KeyError:
-                self._put((key.group, key.topic, key.partition), value)
+                self._committed.put((key.group, key.topic, key.partition), value)
 
-    def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
-        """The marker at the end of a producer's transaction; of one that has no offsets here, nothing follows."""
-        for place, value in self.pending.end(producer_id, is_committed=is_committed):
-            self._put(place, value)
+    def end_transaction(self, producer_id: int, *, is_committed: bool) -> Ended[Place, OffsetCommitValue]:
+        """The marker at the end of a producer's transaction; of one that has no offsets here, nothing follows. Out:
+        the offsets that are committed now, and those that were committed in vain."""
+        places = list(self.pending.by_producer.get(producer_id, ()))
+        ended = self.pending.end(producer_id, is_committed=is_committed)
+        for place in places:
+            if not self.pending.producers_of(place):
+                self._waiting.remove(place)
+        for place, value in ended.counting:
+            self._committed.put(place, value)
+        return ended
 
     def get(self, group_id: str, topic: str, partition: int) -> OffsetCommitValue | None:
         """The committed offset of a partition; None when there is none."""
@@ -57,16 +72,40 @@ class OffsetStore:
         """What a group has committed."""
         return self._by_group.get(group_id, NO_OFFSETS)
 
+    def pending_of(self, group_id: str) -> PendingPartitions:
+        """Where a group has pending offsets, whosever they are."""
+        return self._waiting.by_group.get(group_id, NONE_PENDING)
+
+    def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
+        """Whether a partition has a pending offset."""
+        return bool(self.pending.by_producer) and partition in self.pending_of(group_id).get(topic, ())
+
+    def places_of(self, group_id: str, topics: Collection[str] | None = None) -> list[tuple[str, int]]:
+        """Where a group has committed or pending offsets, by topic and partition; of these topics, if given."""
+        places = {
+            (topic, partition): None
+            for of_group in (self.of_group(group_id), self.pending_of(group_id))
+            for topic in (of_group if topics is None else topics)
+            for partition in of_group.get(topic, ())
+        }
+        return list(places)
+
     def groups_of(self, topic: str) -> Collection[str]:
-        """The groups that have committed offsets of a topic."""
-        return self._groups_of_topic.get(topic, {}).keys()
+        """The groups that have committed or pending offsets of a topic."""
+        return dict.fromkeys((*self._committed.groups_of(topic), *self._waiting.groups_of(topic))).keys()
 
     def group_ids(self) -> Collection[str]:
-        """Every group that has a committed offset."""
-        return self._by_group.keys()
+        """Every group that has a committed or a pending offset, those with a committed one first."""
+        committed, waiting = self._by_group, self._waiting.by_group
+        return dict.fromkeys((*committed, *waiting)).keys() if waiting else committed.keys()
+
+    def __contains__(self, group_id: str) -> bool:
+        """Whether a group has a committed or a pending offset."""
+        return group_id in self._by_group or group_id in self._waiting.by_group
 
     def __len__(self) -> int:
-        return sum(len(partitions) for topics in self._by_group.values() for partitions in topics.values())
+        """The number of committed offsets."""
+        return len(self._committed)
 
     def facts(self) -> Iterator[Fact]:
         """A record for each committed offset."""
@@ -80,45 +119,26 @@ class OffsetStore:
         """What it holds now; no transaction is open."""
         assert not self.pending, "what the open transactions come to is no state yet"
         copied = type(self)()
-        copied._by_group = {
-            group_id: {topic: dict(partitions) for topic, partitions in topics.items()}
-            for group_id, topics in self._by_group.items()
-        }
-        copied._groups_of_topic = {topic: dict(groups) for topic, groups in self._groups_of_topic.items()}
+        copied._committed = self._committed.copy()
+        copied._by_group = copied._committed.by_group
         return copied
 
-    def _put(self, place: Place, value: OffsetCommitValue) -> None:
-        group_id, topic, partition = place
-        topics = self._by_group.setdefault(group_id, {})
-        if topic not in topics:
-            topics[topic] = {}
-            self._groups_of_topic.setdefault(topic, {})[group_id] = None
-        topics[topic][partition] = value
-
-    def _remove(self, key: OffsetCommitKey) -> None:
+    def _remove(self, place: Place) -> None:
         if self.pending.by_producer:
-            self.pending.removed((key.group, key.topic, key.partition))
-        topics = self._by_group.get(key.group)
-        partitions = None if topics is None else topics.get(key.topic)
-        if topics is None or partitions is None:
-            return
-        partitions.pop(key.partition, None)
-        if not partitions:
-            del topics[key.topic]
-            groups = self._groups_of_topic[key.topic]
-            del groups[key.group]
-            if not groups:
-                del self._groups_of_topic[key.topic]
-        if not topics:
-            del self._by_group[key.group]
+            self.pending.removed(place)
+            self._waiting.remove(place)
+        self._committed.remove(place)
 
     def check(self) -> None:
         """Raise AssertionError when what is derived is not what the offsets say."""
-        recounted: dict[str, set[str]] = {}
-        for group_id, topics in self._by_group.items():
-            assert topics, f"{group_id}: no offset is left, but its place"
-            for topic, partitions in topics.items():
-                assert partitions, f"{group_id}: no offset of {topic} is left, but its place"
-                recounted.setdefault(topic, set()).add(group_id)
-        indexed = {topic: set(groups) for topic, groups in self._groups_of_topic.items()}
-        assert indexed == recounted, "the groups of a topic"
+        self._committed.check()
+        self._waiting.check()
+        self.pending.check()
+        waiting = {
+            (group_id, topic, partition)
+            for group_id, topics in self._waiting.by_group.items()
+            for topic, partitions in topics.items()
+            for partition in partitions
+        }
+        pending = {place for places in self.pending.by_producer.values() for place in places}
+        assert waiting == pending, "where offsets are pending"

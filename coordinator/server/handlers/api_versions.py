@@ -1,17 +1,30 @@
 """ApiVersions: what is served. Source: KIP-511, Kafka's `ApiVersionsRequest`, `ApiVersionManager`."""
 
 import re
+from copy import copy
 from typing import Final
 
 from coordinator.net.caller import Caller
 from protocol.apis import APIS, ApiKey
 from protocol.errors import ErrorCode
 from protocol.framing import encode_response
-from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 _NAMES_SOFTWARE_SINCE: Final = 3
 _NAMES_BROKER_SINCE: Final = 5
 _NO_NODE: Final = -1
+_SHOWS_LEAST_0_SINCE: Final = 4
+"""Before, a feature whose lowest level is 0 is not shown as one that is supported (KAFKA-17011)."""
+TRANSACTION_VERSION: Final = "transaction.version"
+MAX_LEVEL: Final = 2
+_FEATURES_EPOCH: Final = 0
+"""Levels do not change while the daemon runs."""
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -25,9 +38,28 @@ def _advertised() -> list[ApiVersion]:
 class ApiVersionsHandler:
     """Answers ApiVersions."""
 
-    def __init__(self, cluster_id: str) -> None:
+    def __init__(self, cluster_id: str, transaction_version: int) -> None:
+        """In: the level of transactions, which clients learn as that of a feature (KIP-584)."""
         self._cluster_id = cluster_id
-        self._response = ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=_advertised())
+        finalized = []
+        if transaction_version:
+            level = FinalizedFeatureKey(
+                name=TRANSACTION_VERSION,
+                max_version_level=transaction_version,
+                min_version_level=transaction_version,
+            )
+            finalized = [level]
+        self._response = ApiVersionsResponse(
+            error_code=ErrorCode.NONE,
+            api_keys=_advertised(),
+            supported_features=[
+                SupportedFeatureKey(name=TRANSACTION_VERSION, min_version=0, max_version=MAX_LEVEL)
+            ],
+            finalized_features_epoch=_FEATURES_EPOCH,
+            finalized_features=finalized,
+        )
+        self._older_response = copy(self._response)
+        self._older_response.supported_features = []
         self._invalid = ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
         self._other_cluster = ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED, api_keys=[])
 
@@ -42,7 +74,7 @@ class ApiVersionsHandler:
         if caller.api_version < _NAMES_BROKER_SINCE or (
             request.cluster_id is None and request.node_id == _NO_NODE
         ):
-            return self._response
+            return self._response if caller.api_version >= _SHOWS_LEAST_0_SINCE else self._older_response
         if request.cluster_id is None or request.node_id == _NO_NODE:
             return self._invalid
         is_meant = (request.cluster_id, request.node_id) == (self._cluster_id, caller.node.node_id)

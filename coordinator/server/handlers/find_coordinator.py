@@ -1,14 +1,20 @@
-"""FindCoordinator: this broker, for every group. Source: Kafka's `KafkaApis.getCoordinator`.
+"""FindCoordinator: this broker, for every group and every transactional id. Source: Kafka's
+`KafkaApis.getCoordinator`.
 
-There is no transaction coordinator. A producer that asks for one is told TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-the one answer that every stock producer takes as final; all others that fit make some client ask for ever.
+As in Kafka the topic of transactions is made when somebody first asks for their coordinator. Kafka says
+COORDINATOR_NOT_AVAILABLE meanwhile, and clients come again after a while; here the answer waits until it is there.
 """
 
+from collections.abc import Callable
 from enum import IntEnum
-from typing import Final
+from functools import partial
+from typing import Final, Protocol
 
+from coordinator.answers import PARKED
+from coordinator.names import Node
 from coordinator.net.caller import Caller
 from coordinator.net.run_queue import RunQueue
+from coordinator.net.slot import Slot
 from coordinator.server.handlers.merge import Combining, Merge
 from protocol.errors import ErrorCode
 from protocol.messages.find_coordinator import (
@@ -18,7 +24,6 @@ from protocol.messages.find_coordinator import (
 )
 
 _SEVERAL_KEYS_SINCE: Final = 4
-_NO_TRANSACTIONS: Final = "transactions are not served here: remove transactional.id from the producer"
 
 
 class CoordinatorType(IntEnum):
@@ -29,34 +34,66 @@ class CoordinatorType(IntEnum):
     SHARE = 2
 
 
+class TopicOfTransactions(Protocol):
+    """What is asked of whoever makes it."""
+
+    def begin(self) -> str | None:
+        """Makes the topic unless it is there; why it cannot be made, if so."""
+
+    @property
+    def is_being_made(self) -> bool:
+        """Whether it has begun, and cannot be asked yet."""
+
+    def when_made(self, call: Callable[[], None]) -> None:
+        """Has something called when it can."""
+
+
 class FindCoordinatorHandler:
     """Answers FindCoordinator."""
 
-    def __init__(self, run_queue: RunQueue) -> None:
+    def __init__(self, run_queue: RunQueue, transactions: TopicOfTransactions) -> None:
         self._run_queue = run_queue
+        self._transactions = transactions
 
     def handle(self, request: FindCoordinatorRequest, caller: Caller) -> object:
-        """This broker, as this client knows it, for every group."""
+        """This broker, as this client knows it, for every key."""
+        why_not = None
+        if request.key_type == CoordinatorType.TRANSACTION:
+            why_not = self._transactions.begin()
+            if why_not is None and self._transactions.is_being_made and not caller.is_large:
+                slot = caller.answer_later(parks=True)
+                answer = partial(_fill, slot, request, caller.node, caller.api_version)
+                self._transactions.when_made(answer)
+                return PARKED
+        node, version = caller.node, caller.api_version
         if not caller.is_large:
-            return find_coordinator(request, caller)
+            return find_coordinator(request, node, version, why_not)
 
         def combine(_: list[object]) -> Combining:
             coordinators = []
             for key in request.coordinator_keys:
-                coordinators.append(_find(key, request.key_type, caller))
+                coordinators.append(_find(key, request.key_type, node, why_not))
                 yield
             return FindCoordinatorResponse(coordinators=coordinators)
 
-        return Merge(combine, self._run_queue, caller.api_version).answer((), caller)
+        return Merge(combine, self._run_queue, version).answer((), caller)
 
 
-def find_coordinator(request: FindCoordinatorRequest, caller: Caller) -> FindCoordinatorResponse:
+def _fill(slot: Slot, request: FindCoordinatorRequest, node: Node, version: int) -> None:
+    slot.fill(find_coordinator(request, node, version, None))
+
+
+def find_coordinator(
+    request: FindCoordinatorRequest, node: Node, version: int, why_no_transactions: str | None
+) -> FindCoordinatorResponse:
     """All at once. The message of a success is "NONE" before v4, empty from then on: so Kafka has it."""
-    if caller.api_version >= _SEVERAL_KEYS_SINCE:
+    if version >= _SEVERAL_KEYS_SINCE:
         return FindCoordinatorResponse(
-            coordinators=[_find(key, request.key_type, caller) for key in request.coordinator_keys]
+            coordinators=[
+                _find(key, request.key_type, node, why_no_transactions) for key in request.coordinator_keys
+            ]
         )
-    found = _find(request.key, request.key_type, caller)
+    found = _find(request.key, request.key_type, node, why_no_transactions)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message or ErrorCode.NONE.name,
@@ -66,9 +103,10 @@ def find_coordinator(request: FindCoordinatorRequest, caller: Caller) -> FindCoo
     )
 
 
-def _find(key: str, key_type: int, caller: Caller) -> Coordinator:
-    if key_type == CoordinatorType.GROUP:
-        node = caller.node
+def _find(key: str, key_type: int, node: Node, why_no_transactions: str | None) -> Coordinator:
+    if key_type == CoordinatorType.TRANSACTION and why_no_transactions is not None:
+        return _refusal(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, why_no_transactions)
+    if key_type in (CoordinatorType.GROUP, CoordinatorType.TRANSACTION):
         return Coordinator(
             key=key,
             node_id=node.node_id,
@@ -77,8 +115,6 @@ def _find(key: str, key_type: int, caller: Caller) -> Coordinator:
             error_code=ErrorCode.NONE,
             error_message="",
         )
-    if key_type == CoordinatorType.TRANSACTION:
-        return _refusal(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _NO_TRANSACTIONS)
     message = (
         "share groups are not served here" if key_type == CoordinatorType.SHARE else f"no key type {key_type}"
     )

@@ -80,9 +80,11 @@ class GroupRouter:
         new_member_uuid: str = "",
     ) -> object | Later:
         """Puts a request to a partition; its response, or HELD or PARKED when the asker gets it later."""
-        if partition.machine is None:
-            return self._refusal(partition, request, caller.api_version)
-        context = Context(
+        return self.put(partition, request, self.context(caller, new_member_uuid), asker)
+
+    def context(self, caller: Caller, new_member_uuid: str = "") -> Context:
+        """Of the request at hand."""
+        return Context(
             self.runtime.next_waiter(),
             caller.api_version,
             caller.client_id,
@@ -90,6 +92,11 @@ class GroupRouter:
             new_member_uuid,
             connection_id=caller.connection_id,
         )
+
+    def put(self, partition: GroupPartition, request: Any, context: Context, asker: Asker) -> object | Later:
+        """The same for a request that is no longer at hand."""
+        if partition.machine is None:
+            return self._refusal(partition, request, context.api_version)
         return self.runtime.ask(partition, request, context, asker)
 
     def _refusal(self, partition: GroupPartition, request: Any, api_version: int) -> object:

@@ -48,7 +48,7 @@ class Merge:
         self._is_in_line = False
         self._parts: list[object] = []
         self._missing = 0
-        self._places: list[_Part] = []
+        self._places: list[Part] = []
         self._combining: Combining | None = None
         self._response: object = None
         self._slot: Slot | None = None
@@ -108,7 +108,7 @@ class Merge:
             if put is not None:
                 number = len(self._parts)
                 self._parts.append(None)
-                response = put(_Part(self, number, self._api_version))
+                response = put(Part(self, number, self._api_version))
                 if type(response) is not Later:
                     self._parts[number] = response
             if clock.monotonic_ns() - started_ns > SLICE_NS:
@@ -133,7 +133,7 @@ class Merge:
         """Whoever waits for the answer; None where nobody has to wait yet."""
         return None if self._slot is None else self._slot.owner
 
-    def expect(self, place: "_Part") -> None:
+    def expect(self, place: "Part") -> None:
         """A part comes later."""
         self._missing += 1
         self._places.append(place)
@@ -158,11 +158,11 @@ class Merge:
             self._slot.dropped = None
 
 
-Put = Callable[["_Part"], object | Later]
+Put = Callable[["Part"], object | Later]
 """Puts a part to whom it concerns."""
 
 
-class _Part:
+class Part:
     """Asks for one part, and takes it."""
 
     __slots__ = ("_merge", "_number", "api_version", "registry", "request", "waiter")
@@ -175,7 +175,7 @@ class _Part:
         self.registry: dict[int, Any] | None = None
         self.waiter = 0
 
-    def answer_later(self, *, parks: bool) -> "_Part":
+    def answer_later(self, *, parks: bool) -> "Part":
         """The part comes later: here. What is merged never parks its connection."""
         self._merge.expect(self)
         return self

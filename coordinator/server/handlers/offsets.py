@@ -6,13 +6,14 @@ at once, so that a commit is one batch of the log, however large. Source: Kafka'
 `KafkaApis.handleOffsetCommitRequest`, `handleOffsetFetchRequest`, `handleOffsetDeleteRequest`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from coordinator.net.caller import Caller
 from coordinator.net.run_queue import RunQueue
 from coordinator.server.handlers.groups import GroupRouter
+from coordinator.server.handlers.in_pieces import in_pieces
 from coordinator.server.handlers.merge import Combining, Merge, Put
 from coordinator.topics.catalogue import Catalogue
 from protocol.errors import ErrorCode
@@ -33,10 +34,6 @@ from protocol.messages.offset_delete import (
 )
 
 TOPIC_IDS_SINCE: Final = 10
-MOST_AT_ONCE: Final = 500
-"""Partitions of a large request that are resolved before others are answered."""
-
-P = TypeVar("P")
 
 
 class OffsetCommitHandler:
@@ -73,7 +70,7 @@ class OffsetCommitHandler:
         def ask() -> Iterator[Put | None]:
             for asked in request.topics:
                 is_begun = False
-                for parts in _in_pieces(asked.partitions):
+                for parts in in_pieces(asked.partitions):
                     piece = OffsetCommitRequestTopic(
                         name=asked.name, topic_id=asked.topic_id, partitions=parts
                     )
@@ -162,12 +159,6 @@ class OffsetCommitHandler:
         return known, refused
 
 
-def _in_pieces(partitions: Sequence[P]) -> Iterator[list[P]]:
-    """So many at a time; one empty piece where there are none."""
-    for start in range(0, max(1, len(partitions)), MOST_AT_ONCE):
-        yield list(partitions[start : start + MOST_AT_ONCE])
-
-
 def _commit_of(request: OffsetCommitRequest, known: list[OffsetCommitRequestTopic]) -> OffsetCommitRequest:
     """What of a commit reaches its group."""
     return OffsetCommitRequest(
@@ -229,7 +220,7 @@ class OffsetDeleteHandler:
         def ask() -> Iterator[Put | None]:
             for asked in request.topics:
                 is_begun = False
-                for parts in _in_pieces(asked.partitions):
+                for parts in in_pieces(asked.partitions):
                     found = self._sift(asked.name, parts, refused)
                     if found and is_begun:
                         known[-1].partitions += found

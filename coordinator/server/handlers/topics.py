@@ -11,7 +11,6 @@ from coordinator import clock
 from coordinator.answers import GOODBYE, HELD, NO_ANSWER, PARKED
 from coordinator.engine.flusher import Flusher
 from coordinator.machine.outcome import Context
-from coordinator.names import CONSUMER_OFFSETS
 from coordinator.net.caller import Caller
 from coordinator.net.run_queue import RunQueue
 from coordinator.net.slot import Slot
@@ -74,6 +73,8 @@ class TopicsHandler:
         """Who answers for the coordinators of transactions; set by whoever has them."""
         self._parked: dict[int, Slot] = {}
         self._durable: dict[PartitionLog, list[_Durable]] = {}
+        self._awaited: dict[PartitionLog, list[tuple[int, Callable[[ErrorCode], None]]]] = {}
+        """Who, besides, waits until a log is durable up to an offset."""
         self._expiry: asyncio.TimerHandle | None = None
         self._expiry_ms = 0
         self._executor: Executor | None = None
@@ -86,7 +87,7 @@ class TopicsHandler:
         answer = self._data_plane.begin(request, context, self._arrival.now)
         if not isinstance(answer, Answer):
             fill = partial(self._fill, caller, waiter)
-            steps = InSteps(answer, self._run_queue, self._elsewhere, fill, self._underway)
+            steps = InSteps(answer, self._run_queue, self.elsewhere, fill, self._underway)
             at_once = steps.advance()
             if at_once is None:
                 steps.wait_in(caller.answer_later(parks=True))
@@ -110,7 +111,7 @@ class TopicsHandler:
         if answer.changes:
             self._changed(answer.changes)
         if answer.completions:
-            self._complete(answer.completions)
+            self.complete(answer.completions)
         if answer.missing:
             self._on_missing(answer.missing[:MOST_TOLD], caller)
 
@@ -131,7 +132,7 @@ class TopicsHandler:
         else:
             slot.fill(answer.response)
 
-    def _elsewhere(self, work: Apart) -> "asyncio.Future[Any]":
+    def elsewhere(self, work: Apart) -> "asyncio.Future[Any]":
         """One thread: who asks for much gets no more of the machine by asking on many connections."""
         if isinstance(work, AskConsent):
             return self.ask_consent(work)
@@ -178,8 +179,8 @@ class TopicsHandler:
 
     @property
     def awaited_logs(self) -> Iterable[PartitionLog]:
-        """The logs that answers wait for."""
-        return self._durable
+        """The logs that answers wait for, or others."""
+        return {**self._durable, **self._awaited}
 
     # Long-poll fetches
 
@@ -189,15 +190,14 @@ class TopicsHandler:
         self._parked[waiter] = slot
         self._watch_deadline()
 
-    def _complete(self, completions: Completions) -> None:
+    def complete(self, completions: Completions) -> None:
+        """Answers parked fetches."""
         for waiter, response in completions:
             slot = self._parked.pop(waiter, None)
             if slot is None:
                 continue
             if isinstance(response, Generator):
-                InSteps(response, self._run_queue, self._elsewhere, _fill_parked, self._underway).wait_in(
-                    slot
-                )
+                InSteps(response, self._run_queue, self.elsewhere, _fill_parked, self._underway).wait_in(slot)
             else:
                 slot.fill(response)
 
@@ -218,20 +218,20 @@ class TopicsHandler:
 
     def _expire(self) -> None:
         self._expiry = None
-        self._complete(self._data_plane.expire(clock.monotonic_ms()))
+        self.complete(self._data_plane.expire(clock.monotonic_ms()))
         self._watch_deadline()
 
-    def offsets_advanced(self, partition: int) -> None:
-        """A partition of `__consumer_offsets` can be read further."""
+    def internal_advanced(self, topic: str, partition: int) -> None:
+        """A partition of an internal topic can be read further."""
         if self._parked:
-            self._complete(self._data_plane.advanced(CONSUMER_OFFSETS, partition, clock.monotonic_ms()))
+            self.complete(self._data_plane.advanced(topic, partition, clock.monotonic_ms()))
 
     def complete_all(self) -> None:
         """Answers every parked fetch with what there is; the end is near."""
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
-        self._complete(self._data_plane.expire(2**62))
+        self.complete(self._data_plane.expire(2**62))
 
     def stop_steps(self) -> None:
         """Leaves what is under way as it is; a start finishes it, as after a crash."""
@@ -241,6 +241,8 @@ class TopicsHandler:
     # The disk
 
     def _synced(self, log: PartitionLog, error: StorageError | None) -> None:
+        if log in self._awaited:
+            self._tell_awaiting(log, error)
         waiting = self._durable.pop(log, None)
         if waiting is not None and log.is_closed and log.failure is None:
             self._settle_deleted(log, waiting)
@@ -248,7 +250,7 @@ class TopicsHandler:
             self._settle(log, waiting, error)
         if error is None and self._parked:
             topic, partition = _partition_of(log)
-            self._complete(self._data_plane.advanced(topic, partition, clock.monotonic_ms()))
+            self.complete(self._data_plane.advanced(topic, partition, clock.monotonic_ms()))
 
     def _settle(self, log: PartitionLog, waiting: list[_Durable], error: StorageError | None) -> None:
         later: list[_Durable] = []
@@ -293,6 +295,26 @@ class TopicsHandler:
                 if part.index == partition and part.error_code == ErrorCode.NONE:
                     part.error_code = ErrorCode.KAFKA_STORAGE_ERROR
                     part.base_offset = -1
+
+    def await_durable(self, log: PartitionLog, end_offset: int, done: Callable[[ErrorCode], None]) -> None:
+        """Has `done` called once a log is synced up to an offset, or is gone for good; or its error is."""
+        self._awaited.setdefault(log, []).append((end_offset, done))
+        self._flusher.need(log, self._synced)
+        self._loop.call_soon(self._flusher.kick)
+
+    def _tell_awaiting(self, log: PartitionLog, error: StorageError | None) -> None:
+        later = []
+        for end_offset, done in self._awaited.pop(log, ()):
+            if log.is_deleted or log.durable_offset >= end_offset:
+                done(ErrorCode.NONE)
+            elif error is not None or log.is_closed:
+                done(ErrorCode.KAFKA_STORAGE_ERROR)
+            else:
+                later.append((end_offset, done))
+        if later:
+            self._awaited[log] = later
+            self._flusher.need(log, self._synced)
+            self._flusher.kick()
 
     # Upkeep
 

@@ -266,7 +266,7 @@ def read_epochs(data: bytes) -> None:
 
 def read_transactions(data: bytes) -> None:
     files = with_file(f"{_DIRECTORY}/{0:020d}.txnindex", data)
-    for aborted in read_aborted(files, _DIRECTORY, {}).within(0, 2**62):
+    for aborted in read_aborted(files, _DIRECTORY):
         assert 0 <= aborted.first_offset <= aborted.last_offset
 
 

@@ -1,0 +1,54 @@
+"""Requests about one transactional id, put to the partition that holds it."""
+
+from typing import Any, TypeAlias
+
+from coordinator.answers import Later
+from coordinator.engine.partition import Partition, PartitionState
+from coordinator.engine.place import Asker
+from coordinator.engine.runtime import Runtime
+from coordinator.machine.outcome import Context
+from coordinator.net.caller import Caller
+from coordinator.transactions.refusal import error_response
+from coordinator.transactions.shard import TransactionShard
+from protocol.errors import ErrorCode
+
+TransactionPartition: TypeAlias = Partition[TransactionShard]
+
+
+class TransactionRouter:
+    """Finds the partition of a request and asks it."""
+
+    def __init__(self, runtime: Runtime[TransactionShard]) -> None:
+        self.runtime = runtime
+
+    def context(self, caller: Caller) -> Context:
+        """Of the request at hand."""
+        return Context(
+            self.runtime.next_waiter(),
+            caller.api_version,
+            caller.client_id,
+            caller.client_host,
+            connection_id=caller.connection_id,
+        )
+
+    def ask(self, transactional_id: str, request: Any, context: Context, asker: Asker) -> object | Later:
+        """Puts a request to the partition of an id; its response, or HELD or PARKED when the asker gets it
+        later."""
+        return self.ask_partition(self.runtime.partition_of(transactional_id), request, context, asker)
+
+    def ask_partition(
+        self, partition: TransactionPartition, request: Any, context: Context, asker: Asker
+    ) -> object | Later:
+        """The same for what concerns all ids of a partition."""
+        if partition.machine is not None:
+            return self.runtime.ask(partition, request, context, asker)
+        refusal: object = error_response(request, context.api_version, self.why_absent(partition))
+        return refusal
+
+    def why_absent(self, partition: TransactionPartition) -> ErrorCode:
+        """What is to be said of a partition that is not in service."""
+        if self.runtime.is_shut_down:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if partition.state is PartitionState.LOADING:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return ErrorCode.NOT_COORDINATOR

@@ -1,0 +1,119 @@
+"""Ends transactions that no coordinator knows, which a directory may have that a broker left.
+
+Such a transaction would keep everything behind it from consumers of committed records for ever: nobody is going
+to end it. Which ones these are can be said only when every partition of `__transaction_state` was read; while one
+could not be, they stay open.
+
+Source: KIP-664, KIP-890; Kafka leaves it to `kafka-transactions.sh find-hanging` and `abort`.
+"""
+
+import logging
+from collections.abc import Iterator
+from functools import partial
+from typing import Final, NamedTuple
+
+from coordinator.engine.partition import PartitionState
+from coordinator.engine.runtime import Runtime
+from coordinator.group.shard import Shard
+from coordinator.server.marker_writer import MarkerWriter, TransactionEnd
+from coordinator.topics.data_plane import DataPlane
+from coordinator.transactions.shard import TransactionShard
+from protocol.errors import ErrorCode
+from storage.producers.producer_state import ProducerState
+from storage.topic_partition import TopicPartition
+
+_LOG: Final = logging.getLogger("TransactionCoordinator")
+_LEVEL: Final = 0
+"""The epoch of the marker is that of the producer: nobody has raised it."""
+
+
+class Hanging(NamedTuple):
+    """A transaction that is open in a partition."""
+
+    partition: TopicPartition
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    first_offset: int
+
+
+def open_transactions(data_plane: DataPlane, groups: Runtime[Shard]) -> list[Hanging]:
+    """All that are open in any partition."""
+    found: list[Hanging] = []
+    for hosted in data_plane.catalogue.hosted():
+        if hosted.producers is not None:
+            found += _open(hosted.name, hosted.producers.state)
+    for partition in groups.partitions:
+        if partition.producers is not None:
+            found += _open(partition.name, partition.producers.state)
+    return found
+
+
+def _open(partition: TopicPartition, state: ProducerState) -> Iterator[Hanging]:
+    for producer_id, first_offset in state.open_transactions.items():
+        entry = state.entry(producer_id)
+        assert entry is not None, producer_id
+        yield Hanging(partition, producer_id, entry.epoch, max(0, entry.coordinator_epoch), first_offset)
+
+
+def end_hanging(
+    data_plane: DataPlane,
+    groups: Runtime[Shard],
+    transactions: Runtime[TransactionShard],
+    writer: MarkerWriter,
+) -> bool:
+    """Ends what no coordinator knows. Out: False where that cannot be said yet: a partition is still being read."""
+    found = open_transactions(data_plane, groups)
+    if not found:
+        return True
+    states = {partition.state for partition in transactions.partitions}
+    states |= {partition.state for partition in groups.partitions}
+    if PartitionState.LOADING in states:
+        return False
+    if states != {PartitionState.OWNED}:
+        _LOG.warning(
+            "%d transactions are open, and whose they are is not known while a partition of %s cannot be read: "
+            "they stay open",
+            len(found),
+            transactions.topic.name,
+        )
+        return True
+    known = {
+        (producer_id, partition)
+        for part in transactions.partitions
+        if part.machine is not None
+        for producer_id, partition in part.machine.open_partitions()
+    }
+    for hanging in found:
+        place = hanging.partition.topic, hanging.partition.partition
+        if (hanging.producer_id, place) not in known:
+            _end(hanging, writer)
+    return True
+
+
+def _end(hanging: Hanging, writer: MarkerWriter) -> None:
+    end = TransactionEnd(
+        hanging.producer_id, hanging.producer_epoch, hanging.coordinator_epoch, False, _LEVEL
+    )
+    writer.write(hanging.partition, end, partial(_ended, hanging))
+
+
+def _ended(hanging: Hanging, error: ErrorCode) -> None:
+    if error is ErrorCode.NONE:
+        _LOG.warning(
+            "Aborted a transaction of producer %d (epoch %d) that was open in %s from offset %d on, and that no "
+            "coordinator knows",
+            hanging.producer_id,
+            hanging.producer_epoch,
+            hanging.partition,
+            hanging.first_offset,
+        )
+    else:
+        _LOG.error(
+            "A transaction of producer %d is open in %s from offset %d on, no coordinator knows it, and it could "
+            "not be aborted: %s",
+            hanging.producer_id,
+            hanging.partition,
+            hanging.first_offset,
+            error.name,
+        )

@@ -1,0 +1,143 @@
+"""What the shell asks of the core in a form of its own, what it gets, and what the core asks of others."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from coordinator.machine.outcome import Context, WorkDone
+from protocol.errors import ErrorCode
+from protocol.messages.end_txn import EndTxnRequest
+from protocol.messages.init_producer_id import InitProducerIdRequest
+
+TransactionPartition: TypeAlias = tuple[str, int]
+"""A topic and one of its partitions; `__consumer_offsets` where a transaction has offsets of groups."""
+
+PRODUCER_ID: Final = "producer id"
+"""The work of drawing a producer id that nobody had. Its argument is an Again; its result is the id."""
+
+TRANSACTION_MARKERS: Final = "transaction markers"
+"""Where WriteMarkers go. No topic: none may have that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions:
+    """Take partitions into a transaction, which begins with the first of them; with `verify_only` tell whether it
+    has them. `transaction_version` is the level of who asks: 2 for what a broker asks on behalf of a producer
+    that adds implicitly, 0 for AddPartitionsToTxn below v4 and AddOffsetsToTxn. Answered with PartitionsAdded."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: Sequence[TransactionPartition]
+    verify_only: bool
+    transaction_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsAdded:
+    """What became of each partition. PRODUCER_FENCED and TRANSACTION_ABORTABLE stand there whatever the asker's
+    version."""
+
+    errors: Mapping[TransactionPartition, ErrorCode]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeTransaction:
+    """One id of a DescribeTransactions. Answered with a DescribeTransactionsTransactionState."""
+
+    transactional_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListTransactions:
+    """Those that pass every filter. An empty one lets everything through, and so does a negative duration, in
+    milliseconds. Answered with a ListTransactionsResponse."""
+
+    state_filters: Sequence[str] = ()
+    producer_id_filters: Sequence[int] = ()
+    duration_filter: int = -1
+    pattern: Callable[[str], bool] | None = None
+
+
+class WriteMarkers(NamedTuple):
+    """Write the markers of an ended transaction, each until it is there. It goes to TRANSACTION_MARKERS; what
+    came of it is told with `written` and `refused`, in as many parts as it takes, but once for each partition."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    is_committed: bool
+    transaction_version: int
+    partitions: Sequence[TransactionPartition]
+
+    def written(self, partitions: Sequence[TransactionPartition]) -> "MarkersWritten":
+        """These have their marker."""
+        return MarkersWritten(
+            self.transactional_id, self.producer_id, self.producer_epoch, self.coordinator_epoch, partitions
+        )
+
+    def refused(self, partitions: Sequence[TransactionPartition], error: ErrorCode) -> "MarkersRefused":
+        """These will not take it from this coordinator."""
+        return MarkersRefused(
+            self.transactional_id,
+            self.producer_id,
+            self.producer_epoch,
+            self.coordinator_epoch,
+            partitions,
+            error,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MarkersWritten:
+    """These partitions have the marker that was asked for, or are gone for good. No reply. `coordinator_epoch`
+    tells which load of the coordinator asked: what it is told of another one's markers does not count."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    partitions: Sequence[TransactionPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class MarkersRefused:
+    """These partitions refused the marker with INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED: it is
+    given up until the next load. No reply."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    partitions: Sequence[TransactionPartition]
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class AbortTimedOut:
+    """Abort a transaction if it has been open for longer than its producer allows. No reply; nobody outside
+    asks."""
+
+    transactional_id: str
+
+
+Resumable: TypeAlias = InitProducerIdRequest | EndTxnRequest | AbortTimedOut
+
+
+class Again(NamedTuple):
+    """What is done again once there is a producer id for it."""
+
+    request: Resumable
+    context: Context
+
+
+Request: TypeAlias = (
+    Resumable
+    | AddPartitions
+    | DescribeTransaction
+    | ListTransactions
+    | MarkersWritten
+    | MarkersRefused
+    | WorkDone
+)

@@ -1,0 +1,100 @@
+"""The states of a transactional id, and every way from one to another.
+
+A transactional id has one transaction at a time. It is **Empty** from the moment at which a producer gets its id
+and epoch, and **Ongoing** from the first partition on. An end takes two steps: with **PrepareCommit** or
+**PrepareAbort** the outcome is settled, and never changes; when each partition of the transaction has its marker,
+**CompleteCommit** or **CompleteAbort** follows. The next transaction begins from there.
+
+A transaction that its producer does not end in time is aborted, and so is one that is open when a producer with
+the same transactional id begins anew. Either fences the old producer: the epoch rises.
+
+What a producer gets in each state, with its current id and epoch:
+
+| request | Empty | Ongoing | PrepareCommit | PrepareAbort | CompleteCommit | CompleteAbort |
+|---|---|---|---|---|---|---|
+| InitProducerId | 0, next epoch | 51, aborts | 51 | 51 | 0, next epoch | 0, next epoch |
+| AddPartitionsToTxn, AddOffsetsToTxn | 0 | 0 | 51 | 51 | 0 | 0 |
+| the same, verifying only | 120 | 0 or 120 | 51 | 51 | 120 | 120 |
+| EndTxn below v5, commit | 48 | 0 | 51 | 51 | 0 | 48 |
+| EndTxn below v5, abort | 48 | 0 | 51 | 51 | 48 | 0 |
+| EndTxn v5, commit | 48 | 0, next epoch | 51 | 51 | 48 | 48 |
+| EndTxn v5, abort | 0, next epoch | 0, next epoch | 51 | 51 | 0, next epoch | 0, next epoch |
+| EndTxn v5 repeated, commit | 90 | 90 | 51 | 51 | 0 | 48 |
+| EndTxn v5 repeated, abort | 90 | 90 | 51 | 51 | 48 | 0 |
+
+`TRANSITIONS` is the only statement of what may follow what: `Transactions.write` asserts it and the diagram in
+the documentation is drawn from it. Source: Kafka's `TransactionState`.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+
+class TransactionState(Enum):
+    """A state; its value is the name that DescribeTransactions and ListTransactions give it."""
+
+    EMPTY = "Empty"
+    ONGOING = "Ongoing"
+    PREPARE_COMMIT = "PrepareCommit"
+    PREPARE_ABORT = "PrepareAbort"
+    COMPLETE_COMMIT = "CompleteCommit"
+    COMPLETE_ABORT = "CompleteAbort"
+    DEAD = "Dead"
+    PREPARE_EPOCH_FENCE = "PrepareEpochFence"
+
+
+EMPTY: Final = TransactionState.EMPTY
+ONGOING: Final = TransactionState.ONGOING
+PREPARE_COMMIT: Final = TransactionState.PREPARE_COMMIT
+PREPARE_ABORT: Final = TransactionState.PREPARE_ABORT
+COMPLETE_COMMIT: Final = TransactionState.COMPLETE_COMMIT
+COMPLETE_ABORT: Final = TransactionState.COMPLETE_ABORT
+DEAD: Final = TransactionState.DEAD
+PREPARE_EPOCH_FENCE: Final = TransactionState.PREPARE_EPOCH_FENCE
+
+STATUSES: Final[Mapping[TransactionState, int]] = {
+    state: number for number, state in enumerate(TransactionState)
+}
+"""The number of each in the log."""
+
+WRITTEN: Final[Mapping[int, TransactionState]] = {
+    STATUSES[state]: state for state in TransactionState if state not in (DEAD, PREPARE_EPOCH_FENCE)
+}
+"""The states that are in a log, by number."""
+
+PREPARED: Final = frozenset((PREPARE_COMMIT, PREPARE_ABORT))
+"""The outcome is settled, and markers are under way."""
+MAY_EXPIRE: Final = frozenset((EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT))
+"""Nothing is open: the next producer, transaction or nothing at all may follow."""
+
+MEANINGS: Final[Mapping[TransactionState, str]] = {
+    EMPTY: "a producer has its id and epoch, and no transaction yet",
+    ONGOING: "a transaction is open",
+    PREPARE_COMMIT: "it is committed; not every partition has its marker",
+    PREPARE_ABORT: "it is aborted; not every partition has its marker",
+    COMPLETE_COMMIT: "it was committed, and every partition has its marker",
+    COMPLETE_ABORT: "it was aborted, and every partition has its marker",
+    DEAD: "the transactional id has expired and is gone; never written",
+    PREPARE_EPOCH_FENCE: "between fencing and aborting, which are one step here; never entered",
+}
+
+TRANSITIONS: Final[Mapping[tuple[TransactionState, TransactionState], str]] = {
+    (EMPTY, EMPTY): "InitProducerId",
+    (EMPTY, ONGOING): "the first partition or group is added",
+    (EMPTY, PREPARE_ABORT): "EndTxn v5 aborts, whatever was begun",
+    (EMPTY, DEAD): "expiration",
+    (ONGOING, ONGOING): "a partition or group is added",
+    (ONGOING, PREPARE_COMMIT): "EndTxn commits",
+    (ONGOING, PREPARE_ABORT): "EndTxn aborts, the timeout, or InitProducerId",
+    (PREPARE_COMMIT, COMPLETE_COMMIT): "every marker is written",
+    (PREPARE_ABORT, COMPLETE_ABORT): "every marker is written",
+    (COMPLETE_COMMIT, EMPTY): "InitProducerId",
+    (COMPLETE_COMMIT, ONGOING): "the first partition or group is added",
+    (COMPLETE_COMMIT, PREPARE_ABORT): "EndTxn v5 aborts, whatever was begun",
+    (COMPLETE_COMMIT, DEAD): "expiration",
+    (COMPLETE_ABORT, EMPTY): "InitProducerId",
+    (COMPLETE_ABORT, ONGOING): "the first partition or group is added",
+    (COMPLETE_ABORT, PREPARE_ABORT): "EndTxn v5 aborts, whatever was begun",
+    (COMPLETE_ABORT, DEAD): "expiration",
+}
