@@ -166,6 +166,7 @@ def test_what_is_pending_at_the_end_of_a_log_ends_as_if_it_had_been_replayed(
     assert shard.durable_state() == replayed.durable_state()
     assert offsets_of(shard) == model([*before, *after])
     assert shard.has_open_transactions == replayed.has_open_transactions
+    shard._groups.durable.offsets.check()
 
 
 def test_a_deletion_takes_a_pending_offset_along() -> None:

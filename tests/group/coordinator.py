@@ -6,17 +6,17 @@ far, holds the same durable state.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 from uuid import UUID
 
 from coordinator.group.config import GroupConfig
 from coordinator.group.events import Event
 from coordinator.group.member_name import MemberName
-from coordinator.group.requests import FetchOffsets, Request
+from coordinator.group.requests import EndTransaction, FetchOffsets, Request
 from coordinator.group.shard import Shard
 from coordinator.group.state import DEAD
 from coordinator.group.timer_key import TimerKey, TimerKind
-from coordinator.machine.outcome import Context, Fact, Now, Outcome
+from coordinator.machine.outcome import NO_PRODUCER_ID, Context, Fact, Marker, Now, Outcome
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
@@ -39,14 +39,23 @@ from protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
     OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
 )
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+)
 from protocol.records import UnknownKey, decode_key, decode_value, encode_key, encode_value
 from tests.group.config import group_config
 from tests.group.subscriptions import subscription
 
 E = TypeVar("E", bound=Event)
 T = TypeVar("T")
+Entry: TypeAlias = tuple[Fact, int] | Marker
+"""Of the log: a record with the producer of its transaction, or the end of one."""
 START = Now(1_000_000, 1_700_000_000_000)
 GROUP = "orders"
 RANGE = [("range", subscription("foo"))]
@@ -91,26 +100,30 @@ class Coordinator:
     def __init__(self, config: GroupConfig | None = None) -> None:
         self.config = group_config() if config is None else config
         self.now = START
-        self.records: list[Fact] = []
+        self.log: list[Entry] = []
         self.events: list[Event] = []
         self.timers: dict[TimerKey, int] = {}
         self._asked: dict[int, Ask] = {}
         self._uuids = 0
         self._start([])
 
-    def _start(self, records: Sequence[Fact]) -> None:
+    def _start(self, log: Sequence[Entry]) -> None:
         self.shard, self._replica = Shard(self.config), Shard(self.config)
-        for record in records:
-            self.shard.replay(through_bytes(record))
-            self._replica.replay(record)
+        replay(self.shard, log)
+        replay(self._replica, log)
         self.timers.clear()
         self._take(self.shard.loaded(self.now))
+
+    @property
+    def records(self) -> list[Fact]:
+        """Those of the log, in transactions or not."""
+        return [entry[0] for entry in self.log if not isinstance(entry, Marker)]
 
     def restart(self, config: GroupConfig | None = None) -> None:
         """Lose all that was not written, and load the log."""
         self.config = self.config if config is None else config
         self.events.clear()
-        self._start(self.records)
+        self._start(self.log)
 
     def send(self, request: Request, version: int, client_id: str = WHO[0], host: str = WHO[1]) -> Ask:
         """Hand a request to the shard."""
@@ -154,7 +167,8 @@ class Coordinator:
         self.shard.check_invariants()
 
     def _take(self, outcome: Outcome) -> None:
-        self.records.extend(outcome.records)
+        written = entries_of(outcome)
+        self.log.extend(written)
         self.events.extend(outcome.events)
         self._deliver(outcome.replies)
         for key, deadline_ms in outcome.timers.items():
@@ -164,9 +178,8 @@ class Coordinator:
                 self.timers[key] = deadline_ms
         self.shard.check_invariants()
         self._check_reports()
-        for record in outcome.records:
-            self._replica.replay(through_bytes(record))
-        if outcome.records:
+        replay(self._replica, written)
+        if written:
             assert self.shard.durable_state() == self._replica.durable_state()
 
     def _check_reports(self) -> None:
@@ -301,6 +314,70 @@ class Coordinator:
         response = self.send(request, version).answer(OffsetCommitResponse)
         return ErrorCode(response.topics[0].partitions[0].error_code)
 
+    def txn_commit(
+        self,
+        producer_id: int,
+        member_id: str = "",
+        generation: int = -1,
+        *,
+        version: int = 6,
+        epoch: int = 0,
+        instance: str | None = None,
+        topic: str = "foo",
+        partition: int = 0,
+        offset: int = 7,
+        metadata: str | None = "",
+        group: str = GROUP,
+        leader_epoch: int = -1,
+        topic_id: bytes = bytes(16),
+    ) -> ErrorCode:
+        """Commit one partition's offset in a producer's transaction; its error."""
+        one = TxnOffsetCommitRequestPartition(
+            partition_index=partition,
+            committed_offset=offset,
+            committed_leader_epoch=leader_epoch,
+            committed_metadata=metadata,
+        )
+        request = TxnOffsetCommitRequest(
+            transactional_id=f"t{producer_id}",
+            group_id=group,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            generation_id_or_member_epoch=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+            topics=[TxnOffsetCommitRequestTopic(name=topic, topic_id=topic_id, partitions=[one])],
+        )
+        response = self.send(request, version).answer(TxnOffsetCommitResponse)
+        return ErrorCode(response.topics[0].partitions[0].error_code)
+
+    def end(self, producer_id: int, *, is_committed: bool = True) -> None:
+        """End a producer's transaction."""
+        request = EndTransaction(
+            producer_id, producer_epoch=1, coordinator_epoch=3, is_committed=is_committed
+        )
+        assert self.send(request, 0).reply is ErrorCode.NONE
+
+    def unstable(
+        self, topics: dict[str, list[int]] | None = None, group: str = GROUP
+    ) -> dict[tuple[str, int], bool]:
+        """Of the partitions that a fetch of stable offsets answers, which are told to be unstable."""
+        asked = None if topics is None else [
+            OffsetFetchRequestTopics(name=name, partition_indexes=indexes) for name, indexes in topics.items()
+        ]  # fmt: skip
+        request = FetchOffsets(OffsetFetchRequestGroup(group_id=group, topics=asked), require_stable=True)
+        response = self.send(request, 9).answer(OffsetFetchResponseGroup)
+        unstable = OffsetFetchResponsePartitions(
+            partition_index=0, committed_offset=-1, metadata="", error_code=88
+        )
+        answered = {}
+        for topic in response.topics:
+            for one in topic.partitions:
+                answered[topic.name, one.partition_index] = one.error_code != ErrorCode.NONE
+                unstable.partition_index = one.partition_index
+                assert one.error_code == ErrorCode.NONE or one == unstable
+        return answered
+
     def fetch(
         self, topics: dict[str, list[int]] | None = None, group: str = GROUP
     ) -> dict[tuple[str, int], tuple[int, int, str]]:
@@ -362,3 +439,20 @@ def through_bytes(record: Fact) -> Fact:
     if record.value is None:
         return Fact(key, None)
     return Fact(key, decode_value(key, encode_value(record.value, record.value_version)))
+
+
+def entries_of(outcome: Outcome) -> list[Entry]:
+    """What an outcome adds to the log."""
+    in_transaction = outcome.in_transaction
+    producer_id = NO_PRODUCER_ID if in_transaction is None else in_transaction.producer_id
+    written: list[Entry] = [(record, producer_id) for record in outcome.records]
+    return written if outcome.marker is None else [*written, outcome.marker]
+
+
+def replay(shard: Shard, log: Sequence[Entry]) -> None:
+    """What the log says, as it comes back from it."""
+    for entry in log:
+        if isinstance(entry, Marker):
+            shard.end_transaction(entry.producer_id, is_committed=entry.is_committed)
+        else:
+            shard.replay(through_bytes(entry[0]), entry[1])

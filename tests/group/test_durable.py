@@ -6,12 +6,16 @@ import pytest
 
 from coordinator.group.durable import DurableGroup, DurableState
 from coordinator.group.events import GroupStabilized
+from coordinator.group.requests import TopicsChanged
 from coordinator.group.shard import Shard
-from coordinator.machine.outcome import Fact
+from coordinator.group.topics_image import NO_TOPICS
+from coordinator.machine.outcome import NO_PRODUCER_ID, Fact, Marker
 from protocol.messages.leave_group import MemberIdentity
 from protocol.records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from tests.group.config import group_config
-from tests.group.coordinator import GROUP, Coordinator, through_bytes
+from tests.group.coordinator import GROUP, Coordinator, replay
+
+OTHER = "another"
 
 
 def offset(topic: str, partition: int, value: int | None) -> Fact:
@@ -41,7 +45,7 @@ def wander(coordinator: Coordinator, random: Random) -> None:
     someone = random.choice([*members, "stranger"])
     stabilized = coordinator.told(GroupStabilized)
     generation = stabilized[-1].generation_id if stabilized else 1
-    step = random.randrange(9)
+    step = random.randrange(14)
     if step == 0:
         coordinator.join(version=3)
     elif step == 1:
@@ -53,16 +57,42 @@ def wander(coordinator: Coordinator, random: Random) -> None:
     elif step in (4, 8):
         for member in members:
             coordinator.sync(member, generation, {name: name.encode() for name in members})
-    elif step == 5:
-        coordinator.commit(
-            random.choice(["", someone]), random.choice([-1, generation]), offset=random.randrange(99)
-        )
+    elif step == 5 or step > 8:
+        write_offsets(coordinator, random, someone, generation)
     elif step == 6:
         coordinator.leave(MemberIdentity(member_id=someone))
     elif random.random() < 0.5:
         coordinator.delete_groups(GROUP)
     else:
         coordinator.restart()
+
+
+def write_offsets(coordinator: Coordinator, random: Random, someone: str, generation: int) -> None:
+    """A commit, plain or in one of three transactions, or the end of one."""
+    step, producer, partition, offset = (random.randrange(number) for number in (5, 3, 3, 99))
+    group = random.choice([GROUP, OTHER])
+    if step == 0:
+        coordinator.commit(random.choice(["", someone]), random.choice([-1, generation]), offset=offset)
+    elif step == 1:
+        coordinator.txn_commit(producer, someone, generation, partition=partition, offset=offset)
+    elif step == 2:
+        coordinator.commit(partition=partition, offset=offset, group=group)
+        coordinator.txn_commit(producer, partition=partition, offset=offset + 1, group=group)
+    elif step == 3:
+        coordinator.end(producer, is_committed=random.random() < 0.6)
+    else:
+        bury(coordinator, random)
+
+
+def bury(coordinator: Coordinator, random: Random) -> None:
+    """Something ends offsets that may be pending."""
+    how = random.randrange(3)
+    if how == 0:
+        coordinator.delete_offsets(("foo", random.randrange(3)), group=random.choice([GROUP, OTHER]))
+    elif how == 1:
+        coordinator.delete_groups(random.choice([GROUP, OTHER]))
+    elif random.random() < 0.5:
+        coordinator.send(TopicsChanged(NO_TOPICS, ("foo",)), 0)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -72,13 +102,18 @@ def test_every_prefix_of_the_log_gives_the_state_that_was_live_there(seed: int) 
     states = {0: coordinator.shard.durable_state()}
     for _ in range(200):
         wander(coordinator, random)
-        states[len(coordinator.records)] = coordinator.shard.durable_state()
+        states[len(coordinator.log)] = coordinator.shard.durable_state()
     assert len(states) > 4
+    assert any(isinstance(entry, Marker) for entry in coordinator.log)
     for length, state in states.items():
         loaded = Shard(coordinator.config)
-        for record in coordinator.records[:length]:
-            loaded.replay(through_bytes(record))
+        replay(loaded, coordinator.log[:length])
         assert loaded.durable_state() == state
+        assert loaded.has_open_transactions == any(group.pending for group in state.values())
+        if not loaded.has_open_transactions:
+            copied = Shard(coordinator.config)
+            replay(copied, [(fact, NO_PRODUCER_ID) for fact in loaded.copy_durable().facts()])
+            assert copied.durable_state() == state
         loaded.loaded(coordinator.now)
         loaded.check_invariants()
         assert loaded.durable_state() == state

@@ -3,7 +3,7 @@ import pytest
 from coordinator.group.events import GroupLoaded, RebalanceStarted
 from coordinator.group.rebalance_facts import RebalanceCause
 from coordinator.group.shard import Shard
-from coordinator.machine.outcome import Fact
+from coordinator.machine.outcome import NO_PRODUCER_ID, Fact
 from protocol.errors import ErrorCode
 from protocol.records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from tests.group.config import group_config
@@ -92,7 +92,8 @@ def test_a_group_over_capacity_has_to_rebalance() -> None:
 
 def test_a_recorded_member_without_a_rebalance_timeout_uses_its_session_timeout() -> None:
     coordinator = Coordinator()
-    coordinator.records.append(metadata(member("a", rebalance_timeout=-1), member("b", rebalance_timeout=-1)))
+    members = member("a", rebalance_timeout=-1), member("b", rebalance_timeout=-1)
+    coordinator.log.append((metadata(*members), NO_PRODUCER_ID))
     coordinator.restart()
     ask = coordinator.join(instance="new", rebalance=0)
     coordinator.advance(5_000)
@@ -106,7 +107,7 @@ def test_a_recorded_member_without_a_rebalance_timeout_uses_its_session_timeout(
 
 def test_a_recorded_leader_that_is_no_member_is_replaced_by_the_first() -> None:
     coordinator = Coordinator()
-    coordinator.records.append(metadata(member("a"), member("b"), leader="gone"))
+    coordinator.log.append((metadata(member("a"), member("b"), leader="gone"), NO_PRODUCER_ID))
     coordinator.restart()
     assert coordinator.join("b", protocols=[("range", b"s")]).joined.leader == "a"
 

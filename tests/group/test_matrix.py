@@ -86,6 +86,19 @@ commit            | nobody          | 0>E     | 0       | 25   | 25      | 25   
 commit no gen     | leader          | 0>E     | 0       | 22   | 22      | 22      | 15
 commit no gen     | unknown         | 0>E     | 0       | 25   | 25      | 25      | 15
 commit no gen     | fenced          | 0>E     | 0       | 82   | 82      | 82      | 15
+txn               | leader          | 69      | 25      | 0    | 0       | 0       | 15
+txn               | follower        | 69      | 25      | 0    | 0       | 0       | 15
+txn               | static          | 69      | 25      | 0    | 0       | 0       | 15
+txn               | unknown         | 69      | 25      | 25   | 25      | 25      | 15
+txn               | fenced          | 69      | 25      | 82   | 82      | 82      | 15
+txn               | other instance  | 69      | 25      | 25   | 25      | 25      | 15
+txn               | pending         | 69      | 25      | 25   | 25      | 25      | 15
+txn               | stale           | 69      | 25      | 22   | 22      | 22      | 15
+txn v5            | leader          | 22      | 25      | 0    | 0       | 0       | 15
+txn               | nobody          | 0>E     | 0       | 0    | 0       | 0       | 15
+txn no gen        | leader          | 0>E     | 0       | 22   | 22      | 22      | 15
+txn no gen        | unknown         | 0>E     | 0       | 25   | 25      | 25      | 15
+txn no gen        | fenced          | 0>E     | 0       | 82   | 82      | 82      | 15
 fetch             | nobody          | 0       | 0       | 0    | 0       | 0       | 0
 delete offset     | nobody          | 69      | 0       | 86   | 86      | 86      | 69
 delete other      | nobody          | 69      | 0       | 0    | 0       | 0       | 69
@@ -155,6 +168,10 @@ def ask(coordinator: Coordinator, request: str, caller: str, callers: Callers) -
         version = 8 if variant == "v8" else 9
         error = coordinator.commit(member_id, given, instance=instance, version=version)
         return str(int(error))
+    if api == "txn":
+        given = -1 if variant == "no gen" or caller == "nobody" else generation
+        version = 5 if variant == "v5" else 6
+        return str(int(coordinator.txn_commit(9, member_id, given, instance=instance, version=version)))
     return _administer(coordinator, request)
 
 

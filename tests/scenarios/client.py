@@ -10,7 +10,16 @@ _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_0
 ONCE: Final = frozenset(
     {"v", "id", "generation", "reason", "stable", "retention", "states", "types", "protocol", "owned"}
 )
-_OPTIONS: Final = ONCE | {"group", "session", "rebalance", "instance", "type", "protocols", "topics"}
+_OPTIONS: Final = ONCE | {
+    "group",
+    "session",
+    "rebalance",
+    "instance",
+    "type",
+    "protocols",
+    "topics",
+    "producer",
+}
 
 
 @dataclass

@@ -73,6 +73,8 @@ def wall(timestamp_ms: int) -> str:
 
 def reply(name: str, message: Any, version: int) -> str:
     """A response as the client sees it: encoded in its version and decoded again."""
+    if isinstance(message, ErrorCode):
+        return f"{name} <- EndTransaction {message.name}"
     if isinstance(message, OffsetFetchResponseGroup):
         message = OffsetFetchResponse(groups=[message])
     seen = decode(type(message), version, encode(message, version))
@@ -226,7 +228,9 @@ _SHOWN: Mapping[type[Event], str] = {
     MembersEvicted: "members phase",
     LeaderReplaced: "old_leader_id leader_id",
     GroupLoaded: "state generation_id members",
-    CommitRefused: "member_id group_instance_id client_id error state detail generation_id partitions",
+    CommitRefused: (
+        "member_id group_instance_id client_id error state detail generation_id partitions is_transactional"
+    ),
 }
 """What is shown of an event, in this order; of others the member, and what they have of their own."""
 _UNSHOWN = (MemberRejoined, MemberToldToRejoin, SyncReceived, AssignmentFetched)
@@ -275,9 +279,12 @@ def outcome(result: Outcome, names: dict[int, tuple[str, int]], now_ms: int) -> 
     """All lines of an outcome: events, records, timers, replies; `names` says who waits, in which version.
 
     The retention check is not shown, nor a rebalance's report: they are armed again and again."""
-    lines = [event(entry) for entry in result.events if not isinstance(entry, _UNSHOWN)] + [
-        record(entry) for entry in result.records
-    ]
+    lines = [event(entry) for entry in result.events if not isinstance(entry, _UNSHOWN)]
+    of_whom = "" if result.in_transaction is None else f" of producer {result.in_transaction.producer_id}"
+    lines += [record(entry) + of_whom for entry in result.records]
+    if result.marker is not None:
+        kind = "commit" if result.marker.is_committed else "abort"
+        lines.append(f"marker {kind} of producer {result.marker.producer_id}")
     for key, deadline in result.timers.items():
         if key.kind not in (TimerKind.EXPIRE_OFFSETS, TimerKind.REPORT):
             lines.append(

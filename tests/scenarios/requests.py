@@ -6,7 +6,9 @@
     sync A A=orders:0,orders:1 B=orders:2
     heartbeat A · leave A · leave admin A instance:i1          leave for others: names, or instances
     commit A orders:0=42 orders:1=7:note                       v8 and before: retention=1h
-    fetch A orders:0 orders:1 · fetch A                        all partitions without names
+    txn-commit A orders:0=42 producer=7                        in the transaction of a producer
+    end-transaction T commit producer=7 · end-transaction T abort producer=7
+    fetch A orders:0 orders:1 · fetch A                        all partitions without names; stable=yes
     describe A g · list A states=Stable · delete A g h · offset-delete A orders:0 · topics-deleted A orders
 
 `group=g` (the default) goes with each. A client that has not joined has no member id and generation -1.
@@ -15,7 +17,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from coordinator.group.requests import FetchOffsets, Request, TopicsChanged
+from coordinator.group.requests import EndTransaction, FetchOffsets, Request, TopicsChanged
 from coordinator.group.topics_image import NO_TOPICS
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -42,10 +44,16 @@ from protocol.messages.offset_delete import (
 )
 from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from tests.scenarios.client import Client, lengthen, milliseconds
 
 NEWEST: Final = {
-    "join": 9, "sync": 5, "heartbeat": 4, "leave": 5, "commit": 9, "fetch": 9, "describe": 6, "list": 5,
+    "join": 9, "sync": 5, "heartbeat": 4, "leave": 5, "commit": 9, "txn-commit": 5,
+    "end-transaction": 0, "fetch": 9, "describe": 6, "list": 5,
     "delete": 3, "offset-delete": 0, "topics-deleted": 0,
 }  # fmt: skip
 
@@ -168,6 +176,39 @@ def _commit(client: Client, arguments: list[str], options: Options, clients: Cli
     )
 
 
+def _txn_commit(client: Client, arguments: list[str], options: Options, clients: Clients) -> Request:
+    topics = [
+        TxnOffsetCommitRequestTopic(
+            name=name,
+            partitions=[
+                TxnOffsetCommitRequestPartition(
+                    partition_index=one.partition_index,
+                    committed_offset=one.committed_offset,
+                    committed_metadata=one.committed_metadata,
+                )
+                for one in map(_committed, texts)
+            ],
+        )
+        for name, texts in _topics(arguments).items()
+    ]
+    return TxnOffsetCommitRequest(
+        transactional_id=client.name,
+        group_id=options.get("group", "g"),
+        producer_id=int(options["producer"]),
+        producer_epoch=0,
+        generation_id_or_member_epoch=_generation(client, options),
+        member_id=_member_id(client, options),
+        group_instance_id=options.get("instance"),
+        topics=topics,
+    )
+
+
+def _end_transaction(_: Client, arguments: list[str], options: Options, clients: Clients) -> Request:
+    return EndTransaction(
+        int(options["producer"]), 0, 0, is_committed={"commit": True, "abort": False}[arguments[0]]
+    )
+
+
 def _committed(text: str) -> OffsetCommitRequestPartition:
     """`0=42:note`: partition, offset, metadata; a note of `x*5000` is 5,000 times x."""
     partition, _, rest = text.partition("=")
@@ -212,6 +253,8 @@ _BUILDERS: Final[dict[str, Callable[[Client, list[str], Options, Clients], Reque
     "heartbeat": _heartbeat,
     "leave": _leave,
     "commit": _commit,
+    "txn-commit": _txn_commit,
+    "end-transaction": _end_transaction,
     "fetch": _fetch,
     "describe": lambda _, arguments, __, ___: DescribeGroupsRequest(groups=arguments),
     "list": _list,

@@ -20,10 +20,11 @@ from typing import Any
 from coordinator.group.requests import Request, TopicsChanged
 from coordinator.group.shard import Shard
 from coordinator.group.timer_key import TimerKey, TimerKind
-from coordinator.machine.outcome import Context, Fact, Now, Outcome
+from coordinator.machine.outcome import Context, Now, Outcome
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from tests.group.config import group_config
+from tests.group.coordinator import Entry, entries_of, replay
 from tests.scenarios import render
 from tests.scenarios.client import ONCE, Client, member_uuid, milliseconds, options_of, shorten
 from tests.scenarios.requests import NEWEST, build
@@ -43,7 +44,7 @@ class Story:
     def __init__(self) -> None:
         self.config = group_config()
         self.now_ms = 0
-        self.log: list[Fact] = []
+        self.log: list[Entry] = []
         self.timers: dict[TimerKey, int] = {}
         self.clients: dict[str, Client] = {}
         self.waiters: dict[int, tuple[str, int]] = {}
@@ -61,14 +62,13 @@ class Story:
         self.shard = Shard(self.config)
         self.timers.clear()
         self.waiters.clear()
-        for record in self.log:
-            self.shard.replay(record)
+        replay(self.shard, self.log)
         return self.follow(self.shard.loaded(self.now()))
 
     def follow(self, outcome: Outcome) -> list[str]:
         """Do what the shell does with an outcome; its lines."""
         lines = render.outcome(outcome, self.waiters, self.now_ms)
-        self.log.extend(outcome.records)
+        self.log.extend(entries_of(outcome))
         for key, deadline in outcome.timers.items():
             self.timers.pop(key, None)
             if deadline is not None:
@@ -196,8 +196,7 @@ class Story:
         """The state makes sense, and the log alone gives its durable half."""
         self.shard.check_invariants()
         loaded = Shard(self.config)
-        for record in self.log:
-            loaded.replay(record)
+        replay(loaded, self.log)
         assert loaded.durable_state() == self.shard.durable_state(), "the log tells another story"
 
 
