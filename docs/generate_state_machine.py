@@ -1,53 +1,108 @@
-"""Writes docs/state-machine.md from the table of transitions that the core asserts.
+"""Writes the pages about states from the tables of transitions that the cores assert.
 
 python -m docs.generate_state_machine
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
-from typing import Final
+from types import ModuleType
+from typing import Any, Final
 
-from coordinator.group import state
-from coordinator.group.state import MEANINGS, TRANSITIONS, ClassicGroupState
-
-PAGE: Final = Path(__file__).with_name("state-machine.md")
-_INTRODUCTION: Final = """# The states of a classic group
-
-Generated from `coordinator/group/state.py` by `python -m docs.generate_state_machine`; a test fails when it is
-stale. A number in a table is Kafka's error code: 0 none, 15 COORDINATOR_NOT_AVAILABLE, 25 UNKNOWN_MEMBER_ID,
-27 REBALANCE_IN_PROGRESS.
-
-"""
+from coordinator.group import state as classic_group
+from coordinator.transactions import state as transaction
 
 
-def page() -> str:
-    """The page as it should be."""
-    prose = (state.__doc__ or "").split("\n\n")[1:-1]
-    parts = [_INTRODUCTION + "\n\n".join(prose), _diagram(), _states(), _transitions()]
-    return "\n\n".join(parts) + "\n"
+@dataclass(frozen=True)
+class Page:
+    """A page about the states that a module declares."""
+
+    path: Path
+    title: str
+    numbers: str
+    """What those in its tables mean."""
+    module: ModuleType
+    """Has MEANINGS, TRANSITIONS, and prose in its docstring, between the first paragraph and the last."""
+    begins: str
+    """Why something comes into being, in the first state."""
+    undrawn: tuple[tuple[Enum, Enum], ...] = ()
+    """Transitions that would only clutter the diagram."""
+
+    @property
+    def meanings(self) -> Mapping[Any, str]:
+        """Of each state."""
+        meanings: Mapping[Any, str] = self.module.MEANINGS
+        return meanings
+
+    @property
+    def transitions(self) -> Mapping[tuple[Any, Any], str]:
+        """Each with when it happens."""
+        transitions: Mapping[tuple[Any, Any], str] = self.module.TRANSITIONS
+        return transitions
+
+    def text(self) -> str:
+        """The page as it should be."""
+        source = self.module.__name__.replace(".", "/")
+        introduction = (
+            f"# {self.title}\n\n"
+            f"Generated from `{source}.py` by `python -m docs.generate_state_machine`; a test fails when it is\n"
+            f"stale. A number in a table is Kafka's error code: {self.numbers}."
+        )
+        prose = (self.module.__doc__ or "").split("\n\n")[1:-1]
+        parts = [introduction, *prose, self._diagram(), self._states(), self._transitions()]
+        return "\n\n".join(parts) + "\n"
+
+    def _diagram(self) -> str:
+        first = next(iter(self.meanings))
+        arrows = [
+            f"    {source.value} --> {target.value}: {cause}"
+            for (source, target), cause in self.transitions.items()
+            if (source, target) not in self.undrawn
+        ]
+        lines = ["stateDiagram-v2", f"    [*] --> {first.value}: {self.begins}", *arrows]
+        return "\n".join(["## Diagram", "", "```mermaid", *lines, "```"])
+
+    def _states(self) -> str:
+        rows = [f"| {name.value} | {meaning} |" for name, meaning in self.meanings.items()]
+        return "\n".join(["## States", "", "| state | meaning |", "|---|---|", *rows])
+
+    def _transitions(self) -> str:
+        rows = [
+            f"| {source.value} | {target.value} | {cause} |"
+            for (source, target), cause in self.transitions.items()
+        ]
+        head = ["## Transitions", "", "Any other is a bug, and asserted not to happen.", ""]
+        return "\n".join([*head, "| from | to | when |", "|---|---|---|", *rows])
 
 
-def _diagram() -> str:
-    arrows = [
-        f"    {source.value} --> {target.value}: {cause}"
-        for (source, target), cause in TRANSITIONS.items()
-        if target is not ClassicGroupState.DEAD or source is ClassicGroupState.EMPTY
-    ]
-    lines = ["stateDiagram-v2", f"    [*] --> {ClassicGroupState.EMPTY.value}: a new group", *arrows]
-    return "\n".join(["## Diagram", "", "```mermaid", *lines, "```"])
-
-
-def _states() -> str:
-    rows = [f"| {name.value} | {meaning} |" for name, meaning in MEANINGS.items()]
-    return "\n".join(["## States", "", "| state | meaning |", "|---|---|", *rows])
-
-
-def _transitions() -> str:
-    rows = [
-        f"| {source.value} | {target.value} | {cause} |" for (source, target), cause in TRANSITIONS.items()
-    ]
-    head = ["## Transitions", "", "Any other is a bug, and asserted not to happen.", ""]
-    return "\n".join([*head, "| from | to | when |", "|---|---|---|", *rows])
+CLASSIC_GROUP: Final = Page(
+    Path(__file__).with_name("state-machine.md"),
+    "The states of a classic group",
+    "0 none, 15 COORDINATOR_NOT_AVAILABLE, 25 UNKNOWN_MEMBER_ID,\n27 REBALANCE_IN_PROGRESS",
+    classic_group,
+    "a new group",
+    undrawn=tuple(
+        (source, target)
+        for source, target in classic_group.TRANSITIONS
+        if target is classic_group.DEAD and source is not classic_group.EMPTY
+    ),
+)
+TRANSACTION: Final = Page(
+    Path(__file__).with_name("transaction-state-machine.md"),
+    "The states of a transactional id",
+    "0 none, 48 INVALID_TXN_STATE,\n51 CONCURRENT_TRANSACTIONS, 90 PRODUCER_FENCED, 120 TRANSACTION_ABORTABLE",
+    transaction,
+    "InitProducerId with a new transactional id",
+    undrawn=tuple(
+        (source, target)
+        for source, target in transaction.TRANSITIONS
+        if target is transaction.DEAD and source is not transaction.EMPTY
+    ),
+)
+PAGES: Final = (CLASSIC_GROUP, TRANSACTION)
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    for page in PAGES:
+        page.path.write_text(page.text())

@@ -14,7 +14,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 DAEMON = ("protocol", "storage", "coordinator")
-SYNCHRONOUS = ("protocol/", "storage/", "coordinator/group/", "coordinator/topics/")
+SYNCHRONOUS = (
+    "protocol/", "storage/", "coordinator/group/", "coordinator/topics/", "coordinator/transactions/",
+)  # fmt: skip
 CLOCK = "coordinator/clock.py"
 FILES = ("storage/files.py", "storage/os_lock.py")
 ASYNC_FILES = "coordinator/async_files.py"

@@ -7,14 +7,16 @@ Source: KIP-98, KIP-890; Kafka's `TransactionCoordinator.handleAddPartitionsToTr
 from coordinator.machine.outcome import Context
 from coordinator.machine.turn import Turn
 from coordinator.transactions.events import Began
+from coordinator.transactions.record_size import exceeds
 from coordinator.transactions.refusal import refuse, refuse_before_lookup, tell_refusal
 from coordinator.transactions.refusal_facts import (
     EpochDiffers,
     MarkersOutstanding,
     PartitionsMissing,
     ProducerIdDiffers,
+    RecordTooLarge,
 )
-from coordinator.transactions.requests import AddPartitions, PartitionsAdded, TransactionPartition
+from coordinator.transactions.requests import AddPartitions, PartitionsAdded
 from coordinator.transactions.state import ONGOING, PREPARED
 from coordinator.transactions.timeouts import arm_timeouts
 from coordinator.transactions.transaction import Transaction, with_partitions
@@ -82,34 +84,23 @@ def _add(
     begins = transaction.state is not ONGOING
     added = [one for one in dict.fromkeys(request.partitions) if one not in transaction.partitions]
     if begins or added:
-        _write(transactions, transaction, added, request.transaction_version, turn)
+        partitions = with_partitions(transaction.value, added)
+        count, max_bytes = len(transaction.partitions) + len(added), transactions.config.message_max_bytes
+        if exceeds(transaction.transactional_id, partitions, count, max_bytes):
+            detail = RecordTooLarge(count, max_bytes)
+            refuse(transaction, request, context, ErrorCode.UNKNOWN_SERVER_ERROR, turn, detail)
+            return
+        transactions.write(
+            transaction,
+            ONGOING,
+            turn,
+            transaction_partitions=partitions,
+            transaction_start_timestamp_ms=turn.now.wall_ms if begins else transaction.start_ms,
+            client_transaction_version=request.transaction_version,
+        )
+        transaction.partitions.update(added)
     turn.reply(context.waiter, PartitionsAdded(dict.fromkeys(request.partitions, ErrorCode.NONE)))
     if begins:
         arm_timeouts(transactions, turn)
-        turn.tell(
-            Began(
-                transaction.transactional_id,
-                transaction.producer_id,
-                transaction.producer_epoch,
-                len(transaction.partitions),
-            )
-        )
-
-
-def _write(
-    transactions: Transactions,
-    transaction: Transaction,
-    added: list[TransactionPartition],
-    transaction_version: int,
-    turn: Turn,
-) -> None:
-    begins = transaction.state is not ONGOING
-    transactions.write(
-        transaction,
-        ONGOING,
-        turn,
-        transaction_partitions=with_partitions(transaction.value, added),
-        transaction_start_timestamp_ms=turn.now.wall_ms if begins else transaction.start_ms,
-        client_transaction_version=transaction_version,
-    )
-    transaction.partitions.update(added)
+        producer_id, producer_epoch = transaction.producer_id, transaction.producer_epoch
+        turn.tell(Began(transaction.transactional_id, producer_id, producer_epoch, len(added)))

@@ -18,5 +18,7 @@ class TransactionConfig:
     transactional_id_expiration_ms: int
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int
     transaction_remove_expired_transaction_cleanup_interval_ms: int
+    message_max_bytes: int
+    """Bounds the record of one transaction."""
     transaction_version: int = EPOCH_BUMP_LEVEL
     """The finalized level of the feature: 0, 1 or 2. No property, but a feature of the cluster."""

@@ -187,7 +187,7 @@ def markers_refused(transactions: Transactions, request: MarkersRefused, turn: T
                 transaction.producer_id,
                 transaction.producer_epoch,
                 request.error,
-                len(transaction.partitions),
+                len(request.partitions),
             )
         )
 

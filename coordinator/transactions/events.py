@@ -81,7 +81,7 @@ class MarkersSentAgain(ProducerEvent):
 
 class MarkersGivenUp(ProducerEvent):
     """Partitions will not take the marker of a transaction from this coordinator: it stays as it is until the
-    next load. `partitions` is how many still wait."""
+    next load. `partitions` is how many these are."""
 
     error: ErrorCode
     partitions: int

@@ -55,6 +55,14 @@ class PartitionsMissing(NamedTuple):
     partitions: int
 
 
+class RecordTooLarge(NamedTuple):
+    """UNKNOWN_SERVER_ERROR: with so many partitions the record of the transaction would be too large;
+    message.max.bytes is the bound."""
+
+    partitions: int
+    max_bytes: int
+
+
 RefusalDetail: TypeAlias = (
     EpochDiffers
     | ProducerIdDiffers
@@ -64,4 +72,5 @@ RefusalDetail: TypeAlias = (
     | AbortsOpenTransaction
     | NoProducerId
     | PartitionsMissing
+    | RecordTooLarge
 )
