@@ -4,8 +4,10 @@ An answer becomes plain data, field by field as its version carries them. Error 
 from that only this is replaced, because no two brokers have it in common:
 
 - the random part of member ids: `#1`, `#2`, … in the order in which they are first seen;
-- ids of topics, producers and fetch sessions, the id of the cluster: by what they name;
-- ports, the data directory and the size of its volume, the time of an append where the broker stamps records;
+- ids of topics, producers and fetch sessions, the id of the cluster: by what they name, so that an answer with the
+  id of before is told from one with another;
+- ports, the data directory and the size of its volume, the time of an append where the broker stamps records, times
+  of today, epochs of coordinators (not those that a session makes up);
 - what a session adds to its names of groups and topics, so that sessions do not meet;
 - the wording of `error_message`: that there is one, is empty or null, stays.
 
@@ -14,6 +16,7 @@ Arrays that Kafka fills from a hash map (`UNORDERED`) are sorted.
 
 import json
 import re
+import time
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, Final
@@ -22,8 +25,9 @@ from msgspec import Struct
 
 from protocol.errors import ErrorCode
 from protocol.schema import layout
-from storage.batch import BatchHeader, walk_batches
+from storage.batch import BatchHeader, decode_records, walk_batches
 from storage.errors import CorruptBatch
+from storage.producers.marker import decode_marker
 
 UNORDERED: Final = {
     ("JoinGroupResponse", "members"): "member_id",
@@ -48,14 +52,40 @@ UNORDERED: Final = {
     ("ListConfigResourcesResponse", "config_resources"): "resource_name",
     ("DescribeLogDirsResult", "topics"): "name",
     ("DescribeLogDirsTopic", "partitions"): "partition_index",
+    ("AddPartitionsToTxnResponse", "results_by_topic_v3_and_below"): "name",
+    ("AddPartitionsToTxnResponse", "results_by_transaction"): "transactional_id",
+    ("AddPartitionsToTxnResult", "topic_results"): "name",
+    ("AddPartitionsToTxnTopicResult", "results_by_partition"): "partition_index",
+    ("TxnOffsetCommitResponse", "topics"): "name",
+    ("TxnOffsetCommitResponseTopic", "partitions"): "partition_index",
+    ("WriteTxnMarkersResponse", "markers"): "producer_id",
+    ("WritableTxnMarkerResult", "topics"): "name",
+    ("WritableTxnMarkerTopicResult", "partitions"): "partition_index",
+    ("DescribeProducersResponse", "topics"): "name",
+    ("DescribeProducersTopicResponse", "partitions"): "partition_index",
+    ("DescribeProducersPartitionResponse", "active_producers"): "producer_id",
+    ("DescribeTransactionsResponse", "transaction_states"): "transactional_id",
+    ("DescribeTransactionsTransactionState", "topics"): "topic",
+    ("DescribeTransactionsTopicData", "partitions"): "",
+    ("ListTransactionsResponse", "transaction_states"): "transactional_id",
+    ("ListTransactionsResponse", "unknown_state_filters"): "",
 }
-"""Message and array whose order Kafka takes from a hash map, and what its items are sorted by first."""
+"""Message and array whose order Kafka takes from a hash map, and what its items are sorted by first ("" for items
+that are no structs).
+"""
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _ZERO_UUID: Final = bytes(16)
-_ERRORS: Final = ("error_code", "topic_config_error_code")
+_ERRORS: Final = ("error_code", "topic_config_error_code", "partition_error_code")
 _ERROR_NAMES: Final[dict[int, str]] = {int(error): error.name for error in ErrorCode}
 _MESSAGES: Final = ("error_message", "batch_index_error_message")
+_TIMES: Final = (
+    *("timestamp", "last_timestamp", "transaction_start_time_ms"),
+    *("base_timestamp_ms", "max_timestamp_ms"),
+)
+_TODAY_MS: Final = 86_400_000
+HIGH_COORDINATOR_EPOCH: Final = 1000
+"""From here on an epoch of a coordinator is one that a session made up."""
 
 Plain = dict[str, "Plain"] | list["Plain"] | str | int | bool | None
 
@@ -76,6 +106,10 @@ class Names:
         if topic_id == _ZERO_UUID:
             return "zero"
         return self.topics.get(topic_id) or f"unknown {topic_id.hex()}"
+
+    def producer(self, producer_id: int) -> str:
+        """What stands for the id of a producer, in the order in which they are first seen."""
+        return self.producers.setdefault(producer_id, f"producer {len(self.producers) + 1}")
 
     def text(self, value: str) -> str:
         """A text without what only one broker or one session has in it."""
@@ -125,13 +159,16 @@ def _message(value: Any, version: int, names: Names, learn: bool) -> Plain:
             content = sorted(content, key=partial(_place, version, names, UNORDERED[kind, name]))
         if name == "throttle_time_ms" and content == 0:
             continue
-        result[name] = plain(content, version, names, name, learn)
+        # Where there is an error, 0 is no producer: nothing is known of the transaction.
+        is_nobody = name == "producer_id" and content == 0 and getattr(value, "error_code", 0) != 0
+        result[name] = 0 if is_nobody else plain(content, version, names, name, learn)
     return result
 
 
 def _place(version: int, names: Names, first: str, item: Any) -> tuple[str, str]:
     whole = plain(item, version, names, learn=False)
-    assert isinstance(whole, dict)
+    if not isinstance(whole, dict):
+        return "", f"{item:>20}"
     return json.dumps(whole.get(first)), json.dumps(whole, sort_keys=True)
 
 
@@ -143,7 +180,11 @@ def _number(value: int, names: Names, name: str) -> Plain:
     if name in ("total_bytes", "usable_bytes") and value > 0:
         return "(of its volume)"
     if name == "producer_id" and value >= 0:
-        return names.producers.setdefault(value, f"producer {len(names.producers) + 1}")
+        return names.producer(value)
+    if name == "coordinator_epoch" and 0 <= value < HIGH_COORDINATOR_EPOCH:
+        return "(its coordinator's)"
+    if name in _TIMES and abs(value - time.time() * 1000) < _TODAY_MS:
+        return "(today)"
     if name == "log_append_time_ms" and value >= 0:
         return "(the time of the append)"
     if name == "session_id" and value > 0:
@@ -166,7 +207,10 @@ def _batches(records: bytes, names: Names) -> Plain:
     position = 0
     try:
         for start, header in walk_batches(records):
-            result.append(_batch(header, names))
+            described = _batch(header, names)
+            if header.is_control:
+                described["marker"] = _marker(header, records[start:], names)
+            result.append(described)
             position = start + header.size_bytes
     except CorruptBatch:
         result.append(f"{len(records) - position} bytes that are no batch")
@@ -176,9 +220,17 @@ def _batches(records: bytes, names: Names) -> Plain:
     return result
 
 
-def _batch(header: BatchHeader, names: Names) -> Plain:
+def _marker(header: BatchHeader, batch: bytes, names: Names) -> Plain:
+    marker = decode_marker(header, decode_records(batch, header))
+    if marker is None:
+        return None
+    epoch = _number(marker.coordinator_epoch, names, "coordinator_epoch")
+    return {"is_committed": marker.is_committed, "coordinator_epoch": epoch}
+
+
+def _batch(header: BatchHeader, names: Names) -> dict[str, Plain]:
     fields = header._asdict()
-    described = {name: _number(int(value), names, name) for name, value in fields.items()}
+    described: dict[str, Plain] = {name: _number(int(value), names, name) for name, value in fields.items()}
     if header.is_log_append_time:
         described["max_timestamp_ms"] = "(the time of the append)"
     if header.producer_id >= 0 or header.is_log_append_time:

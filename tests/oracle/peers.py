@@ -1,6 +1,7 @@
 """The two brokers that sessions are played against, in every configuration that sessions ask for."""
 
 import os
+import signal
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,16 @@ _COMMON: Final = {
     "group.min.session.timeout.ms": "100",
     "offsets.retention.check.interval.ms": "600000",
 }
+_TRANSACTIONAL: Final = {
+    **_COMMON,
+    "group.initial.rebalance.delay.ms": "0",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
+}
+TRANSACTIONS: Final = "transactions"
+FORGETFUL: Final = "forgetful"
+"""As that, but transactional ids expire."""
+ALONE: Final = "restarting"
+"""The setup whose sessions restart the broker: they are played one after the other."""
 SETUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "plain": {**_COMMON, "group.initial.rebalance.delay.ms": "0"},
     "tight": {
@@ -36,8 +47,16 @@ SETUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "group.initial.rebalance.delay.ms": "0",
         "offsets.retention.check.interval.ms": "250",
     },
+    TRANSACTIONS: _TRANSACTIONAL,
+    FORGETFUL: {
+        **_TRANSACTIONAL,
+        "transactional.id.expiration.ms": "1500",
+        "transaction.remove.expired.transaction.cleanup.interval.ms": "200",
+    },
+    ALONE: _TRANSACTIONAL,
 }
 """What both brokers are told, by the name that a session gives."""
+_FOR_TRANSACTIONS: Final = (TRANSACTIONS, FORGETFUL, ALONE)
 ONE_AFTER_THE_OTHER: Final = {
     "num.network.threads": "1",
     "num.io.threads": "1",
@@ -47,7 +66,7 @@ ONE_AFTER_THE_OTHER: Final = {
 AT_ONCE: Final = 24
 """Sessions played at the same time: most of them only wait."""
 _PROBES: Final = 500
-"""So many groups reach every partition of the offsets topic."""
+"""So many groups reach every partition of the offsets topic, so many transactional ids their coordinators."""
 
 
 def served(bootstrap: str) -> Mapping[int, tuple[int, int]]:
@@ -61,8 +80,10 @@ def served(bootstrap: str) -> Mapping[int, tuple[int, int]]:
     return {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
 
 
-def is_ready(bootstrap: str) -> bool:
-    """Whether the broker takes commits of every group by now, and has ids for producers; asking makes it begin."""
+def is_ready(bootstrap: str, setup: str) -> bool:
+    """Whether the broker takes commits of every group by now, has ids for producers and, in a setup for
+    transactions, coordinates all of them; asking makes it begin.
+    """
     groups = [f"probe-{number}" for number in range(_PROBES)]
     wire = Wire(bootstrap, "oracle")
     try:
@@ -76,9 +97,27 @@ def is_ready(bootstrap: str) -> bool:
         for commit in commits:
             wire.send(commit, 8)
         answers = [wire.take() for _ in commits]
-        return all(answer.topics[0].partitions[0].error_code == 0 for answer in answers)
+        if not all(answer.topics[0].partitions[0].error_code == 0 for answer in answers):
+            return False
+        return setup not in _FOR_TRANSACTIONS or _coordinates_transactions(wire)
     finally:
         wire.close()
+
+
+def _coordinates_transactions(wire: Wire) -> bool:
+    wire.send(FindCoordinatorRequest(key_type=1, coordinator_keys=["probe"]), 4)
+    if wire.take().coordinators[0].error_code:
+        return False
+    for number in range(_PROBES):
+        probe = InitProducerIdRequest(transactional_id=f"probe-{number}", transaction_timeout_ms=1000)
+        wire.send(probe, 4)
+    errors = [wire.take().error_code for _ in range(_PROBES)]
+    return not any(errors)
+
+
+def _await_ready(bootstrap: str, setup: str) -> None:
+    while not is_ready(bootstrap, setup):
+        time.sleep(0.1)
 
 
 @contextmanager
@@ -87,11 +126,16 @@ def kafka(directory: str, setup: str, version: str) -> Iterator[Peer]:
     folder = os.path.join(directory, f"kafka-{setup}")
     os.makedirs(folder)
     broker = KafkaBroker(folder, {**ONE_AFTER_THE_OTHER, **SETUPS[setup]}, version)
+
+    def restart() -> None:
+        broker.stop()
+        broker.start()
+        _await_ready(broker.bootstrap, setup)
+
     broker.start()
     try:
-        while not is_ready(broker.bootstrap):
-            time.sleep(0.1)
-        yield Peer(broker.bootstrap, served(broker.bootstrap))
+        _await_ready(broker.bootstrap, setup)
+        yield Peer(broker.bootstrap, served(broker.bootstrap), restart)
     finally:
         broker.kill()
 
@@ -101,8 +145,13 @@ def groupd(directory: str, setup: str) -> Iterator[Peer]:
     """A daemon of ours."""
     options = [word for name, value in SETUPS[setup].items() for word in ("-o", f"{name}={value}")]
     daemon = Daemon(os.path.join(directory, f"groupd-{setup}"), *options)
+
+    def restart() -> None:
+        daemon.restart(signal.SIGTERM)
+        _await_ready(daemon.bootstrap, setup)
+
     try:
-        yield Peer(daemon.bootstrap, served(daemon.bootstrap))
+        yield Peer(daemon.bootstrap, served(daemon.bootstrap), restart)
     finally:
         daemon.stop()
 
@@ -111,6 +160,11 @@ def play_all(
     sessions: list[Session], peers: Mapping[str, Peer], at_once: int = AT_ONCE
 ) -> dict[str, Account]:
     """Plays every session against the peer of its setup, many at a time; the accounts by name."""
+
+    def play(each: Session) -> Account:
+        return Play(each, peers[each.setup]).run()
+
+    together = [each for each in sessions if each.setup != ALONE]
     with ThreadPoolExecutor(at_once) as pool:
-        accounts = pool.map(lambda each: Play(each, peers[each.setup]).run(), sessions)
-        return {account.session.name: account for account in accounts}
+        accounts = {account.session.name: account for account in pool.map(play, together)}
+    return accounts | {each.name: play(each) for each in sessions if each.setup == ALONE}

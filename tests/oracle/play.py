@@ -21,7 +21,12 @@ from tests.oracle.session import Session
 from tests.oracle.wire import Closed, NoAnswer, Wire
 
 EVENT_TIMEOUT_S: Final = 60
-LISTED: Final = {"groups": "group_id", "topics": "name", "config_resources": "resource_name"}
+LISTED: Final = {
+    "groups": "group_id",
+    "topics": "name",
+    "config_resources": "resource_name",
+    "transaction_states": "transactional_id",
+}
 """The arrays of answers that list what the whole broker has, and where their items have a name."""
 
 
@@ -31,6 +36,8 @@ class Peer:
 
     bootstrap: str
     versions: Mapping[int, tuple[int, int]]
+    restart: Callable[[], None]
+    """Stops it in order and starts it again; returns when it serves everything."""
 
 
 class NotServed(Exception):
@@ -124,6 +131,12 @@ class Play:
         """Closes a connection, whatever it is owed."""
         self._wires.pop(by).close()
 
+    def restart(self) -> None:
+        """Restarts the broker; every connection is a new one from here on. Only in the setup of `peers.ALONE`."""
+        for name in list(self._wires):
+            self.drop(name)
+        self._peer.restart()
+
     # Requests
 
     def ask(self, request: Any, version: int, by: str = "a", note: str = "", own: bool = False) -> Any:
@@ -195,6 +208,8 @@ class Play:
             self.tell(label, plain(answer, version, self.names))
         elif hasattr(answer, "member_id"):
             self.names.text(answer.member_id)
+        elif getattr(answer, "producer_id", -1) >= 0:
+            self.names.producer(answer.producer_id)
         return answer
 
     def _leave_out_others(self, answer: Any) -> None:
