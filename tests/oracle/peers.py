@@ -151,6 +151,7 @@ def groupd(directory: str, setup: str) -> Iterator[Peer]:
         _await_ready(daemon.bootstrap, setup)
 
     try:
+        _await_ready(daemon.bootstrap, setup)
         yield Peer(daemon.bootstrap, served(daemon.bootstrap), restart)
     finally:
         daemon.stop()
