@@ -192,18 +192,26 @@ class Partition(Generic[M]):
         size = 0
         is_rolled = False
         for unit_size, unit, of_producer in units:
-            if batch and (of_producer is not None or size + unit_size > MAX_BATCH_BYTES):
+            if of_producer is not None:
+                if batch:
+                    is_rolled |= self._append(log, batch)
+                    batch, size = [], 0
+                is_rolled |= self._append_of_producer(log, of_producer)
+                continue
+            if batch and size + unit_size > MAX_BATCH_BYTES:
                 is_rolled |= self._append(log, batch)
                 batch, size = [], 0
-            if of_producer is not None:
-                assert self.producers is not None, self.name
-                is_rolled |= of_producer.append(log, self.producers)
-                self.producers.last_stable_offset(self.readable_offset)  # forgets what has ended before
-                continue
             batch += records_of(unit, wall_ms)
             size += unit_size
         if batch:
             is_rolled |= self._append(log, batch)
+        return is_rolled
+
+    def _append_of_producer(self, log: PartitionLog, batch: ProducerBatch) -> bool:
+        producers = self.producers
+        assert producers is not None, self.name
+        is_rolled = batch.append(log, producers)
+        producers.last_stable_offset(self.readable_offset)  # forgets what has ended before
         return is_rolled
 
     def _append(self, log: PartitionLog, batch: Sequence[Record]) -> bool:
@@ -220,7 +228,7 @@ class Partition(Generic[M]):
     @property
     def expected(self) -> ProducerState:
         """The producers of a partition that has a machine, with what is kept for the end of the iteration: what
-        would be written next is checked against them; they know who waits for consent to begin a transaction."""
+        would be written next is checked against them, and they know who asks for consent to begin a transaction."""
         assert self._expected is not None, self.name
         return self._expected
 

@@ -103,11 +103,13 @@ class Bench:
             )
         )
         self.counters: Runtime[Counters] = self.engine.add(
-            self._topic(COUNTERS, CounterCodec(), Counters, refuse)
+            self._topic(COUNTERS, CounterCodec(), Counters, refuse, begins_epochs=True)
         )
         self.engine.observers.append(self._observe)
 
-    def _topic(self, name: str, codec: Any, new_machine: Any, refuse: Any) -> InternalTopic[Any]:
+    def _topic(
+        self, name: str, codec: Any, new_machine: Any, refuse: Any, *, begins_epochs: bool = False
+    ) -> InternalTopic[Any]:
         return InternalTopic(
             name,
             PARTITIONS,
@@ -119,6 +121,7 @@ class Bench:
             partial(self._open, name),
             name,
             "what it holds",
+            begins_epochs=begins_epochs,
         )
 
     def _open(self, topic: str, number: int) -> PartitionLog:

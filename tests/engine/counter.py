@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from coordinator.machine.open_transactions import OpenTransactions
 from coordinator.machine.outcome import (
     NO_PRODUCER_ID,
     Context,
     EncodedFact,
     Event,
     Fact,
+    InTransaction,
+    Marker,
     Message,
     Now,
     Outcome,
@@ -25,6 +28,9 @@ from protocol.errors import ErrorCode
 from protocol.malformed import Malformed
 
 RING_AFTER_MS: Final = 1
+DEBT: Final = "debt"
+DEBTS: Final = "__debts"
+"""Where debts go: no machine runs there."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,37 @@ class Ring:
 
 
 @dataclass(frozen=True)
+class Forget:
+    """Removes a counter."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class AddWithin:
+    """Adds to a counter within a transaction: it has the new value, which is answered, once that is committed."""
+
+    name: str
+    amount: int
+    producer_id: int
+    producer_epoch: int = 0
+
+
+@dataclass(frozen=True)
+class End:
+    """Ends a transaction."""
+
+    producer_id: int
+    producer_epoch: int = 0
+    is_committed: bool = True
+
+
+@dataclass(frozen=True)
+class Owe:
+    """Sends a debt to whoever receives them; it is sent again whenever the counters are loaded."""
+
+
+@dataclass(frozen=True)
 class Break:
     """Contradicts itself."""
 
@@ -97,6 +134,7 @@ class Counters:
     def __init__(self, number: int, leader_epoch: int) -> None:
         self.number, self.leader_epoch = number, leader_epoch
         self.values = Values()
+        self.open: OpenTransactions[str, int] = OpenTransactions()
         self._parked: dict[int, AwaitValue] = {}
 
     def handle(self, request: Any, context: Context, now: Now) -> Outcome:
@@ -106,6 +144,22 @@ class Counters:
             case Add(name, amount):
                 self._set(name, self.values.get(name, 0) + amount, turn)
                 turn.reply(context.waiter, self.values[name])
+            case Forget(name):
+                turn.write(Fact(name, None))
+                turn.reply(context.waiter, None)
+            case AddWithin(name, amount, producer_id, producer_epoch):
+                turn.in_transaction = InTransaction(producer_id, producer_epoch)
+                value = self.values.get(name, 0) + amount
+                turn.write(Fact(name, value))
+                turn.reply(context.waiter, value)
+            case End(producer_id, producer_epoch, is_committed):
+                self.end_transaction(producer_id, is_committed=is_committed)
+                turn.marker = Marker(producer_id, producer_epoch, self.leader_epoch, is_committed)
+                turn.reply(context.waiter, None)
+            case Owe():
+                self._set(DEBT, 1, turn)
+                turn.send(Message(DEBTS, "", self.leader_epoch))
+                turn.reply(context.waiter, None)
             case AwaitValue():
                 self._parked[context.waiter] = request
             case Tell(message):
@@ -134,24 +188,30 @@ class Counters:
         return turn.outcome()
 
     def replay(self, fact: Fact, producer_id: int = NO_PRODUCER_ID) -> None:
-        """The only writer of values. Nobody writes counters in transactions."""
-        assert producer_id == NO_PRODUCER_ID, producer_id
+        """The only writer of values, but for the ends of transactions."""
         if fact.value is None:
             self.values.pop(fact.key, None)
+            self.open.removed(fact.key)
+        elif producer_id != NO_PRODUCER_ID:
+            self.open.add(producer_id, fact.key, fact.value)
         else:
             self.values[fact.key] = fact.value
+            if self.open:
+                self.open.passed(fact.key)
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
-        """Of transactions that wrote no counters."""
+        """What it wrote counts now, or never will."""
+        self.values.update(self.open.end(producer_id, is_committed=is_committed))
 
     @property
     def has_open_transactions(self) -> bool:
-        """Nobody writes counters in transactions."""
-        return False
+        """Whether values wait for the end of their transaction."""
+        return bool(self.open)
 
     def loaded(self, now: Now) -> Outcome:
-        """There is nothing to make of the values."""
-        return Outcome()
+        """Debts are sent again."""
+        owed = [Message(DEBTS, "", self.leader_epoch)] if self.values.get(DEBT) else []
+        return Outcome(messages=owed)
 
     def unload(self) -> list[tuple[int, object]]:
         """Everybody who is parked looks elsewhere."""

@@ -63,3 +63,38 @@ def test_a_log_goes_on_in_the_epoch_that_it_was_left_in() -> None:
     assert read_header(batch.data).partition_leader_epoch == 4
     log.close()
     assert files.read(f"{DIRECTORY}/{LEADER_EPOCHS}") == b"0\n2\n0 0\n4 1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "log_end_offset", "above", "begun"),
+    [
+        ("0\n1\n0 0\n", 0, -1, "0\n1\n1 0\n"),
+        ("0\n1\n0 0\n", 5, 0, "0\n2\n0 0\n1 5\n"),
+        ("0\n2\n0 0\n1 5\n", 5, 0, "0\n2\n0 0\n2 5\n"),  # nothing was written in epoch 1
+        ("0\n3\n0 0\n1 5\n2 9\n", 7, 1, "0\n3\n0 0\n1 5\n3 7\n"),  # a crash has cost what was
+        ("0\n1\n0 0\n", 5, 8, "0\n2\n0 0\n9 5\n"),  # what a killed broker's checkpoint has lost
+    ],
+)
+def test_the_next_epoch_begins_where_the_log_ends(
+    text: str, log_end_offset: int, above: int, begun: str
+) -> None:
+    epochs = read(text)
+    assert epochs is not None
+    files = FaultyFiles()
+    files.mkdir(DIRECTORY)
+    files.fsync_directory("/data")
+    epochs.begun(log_end_offset, above=above).write_durably(files, DIRECTORY)
+    assert files.read(f"{DIRECTORY}/{LEADER_EPOCHS}") == begun.encode()
+
+
+def test_a_checkpoint_that_cannot_be_replaced_stays() -> None:
+    files = FaultyFiles()
+    files.mkdir("/data")
+    log = PartitionLog.open(files, DIRECTORY, LogConfig())
+    files.fail("replace")
+    with pytest.raises(OSError, match="error"):
+        log.leader_epochs.begun(0, above=-1).write_durably(files, DIRECTORY)
+    again = LeaderEpochs.read(files, DIRECTORY)
+    assert again is not None
+    assert again.current == 0
+    log.close()

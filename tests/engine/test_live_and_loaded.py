@@ -1,0 +1,154 @@
+"""What a machine is live, and what a load makes of the log that it has written: the same, with transactions too."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from coordinator.engine.loader import Load
+from coordinator.engine.machine import InternalTopic
+from coordinator.engine.partition import Partition
+from coordinator.engine.state_records import batches_of
+from coordinator.machine.outcome import Context, Now
+from coordinator.names import LogFlush
+from storage.log import PartitionLog
+from storage.log_config import LogConfig
+from storage.state_file import StatePoint, state_head, state_path
+from tests.engine.bench import COUNTERS
+from tests.engine.counter import Add, AddWithin, CounterCodec, Counters, End, Forget, refuse
+from tests.storage.faulty_files import FaultyFiles
+
+CONFIG = LogConfig(segment_bytes=600)
+NOW = Now(0, 1000)
+DIRECTORY = f"/data/{COUNTERS}-0"
+
+
+@dataclass(frozen=True)
+class EndIteration:
+    """What is kept is appended."""
+
+
+@dataclass(frozen=True)
+class TakeState:
+    """A state is written, if the partition may have one just now."""
+
+
+class Process:
+    """A machine over a log, asked and written step by step."""
+
+    def __init__(self, files: FaultyFiles) -> None:
+        self.files = files
+        if not files.exists("/data"):
+            files.mkdir("/data")
+        self.log = PartitionLog.open(files, DIRECTORY, CONFIG)
+        self.partition: Partition[Any] = Partition(self._topic(), 0)
+        self.machine = Counters(0, 1)
+        load = Load(self.log, self.machine, files, CounterCodec())
+        for _ in load.steps():
+            pass
+        self.state_end_offset = load.state_end_offset
+        self.partition.log, self.partition.machine = self.log, self.machine
+        self.partition.use_producers(load.producers)
+
+    def _topic(self) -> InternalTopic[Any]:
+        return InternalTopic(
+            COUNTERS, 1, LogFlush.OS, 0, CounterCodec(), Counters, refuse, lambda _: self.log, "x", "x"
+        )
+
+    def do(self, step: object) -> None:
+        """Takes one step."""
+        if isinstance(step, EndIteration):
+            self.partition.write(1000)
+        elif isinstance(step, TakeState):
+            self.take_state()
+        else:
+            self.partition.keep(self.machine.handle(step, Context(1, 0, "", ""), NOW))
+
+    def take_state(self) -> None:
+        """As `StateKeeper` does."""
+        self.partition.write(1000)
+        point = StatePoint.of(self.log, self.log.log_end_offset)
+        if point is None or self.partition.has_open_transactions:
+            return
+        codec, facts = CounterCodec(), list(self.machine.copy_durable().facts())
+        head = state_head(point, codec.contents, len(facts))
+        data = b"".join([head, *batches_of(self.machine.copy_durable(), codec)])
+        self.files.write_atomically(state_path(self.log, point.end_offset), data)
+
+    def killed(self) -> "Process":
+        """The next process, which has all that was written."""
+        self.partition.write(1000)
+        self.log.sync()
+        return Process(self.files.crash())
+
+
+def seen(process: Process) -> tuple[object, ...]:
+    """What the machine says, and what waits for the end of its transaction."""
+    machine = process.machine
+    return machine.values, list(machine.open.pending()), open_transactions(process)
+
+
+def open_transactions(process: Process) -> dict[int, int]:
+    """First offsets by producer id; once all is written, the log has those that were expected."""
+    producers = process.partition.producers
+    assert producers is not None
+    assert producers.state.open_transactions == process.partition.expected.open_transactions
+    return dict(producers.state.open_transactions)
+
+
+def epochs(process: Process) -> dict[int, tuple[int, int]]:
+    """Epochs of producers and their coordinators."""
+    return {
+        producer_id: (entry.epoch, entry.coordinator_epoch)
+        for producer_id, entry in process.partition.expected.entries()
+    }
+
+
+NAMES, PRODUCERS, EPOCHS = st.sampled_from("abc"), st.integers(1, 3), st.integers(0, 2)
+STEPS = st.lists(
+    st.one_of(
+        st.builds(Add, NAMES, st.integers(0, 100)),
+        st.builds(Forget, NAMES),
+        st.builds(AddWithin, NAMES, st.integers(0, 100), PRODUCERS, EPOCHS),
+        st.builds(End, PRODUCERS, EPOCHS, st.booleans()),
+        st.builds(EndIteration),
+        st.builds(TakeState),
+    ),
+    max_size=15,
+)
+
+
+@given(STEPS, STEPS)
+@example([AddWithin("a", 5, 1), Add("a", 9)], [End(1)])
+@example([Add("a", 9), TakeState(), AddWithin("a", 5, 1)], [End(1)])
+@example([AddWithin("a", 5, 1), Forget("a"), TakeState()], [End(1), Add("a", 1)])
+@example([AddWithin("a", 5, 1), TakeState(), End(1), TakeState()], [AddWithin("a", 5, 1), End(1)])
+def test_a_process_goes_on_where_the_one_before_it_was_killed(
+    before: Sequence[object], after: Sequence[object]
+) -> None:
+    live = Process(FaultyFiles())
+    for step in before:
+        live.do(step)
+    loaded = live.killed()
+    assert seen(loaded) == seen(live)
+    if not loaded.state_end_offset:
+        assert epochs(loaded) == epochs(live)
+    for step in after:
+        live.do(step)
+        loaded.do(step)
+    for process in (live, loaded):
+        process.partition.write(1000)
+    assert seen(loaded) == seen(live)
+    assert loaded.log.log_end_offset == live.log.log_end_offset
+
+
+def test_a_state_is_read_and_what_comes_after_it() -> None:
+    live = Process(FaultyFiles())
+    for step in (AddWithin("a", 1, 1), End(1), TakeState(), Add("b", 1), AddWithin("a", 5, 2), TakeState()):
+        live.do(step)
+    loaded = live.killed()
+    assert loaded.state_end_offset == 2
+    assert seen(loaded) == seen(live)
+    assert open_transactions(loaded) == {2: 3}

@@ -1,0 +1,26 @@
+from coordinator.server.compactable_logs import compactable_logs
+from tests.engine.bench import Bench
+from tests.engine.counter import Add, AddWithin, End
+from tests.storage.faulty_files import FaultyFiles
+
+
+async def test_an_internal_log_is_compacted_up_to_where_a_transaction_is_open() -> None:
+    bench = Bench(FaultyFiles())
+    assert list(compactable_logs(tuple, bench.counters.partitions)) == []
+    await bench.take_all()
+    partition = bench.counters.partition_of("a")
+    for request, compactable_to in (
+        (Add("a", 1), 1),
+        (AddWithin("a", 1, 7), 1),
+        (Add("a", 1), 1),
+        (End(7), 4),
+    ):
+        await bench.ask(bench.counters, "a", request)
+        (found,) = [
+            each
+            for each in compactable_logs(tuple, bench.counters.partitions)
+            if each.partition == partition.name
+        ]
+        assert found.log is partition.log
+        assert found.readable_offset == compactable_to
+    await bench.close()
