@@ -15,7 +15,8 @@ def compactable_logs(
     """In: the partitions that clients produce to, as they are now; those of internal topics that are compacted."""
     for each in hosted():
         if each.log is not None and each.producers is not None and each.log.config.compacts:
-            yield Compactable(each.name, each.log, each.high_watermark, each.producers.state.is_last)
+            stable_offset = each.producers.last_stable_offset(each.high_watermark)
+            yield Compactable(each.name, each.log, stable_offset, each.producers.state.is_last)
     for partition in internal:
         if partition.log is not None and partition.machine is not None:
             yield Compactable(partition.name, partition.log, partition.readable_offset, _no_producers)
