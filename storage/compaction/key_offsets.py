@@ -64,12 +64,14 @@ class KeyOffsets:
             self.aborted.append(Ended(producer_id, transaction.first_offset, marker.offset))
 
     def finish(self) -> None:
-        """There is no more to take: what is in open transactions does not count."""
+        """There is no more to take: what is in open transactions does not count, nor what lies behind the first of
+        them. Consumers of committed records do not see it yet, so that it takes nothing from them."""
         if self._open:
             first_offset = min(transaction.first_offset for transaction in self._open.values())
             assert first_offset < self.end_offset, (first_offset, self.end_offset)
             self.end_offset = first_offset
             self.is_cut_short = True
+            self.latest = {key: offset for key, offset in self.latest.items() if offset < first_offset}
 
 
 class _Open:

@@ -6,6 +6,9 @@ whose checksum holds and that does not unpack into its records is of no use to a
 
 Afterwards the whole log is known to be sound, and synced. Its recovery point therefore is its end: a lower one
 would let the next start take a gap for the end of the log.
+
+What is left of transactions decides what the log knows of its producers. So its indexes of aborted transactions and
+its snapshots are not taken over where anything was lost: they are found again in the batches, at the next start.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,10 +27,12 @@ from storage.inspection.segment_scan import BadBytes, SegmentScan
 from storage.inspection.verification import check_offsets
 from storage.leader_epochs import EpochStart
 from storage.log_config import LogConfig
+from storage.producers.snapshot import SNAPSHOT_SUFFIX
 from storage.record import Record
 from storage.segment import LOG_SUFFIX, Segment, segment_name
 from storage.segment_indexes import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from storage.stored_batch import StoredBatch
+from storage.transaction_index import TRANSACTION_INDEX_SUFFIX
 
 INDEX_INTERVAL_BYTES: Final = LogConfig().index_interval_bytes
 
@@ -240,10 +245,20 @@ class Repair:
 
 def remove_segment(files: Files, directory: str, base_offset: int) -> None:
     """Removes the files of a segment, as far as they are there; the log first. Raises OSError."""
-    for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+    for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
         path = f"{directory}/{segment_name(base_offset)}{suffix}"
         if files.exists(path):
             files.unlink(path)
+
+
+def remove_producer_files(files: Files, directory: str) -> None:
+    """Removes what is made anew from the batches of a log when no snapshot is there. Raises OSError."""
+    # The snapshots first, and for good: without them all indexes are made anew.
+    for suffix in (SNAPSHOT_SUFFIX, TRANSACTION_INDEX_SUFFIX):
+        for name in files.listdir(directory):
+            if name.endswith(suffix):
+                files.unlink(f"{directory}/{name}")
+        files.fsync_directory(directory)
 
 
 def epochs_text(epochs: list[EpochStart]) -> bytes:

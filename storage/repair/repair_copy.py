@@ -19,7 +19,7 @@ from storage.files import TEMPORARY_SUFFIX, Files, remove_directory
 from storage.inspection.directory_reader import LogFiles, data_directory_of
 from storage.journal.journal import JOURNAL
 from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
-from storage.repair.repair import Repair, RepairedLog, epochs_text
+from storage.repair.repair import Repair, RepairedLog, epochs_text, remove_producer_files
 from storage.topic_partition import TopicPartition
 
 _NOT_COPIED: Final = re.compile(r"\.lock|\.kafka_cleanshutdown|.*-checkpoint|" + re.escape(UNFINISHED_REPAIR))
@@ -75,6 +75,8 @@ class RepairCopy:
             path = f"{log.directory}/{name}"
             if not _OF_SEGMENTS.fullmatch(name) and not files.is_directory(path):
                 files.write_atomically(f"{directory}/{name}", files.read(path))
+        if result.losses:
+            remove_producer_files(files, directory)
         try:
             epochs = LeaderEpochs.read(files, log.directory)
         except DamagedFile:

@@ -22,7 +22,14 @@ from storage.files import DELETED_DIRECTORY_SUFFIX, MAX_NAME_LENGTH, Files, remo
 from storage.inspection.directory_reader import LogFiles, data_directory_of, list_again
 from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
 from storage.recovery.swap import finish_swaps
-from storage.repair.repair import Repair, RepairedLog, RepairedSegment, epochs_text, remove_segment
+from storage.repair.repair import (
+    Repair,
+    RepairedLog,
+    RepairedSegment,
+    epochs_text,
+    remove_producer_files,
+    remove_segment,
+)
 from storage.segment import LOG_SUFFIX, segment_name
 from storage.segment_indexes import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from storage.state_file import STATE_SUFFIX
@@ -68,7 +75,10 @@ class _InPlace:
             # A recovery point that is too low would let the next start cut what was saved.
             assert len(result.segments) == len(self._log.segments), self._directory
             self._set_recovery_point(result.log_end_offset)
-            damaged = self._state_aside() if any(segment.losses for segment in changed) else []
+            damaged = []
+            if any(segment.losses for segment in changed):
+                damaged = self._state_aside()
+                remove_producer_files(files, self._directory)
             for segment in changed:
                 if segment.losses:
                     damaged.append(self._copy_aside(segment.source.path))
