@@ -293,20 +293,18 @@ def _aborted(partition: Partition, target: FetchTarget, records: bytes) -> list[
     """The aborted transactions that the records are of, in the order of their markers."""
     if not records:
         return []
-    end_offset = _end_of(records)
-    aborted = partition.aborted_within(target.fetch_offset, end_offset)
     return [
         AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
-        for each in sorted(aborted, key=lambda each: each.last_offset)
+        for each in partition.aborted_within(target.fetch_offset, _end_of(records))
     ]
 
 
 def _end_of(records: bytes) -> int:
-    """The offset after their last whole batch; 0 where there is none, what was read being less."""
+    """The offset after the last whole batch of what was read, which begins with one."""
     last = position = 0
     while (size := peek_size(records, position)) is not None:
         last, position = position, position + size
-    return read_header(records, last).next_offset if position else 0
+    return read_header(records, last).next_offset
 
 
 def _refused(partition: int, error: ErrorCode) -> PartitionData:

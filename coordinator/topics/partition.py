@@ -123,7 +123,7 @@ class HostedPartition:
         self.open_log = open_log
         self.is_flushed_always = is_flushed_always
         self.producers: LogProducers | None = None
-        """There while the log is, unless it has to be opened anew."""
+        """There while the log is."""
         self.log: PartitionLog | None = None
         self.failure: Exception | None = None
         self._expiration_ms = expiration_ms
@@ -176,7 +176,7 @@ class HostedPartition:
     def usable_log(self, monotonic_ms: int) -> PartitionLog | None:
         """The log, reopened from what the disk holds if it had failed; None while that does not work."""
         log = self.log
-        if log is not None and log.failure is None and self.producers is not None:
+        if log is not None and log.failure is None:
             return log
         if self._tried_ms is not None and monotonic_ms - self._tried_ms < RETRY_MS:
             return None
@@ -191,20 +191,13 @@ class HostedPartition:
             return None
         return self.log
 
-    def forget_producers(self) -> None:
-        """What is known of them is not what the log's files say: it has to be opened anew, which `usable_log` does.
-        Until then consumers of committed records get nothing."""
-        self.producers = None
-
 
 def _last_stable_offset(partition: Partition) -> int:
-    """As Kafka's it is never before the log start, although a transaction may be open whose first records were
-    deleted; as long as nobody knows of transactions it is not after it either."""
+    """As long as nobody knows of transactions nothing is stable."""
     log, producers, end = partition.log, partition.producers, partition.high_watermark
-    if log is None:
-        return 0
-    start = min(log.log_start_offset, end)
-    return start if producers is None else max(start, producers.last_stable_offset(end))
+    if producers is not None:
+        return producers.last_stable_offset(end)
+    return 0 if log is None else min(log.log_start_offset, end)
 
 
 def _aborted_within(

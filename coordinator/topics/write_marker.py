@@ -64,12 +64,7 @@ def write_marker(
             ErrorCode.KAFKA_STORAGE_ERROR, changes=[PartitionFailed(*name, reason_of(error))]
         )
     changes: list[TopicChange] = [SegmentRolled(*name, log)] if result.is_rolled else []
-    try:
-        producers.ended(marker, producer_id, producer_epoch, result, now.wall_ms)
-    except OSError as error:
-        partition.forget_producers()
-        changes.append(PartitionFailed(*name, reason_of(error)))
-        return MarkerWritten(ErrorCode.KAFKA_STORAGE_ERROR, changes=changes)
+    producers.ended(marker, producer_id, producer_epoch, result, now.wall_ms)
     if is_repeated:
         changes.append(MarkerRepeated(*name, producer_id, producer_epoch))
     awaited = log if partition.is_flushed_always else None

@@ -106,7 +106,7 @@ def test_after_the_end_the_next_transaction_is_asked_about(broker: Broker) -> No
     assert len(broker.questions) == 2
 
 
-ANSWERS: list[tuple[ErrorCode, ErrorCode, ErrorCode, ErrorCode]] = [
+ANSWERS: list[tuple[ErrorCode, ...]] = [
     # The coordinator's, and what a producer is told of versions 10, 11 and 12.
     (ErrorCode.PRODUCER_FENCED, *[ErrorCode.INVALID_PRODUCER_EPOCH] * 3),
     (
@@ -139,7 +139,7 @@ ANSWERS: list[tuple[ErrorCode, ErrorCode, ErrorCode, ErrorCode]] = [
 @pytest.mark.parametrize("at", [10, 11, 12])
 @pytest.mark.parametrize("answers", ANSWERS, ids=lambda answers: answers[0].name)
 def test_what_a_producer_is_told_of_the_answer(
-    broker: Broker, answers: tuple[ErrorCode, ErrorCode, ErrorCode, ErrorCode], at: int
+    broker: Broker, answers: tuple[ErrorCode, ...], at: int
 ) -> None:
     broker.coordinator = Says(answers[0])
     refused = write(broker, version=at)
