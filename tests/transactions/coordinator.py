@@ -143,11 +143,12 @@ class Coordinator:
             key, deadline_ms = min(self.timers.items(), key=lambda timer: timer[1])
             if deadline_ms > end_ms:
                 break
-            self._pass(max(deadline_ms - self.now.monotonic_ms, 0))
+            self.skip(max(deadline_ms - self.now.monotonic_ms, 0))
             self.fire(key)
-        self._pass(end_ms - self.now.monotonic_ms)
+        self.skip(end_ms - self.now.monotonic_ms)
 
-    def _pass(self, duration_ms: int) -> None:
+    def skip(self, duration_ms: int) -> None:
+        """Let time pass; nothing fires."""
         self.now = Now(self.now.monotonic_ms + duration_ms, self.now.wall_ms + duration_ms)
 
     def _take(self, outcome: Outcome) -> None:
