@@ -4,7 +4,7 @@ from protocol.apis import ApiKey
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from tests.oracle.member import Member, commit_request, stable
 from tests.oracle.offsets import delete_request, fetch_request
-from tests.oracle.peers import TRANSACTIONS
+from tests.oracle.peers import ALONE, TRANSACTIONS
 from tests.oracle.play import Play, Topic
 from tests.oracle.producer import NEW, OLD, Fields, Producer, stuck, transactional
 from tests.oracle.session import session
@@ -45,7 +45,7 @@ def offsets_of_a_transaction(play: Play, version: int, committed: bool) -> None:
     play.describe(note="over")
 
 
-@session(setup=TRANSACTIONS, version=VERSIONS)
+@session(setup=ALONE, version=VERSIONS)
 def offsets_that_were_not_added(play: Play, version: int) -> None:
     orders = play.topic()
     mine = transactional(play)
@@ -81,7 +81,7 @@ def offsets_that_cannot_be(play: Play, version: int) -> None:
     look(play, "over", orders)
 
 
-@session(setup=TRANSACTIONS, version=VERSIONS)
+@session(setup=ALONE, version=VERSIONS)
 def offsets_of_producers_that_are_not_there(play: Play, version: int) -> None:
     play.require(
         ApiKey.WRITE_TXN_MARKERS, 2
