@@ -156,8 +156,8 @@ def offsets_of_members(play: Play, version: int, state: str) -> None:
     mine = begun(play)
     right = {"member_id": a.member_id, "generation_id_or_member_epoch": max(a.generation, 1)}
     for note, fields in (
-        ("nothing given", {}),
         ("what it has", right),
+        ("nothing given", {}),
         ("another member", right | {"member_id": "nobody"}),
         ("no member", right | {"member_id": ""}),
         ("the generation before", right | {"generation_id_or_member_epoch": max(a.generation, 1) - 1}),
@@ -168,7 +168,7 @@ def offsets_of_members(play: Play, version: int, state: str) -> None:
         ("only a member", {"member_id": "nobody"}),
     ):
         if version < 3 and fields:
-            break
+            continue
         mine.commit_offsets({(orders, 0): 5}, version=version, note=note, **fields)
     play.describe()
     mine.end()
