@@ -27,7 +27,7 @@ from tests.interop.group import Group, partitions_of, records_of
 from tests.interop.member import Board, Member
 from tests.kafka_log.artifacts import NEWEST, tools
 from tests.kafka_log.broker import KafkaBroker, free_ports
-from tests.oracle.peers import ONE_AFTER_THE_OTHER, SETUPS, is_ready, play_all, served
+from tests.oracle.peers import ONE_AFTER_THE_OTHER, SETUPS, TRANSACTIONS, is_ready, play_all, served
 from tests.oracle.play import Peer
 from tests.oracle.session import library
 from tests.test_differences import KAFKA_4_4
@@ -35,6 +35,8 @@ from tests.test_differences import KAFKA_4_4
 PARTITIONS = 3
 RECORDS = 20
 BY_HAND = "oracle"
+BY_HAND_SETUPS = ("plain", TRANSACTIONS)
+"""Of the sessions that are played: the broker has the configuration of both."""
 WELL_FORMED = ("what_is_served",)
 """Of the sessions about frames, those that send nothing which no encoder would write."""
 COMMANDS = (
@@ -60,13 +62,13 @@ def behind_a_proxy(directory: str, version: str) -> Iterator[tuple[Proxy, str]]:
     (port,) = free_ports(1)
     properties = {
         **ONE_AFTER_THE_OTHER,
-        **SETUPS["plain"],
+        **SETUPS[TRANSACTIONS],
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
     }
     broker = KafkaBroker(directory, properties, version)
     broker.start()
     try:
-        while not is_ready(broker.bootstrap):
+        while not is_ready(broker.bootstrap, TRANSACTIONS):
             time.sleep(0.1)
         proxy = Proxy(port, broker.bootstrap)
         try:
@@ -146,9 +148,9 @@ def by_hand(proxy: Proxy, bootstrap: str) -> None:
     sessions = [
         each
         for each in library()
-        if each.setup == "plain" and (each.subject != "frames" or each.script_name in WELL_FORMED)
+        if each.setup in BY_HAND_SETUPS and (each.subject != "frames" or each.script_name in WELL_FORMED)
     ]
-    play_all(sessions, {"plain": peer})
+    play_all(sessions, dict.fromkeys(BY_HAND_SETUPS, peer))
     proxy.client = ""
 
 

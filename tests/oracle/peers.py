@@ -30,8 +30,10 @@ _TRANSACTIONAL: Final = {
 TRANSACTIONS: Final = "transactions"
 FORGETFUL: Final = "forgetful"
 """As that, but transactional ids expire."""
-ALONE: Final = "restarting"
-"""The setup whose sessions restart the broker: they are played one after the other."""
+ALONE: Final = "alone"
+"""As that, but its sessions are played one after the other: they restart the broker, or send what was not added.
+Kafka verifies what all connections send in one request, and the first in it decides which of two errors they get.
+"""
 SETUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "plain": {**_COMMON, "group.initial.rebalance.delay.ms": "0"},
     "tight": {

@@ -36,8 +36,8 @@ class Peer:
 
     bootstrap: str
     versions: Mapping[int, tuple[int, int]]
-    restart: Callable[[], None]
-    """Stops it in order and starts it again; returns when it serves everything."""
+    restart: Callable[[], None] | None = None
+    """Stops it in order and starts it again; returns when it serves everything. None where nobody may."""
 
 
 class NotServed(Exception):
@@ -135,6 +135,7 @@ class Play:
         """Restarts the broker; every connection is a new one from here on. Only in the setup of `peers.ALONE`."""
         for name in list(self._wires):
             self.drop(name)
+        assert self._peer.restart is not None
         self._peer.restart()
 
     # Requests

@@ -155,7 +155,6 @@ def a_batch_of_transactions_is_added(play: Play, version: int) -> None:
     second.describe("an internal topic")
     verify = one_of(second, (orders, 0), verify_only=True)
     play.ask(batch_of(one_of(first, (orders, 0)), verify), version, note="one adds, one verifies")
-    play.ask(batch_of(), version, note="nothing")
     for note, fields in _strangers(first).items():
         play.ask(batch_of(one_of(first, (orders, 0), **fields)), version, note=note)
 

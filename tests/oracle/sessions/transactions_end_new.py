@@ -2,7 +2,7 @@
 
 from protocol.apis import ApiKey
 from tests.oracle.batches import fetch_request
-from tests.oracle.peers import TRANSACTIONS
+from tests.oracle.peers import ALONE, TRANSACTIONS
 from tests.oracle.play import Play
 from tests.oracle.producer import NEW, Producer, describe_producers, filled, stuck, transactional
 from tests.oracle.session import session
@@ -108,7 +108,7 @@ def new_ends_while_markers_are_owed(play: Play, committed: bool) -> None:
     describe_producers(play, (orders, 0))
 
 
-@session(setup=TRANSACTIONS, committed=(True, False))
+@session(setup=ALONE, committed=(True, False))
 def a_new_end_of_a_transaction_that_was_begun_as_of_old(play: Play, committed: bool) -> None:
     orders = play.topic()
     mine = new(play)

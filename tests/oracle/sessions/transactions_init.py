@@ -104,9 +104,11 @@ def an_initialization_over_an_open_transaction_with_its_epoch(play: Play, versio
     mine.init_again("again", version)
     mine.init_again("as it is", version)
     filled(mine, (orders, 1))
-    mine.init_again("over it with a wrong epoch", version, producer_epoch=mine.epoch - 1)
     mine.init_again("over it with another producer", version, producer_id=999_999_999_999)
     mine.describe("it is still open")
+    mine.init_again("over it with an epoch to come", version, producer_epoch=mine.epoch + 5)
+    mine.settle()
+    mine.describe("it is aborted all the same")
 
 
 @session(setup=TRANSACTIONS, version=(0, 3, 4, 5), committed=(True, False))

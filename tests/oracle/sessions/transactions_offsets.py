@@ -4,7 +4,7 @@ from protocol.apis import ApiKey
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from tests.oracle.member import Member, commit_request, stable
 from tests.oracle.offsets import delete_request, fetch_request
-from tests.oracle.peers import TRANSACTIONS
+from tests.oracle.peers import ALONE, TRANSACTIONS
 from tests.oracle.play import Play, Topic
 from tests.oracle.producer import NEW, OLD, Fields, Producer, stuck, transactional
 from tests.oracle.session import session
@@ -45,7 +45,7 @@ def offsets_of_a_transaction(play: Play, version: int, committed: bool) -> None:
     play.describe(note="over")
 
 
-@session(setup=TRANSACTIONS, version=VERSIONS)
+@session(setup=ALONE, version=VERSIONS)
 def offsets_that_were_not_added(play: Play, version: int) -> None:
     orders = play.topic()
     mine = transactional(play)
@@ -81,7 +81,7 @@ def offsets_that_cannot_be(play: Play, version: int) -> None:
     look(play, "over", orders)
 
 
-@session(setup=TRANSACTIONS, version=VERSIONS)
+@session(setup=ALONE, version=VERSIONS)
 def offsets_of_producers_that_are_not_there(play: Play, version: int) -> None:
     play.require(
         ApiKey.WRITE_TXN_MARKERS, 2
@@ -156,8 +156,8 @@ def offsets_of_members(play: Play, version: int, state: str) -> None:
     mine = begun(play)
     right = {"member_id": a.member_id, "generation_id_or_member_epoch": max(a.generation, 1)}
     for note, fields in (
-        ("nothing given", {}),
         ("what it has", right),
+        ("nothing given", {}),
         ("another member", right | {"member_id": "nobody"}),
         ("no member", right | {"member_id": ""}),
         ("the generation before", right | {"generation_id_or_member_epoch": max(a.generation, 1) - 1}),
@@ -168,7 +168,7 @@ def offsets_of_members(play: Play, version: int, state: str) -> None:
         ("only a member", {"member_id": "nobody"}),
     ):
         if version < 3 and fields:
-            break
+            continue
         mine.commit_offsets({(orders, 0): 5}, version=version, note=note, **fields)
     play.describe()
     mine.end()

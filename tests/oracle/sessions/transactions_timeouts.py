@@ -7,7 +7,7 @@ from tests.oracle.play import Play
 from tests.oracle.producer import NEW, OLD, Producer, describe_producers, filled, transactional
 from tests.oracle.session import session
 
-SHORT_MS = 300
+SHORT_MS = 1500
 BOTH = {"old": OLD, "new": NEW}
 CALLS = (
     "produce",
@@ -77,7 +77,7 @@ def a_transaction_times_out(play: Play, versions: str) -> None:
 def a_timeout_begins_with_the_transaction(play: Play, versions: str) -> None:
     orders = play.topic()
     mine = transactional(play, versions=BOTH[versions], timeout_ms=SHORT_MS)
-    play.pause(3 * SHORT_MS)
+    play.pause(2 * SHORT_MS)
     mine.describe("an empty one does not time out")
     mine.add((orders, 0))
     mine.settle("CompleteAbort")
@@ -85,7 +85,7 @@ def a_timeout_begins_with_the_transaction(play: Play, versions: str) -> None:
     mine.init_again()
     mine.init("a long timeout", transaction_timeout_ms=60_000)
     filled(mine, (orders, 0))
-    play.pause(3 * SHORT_MS)
+    play.pause(2 * SHORT_MS)
     mine.describe("a long one does not")
     mine.end()
 
