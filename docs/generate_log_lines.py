@@ -42,7 +42,7 @@ def page() -> str:
         [
             _INTRODUCTION + "## What happens to groups\n",
             *map(_section, GROUPS),
-            "## The steps of a rebalance\n\nAt the level DEBUG, in Kafka's words.\n",
+            "## The steps of a rebalance, and the ends of transactions\n\nAt the level DEBUG, in Kafka's words.\n",
             *map(_section, STEPS),
             "## Everything else\n\nA `…` stands for what differs. A line of which nearly all does is left out.\n",
             _table(formats()),

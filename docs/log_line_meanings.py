@@ -21,8 +21,10 @@ from coordinator.group.events import (
     MemberJoined,
     MemberLeft,
     MembersEvicted,
+    MixedCommits,
     OffsetsDeleted,
     OffsetsExpired,
+    OffsetsSkipped,
     RebalanceAvoided,
     RebalanceCompleted,
     RebalanceDelayed,
@@ -33,6 +35,7 @@ from coordinator.group.events import (
     StaticMemberReplaced,
     SubscriptionUnreadable,
     SyncRefused,
+    TransactionEnded,
 )
 
 
@@ -112,7 +115,9 @@ GROUPS: Final = (
     ),
     Entry(
         CommitRefused,
-        "These offsets are not stored: the partitions may be another's by now, who reads those records again.",
+        "These offsets are not stored: the partitions may be another's by now, who reads those records again. Of a "
+        "transaction it says `TxnOffsetCommit`.",
+        "refused OffsetCommit",
     ),
     Entry(
         SimpleGroupCreated,
@@ -121,6 +126,16 @@ GROUPS: Final = (
     Entry(
         SubscriptionUnreadable,
         "The group is served as any other. While it has members none of its offsets expires, as it may read them.",
+    ),
+    Entry(
+        OffsetsSkipped,
+        "A transaction was committed, and these of its offsets do not count: plain commits, or those of another "
+        "transaction, were written later. Two processes may work for one group, or one commits in both ways.",
+    ),
+    Entry(
+        MixedCommits,
+        "Said once for each group, at the first such partition since the partition was loaded. A consumer beside a "
+        "transactional producer must leave its commits to that: `enable.auto.commit=false`.",
     ),
     Entry(OffsetsDeleted, "Somebody asked for it (OffsetDelete), or deleted the topic."),
     Entry(OffsetsExpired, "They outlived `offsets.retention.minutes`."),
@@ -141,6 +156,12 @@ STEPS: Final = (
     Entry(RebalanceDelayed, "It waits `group.initial.rebalance.delay.ms` once more, as new members came."),
     Entry(GroupStabilized, "Everybody joined; the leader has been told the members."),
     Entry(AssignmentReceived, "The group is Stable."),
+    Entry(
+        TransactionEnded,
+        "The marker of a producer's transaction was written: what was committed in it for this group counts from "
+        "now on, or, with `Aborted`, never will.",
+        "Committed",
+    ),
     Entry(GroupEmptied, "The last member is gone; the offsets stay until they expire."),
 )
 """At the level DEBUG."""

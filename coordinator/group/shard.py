@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias
 
+from msgspec.structs import replace
+
 from coordinator.group.admin.delete_groups import delete_groups
 from coordinator.group.admin.describe_groups import describe_groups
 from coordinator.group.admin.list_groups import list_groups
@@ -162,7 +164,13 @@ class Shard:
     def view(self, group_id: str, now: Now) -> GroupView | None:
         """A group as it is now, as values; None when there is none of that id."""
         group = self._groups.find(group_id)
-        return None if group is None else group.view(now.monotonic_ms)
+        if group is None:
+            return None
+        view, pending = (
+            group.view(now.monotonic_ms),
+            self._groups.durable.offsets.pending_by_producer(group_id),
+        )
+        return replace(view, pending_offsets=pending) if pending else view
 
     def deadlines(self, group_id: str) -> dict[TimerKey, int]:
         """What time alone will bring about in a group, with its monotonic time; nothing when there is no such

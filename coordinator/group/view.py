@@ -4,6 +4,8 @@ Durations are group time, as seen at the moment of the view. Bytes are what clie
 them, and may find that they are none of the consumer protocol's.
 """
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from coordinator.group.group_type import GroupType
@@ -61,7 +63,8 @@ class RebalanceView(Struct, frozen=True, kw_only=True):
 
 class GroupView(Struct, frozen=True, kw_only=True):
     """A group of any type. `state_since_ms` is the wall time at which the state was entered, None when the log did
-    not say; `members` are in the order in which they joined."""
+    not say; `members` are in the order in which they joined; `pending_offsets` is for how many partitions each
+    producer has offsets in its transaction, by producer id."""
 
     group_id: str
     type: GroupType
@@ -74,3 +77,4 @@ class GroupView(Struct, frozen=True, kw_only=True):
     members: tuple[MemberView, ...]
     pending: tuple[PendingMemberView, ...]
     rebalance: RebalanceView | None
+    pending_offsets: Mapping[int, int] = {}

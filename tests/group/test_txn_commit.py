@@ -11,6 +11,7 @@ from coordinator.group.refusal import error_before_lookup, error_response, loadi
 from coordinator.group.refusal_facts import GenerationDiffers, RefusedOffset
 from coordinator.machine.outcome import Context, InTransaction
 from protocol.errors import ErrorCode
+from protocol.messages.list_groups import ListGroupsResponse
 from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -103,7 +104,7 @@ def test_a_simple_group_is_made_and_seen_by_everybody() -> None:
     for _ in range(2):
         described = coordinator.describe()
         assert (described.error_code, described.group_state, described.protocol_type) == (0, "Empty", "")
-        (listed,) = coordinator.list_groups().reply.groups  # type: ignore[union-attr]
+        (listed,) = coordinator.list_groups().answer(ListGroupsResponse).groups
         assert (listed.group_id, listed.group_state) == (GROUP, "Empty")
         coordinator.restart()
 
@@ -115,6 +116,30 @@ def test_an_aborted_transaction_leaves_its_group_until_retention_looks() -> None
     assert coordinator.state() == "Empty"
     coordinator.advance(coordinator.config.offsets_retention_check_interval_ms)
     assert coordinator.state() == "Dead"
+
+
+def test_a_restart_forgets_a_group_that_only_an_aborted_transaction_made() -> None:
+    coordinator = Coordinator()
+    coordinator.txn_commit(9)
+    coordinator.end(9, is_committed=False)
+    coordinator.restart()
+    assert coordinator.state() == "Dead"
+
+
+def test_people_see_whose_offsets_are_pending() -> None:
+    coordinator = Coordinator()
+    coordinator.commit()
+    for producer, partition in ((9, 0), (9, 1), (8, 1)):
+        coordinator.txn_commit(producer, partition=partition)
+    coordinator.txn_commit(9, group="another")
+    view = coordinator.shard.view(GROUP, coordinator.now)
+    assert view is not None
+    assert view.pending_offsets == {9: 2, 8: 1}
+    for producer in (8, 9):
+        coordinator.end(producer)
+    view = coordinator.shard.view(GROUP, coordinator.now)
+    assert view is not None
+    assert view.pending_offsets == {}
 
 
 def test_it_restarts_no_session() -> None:

@@ -1,5 +1,6 @@
 """What the log says of offsets: those that are committed, and those that wait for the end of a transaction."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final, Self, TypeAlias
 
@@ -79,6 +80,15 @@ class OffsetStore:
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
         """Whether a partition has a pending offset."""
         return bool(self.pending.by_producer) and partition in self.pending_of(group_id).get(topic, ())
+
+    def pending_by_producer(self, group_id: str) -> Mapping[int, int]:
+        """For how many partitions of a group each producer has a pending offset, by producer id."""
+        return Counter(
+            producer_id
+            for topic, partitions in self.pending_of(group_id).items()
+            for partition in partitions
+            for producer_id in self.pending.producers_of((group_id, topic, partition))
+        )
 
     def places_of(self, group_id: str, topics: Collection[str] | None = None) -> list[tuple[str, int]]:
         """Where a group has committed or pending offsets, by topic and partition; of these topics, if given."""
