@@ -65,11 +65,14 @@ class LeaderEpochs:
         return cls([EpochStart(0, log_start_offset)])
 
     def begun(self, log_end_offset: int, *, above: int) -> "LeaderEpochs":
-        """These and the next one, which begins at the end of the log. In: an epoch that batches have.
+        """These and the next one, which begins at the end of the log; the present one where nothing was written in
+        it. In: an epoch that batches have.
 
         Epochs of which the log has no batch go: those that nothing was written in, and those of what a crash has
         cost. Source: Kafka's `LeaderEpochFileCache.maybeTruncateNonMonotonicEntries`.
         """
+        if self.current > above and self._entries[-1].start_offset == log_end_offset:
+            return self
         kept = [entry for entry in self._entries if entry.start_offset < log_end_offset]
         return LeaderEpochs([*kept, EpochStart(max(self.current, above) + 1, log_end_offset)])
 

@@ -31,6 +31,7 @@ from coordinator.transactions.refusal_facts import (
     NoProducerId,
     PartitionsMissing,
     ProducerIdDiffers,
+    RecordTooLarge,
     RefusalDetail,
     TimeoutOutOfRange,
 )
@@ -179,5 +180,7 @@ def _because(detail: RefusalDetail) -> str:
             return "the transaction that was open is aborted first"
         case NoProducerId(reason):
             return f"no producer id could be drawn ({reason})"
+        case RecordTooLarge(partitions, max_bytes):
+            return f"a record of {partitions} partitions would be larger than message.max.bytes={max_bytes}"
         case PartitionsMissing(partitions):
             return f"{partitions} of its partitions are not in the transaction"

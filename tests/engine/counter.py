@@ -201,7 +201,7 @@ class Counters:
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
         """What it wrote counts now, or never will."""
-        self.values.update(self.open.end(producer_id, is_committed=is_committed))
+        self.values.update(self.open.end(producer_id, is_committed=is_committed).counting)
 
     @property
     def has_open_transactions(self) -> bool:

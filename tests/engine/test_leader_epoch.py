@@ -29,11 +29,11 @@ def test_batches_carry_the_epoch_and_consumers_are_told_where_each_ended(files: 
         begin_leader_epoch(log)
         for number in range(count):
             log.append_records([record(number)])
-    assert [batch.header.partition_leader_epoch for batch in log.batches()] == [1, 1, 3, 3, 3]
-    assert [log.leader_epochs.end_offset(epoch, 5) for epoch in (1, 2, 3)] == [(1, 2), (1, 2), (3, 5)]
+    assert [batch.header.partition_leader_epoch for batch in log.batches()] == [0, 0, 1, 1, 1]
+    assert [log.leader_epochs.end_offset(epoch, 5) for epoch in (0, 1)] == [(0, 2), (1, 5)]
     log.close()
     again = opened(files)
-    assert again.leader_epochs.end_offset(1, 5) == (1, 2)
+    assert again.leader_epochs.end_offset(0, 5) == (0, 2)
     again.close()
 
 

@@ -113,7 +113,7 @@ class TransactionsHandler:
 
         def ask() -> Iterator[Put | None]:
             for transaction in transactions:
-                refused = yield from self._sift(transaction.topics)
+                refused = yield from self._sift(transaction.topics, is_batch=is_batch)
                 found.append(refused)
                 if refused is None:
                     yield partial(self._ask, _added(transaction, is_batch=is_batch), caller)
@@ -136,7 +136,9 @@ class TransactionsHandler:
 
         return Merge(combine, self._run_queue, version).answer(ask(), caller)
 
-    def _sift(self, topics: Sequence[AddPartitionsToTxnTopic]) -> Generator[None, None, Errors | None]:
+    def _sift(
+        self, topics: Sequence[AddPartitionsToTxnTopic], *, is_batch: bool
+    ) -> Generator[None, None, Errors | None]:
         """What stands against partitions that are not there or nobody may write to, and against all others then;
         None where there is nothing. In steps."""
         errors: dict[tuple[str, int], ErrorCode] = {}
@@ -146,7 +148,7 @@ class TransactionsHandler:
             count = 0 if topic is None else len(topic.partitions)
             for number in asked.partitions:
                 error = ErrorCode.OPERATION_NOT_ATTEMPTED
-                if is_internal(asked.name):
+                if is_internal(asked.name) and not is_batch:  # which brokers send, for groups too
                     error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
                 elif not 0 <= number < count:
                     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

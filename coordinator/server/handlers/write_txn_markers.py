@@ -45,6 +45,8 @@ class WriteTxnMarkersHandler:
             errors = iter(answers)
             markers = []
             for marker in request.markers:
+                if not any(topic.partition_indexes for topic in marker.topics):
+                    continue  # as in Kafka
                 topics = []
                 for topic in marker.topics:
                     results = [
@@ -59,7 +61,7 @@ class WriteTxnMarkersHandler:
         return Merge(combine, self._run_queue, caller.api_version).answer(ask(), caller)
 
     def _write(self, partition: TopicPartition, end: TransactionEnd, part: Part) -> object | Later:
-        if end.producer_epoch < 0:
+        if end.producer_id < 0 or end.producer_epoch < 0:
             return ErrorCode.UNKNOWN_SERVER_ERROR  # as Kafka says it
         if partition.topic == TRANSACTION_STATE:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
