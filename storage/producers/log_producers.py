@@ -62,6 +62,17 @@ class LogProducers:
             self.aborted.add(AbortedTransaction(*ended))
         return ended
 
+    def begin(self) -> int:
+        """Takes up what is kept beside the log. Out: the offset from which it has to be fed every batch."""
+        return self._log.log_start_offset
+
+    def catch_up(self, offset: int) -> None:
+        """Passes over what lies before an offset: such a producer may begin anywhere, as one that expired."""
+
+    def finish(self) -> None:
+        """All batches of the log were fed. Raises DamagedFile, OSError."""
+        self.aborted = self._log.aborted_transactions({})
+
     def feed(self, batch: StoredBatch) -> None:
         """Takes the next batch of the log while that is being read. Raises CorruptBatch."""
         header = batch.header
