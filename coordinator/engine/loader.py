@@ -26,6 +26,8 @@ from storage.state_file import find_state
 from storage.stored_batch import StoredBatch
 
 RECORDS_IN_A_STEP: Final = 500
+OFFSETS_IN_A_STEP: Final = 5000
+"""Of batches that are only looked at for their producers."""
 
 
 class LoadFailed(Exception):
@@ -56,8 +58,8 @@ class Load:
         self._open: OpenTransactions[bytes, bytes] = OpenTransactions()
         self._next_step = RECORDS_IN_A_STEP
         self.producers = LogProducers(log, producer_expiration_ms)
-        """Who has written transactions, as far as the log had to be read. No transaction begins before a state and
-        ends after it."""
+        """Who has written transactions: of what was read of the log, and what is kept beside it. No transaction
+        begins before a state and ends after it."""
         self.records = 0
         """Read so far, those of the state included."""
         self.warnings: list[str] = []
@@ -71,6 +73,8 @@ class Load:
         Raises LogDamaged, LoadFailed, OSError.
         """
         yield from self._read_state()
+        if self._end_offset is None:
+            yield from self._begin_producers()
         yield from self._read_log()
         if self._end_offset is None:
             self.producers.finish()
@@ -121,6 +125,14 @@ class Load:
                 self.records = 0
         for line in ignored:
             self.warnings.append(f"The log is read without a state that is of no use: {line}")
+
+    def _begin_producers(self) -> Iterator[int]:
+        """What is kept of producers beside the log may be older than the state."""
+        known_to = self.producers.begin()
+        for offset in range(known_to, self.state_end_offset, OFFSETS_IN_A_STEP):
+            self.producers.catch_up(offset)
+            yield self.records
+        self.producers.catch_up(self.state_end_offset)
 
     def _read_log(self) -> Iterator[int]:
         from_offset = self.state_end_offset or self._log.log_start_offset

@@ -98,7 +98,9 @@ class End:
 
 @dataclass(frozen=True)
 class Owe:
-    """Sends a debt to whoever receives them; it is sent again whenever the counters are loaded."""
+    """Sends debts to whoever receives them; one is sent again whenever the counters are loaded."""
+
+    debts: int = 1
 
 
 @dataclass(frozen=True)
@@ -156,9 +158,10 @@ class Counters:
                 self.end_transaction(producer_id, is_committed=is_committed)
                 turn.marker = Marker(producer_id, producer_epoch, self.leader_epoch, is_committed)
                 turn.reply(context.waiter, None)
-            case Owe():
+            case Owe(debts):
                 self._set(DEBT, 1, turn)
-                turn.send(Message(DEBTS, "", self.leader_epoch))
+                for _ in range(debts):
+                    turn.send(Message(DEBTS, "", self.leader_epoch))
                 turn.reply(context.waiter, None)
             case AwaitValue():
                 self._parked[context.waiter] = request

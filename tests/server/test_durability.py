@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from coordinator.engine import ownership, refused_partitions
+from coordinator.engine import partition_logs, refused_partitions
 from coordinator.server.recover import recover
 from coordinator.server.server import Server
 from coordinator.server.start_failed import StartFailed
@@ -37,7 +37,7 @@ def files() -> FaultyFiles:
 
 @pytest.fixture(autouse=True)
 def _retry_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ownership, "RETRY_S", 0.01)
+    monkeypatch.setattr(partition_logs, "RETRY_S", 0.01)
     monkeypatch.setattr(refused_partitions, "RETRY_S", 0.01)
 
 

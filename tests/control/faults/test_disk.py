@@ -9,7 +9,7 @@ import pytest
 
 from coordinator.control.control import Control
 from coordinator.control.problem import Problem
-from coordinator.engine import ownership, refused_partitions
+from coordinator.engine import partition_logs, refused_partitions
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
 from tests.control.faults.conftest import ONE_PARTITION
@@ -24,7 +24,7 @@ COMMITS = {"api": "OffsetCommit", "group": "g"}
 
 @pytest.fixture(autouse=True)
 def _retry_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ownership, "RETRY_S", 0.01)
+    monkeypatch.setattr(partition_logs, "RETRY_S", 0.01)
     monkeypatch.setattr(refused_partitions, "RETRY_S", 0.01)
 
 

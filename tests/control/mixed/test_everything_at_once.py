@@ -11,7 +11,7 @@ import pytest
 
 from coordinator.control.control import Control
 from coordinator.control.problem import Problem
-from coordinator.engine import ownership, refused_partitions
+from coordinator.engine import partition_logs, refused_partitions
 from coordinator.server.server import Server
 from tests.control.clock.living_member import until
 from tests.control.faults.lab import Lab
@@ -61,7 +61,7 @@ STEPS = 60
 
 @pytest.fixture(autouse=True)
 def _retry_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ownership, "RETRY_S", 0.01)
+    monkeypatch.setattr(partition_logs, "RETRY_S", 0.01)
     monkeypatch.setattr(refused_partitions, "RETRY_S", 0.01)
 
 
