@@ -242,7 +242,7 @@ def file_targets() -> Iterator[Target]:
     yield Target("leader epochs", (b"0\n2\n0 0\n3 1042\n",), read_epochs, damage)
     aborted = struct.pack(">hqqqqhqqqq", 0, 7, 1, 9, 9, 0, 8, 2, 12, 13)
     yield Target("transactions", (aborted,), read_transactions, damage)
-    yield Target("producers", (_snapshot(),), read_snapshot, damage)
+    yield Target("producers", (_snapshot(),), read_snapshot, damage, _fixed_snapshot)
     yield Target("offset index", (struct.pack(">iiii", 4, 100, 9, 220),), read_offset_index, ())
     yield Target("time index", (struct.pack(">qiqi", 1000, 4, 1001, 9),), read_time_index, ())
     meta = b"#\nversion=1\ncluster.id=abc\nnode.id=1\ndirectory.id=xyz\n"
@@ -273,6 +273,10 @@ def _snapshot() -> bytes:
     state.record(read_header(encode_batch([Record(-1, 1, b"k", b"v")], producer_id=7, base_sequence=3)), 5, 1)
     state.end(8, 2, 1, 6, 1)
     return encode_snapshot(state)
+
+
+def _fixed_snapshot(data: bytes) -> bytes:
+    return data[:2] + struct.pack(">I", crc32c(data[6:])) + data[6:] if len(data) > 6 else data
 
 
 def read_snapshot(data: bytes) -> None:
