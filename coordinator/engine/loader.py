@@ -136,7 +136,6 @@ class Load:
 
     def _read_log(self) -> Iterator[int]:
         from_offset = self.state_end_offset or self._log.log_start_offset
-        self.producers.begin(self.state_end_offset)
         for part in walk_pairs(self._log, from_offset, self._end_offset):
             try:
                 if isinstance(part, PlainRun):

@@ -77,8 +77,8 @@ class Compaction:
         """Does it. An OSError of a function that was asked for is to be thrown into the generator.
 
         Raises LogDamaged, DamagedFile; LogClosed or LogPoisoned when the log was closed or failed meanwhile;
-        AppendFailed, OSError where the disk refuses, after which the log is as it was, or poisoned where that is
-        not certain.
+        AppendFailed, OSError where the disk refuses, after which the log is as it was, or poisoned where nobody can
+        tell.
         """
         log, todo = self._log, self._todo
         log.pin()

@@ -17,6 +17,7 @@ from storage.inspection.findings import Effect, Finding, Kind, LogTotals
 from storage.inspection.index_check import IndexesCheck
 from storage.inspection.log_reader import LogReader
 from storage.inspection.segment_scan import BadBytes, Piece
+from storage.inspection.transaction_check import TransactionsCheck, check_snapshots
 from storage.leader_epochs import LeaderEpochs
 from storage.record import Record
 from storage.stored_batch import StoredBatch
@@ -50,6 +51,7 @@ class Verification:
         self._batches = self._records = self._bytes = 0
         self._end_offset = log.segments[0].base_offset if log.segments else 0
         self._indexes: IndexesCheck | None = None
+        self._transactions = TransactionsCheck(files)
         self._bad_offset = self._end_offset
 
     @property
@@ -69,6 +71,7 @@ class Verification:
             if isinstance(piece, BadBytes):
                 assert self._indexes is not None
                 self._indexes.bad_bytes(piece)
+                self._transactions.bad_bytes()
                 pending = piece  # whether it is the tail shows when something follows
             else:
                 yield from self._batch(piece)
@@ -77,6 +80,7 @@ class Verification:
             yield self._bad(pending, is_last=pending.path == last[0].path)
         yield from self._leave(is_sealed=False)
         self._end_offset = max(self._end_offset, *(segment.base_offset for segment in last), 0)
+        yield from self._snapshots()
         if (
             self._recovery_point is not None
             and self._end_offset < self._recovery_point
@@ -107,6 +111,11 @@ class Verification:
         reason = f"the log ends at offset {self._end_offset}, but was synced up to {recovery_point}"
         return Finding(Kind.RECOVERY_POINT, Effect.STOPS_LOAD, last, None, 0, self._end_offset, reason)
 
+    def _snapshots(self) -> Iterator[Finding]:
+        if self._log.is_whole:
+            for path, wrong in check_snapshots(self._files, self._log.directory, self._end_offset):
+                yield Finding(Kind.PRODUCER_SNAPSHOT, Effect.REBUILT, path, None, 0, None, wrong)
+
     # Batches
 
     def _batch(self, batch: StoredBatch) -> Iterator[Finding]:
@@ -119,6 +128,7 @@ class Verification:
         self._end_offset = header.next_offset
         try:
             records = self._unpacked(batch)
+            self._transactions.batch(header, records)
         except CorruptBatch as error:
             effect = Effect.STOPS_LOAD if self._examine is not None else Effect.FAILS_READS
             yield Finding(
@@ -187,6 +197,11 @@ class Verification:
             for kind, is_rebuilt, path, wrong in self._indexes.finish(is_sealed):
                 effect = Effect.REBUILT if is_rebuilt else Effect.MISLEADS_READS
                 yield Finding(kind, effect, path, None, 0, self._indexes.base_offset, wrong)
+            for path, wrong, is_rebuilt in self._transactions.leave(self._indexes.path, is_sealed=is_sealed):
+                # From the segment of the recovery point on a start that is not clean makes them anew.
+                is_rebuilt |= self._recovery_point is not None and self._end_offset > self._recovery_point
+                effect = Effect.REBUILT if is_rebuilt else Effect.MISLEADS_COMMITTED_READS
+                yield Finding(Kind.TRANSACTION_INDEX, effect, path, None, 0, self._indexes.base_offset, wrong)
 
 
 def _damaged_file(error: DamagedFile) -> Finding:

@@ -72,20 +72,17 @@ class LogProducers:
 
     # Loading
 
-    def begin(self, stable_offset: int = 0) -> int:
+    def begin(self) -> int:
         """Takes up what is kept beside the log. Out: the offset from which it has to be fed every batch.
 
-        In: an offset at which no transaction is open, if one is known: of what lies before it, and is not in a
-        snapshot, nothing is needed. Raises OSError.
+        Raises OSError.
         """
         log = self._log
         bases = [segment.base_offset for segment in log.segments]
         aborted = self._files.tidy(bases, log.log_start_offset, log.log_end_offset)
         offset, entries = self._files.latest_snapshot(self._trusted_to())
         self.state.restore(entries)
-        if stable_offset > offset:
-            self.state.end_all()
-        self._walked_from = self._next_offset = max(offset, log.log_start_offset, stable_offset)
+        self._walked_from = self._next_offset = max(offset, log.log_start_offset)
         if log.recovery_report.was_clean and offset == log.log_end_offset:
             self._sealed_to = offset
         self.aborted = AbortedTransactions(

@@ -158,12 +158,6 @@ class ProducerState:
         ]
         self._open.update((producer_id, offset) for offset, producer_id in sorted(opened))
 
-    def end_all(self) -> None:
-        """No transaction is open any more: all have ended where nobody has looked."""
-        self._open.clear()
-        for entry in self._entries.values():
-            entry.transaction_offset = None
-
     # Batches
 
     def duplicate_of(self, header: BatchHeader) -> SequencedBatch | None:

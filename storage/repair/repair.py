@@ -8,7 +8,7 @@ Afterwards the whole log is known to be sound, and synced. Its recovery point th
 would let the next start take a gap for the end of the log.
 
 What is left of transactions decides what the log knows of its producers. So its indexes of aborted transactions and
-its snapshots are not taken over where anything was lost: they are found again in the batches, at the next start.
+its snapshots go where anything was lost, or one of them is wrong: the next start finds all of it in the batches.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,6 +24,7 @@ from storage.inspection.directory_reader import LogFiles, SegmentFile
 from storage.inspection.findings import Kind
 from storage.inspection.index_check import IndexesCheck
 from storage.inspection.segment_scan import BadBytes, SegmentScan
+from storage.inspection.transaction_check import TransactionsCheck
 from storage.inspection.verification import check_offsets
 from storage.leader_epochs import EpochStart
 from storage.log_config import LogConfig
@@ -77,6 +78,9 @@ class RepairedLog:
 
     log_end_offset: int
     segments: list[RepairedSegment] = field(default_factory=list)
+    has_wrong_aborted: bool = False
+    """An index of aborted transactions of the damaged log does not agree with its segment, or not with what is left
+    of it."""
     epochs: list[EpochStart] = field(default_factory=list)
     """Leader epochs as the batches tell them."""
 
@@ -105,6 +109,7 @@ class Repair:
         self._log = log
         self._examine = examine
         self._drops_undecodable = drops_undecodable
+        self._transactions = TransactionsCheck(files)
         first = log.segments[0].base_offset if log.segments else 0
         self.result = RepairedLog(first)
 
@@ -139,6 +144,8 @@ class Repair:
                 kept_bytes += piece.header.size_bytes  # as it was, whatever was left out of it
             assert kept_bytes + repaired.lost_bytes == scan.size, (source.path, kept_bytes, scan.size)
             repaired.has_wrong_index = any(indexes.finish(is_sealed=end_offset is not None))
+            wrong = [*self._transactions.leave(source.path, is_sealed=end_offset is not None)]
+            self.result.has_wrong_aborted |= bool(wrong or repaired.losses)
             self._close_gap(repaired, end_offset)
             target.file.fdatasync()
             target.write_indexes()
@@ -163,6 +170,7 @@ class Repair:
         for piece in scan.pieces():
             if isinstance(piece, BadBytes):
                 indexes.bad_bytes(piece)
+                self._transactions.bad_bytes()
                 kind = Kind.OLD_FORMAT if piece.is_old_format else Kind.DAMAGED_BATCH
                 repaired.losses.append(
                     Loss(kind, piece.path, piece.position, piece.length, scan.next_offset, None, piece.reason)
@@ -204,6 +212,7 @@ class Repair:
                 raise
             return batch  # nobody but its readers has to unpack it
         check_offsets(header, records)
+        self._transactions.batch(header, records)
         if self._examine is None or not self._drops_undecodable or header.is_control:
             return batch
         wrong = {record.offset: self._examine(record) for record in records}

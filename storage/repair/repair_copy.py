@@ -75,7 +75,7 @@ class RepairCopy:
             path = f"{log.directory}/{name}"
             if not _OF_SEGMENTS.fullmatch(name) and not files.is_directory(path):
                 files.write_atomically(f"{directory}/{name}", files.read(path))
-        if result.losses:
+        if result.has_wrong_aborted:
             remove_producer_files(files, directory)
         try:
             epochs = LeaderEpochs.read(files, log.directory)

@@ -75,9 +75,8 @@ class _InPlace:
             # A recovery point that is too low would let the next start cut what was saved.
             assert len(result.segments) == len(self._log.segments), self._directory
             self._set_recovery_point(result.log_end_offset)
-            damaged = []
-            if any(segment.losses for segment in changed):
-                damaged = self._state_aside()
+            damaged = self._state_aside() if any(segment.losses for segment in changed) else []
+            if result.has_wrong_aborted:
                 remove_producer_files(files, self._directory)
             for segment in changed:
                 if segment.losses:

@@ -70,6 +70,11 @@ def dump(paths: Sequence[str]) -> list[Batch]:
     return batches
 
 
+def dump_producer_files(paths: Sequence[str]) -> str:
+    """What it prints of indexes of aborted transactions and of snapshots of producers. Raises CannotBuild."""
+    return _run([], paths)
+
+
 def records(batches: Sequence[Batch]) -> Iterator[Dumped]:
     """Every record."""
     for batch in batches:

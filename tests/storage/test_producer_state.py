@@ -4,13 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.batch import BatchHeader, read_header
+from storage.batch import CONTROL, TRANSACTIONAL, BatchHeader, read_header
 from storage.producers.producer_state import (
     BATCHES_KEPT,
+    MAX_EPOCH,
     MAX_SEQUENCE,
+    CoordinatorFenced,
+    Ended,
     InvalidProducerEpoch,
+    InvalidTransactionState,
     OutOfOrderSequence,
     ProducerState,
+    Verification,
 )
 from tests.topics.broker import NOW_MS, sequenced
 
@@ -127,3 +132,209 @@ def test_batches_without_a_producer_are_not_remembered() -> None:
     state = ProducerState(HOUR_MS)
     state.record(header(-1, -1, -1), 0, NOW_MS)
     assert len(state) == 0
+
+
+# Transactions
+
+
+def part(producer_id: int, epoch: int, sequence: int, count: int = 1) -> BatchHeader:
+    """A batch of a transaction."""
+    plain = header(producer_id, epoch, sequence, count)
+    return plain._replace(attributes=plain.attributes | TRANSACTIONAL)
+
+
+def begin(state: ProducerState, sent: BatchHeader, offset: int) -> None:
+    """The coordinator has agreed, and the batch is written."""
+    state.check(sent, state.verify(sent, NOW_MS, adds=False))
+    state.record(sent, offset, NOW_MS)
+
+
+def test_a_transaction_begins_only_with_the_consent_of_its_coordinator() -> None:
+    state = ProducerState(HOUR_MS)
+    sent = part(1, 0, 0)
+    assert state.needs_verification(sent)
+    with pytest.raises(InvalidTransactionState):
+        state.check(sent)
+    held = state.verify(sent, NOW_MS, adds=False)
+    assert state.verify(sent, NOW_MS, adds=False) is held
+    with pytest.raises(InvalidTransactionState):
+        state.check(sent, Verification(sent, NOW_MS, adds=False))
+    state.check(sent, held)
+    state.record(sent, 0, NOW_MS)
+    assert not state.needs_verification(part(1, 0, 1))
+    state.check(part(1, 0, 1))
+    # Ended meanwhile: what is on its way needs another consent.
+    state.end(1, 0, 0, 1, NOW_MS)
+    with pytest.raises(InvalidTransactionState):
+        state.check(part(1, 0, 1), held)
+
+
+def test_a_marker_takes_a_consent_back_but_not_that_of_the_next_transaction() -> None:
+    for adds, epoch, marker_epoch, is_kept in (
+        (False, 0, 0, False),
+        (True, 1, 1, True),
+        (True, 1, 0, False),
+        (True, 0, 1, False),
+    ):
+        state = ProducerState(HOUR_MS)
+        begin(state, part(1, 0, 0), 0)
+        sent = part(1, epoch, 0 if epoch else 1)
+        held = state.verify(sent, NOW_MS, adds=adds)
+        state.end(1, marker_epoch, 0, 1, NOW_MS)
+        if marker_epoch > epoch:
+            with pytest.raises(InvalidProducerEpoch):
+                state.check(sent, held)
+            continue
+        if is_kept:
+            state.check(sent, held)
+        else:
+            with pytest.raises(InvalidTransactionState):
+                state.check(sent, held)
+
+
+def test_what_came_first_while_it_was_verified_is_written_first() -> None:
+    state = ProducerState(HOUR_MS)
+    first, second = part(1, 0, 0), part(1, 0, 1)
+    held = state.verify(second, NOW_MS, adds=False)
+    assert state.verify(first, NOW_MS, adds=False) is held
+    with pytest.raises(OutOfOrderSequence):
+        state.check(second, held)
+    state.check(first, held)
+
+
+def test_a_producer_without_a_state_begins_at_0_where_the_coordinator_takes_the_partition_in() -> None:
+    state = ProducerState(HOUR_MS)
+    sent = part(1, 0, 5)
+    held = state.verify(sent, NOW_MS, adds=True)
+    with pytest.raises(OutOfOrderSequence):
+        state.check(sent, held)
+    state = ProducerState(HOUR_MS)
+    state.check(sent, state.verify(sent, NOW_MS, adds=False))
+
+
+def test_a_plain_batch_has_no_place_in_a_transaction() -> None:
+    state = ProducerState(HOUR_MS)
+    begin(state, part(1, 0, 0), 0)
+    with pytest.raises(InvalidTransactionState):
+        state.check(header(1, 0, 1))
+
+
+def test_a_batch_of_the_coordinator_is_not_numbered() -> None:
+    state = ProducerState(HOUR_MS)
+    state.check(part(1, 0, 0), is_verified=False, is_sequenced=False)
+    state.record(part(1, 0, 0), 0, NOW_MS)
+    state.check(part(1, 0, 0), is_sequenced=False)
+    with pytest.raises(OutOfOrderSequence):
+        state.check(part(1, 0, 0))
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_marker_below_level_2_carries_the_epoch_that_wrote(level: int) -> None:
+    state = ProducerState(HOUR_MS)
+    begin(state, part(1, 3, 0), 0)
+    assert state.check_marker(1, 3, 0, level) is False
+    assert state.check_marker(1, 4, 0, level) is False
+    with pytest.raises(InvalidProducerEpoch):
+        state.check_marker(1, 2, 0, level)
+    state.end(1, 3, 0, 1, NOW_MS)
+    # The numbers go on.
+    state.check(part(1, 3, 1), is_verified=False)
+
+
+def test_a_marker_of_level_2_carries_the_next_epoch_and_ends_the_numbers() -> None:
+    state = ProducerState(HOUR_MS)
+    begin(state, part(1, 3, 0), 0)
+    for epoch in (2, 3):
+        with pytest.raises(InvalidProducerEpoch):
+            state.check_marker(1, epoch, 0, 2)
+    assert state.check_marker(1, 4, 0, 2) is False
+    state.end(1, 4, 0, 1, NOW_MS)
+    assert state.check_marker(1, 4, 0, 2) is True
+    with pytest.raises(InvalidProducerEpoch):
+        state.check(part(1, 3, 1), is_verified=False)
+    with pytest.raises(OutOfOrderSequence):
+        state.check(part(1, 4, 1), is_verified=False)
+    state.check(part(1, 4, 0), is_verified=False)
+    state.record(part(1, 4, 0), 2, NOW_MS)
+    with pytest.raises(InvalidProducerEpoch):
+        state.check_marker(1, 4, 0, 2)
+
+
+def test_the_last_epoch_of_all_is_ended_with_itself() -> None:
+    state = ProducerState(HOUR_MS)
+    begin(state, part(1, MAX_EPOCH, 0), 0)
+    assert state.check_marker(1, MAX_EPOCH, 0, 2) is True
+
+
+def test_a_coordinator_that_was_replaced_ends_nothing() -> None:
+    state = ProducerState(HOUR_MS)
+    state.end(1, 0, 5, 0, NOW_MS)
+    assert state.check_marker(1, 0, 5, 0) is False
+    with pytest.raises(CoordinatorFenced):
+        state.check_marker(1, 0, 4, 0)
+    assert state.check_marker(2, 0, 0, 2) is False
+
+
+def test_an_open_transaction_and_its_producer_are_not_forgotten() -> None:
+    state = ProducerState(HOUR_MS)
+    begin(state, part(1, 0, 0), 0)
+    assert state.expire(NOW_MS + 10 * HOUR_MS) == 0
+    state.end(1, 0, 0, 1, NOW_MS)
+    assert state.expire(NOW_MS + HOUR_MS) == 1
+    assert state.needs_verification(part(1, 0, 1))
+
+
+def test_a_consent_that_never_came_is_forgotten() -> None:
+    state = ProducerState(HOUR_MS)
+    sent = part(1, 0, 0)
+    held = state.verify(sent, NOW_MS, adds=False)
+    state.expire(NOW_MS + HOUR_MS)
+    with pytest.raises(InvalidTransactionState):
+        state.check(sent, held)
+
+
+def test_only_the_last_batch_of_a_producer_or_its_marker_is_needed_for_it() -> None:
+    state = ProducerState(HOUR_MS)
+    begin(state, part(1, 0, 0), 0)
+    state.record(part(1, 0, 1), 1, NOW_MS)
+    first, last = part(1, 0, 0), part(1, 0, 1)._replace(base_offset=1)
+    marker = part(1, 1, -1)._replace(base_offset=2, attributes=TRANSACTIONAL | CONTROL)
+    assert (state.is_last(first), state.is_last(last), state.is_last(marker)) == (False, True, False)
+    state.end(1, 1, 0, 2, NOW_MS)
+    assert (state.is_last(first), state.is_last(last), state.is_last(marker)) == (False, False, True)
+    assert not state.is_last(marker._replace(producer_epoch=0))
+
+
+ENDS = st.lists(
+    st.tuples(st.sampled_from(["begin", "commit", "abort", "see"]), st.integers(1, 3), st.integers(0, 5)),
+    max_size=40,
+)
+
+
+@given(ENDS)
+def test_the_last_stable_offset_is_where_the_first_begins_whose_end_nobody_sees(
+    steps: list[tuple[str, int, int]],
+) -> None:
+    state = ProducerState(HOUR_MS)
+    transactions: list[list[int]] = []
+    """Producer, first offset, offset of the marker or -1."""
+    offset = high_watermark = 0
+    sequences: dict[int, int] = {}
+    for step, producer_id, behind in steps:
+        mine = [each for each in transactions if each[0] == producer_id and each[2] < 0]
+        if step == "begin":
+            sent = part(producer_id, 0, sequences.get(producer_id, 0))
+            sequences[producer_id] = sent.base_sequence + 1
+            state.record(sent, offset, NOW_MS)
+            if not mine:
+                transactions.append([producer_id, offset, -1])
+        elif step == "see":
+            high_watermark = max(high_watermark, offset - behind)
+        else:
+            ended = state.end(producer_id, 0, 0, offset, NOW_MS)
+            assert ended == (Ended(producer_id, mine[0][1], offset) if mine else None)
+            if mine:
+                mine[0][2] = offset
+        offset += step != "see"
+        unseen = [first for _, first, end in transactions if end < 0 or end >= high_watermark]
+        assert state.last_stable_offset(high_watermark) == min([high_watermark, *unseen])

@@ -107,10 +107,10 @@ class Model:
 class TransactionalLog:
     """A log that is followed. Record `n` was written at time `n`."""
 
-    def __init__(self, files: Files, config: LogConfig = SMALL) -> None:
+    def __init__(self, files: Files, config: LogConfig = SMALL, directory: str = DIRECTORY) -> None:
         self.config = config
         self.model = Model()
-        self.log = PartitionLog.open(files, DIRECTORY, config)
+        self.log = PartitionLog.open(files, directory, config)
         self.producers = LogProducers.load(self.log, HOUR_MS)
 
     def plain(self, key: str = "key") -> None:

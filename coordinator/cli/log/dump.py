@@ -11,6 +11,7 @@ from coordinator.cli.log.entry import Entry, entries
 from coordinator.cli.log.journals import warn_of_journals
 from coordinator.cli.log.json_form import as_json
 from coordinator.cli.log.paths import FOUND, SOUND, holds_offsets, in_words, logs_at, pause
+from coordinator.cli.log.producer_files import is_of_producers, lines
 from coordinator.cli.log.progress import Progress, progress_of
 from coordinator.cli.log.record_types import ALL
 from coordinator.cli.log.selection import Selection
@@ -30,6 +31,9 @@ subscribe to it or own partitions of it.
 
 A terminal gets the records in colours, with member ids shortened and what is very long cut; anything else gets one
 line a record, with all of it. Times are in UTC.
+
+Of a PATH that is an index of aborted transactions (.txnindex) or a snapshot of producers (.snapshot), each entry is
+printed; filters do not apply.
 
 Bytes that are no sound batch are passed over with a line on standard error; an unfinished batch at the end of a log
 is its end. Exit codes: 0 everything was read, 1 something was passed over, 2 PATH is no log, 130 interrupted."""
@@ -94,6 +98,12 @@ def command(
         until_ms,
         from_offset,
     )
+    for path in filter(is_of_producers, paths):
+        for line in lines(path, is_json=is_json):
+            click.echo(line)
+    paths = tuple(path for path in paths if not is_of_producers(path))
+    if not paths:
+        return SOUND
     form = as_json if is_json else _form(output, is_full=is_full)
     return _Dump(selection, form, is_offsets=offsets_decoder).run(paths, output, is_following=is_following)
 

@@ -13,8 +13,10 @@ from coordinator.cli.log.record_types import (
     CONTROL_NAMES,
     NAMES,
     RECORD,
+    TRANSACTION,
     UNKNOWN,
 )
+from coordinator.cli.log.transaction_entry import TRANSACTIONS_TOPIC, decoded
 from protocol.consumer_protocol import (
     PROTOCOL_TYPE,
     TopicPartitions,
@@ -73,14 +75,18 @@ class Entry(NamedTuple):
     @property
     def group(self) -> str | None:
         """The group that a record of `__consumer_offsets` belongs to, where it tells."""
-        if self.key is None or self.type in (RECORD, CONTROL):
+        if self.key is None or self.type in (RECORD, CONTROL, TRANSACTION):
             return None
         group: str | None = self.key.get("group")
         return group
 
     def topics(self) -> set[str]:
-        """The topics that a record of `__consumer_offsets` names: committed, subscribed, assigned."""
+        """The topics that a record of `__consumer_offsets` names, committed, subscribed, assigned, or one of
+        `__transaction_state`."""
         found: set[str] = set()
+        if self.type == TRANSACTION:
+            partitions = (self.value or {}).get("transaction_partitions") or ()
+            return {topic["topic"] for topic in partitions}
         if self.type in (RECORD, CONTROL) or self.key is None:
             return found
         if "topic" in self.key:
@@ -98,7 +104,9 @@ def entries(batch: StoredBatch, name: TopicPartition | None, is_offsets: bool) -
     In: the partition, where it is known; whether the records are those of `__consumer_offsets`.
     Raises CorruptBatch when the batch does not unpack into records.
     """
-    meaning = _control if batch.header.is_control else _offsets if is_offsets else _plain
+    is_of_transactions = name is not None and name.topic == TRANSACTIONS_TOPIC
+    meaning = _transactions if is_of_transactions and not is_offsets else _plain
+    meaning = _control if batch.header.is_control else _offsets if is_offsets else meaning
     for record in batch.records():
         yield Entry(name, batch, record, *meaning(record))
 
@@ -108,6 +116,13 @@ Meaning = tuple[str, Fields | None, Fields | None, str | None]
 
 def _plain(record: Record) -> Meaning:
     return RECORD, _text(record.key), _text(record.value), None
+
+
+def _transactions(record: Record) -> Meaning:
+    try:
+        return TRANSACTION, *decoded(record), None
+    except Malformed as error:
+        return TRANSACTION, _hex(record.key), _hex(record.value), str(error)
 
 
 def _text(data: bytes | None) -> Fields | None:

@@ -11,6 +11,8 @@ OFFSET_COMMIT: Final = record_types.OFFSET_COMMIT.name
 GROUP_METADATA: Final = record_types.GROUP_METADATA.name
 UNKNOWN: Final = "unknown"
 CONTROL: Final = "control"
+TRANSACTION: Final = "transaction"
+"""Of `__transaction_state`."""
 RECORD: Final = "record"
 """Of any other topic."""
 
@@ -26,4 +28,4 @@ CONTROL_NAMES: Final = {
     6: "kraft_voters",
 }
 
-ALL: Final = tuple(dict.fromkeys([*NAMES.values(), UNKNOWN, CONTROL, RECORD]))
+ALL: Final = tuple(dict.fromkeys([*NAMES.values(), UNKNOWN, CONTROL, TRANSACTION, RECORD]))

@@ -7,7 +7,7 @@ from typing import Final
 from coordinator.cli.log.entry import Entry, Fields
 from coordinator.cli.log.json_form import codec_name
 from coordinator.cli.log.piece import GAP, LIST_GAP, Piece, Role, joined
-from coordinator.cli.log.record_types import CONTROL, GROUP_METADATA, OFFSET_COMMIT, RECORD
+from coordinator.cli.log.record_types import CONTROL, GROUP_METADATA, OFFSET_COMMIT, RECORD, TRANSACTION
 from coordinator.cli.times import iso_time
 from coordinator.net.peer import printable
 from storage.compression import NONE
@@ -107,6 +107,8 @@ def _add_key(line: list[Piece], key: Fields | None) -> None:
         return
     if "hex" in key and "type" in key:
         _add(line, "key_type", str(key["type"]), Role.KEY)
+    if "transactional_id" in key:
+        _add(line, "transactional_id", _name(key["transactional_id"]), Role.KEY)
     if "group" in key:
         _add(line, "group", _name(key["group"]), Role.KEY)
     if "topic" in key:
@@ -121,6 +123,8 @@ def _add_value(line: list[Piece], kind: str, value: Fields) -> None:
         _add(line, "value", f"0x{value['hex']}")
     elif kind == OFFSET_COMMIT:
         _add_commit(line, value)
+    elif kind == TRANSACTION:
+        _add_transaction(line, value)
     else:
         assert kind == GROUP_METADATA
         _add_group(line, value)
@@ -138,6 +142,27 @@ def _add_commit(line: list[Piece], value: Fields) -> None:
         _add(line, "metadata", _quoted(value["metadata"]))
     if value["expire_timestamp"] >= 0:
         _add(line, "expires", str(iso_time(value["expire_timestamp"])))
+
+
+def _add_transaction(line: list[Piece], value: Fields) -> None:
+    _add(line, "state", value["state"])
+    _add(line, "producer_id", str(value["producer_id"]))
+    _add(line, "producer_epoch", str(value["producer_epoch"]))
+    _add(line, "timeout_ms", str(value["transaction_timeout_ms"]))
+    topics = value["transaction_partitions"] or []
+    _add_list(
+        line,
+        "partitions",
+        [f"{_name(topic['topic'])}-{number}" for topic in topics for number in topic["partition_ids"]],
+    )
+    for name, label in (("start", "started"), ("last_update", "updated")):
+        at_ms = value[f"transaction_{name}_timestamp_ms"]
+        _add(line, label, iso_time(at_ms) or str(at_ms))
+    for name, usual in (("previous_producer_id", -1), ("next_producer_id", -1), ("next_producer_epoch", -1)):
+        if value.get(name, usual) != usual:
+            _add(line, name, str(value[name]))
+    if "client_transaction_version" in value:
+        _add(line, "client_transaction_version", str(value["client_transaction_version"]))
 
 
 def _add_group(line: list[Piece], value: Fields) -> None:

@@ -40,6 +40,8 @@ from storage.leader_epochs import LEADER_EPOCHS, LeaderEpochs
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.meta_properties import MetaProperties
+from storage.producers.producer_state import ProducerState
+from storage.producers.snapshot import decode_snapshot, encode_snapshot
 from storage.record import Record, decode_keys_and_values, decode_record_section, encode_records
 from storage.state_file import StatePoint, find_state
 from storage.topic_partition import TopicPartition
@@ -238,7 +240,9 @@ def file_targets() -> Iterator[Target]:
     damage = (DamagedFile,)
     yield Target("checkpoint", (files.read("/data/seed"),), read_checkpoint, damage)
     yield Target("leader epochs", (b"0\n2\n0 0\n3 1042\n",), read_epochs, damage)
-    yield Target("transactions", (struct.pack(">hqqqq", 0, 7, 1, 9, 9) * 2,), read_transactions, damage)
+    aborted = struct.pack(">hqqqqhqqqq", 0, 7, 1, 9, 9, 0, 8, 2, 12, 13)
+    yield Target("transactions", (aborted,), read_transactions, damage)
+    yield Target("producers", (_snapshot(),), read_snapshot, damage, _fixed_snapshot)
     yield Target("offset index", (struct.pack(">iiii", 4, 100, 9, 220),), read_offset_index, ())
     yield Target("time index", (struct.pack(">qiqi", 1000, 4, 1001, 9),), read_time_index, ())
     meta = b"#\nversion=1\ncluster.id=abc\nnode.id=1\ndirectory.id=xyz\n"
@@ -262,6 +266,23 @@ def read_epochs(data: bytes) -> None:
     epochs = LeaderEpochs.read(with_file(f"{_DIRECTORY}/{LEADER_EPOCHS}", data), _DIRECTORY)
     if epochs is not None:
         assert epochs.at(2**62) <= epochs.current
+
+
+def _snapshot() -> bytes:
+    state = ProducerState(1)
+    state.record(read_header(encode_batch([Record(-1, 1, b"k", b"v")], producer_id=7, base_sequence=3)), 5, 1)
+    state.end(8, 2, 1, 6, 1)
+    return encode_snapshot(state)
+
+
+def _fixed_snapshot(data: bytes) -> bytes:
+    return data[:2] + struct.pack(">I", crc32c(data[6:])) + data[6:] if len(data) > 6 else data
+
+
+def read_snapshot(data: bytes) -> None:
+    state = ProducerState(1)
+    state.restore(decode_snapshot(data, "snapshot"))
+    assert len(encode_snapshot(state)) <= len(data)
 
 
 def read_transactions(data: bytes) -> None:

@@ -1,0 +1,106 @@
+"""What verification says of indexes of aborted transactions and of snapshots, and what repair does about them."""
+
+import struct
+
+import pytest
+
+from storage.inspection.directory_reader import LogFiles, find_logs
+from storage.inspection.findings import Effect, Finding, Kind
+from storage.inspection.verification import Verification
+from storage.repair.repair import Repair
+from storage.repair.repair_copy import RepairCopy
+from storage.repair.repair_in_place import repair_in_place
+from storage.transaction_index import decode_index, index_offsets
+from tests.storage.faulty_files import FaultyFiles
+from tests.storage.transactional_log import DIRECTORY, TransactionalLog
+
+
+def stopped() -> tuple[FaultyFiles, TransactionalLog]:
+    """A log with aborted transactions in several segments."""
+    files = FaultyFiles()
+    ours = TransactionalLog(files)
+    for number in range(12):
+        ours.data(number % 2)
+        ours.data(number % 2, key="more")
+        ours.end(number % 2, is_committed=number % 3 == 0)
+    ours.log.close()
+    assert len(index_offsets(files.listdir(DIRECTORY))) > 2
+    return files, ours
+
+
+def the_log(files: FaultyFiles) -> LogFiles:
+    (log,) = find_logs(files, DIRECTORY)
+    return log
+
+
+def findings(files: FaultyFiles) -> list[Finding]:
+    return list(Verification(files, the_log(files)).findings())
+
+
+def first_index(files: FaultyFiles) -> str:
+    return f"{DIRECTORY}/{index_offsets(files.listdir(DIRECTORY))[0]:020d}.txnindex"
+
+
+def test_a_sound_log_has_no_findings() -> None:
+    files, _ = stopped()
+    assert findings(files) == []
+
+
+@pytest.mark.parametrize("damage", ["missing", "short", "foreign", "no index"])
+def test_an_index_that_disagrees_with_its_segment_is_found_and_repaired(damage: str) -> None:
+    files, ours = stopped()
+    path = first_index(files)
+    data = files.read(path)
+    if damage == "missing":
+        files.unlink(path)
+    elif damage == "short":
+        files.write(path, data[34:])
+    elif damage == "foreign":
+        last = decode_index(data, path)[-1]
+        files.write(path, data + struct.pack(">hqqqq", 0, 5, 0, last.last_offset + 1, last.last_offset + 2))
+    else:
+        files.write(path, b"\xff" * 34)
+    (finding,) = findings(files)
+    assert (finding.kind, finding.path) == (Kind.TRANSACTION_INDEX, path)
+    is_found_out = damage == "no index"
+    assert finding.effect is (Effect.REBUILT if is_found_out else Effect.MISLEADS_COMMITTED_READS)
+    if not is_found_out:
+        repair_in_place(files, the_log(files), lambda log: Repair(files, log))
+    ours.take_up(files, ours.log.log_end_offset, was_clean=True)
+    ours.check()
+    assert files.read(path) == data
+
+
+def test_a_torn_snapshot_is_found_and_the_next_start_does_without() -> None:
+    files, ours = stopped()
+    path = f"{DIRECTORY}/{ours.log.log_end_offset:020d}.snapshot"
+    files.write(path, files.read(path)[:-1])
+    (finding,) = findings(files)
+    assert (finding.kind, finding.effect, finding.path) == (Kind.PRODUCER_SNAPSHOT, Effect.REBUILT, path)
+    ours.take_up(files, ours.log.log_end_offset, was_clean=True)
+    ours.check()
+
+
+@pytest.mark.parametrize("is_in_place", [False, True])
+def test_what_a_repair_leaves_out_is_in_no_index(is_in_place: bool) -> None:
+    files, ours = stopped()
+    # The first aborted transaction loses its marker: what it has written belongs to the next one.
+    lost = ours.model.aborted()[0]
+    batch = next(each for each in ours.log.batches() if each.header.base_offset == lost.last_offset)
+    files.names[batch.path].data[batch.position + 30] ^= 1
+    directory = DIRECTORY
+    if is_in_place:
+        repair_in_place(files, the_log(files), lambda log: Repair(files, log))
+    else:
+        copy = RepairCopy(files, "/repaired")
+        copy.add(the_log(files), Repair(files, the_log(files)))
+        directory = "/repaired/orders-0"
+        for name in files.listdir(DIRECTORY):
+            files.unlink(f"{DIRECTORY}/{name}")
+        for name in files.listdir(directory):
+            files.replace(f"{directory}/{name}", f"{DIRECTORY}/{name}")
+    ours.model.events = [event for event in ours.model.events if event.offset != lost.last_offset]
+    ours.take_up(files, ours.log.log_end_offset, was_clean=True)
+    ours.check()
+    ours.log.close()
+    assert findings(files) == []
