@@ -1,6 +1,8 @@
 """Produce of a transaction through the server: it waits for the coordinator, and others do not."""
 
 import asyncio
+import socket
+import struct
 from pathlib import Path
 
 from coordinator.topics.consent import AskConsent, Consent
@@ -13,6 +15,7 @@ from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from storage.topic_partition import TopicPartition
 from tests.server.harness import Client, serving
+from tests.server.test_cleaner import one_turn
 from tests.topics.transacting import transactional
 
 V = 12
@@ -69,9 +72,11 @@ async def test_what_nobody_waits_for_is_written_all_the_same(tmp_path: Path) -> 
         async with Client(server) as writer:
             writer.writer.write(writer.frame(produce(acks=0), V))
             question = await asked.get()
+            reset = struct.pack("ii", 1, 0)
+            writer.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
             writer.writer.transport.abort()
-        for _ in range(10):
-            await reader.call(ListGroupsRequest(), 0)
+        while len(server.connections.open) > 1:
+            await one_turn()
         request = fetch()
         request.isolation_level = 0
         reader.send(request, V)
