@@ -21,11 +21,11 @@ TV1 = 11
 
 
 def transactional(
-    producer_id: int, epoch: int, sequence: int, count: int = 1, *, value: bytes = b"v", key: bytes = b"k"
+    producer_id: int, epoch: int, sequence: int, count: int = 1, *, value: bytes = b"v", time_ms: int = NOW_MS
 ) -> bytes:
     """A batch of a transaction."""
     return encode_batch(
-        [Record(0, NOW_MS, key, value, ()) for _ in range(count)],
+        [Record(0, time_ms, b"k", value, ()) for _ in range(count)],
         leader_epoch=-1,
         producer_id=producer_id,
         producer_epoch=epoch,
