@@ -55,7 +55,6 @@ HANDLERS: Final[Mapping[type[object], Handler]] = {
     EndTxnRequest: end_txn,
     DescribeTransaction: describe_transaction,
     ListTransactions: list_transactions,
-    AbortTimedOut: abort_timed_out,
 }
 
 RESUMES: Final[Mapping[type[Resumable], Resume]] = {
