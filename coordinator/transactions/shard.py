@@ -148,7 +148,7 @@ class TransactionShard:
         return list(self._transactions.by_id)
 
     def open_ids(self) -> list[str]:
-        """Those with a transaction open, in the order in which these began."""
+        """Those with a transaction open."""
         return list(self._transactions.open)
 
     @property
