@@ -1,6 +1,6 @@
 """Facts worth telling, one class each: log lines and metrics are made from these.
 
-Times are Unix time, in milliseconds; numbers of partitions count those of `__consumer_offsets` too. Nobody
+Times are spans, in milliseconds; numbers of partitions count those of `__consumer_offsets` too. Nobody
 changes an event.
 """
 

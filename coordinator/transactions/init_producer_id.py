@@ -84,7 +84,7 @@ def _fence(
     turn: Turn,
     new_producer_id: int | None,
 ) -> None:
-    """The open transaction is aborted. The answer says to come again: the epoch of the fence is nobody's."""
+    """The open transaction is aborted. The answer says to come again: the epoch of the fence is not for it."""
     if needs_producer_id(transaction, transactions.config.transaction_version) and new_producer_id is None:
         draw_producer_id(transactions, request, context, turn)
         return

@@ -133,7 +133,8 @@ class Again(NamedTuple):
 
 
 Request: TypeAlias = (
-    Resumable
+    InitProducerIdRequest
+    | EndTxnRequest
     | AddPartitions
     | DescribeTransaction
     | ListTransactions

@@ -56,7 +56,6 @@ HANDLERS: Final[Mapping[type[object], Handler]] = {
     EndTxnRequest: end_txn,
     DescribeTransaction: describe_transaction,
     ListTransactions: list_transactions,
-    AbortTimedOut: abort_timed_out,
 }
 
 RESUMES: Final[Mapping[type[Resumable], Resume]] = {
@@ -156,7 +155,7 @@ class TransactionShard:
                 yield transaction.value.producer_id, partition
 
     def open_ids(self) -> list[str]:
-        """Those with a transaction open, in the order in which these began."""
+        """Those with a transaction open."""
         return list(self._transactions.open)
 
     @property

@@ -1,18 +1,16 @@
 """One transactional id: what the log says of it, and what only memory knows.
 
-Apply at once, answer when durable ---------------------------------- Kafka's coordinator appends a record first
-and changes its memory when the append is acknowledged. In between, the transactional id has a *pending state*,
-and almost every request about it is told CONCURRENT_TRANSACTIONS (51). Here a record is applied as it is made,
-and whoever hears of it, or of anything that stands on it, hears it once the log is durable to that point. What is
-left of Kafka's pending states:
+**Apply at once, answer when durable.** Kafka's coordinator appends a record first and changes its memory when the
+append is acknowledged. In between, the transactional id has a *pending state*, and almost every request about it
+is told CONCURRENT_TRANSACTIONS (51). Here a record is applied as it is made, and whoever hears of it, or of
+anything that stands on it, hears it once the log is durable to that point. What is left of Kafka's pending states:
 
 * **Empty, Ongoing** (InitProducerId, AddPartitions): nothing. Who comes meanwhile is answered as if the append
   were done, a little later than 51 would have come and without the retry. Two InitProducerId at once get two
   epochs, as they would one after the other, and the later one counts.
 * **PrepareEpochFence** (fencing, by a timeout or by InitProducerId over an open transaction): fencing and
   aborting are one step, so that nobody sees it. The asker of an InitProducerId is still told 51 when the abort is
-  durable: its epoch is that of the fence, which is never given to anybody, and it gets the next one when it asks
-  again.
+  durable: the epoch of the fence is not for it, and it gets the next one when it asks again.
 * **CompleteCommit, CompleteAbort**: pending in Kafka from the moment at which the outcome is settled, until every
   marker is written. That lasts, and this core cannot answer for what others do: 51, from PrepareCommit or
   PrepareAbort to the record of the end. In Kafka, too, requests meet the pending state there, not the Prepare*
@@ -27,7 +25,7 @@ Where Kafka draws a producer id while it holds the lock of the transactional id,
 on (`new_producer_id.py`). When the id comes the request is looked at again, from the start: it may meet another
 state by then, and is answered as if it had come just now.
 
-Order on the disk: Prepare* is durable before a marker is asked for, since messages leave when what came before
+**Order on the disk.** Prepare* is durable before a marker is asked for, since messages leave when what came before
 them is durable; markers are durable before Complete* is written, since their writer tells of them only then. A
 crash in between leaves Prepare* in the log, and the load asks for all markers again. Complete* need not be waited
 for: if it is lost, the markers are written once more.

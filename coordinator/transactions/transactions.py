@@ -27,7 +27,7 @@ from protocol.records.transaction_state import TransactionLogValue
 
 class Transactions:
     """What the handlers work on. `by_id` has every transactional id that the log knows; one that it does not know
-    takes no memory. `open` are those with a transaction open, in the order in which these began; `states` says how
+    takes no memory. `open` are those with a transaction open; `states` says how
     many are in which state."""
 
     __slots__ = (
@@ -100,7 +100,7 @@ class Transactions:
         self.states[source] -= 1
         self.states[target] += 1
         if target is ONGOING:
-            self.open.setdefault(transaction.transactional_id)
+            self.open.setdefault(transaction.transactional_id, None)
         elif source is ONGOING:
             del self.open[transaction.transactional_id]
 
@@ -109,7 +109,7 @@ class Transactions:
         is_flexible = self.config.transaction_version >= FLEXIBLE_RECORDS_LEVEL
         if not is_flexible:
             plain = _changed(value, previous_producer_id=NO_PRODUCER_ID)
-            # An epoch that rises, or a producer id that changes, is nothing that may be left out.
+            # Plain records lack the producer id before; a next one, or a level, must not be left out.
             value = plain if fits_plain_version(plain) else value
         transaction.value = value
         turn.write(fact_of(transaction.transactional_id, value, is_flexible=is_flexible))

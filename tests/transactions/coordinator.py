@@ -6,10 +6,11 @@ holds the same durable state. Producer ids come at once unless a test holds them
 so.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
+from coordinator.engine.machine import Codec, Machine
 from coordinator.machine.outcome import Context, Fact, Now, Outcome, Work, WorkDone
 from coordinator.transactions.config import TransactionConfig
 from coordinator.transactions.record_codec import TransactionRecordCodec
@@ -41,7 +42,9 @@ FIRST_ID = 1000
 A0, A1, B0 = ("a", 0), ("a", 1), ("b", 0)
 NEWEST_INIT, NEWEST_END, OLDER_END = 5, 5, 4
 NOBODY = Context(0, 0, "", "")
-_CODEC = TransactionRecordCodec()
+_CODEC: Codec = TransactionRecordCodec()
+_NEW_MACHINE: Callable[[TransactionConfig, int], Machine] = TransactionShard
+"""What the engine takes."""
 
 
 class Answer(NamedTuple):

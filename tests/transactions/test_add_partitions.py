@@ -99,3 +99,15 @@ def test_why_it_is_refused_is_told() -> None:
         ("nobody", FIRST_ID, 0),
         (TID, FIRST_ID, 0),
     ]
+
+
+def test_nobody_is_sent_away_because_a_record_is_on_its_way() -> None:
+    """Where Kafka says CONCURRENT_TRANSACTIONS until the record before is durable, one outcome stands on the
+    other, and whoever runs the machine answers both when the log is durable to there."""
+    coordinator = Coordinator()
+    first, second = coordinator.init(), coordinator.init()
+    assert [(answer.error, answer.epoch) for answer in (first, second)] == [(0, 0), (0, 1)]
+    assert coordinator.add(A0, epoch=1) == {A0: NONE}
+    assert coordinator.add(B0, epoch=1) == {B0: NONE}
+    assert coordinator.end(True, epoch=1).error == NONE
+    assert len(coordinator.records) == 5

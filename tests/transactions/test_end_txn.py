@@ -122,6 +122,8 @@ def test_that_outlives_a_crash_before_the_markers(level: int) -> None:
     coordinator.finish_markers()
     assert coordinator.current() == (answer.producer_id, answer.epoch)
     assert coordinator.end(True, epoch=LAST) == answer
+    coordinator.restart()
+    assert coordinator.end(True, epoch=LAST) == answer
 
 
 def test_what_happens_while_a_producer_id_is_drawn_comes_first() -> None:

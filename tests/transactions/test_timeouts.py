@@ -57,6 +57,17 @@ def test_its_producer_is_fenced(level: int) -> None:
     assert coordinator.end(True, version=1).error == 47
 
 
+def test_below_level_2_the_fence_forgets_the_epoch_before() -> None:
+    coordinator = Coordinator(transaction_version=1)
+    coordinator.init()
+    coordinator.init(FIRST_ID, 0)
+    coordinator.add(A0, epoch=1)
+    coordinator.advance(100_000)
+    coordinator.finish_markers()
+    assert coordinator.current() == (FIRST_ID, 2)
+    assert coordinator.init(FIRST_ID, 0).error == 90
+
+
 def test_from_v5_on_it_learns_that_the_transaction_was_aborted_and_goes_on() -> None:
     coordinator = open_transaction()
     coordinator.advance(20_000)
