@@ -65,6 +65,7 @@ ONE_AFTER_THE_OTHER: Final = {
     "group.coordinator.append.linger.ms": "0",
 }
 """What makes Kafka do first what it was sent first, so that sessions can tell when it is done."""
+READY_TIMEOUT_S: Final = 180
 AT_ONCE: Final = 24
 """Sessions played at the same time: most of them only wait."""
 _PROBES: Final = 500
@@ -118,7 +119,9 @@ def _coordinates_transactions(wire: Wire) -> bool:
 
 
 def _await_ready(bootstrap: str, setup: str) -> None:
+    deadline = time.monotonic() + READY_TIMEOUT_S
     while not is_ready(bootstrap, setup):
+        assert time.monotonic() < deadline, f"{bootstrap} does not serve every group and transaction"
         time.sleep(0.1)
 
 

@@ -103,7 +103,13 @@ def an_initialization_over_an_open_transaction_with_its_epoch(play: Play, versio
     mine.settle()
     mine.init_again("again", version)
     mine.init_again("as it is", version)
-    filled(mine, (orders, 1))
+
+
+@session(setup=TRANSACTIONS, version=(3, 5))
+def an_initialization_over_an_open_transaction_by_another(play: Play, version: int) -> None:
+    orders = play.topic()
+    mine = transactional(play)
+    filled(mine, (orders, 0))
     mine.init_again("over it with another producer", version, producer_id=999_999_999_999)
     mine.describe("it is still open")
     mine.init_again("over it with an epoch to come", version, producer_epoch=mine.epoch + 5)
