@@ -10,7 +10,8 @@ from storage.log import PartitionLog
 
 
 def begin_leader_epoch(log: PartitionLog) -> None:
-    """Begins one at the end of a log, durably, unless nothing was written in the one that it has. Blocks; safe in a thread while nobody appends.
+    """Begins one at the end of a log, durably, unless nothing was written in the one that it has. Blocks; safe in
+    a thread while nobody appends.
 
     It is above all that batches of the log have: a broker that was killed may have left a checkpoint that is empty.
     Raises LogDamaged, OSError; the log then has the epoch that it had.

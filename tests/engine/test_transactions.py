@@ -107,7 +107,7 @@ async def test_a_transaction_is_a_batch_of_its_own_in_order_with_the_plain_ones(
     assert (first.records_count, first.producer_id) == (2, -1)
     assert (unit.producer_id, unit.producer_epoch, unit.base_sequence) == (PRODUCER, 3, 0)
     assert (marker.producer_id, marker.producer_epoch, marker.base_sequence) == (PRODUCER, 4, -1)
-    assert {header.partition_leader_epoch for header in headers(bench)} == {1}
+    assert {header.partition_leader_epoch for header in headers(bench)} == {0}
 
 
 @pytest.mark.parametrize(("is_committed", "after"), [(True, 13), (False, 3)])
@@ -159,7 +159,7 @@ async def test_a_marker_that_is_repeated_is_written_again(bench: Bench) -> None:
         await bench.ask(bench.counters, "a", End(PRODUCER, 1))
     assert kinds(bench) == ["transaction", "marker", "marker"]
     with pytest.raises(CoordinatorFenced):
-        partition.check_marker(PRODUCER, 1, 0, LEVEL_1)
+        partition.check_marker(PRODUCER, 1, -1, LEVEL_1)
 
 
 async def test_what_consumers_of_committed_records_see_ends_where_a_transaction_is_open(bench: Bench) -> None:
@@ -240,7 +240,7 @@ async def test_power_fails_between_a_record_and_its_marker(files: FaultyFiles, i
     assert not counters_of(again).check_marker(PRODUCER, 1, 2, LEVEL_2)
     await again.ask(again.counters, "a", End(PRODUCER, 1, is_committed))
     assert await value(again) == (13 if is_committed else 3)
-    assert headers(again)[-1].partition_leader_epoch == 2
+    assert headers(again)[-1].partition_leader_epoch == 1
     await again.close()
 
 
@@ -291,8 +291,8 @@ async def test_an_open_transaction_moves_with_its_partition(bench: Bench, files:
     bench.counters.ownership.take(partition, epoch=2)
     await owned_again(bench, "a")
     assert await value(bench) == 10
-    assert [header.partition_leader_epoch for header in headers(bench)] == [1, 2]
-    assert machine_of(bench).leader_epoch == 3
+    assert [header.partition_leader_epoch for header in headers(bench)] == [0, 1]
+    assert machine_of(bench).leader_epoch == 2
 
 
 async def test_no_state_is_taken_while_a_transaction_is_open(
@@ -327,24 +327,24 @@ async def test_no_state_is_taken_while_a_transaction_is_open(
 
 async def test_each_machine_that_may_write_has_a_leader_epoch_of_its_own(files: FaultyFiles) -> None:
     bench = await taken(files)
-    assert machine_of(bench).leader_epoch == 1
+    assert machine_of(bench).leader_epoch == 0
     await bench.ask(bench.counters, "a", Add("a", 1))
     await bench.ask(bench.groups, "g", commit(1))
     await bench.ask(bench.counters, "a", Break())
     await owned_again(bench, "a")
-    assert machine_of(bench).leader_epoch == 2
+    assert machine_of(bench).leader_epoch == 1
     files.fail("fdatasync")
     assert await bench.ask(bench.counters, "a", Add("a", 1)) == NOT_COORDINATOR
     await owned_again(bench, "a")
-    assert machine_of(bench).leader_epoch == 3
+    assert machine_of(bench).leader_epoch == 2
     await bench.ask(bench.counters, "a", Add("a", 1))
     again = await taken(bench.kill())
-    assert machine_of(again).leader_epoch == 4
+    assert machine_of(again).leader_epoch == 3
     log, group_log = counters_of(again).log, again.groups.partition_of("g").log
     assert log is not None
     assert group_log is not None
-    assert log.leader_epochs.current == 4
-    assert log.leader_epochs.end_offset(1, log.log_end_offset) == (1, 1)
+    assert log.leader_epochs.current == 3
+    assert log.leader_epochs.end_offset(0, log.log_end_offset) == (0, 1)
     assert group_log.leader_epochs.current == 0
     await again.close()
 
@@ -352,6 +352,7 @@ async def test_each_machine_that_may_write_has_a_leader_epoch_of_its_own(files: 
 async def test_a_machine_is_not_made_before_its_leader_epoch_is_durable(files: FaultyFiles) -> None:
     bench = await taken(files)
     partition = counters_of(bench)
+    await bench.ask(bench.counters, "a", Add("a", 1))
     files.fail("replace")
     bench.counters.ownership.reload(partition)
     async with asyncio.timeout(TIMEOUT_S):
@@ -360,8 +361,8 @@ async def test_a_machine_is_not_made_before_its_leader_epoch_is_durable(files: F
     await one_turn()
     assert partition.machine is None
     await owned_again(bench, "a")
-    assert machine_of(bench).leader_epoch == 2
-    assert await bench.ask(bench.counters, "a", Add("a", 1)) == 1
+    assert machine_of(bench).leader_epoch == 1
+    assert await bench.ask(bench.counters, "a", Add("a", 1)) == 2
     await bench.close()
 
 
@@ -382,11 +383,11 @@ async def test_a_message_goes_to_a_receiver_once_it_is_durable_and_again_when_it
     assert asker.place is not None
     await asker.place.answer()
     await one_turn()
-    assert received == [("", 1), ("", 1)]
+    assert received == [("", 0), ("", 0)]
     await bench.ask(bench.counters, "a", Break())
     await owned_again(bench, "a")
     await one_turn()
-    assert received[2:] == [("", 2)]
+    assert received[2:] == [("", 1)]
 
 
 async def test_a_message_of_what_was_lost_never_leaves(bench: Bench, files: FaultyFiles) -> None:
