@@ -8,9 +8,9 @@
 once. Between the walk and the end of the log nothing may be appended.
 
 While it follows a log, a snapshot is written where each segment ends and at a clean stop; so that opening the log
-walks the last segment at the most. After anything but a clean stop the walk begins with the segment that holds the recovery
-point, or before it: the indexes of aborted transactions from there on may not have come to the disk, and are made
-anew. Without a usable snapshot all of the log is walked: an open transaction may begin anywhere.
+walks the last segment at the most. After anything but a clean stop the walk begins with the segment that holds the
+recovery point, or before it: the indexes of aborted transactions from there on may not have come to the disk, and
+are made anew. Without a usable snapshot all of the log is walked: an open transaction may begin anywhere.
 
 Source: Kafka's `ProducerStateManager`, `UnifiedLog.rebuildProducerState`, `UnifiedLog.lastStableOffset`.
 """

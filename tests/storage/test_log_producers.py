@@ -66,6 +66,8 @@ def damaged(files: FaultyFiles, number: int) -> FaultyFiles:
 @given(STEPS)
 def test_a_log_knows_what_one_that_remembers_everything_does(steps: list[tuple[str, int, int]]) -> None:
     files = FaultyFiles()
+    files.mkdir("/data")
+    files.fsync_directory("/")
     ours = TransactionalLog(files)
     recovery_point = 0
     for step, first, second in steps:
