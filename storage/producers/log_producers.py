@@ -8,9 +8,9 @@
 once. Between the walk and the end of the log nothing may be appended.
 
 While it follows a log, a snapshot is written where each segment ends and at a clean stop; so that opening the log
-walks the end of it alone. After anything but a clean stop the walk begins with the segment that holds the recovery
-point, or before it: the indexes of aborted transactions from there on may not have come to the disk, and are made
-anew. Without a usable snapshot all of the log is walked: an open transaction may begin anywhere.
+walks the last segment at the most. After anything but a clean stop the walk begins with the segment that holds the
+recovery point, or before it: the indexes of aborted transactions from there on may not have come to the disk, and
+are made anew. Without a usable snapshot all of the log is walked: an open transaction may begin anywhere.
 
 Source: Kafka's `ProducerStateManager`, `UnifiedLog.rebuildProducerState`, `UnifiedLog.lastStableOffset`.
 """
@@ -33,6 +33,9 @@ from storage.transaction_index import AbortedTransaction, AbortedTransactions
 
 _SEGMENTS_WITH_SNAPSHOT: Final = 2
 """How many, at the end of a log, get one when a walk comes by that misses it: as many as Kafka writes then."""
+
+RECENT_BYTES: Final = 64 * 1024 * 1024
+"""Of a last segment that a start walks, though a snapshot tells what it comes to."""
 
 
 class LogProducers:
@@ -83,8 +86,8 @@ class LogProducers:
         offset, entries = self._files.latest_snapshot(self._trusted_to())
         self.state.restore(entries)
         self._walked_from = self._next_offset = max(offset, log.log_start_offset)
-        if log.recovery_report.was_clean and offset == log.log_end_offset:
-            self._sealed_to = offset
+        if log.recovery_report.was_clean and log.log_end_offset in self._files.snapshots:
+            self._sealed_to = log.log_end_offset
         self.aborted = AbortedTransactions(
             each for each in aborted if log.log_start_offset <= each.last_offset < self._walked_from
         )
@@ -100,7 +103,9 @@ class LogProducers:
         """Before it the files beside the segments are as they were left."""
         report, segments = self._log.recovery_report, self._log.segments
         if report.was_clean:
-            return self._log.log_end_offset
+            # A snapshot has one batch of each producer. Its last five are found where that costs little.
+            is_short = segments[-1].size <= RECENT_BYTES
+            return segments[-1].base_offset if is_short else self._log.log_end_offset
         below = [each.base_offset for each in segments if each.base_offset <= report.recovery_point]
         return below[-1] if below else segments[0].base_offset
 

@@ -12,6 +12,7 @@ from storage.batch import encode_batch
 from storage.errors import StorageError
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
+from storage.producers import log_producers
 from storage.producers.log_producers import LogProducers
 from storage.producers.snapshot import decode_snapshot, snapshot_offsets
 from storage.record import Record
@@ -65,6 +66,8 @@ def damaged(files: FaultyFiles, number: int) -> FaultyFiles:
 @given(STEPS)
 def test_a_log_knows_what_one_that_remembers_everything_does(steps: list[tuple[str, int, int]]) -> None:
     files = FaultyFiles()
+    files.mkdir("/data")
+    files.fsync_directory("/")
     ours = TransactionalLog(files)
     recovery_point = 0
     for step, first, second in steps:
@@ -149,7 +152,8 @@ def test_a_snapshot_lies_where_each_segment_begins_and_where_the_log_was_stopped
     ours.check()
 
 
-def test_after_a_clean_stop_no_batch_is_read() -> None:
+def test_after_a_clean_stop_no_batch_of_a_long_segment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_producers, "RECENT_BYTES", 0)
     files = FaultyFiles()
     ours = filled(files)
     ours.log.close()
