@@ -272,7 +272,9 @@ def test_a_restart_remembers_producers(broker: Broker, clean: bool) -> None:
     else:
         broker.crash()
         broker.open()
-    assert broker.produce("orders", sequenced(7, 0, 0, 2)).base_offset == 0
+    if not clean:  # a snapshot has the last batch of a producer alone, as Kafka's
+        assert broker.produce("orders", sequenced(7, 0, 0, 2)).base_offset == 0
+    assert broker.produce("orders", sequenced(7, 0, 2)).base_offset == 2
     assert broker.produce("orders", sequenced(7, 0, 3)).error_code == ErrorCode.NONE
     gap = broker.produce("orders", sequenced(7, 0, 9))
     assert gap.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
