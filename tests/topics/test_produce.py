@@ -272,8 +272,7 @@ def test_a_restart_remembers_producers(broker: Broker, clean: bool) -> None:
     else:
         broker.crash()
         broker.open()
-    # As in Kafka, a clean stop keeps the last batch of each producer alone.
-    assert broker.produce("orders", sequenced(7, 0, 2)).base_offset == 2
+    assert broker.produce("orders", sequenced(7, 0, 0, 2)).base_offset == 0
     assert broker.produce("orders", sequenced(7, 0, 3)).error_code == ErrorCode.NONE
     gap = broker.produce("orders", sequenced(7, 0, 9))
     assert gap.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
