@@ -171,13 +171,3 @@ def kafka(name: str, folder: str, programs: tuple[str, ...] = ()) -> list[str]:
         *(virtual_machine, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx384m"),
         *("-cp", class_path),
     ]
-
-
-def main() -> None:
-    """Build every driver that needs it; raises CannotBuild at the first that cannot be."""
-    for build in (kafkajs, java, franz_go):
-        print(" ".join(build()))
-
-
-if __name__ == "__main__":
-    main()
