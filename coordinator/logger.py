@@ -5,7 +5,6 @@ import sys
 from typing import Final
 
 _LINE: Final = "[%(asctime)s] %(levelname)s [%(name)s] %(message)s"
-LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
 def start_log(level: str = "INFO") -> None:

@@ -140,20 +140,14 @@ def decode_record_section(
     return records
 
 
-def decode_keys_and_values(data: bytes, count: int) -> list[tuple[bytes | None, bytes | None]]:
-    """What `decode_record_section` finds, less all but keys and values: half the time where nothing else is asked.
-
-    Raises CorruptBatch for the same bytes.
-    """
-    found: list[tuple[bytes | None, bytes | None]] = []
-    append_keys_and_values(found, data, 0, len(data), count)
-    return found
-
-
 def append_keys_and_values(
     found: list[tuple[bytes | None, bytes | None]], data: bytes, position: int, section_end: int, count: int
 ) -> None:
-    """The same for a section that is a part of `data`; adds to `found`, when it raises perhaps only some."""
+    """What `decode_record_section` finds in a part of `data`, less all but keys and values: half the time where
+    nothing else is asked.
+
+    Adds to `found`, when it raises perhaps only some. Raises CorruptBatch for the same bytes.
+    """
     if count * 7 > section_end - position:
         raise CorruptBatch(f"{count} records cannot fit in {section_end - position} bytes")
     limit = _TWO_BYTES_LIMIT

@@ -19,11 +19,11 @@ IMPATIENT = "tests.cli.impatient"
 """Shows progress also where a fast machine is done before it would be worth it."""
 
 
-def write_large(path: Path) -> Path:
+def write_large(path: Path, batches: int = 30) -> Path:
     """Something that takes a while to read."""
     batch = encode_batch([commit("readers", f"topic-{number}") for number in range(4000)], base_sequence=0)
     write_data_directory(
-        path, {OFFSETS: [[commit("rare", "early")], *[batch] * 30, [commit("rare", "late")]]}
+        path, {OFFSETS: [[commit("rare", "early")], *[batch] * batches, [commit("rare", "late")]]}
     )
     return path
 
@@ -33,18 +33,24 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_large(tmp_path_factory.mktemp("large"))
 
 
+@pytest.fixture(scope="module")
+def enough(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For the impatient."""
+    return write_large(tmp_path_factory.mktemp("enough"), 6)
+
+
 @pytest.mark.parametrize(
     "command", [["verify"], ["stats"], ["dump", "--group", "nobody"], ["repair", "--out", "copy"]]
 )
 def test_long_work_shows_how_far_it_is_and_leaves_nothing_of_that_behind(
-    large: Path, tmp_path: Path, command: list[str]
+    enough: Path, tmp_path: Path, command: list[str]
 ) -> None:
     if "--out" in command:
         command = [*command[:-1], str(tmp_path / "copy")]
-    code, written = Terminal(*command, large, module=IMPATIENT).finish()
+    code, written = Terminal(*command, enough, module=IMPATIENT).finish()
     assert code == 0
     assert BAR in written
-    assert f"{OFFSETS}/{segments(large)[0].name}" in written
+    assert f"{OFFSETS}/{segments(enough)[0].name}" in written
     assert not any(BAR in row or "━" in row for row in screen(written))
     assert written.count("\n") == len(screen(written))
 

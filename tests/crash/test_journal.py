@@ -39,7 +39,7 @@ COMPACTED_CONFIG = LogConfig(
 )
 JOURNAL_FILE_BYTES = 4096
 LIVES = 4
-SEEDS = int(os.environ.get("CRASH_LIVES", "1000"))
+SEEDS = int(os.environ.get("CRASH_LIVES", "400"))
 """How many data directories live, each some lives."""
 SEEDS_IN_A_TEST = 50
 

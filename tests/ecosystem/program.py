@@ -1,5 +1,6 @@
 """A Java program that a test starts, watches and kills."""
 
+import os
 import subprocess
 import threading
 from collections.abc import Sequence
@@ -10,6 +11,11 @@ from tests.interop.build import CannotBuild, kafka
 from tests.interop.requirement import lacking
 
 KEPT_LINES: Final = 60
+
+
+_JAVA: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "java")
+CONNECT: Final = ("kafka-connect", os.path.join(_JAVA, "connect"))
+STREAMS: Final = ("kafka-streams", os.path.join(_JAVA, "streams"), ("WordCount.java",))
 
 
 def prepared(name: str, folder: str, programs: tuple[str, ...] = ()) -> list[str]:

@@ -6,8 +6,8 @@ import pytest
 
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from tests.ecosystem.conftest import Start
-from tests.ecosystem.program import prepared
-from tests.ecosystem.worker import GROUP, JAVA, Worker
+from tests.ecosystem.program import CONNECT, prepared
+from tests.ecosystem.worker import GROUP, Worker
 from tests.interop.broker import Broker, eventually
 from tests.kafka_log.connection import Connection
 
@@ -40,7 +40,7 @@ def _members(broker: Broker) -> int:
 
 def test_every_line_is_copied_though_a_worker_dies(broker: Broker, start: Start, tmp_path: Path) -> None:
     """A file goes into a topic and out into another file; the tasks of a killed worker move."""
-    command = prepared("kafka-connect", JAVA)
+    command = prepared(*CONNECT)
     source, sink = tmp_path / "source.txt", tmp_path / "sink.txt"
     workers = [Worker(command, start, broker, tmp_path / name) for name in ("first", "second")]
     for worker in workers:

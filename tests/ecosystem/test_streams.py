@@ -1,6 +1,5 @@
 """A Kafka Streams application counts words on groupd and loses an instance."""
 
-import os
 import random
 import struct
 from collections import Counter
@@ -10,11 +9,10 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.ecosystem.conftest import Start
-from tests.ecosystem.program import prepared
+from tests.ecosystem.program import STREAMS, prepared
 from tests.interop.broker import Broker, eventually
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
-JAVA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "java", "streams")
 PARTITIONS = 4
 LINES = 200
 WORDS = ("offset", "group", "member", "leader", "generation", "lag", "topic", "commit")
@@ -65,7 +63,7 @@ def _write_lines(broker: Broker, topic: str, seed: int) -> Counter[str]:
 
 def test_a_word_count_survives_an_instance(broker: Broker, start: Start, tmp_path: Path) -> None:
     """Two instances share the work, one is killed, the other takes over with its state: the counts are right."""
-    command = prepared("kafka-streams", JAVA, ("WordCount.java",))
+    command = prepared(*STREAMS)
     application, lines, output = "word-count", "lines", "counts"
     for topic in (lines, output):
         broker.create_topic(topic, PARTITIONS)

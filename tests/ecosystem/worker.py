@@ -1,7 +1,6 @@
 """A worker of Kafka Connect in distributed mode, and its REST interface."""
 
 import json
-import os
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
@@ -12,7 +11,6 @@ from tests.ecosystem.conftest import Start
 from tests.interop.broker import Broker, eventually
 from tests.kafka_log.broker import free_ports
 
-JAVA: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "java", "connect")
 MAIN: Final = "org.apache.kafka.connect.cli.ConnectDistributed"
 QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 GROUP: Final = "connect-cluster"

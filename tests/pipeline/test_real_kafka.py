@@ -24,6 +24,8 @@ from tests.pipeline.silver_tables import table
 pytestmark = pytest.mark.timeout(300)
 
 Served = dict[str, Any]
+REPORTED = "compacted"
+"""The report takes as long as all before it, and says no more of the others."""
 OF_MEMBER = ("client_id", "client_host", "group_instance_id", "generation")
 
 
@@ -126,9 +128,13 @@ def test_a_real_brokers_directory_is_told_as_the_broker_told_it(
         assert sum(row["commits"] for row in tables[counting]) == len(commits)
     assert tables["build_info"][0]["commits"] == len(commits)
 
-    out = tmp_path / "report.html"
-    gathered = write_report(spark, warehouse, str(out))
-    page = Page(out.read_text(encoding="utf-8"))
+    if name == REPORTED:
+        check_report(spark, warehouse, served, str(tmp_path / "report.html"))
+
+
+def check_report(spark: SparkSession, warehouse: Warehouse, served: Served, out: str) -> None:
+    gathered = write_report(spark, warehouse, out)
+    page = Page(Path(out).read_text(encoding="utf-8"))
     assert page.active == []
     assert len(story(gathered)) == 10
     assert len(gathered.groups) >= len([view for view in served.values() if view["offsets"]])

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from storage.record import Record
+from storage.record import Record, append_keys_and_values
 
 TIMESTAMPS = st.integers(-1, 2**48)
 OPTIONAL_BYTES = st.none() | st.binary(max_size=40)
@@ -17,6 +17,13 @@ RECORDS = st.lists(
 def at_offsets(records: list[Record], base_offset: int) -> list[Record]:
     """The records as a log returns them."""
     return [record._replace(offset=base_offset + delta) for delta, record in enumerate(records)]
+
+
+def keys_and_values(section: bytes, count: int) -> list[tuple[bytes | None, bytes | None]]:
+    """Those of a whole section."""
+    found: list[tuple[bytes | None, bytes | None]] = []
+    append_keys_and_values(found, section, 0, len(section), count)
+    return found
 
 
 def record(number: int, timestamp_ms: int | None = None, size: int = 20) -> Record:

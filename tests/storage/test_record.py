@@ -7,12 +7,11 @@ from hypothesis import strategies as st
 from storage.errors import CorruptBatch
 from storage.record import (
     Record,
-    decode_keys_and_values,
     decode_record_section,
     encode_records,
     encode_records_at,
 )
-from tests.storage.batches import RECORDS, TIMESTAMPS, at_offsets, record
+from tests.storage.batches import RECORDS, TIMESTAMPS, at_offsets, keys_and_values, record
 
 
 @given(RECORDS, TIMESTAMPS, st.integers(0, 2**62))
@@ -81,7 +80,7 @@ def test_any_changed_byte_gives_records_or_a_refusal(records: list[Record], data
 
 def pairs_or_refusal(section: bytes, count: int) -> object:
     try:
-        return decode_keys_and_values(section, count)
+        return keys_and_values(section, count)
     except CorruptBatch:
         return CorruptBatch
 
@@ -104,7 +103,7 @@ LARGE = st.builds(
 @given(RECORDS | st.lists(LARGE, min_size=1, max_size=3), st.data())
 def test_keys_and_values_alone_are_those_of_the_records(records: list[Record], data: st.DataObject) -> None:
     section = encode_records(records, data.draw(st.sampled_from([0, 1000, records[0].timestamp_ms])))
-    assert decode_keys_and_values(section, len(records)) == [(one.key, one.value) for one in records]
+    assert keys_and_values(section, len(records)) == [(one.key, one.value) for one in records]
     position = data.draw(st.integers(0, len(section) - 1))
     changed = section[:position] + data.draw(st.binary(max_size=2)) + section[position + 1 :]
     for damaged in (changed, section[:position]):

@@ -42,7 +42,7 @@ from storage.log_config import LogConfig
 from storage.meta_properties import MetaProperties
 from storage.producers.producer_state import ProducerState
 from storage.producers.snapshot import decode_snapshot, encode_snapshot
-from storage.record import Record, decode_keys_and_values, decode_record_section, encode_records
+from storage.record import Record, decode_record_section, encode_records
 from storage.state_file import StatePoint, find_state
 from storage.topic_partition import TopicPartition
 from storage.transaction_index import read_aborted
@@ -51,6 +51,7 @@ from tests.engine.states import written_state
 from tests.group.config import group_config
 from tests.hostile.fuzz.target import Target
 from tests.protocol.declared import full
+from tests.storage.batches import keys_and_values
 from tests.storage.faulty_files import FaultyFiles
 
 UNPACKED_BYTES: Final = 100_000
@@ -116,11 +117,11 @@ def read_section(data: bytes) -> None:
         records = decode_record_section(section, count, 0, 1000)
     except CorruptBatch:
         try:
-            decode_keys_and_values(section, count)
+            keys_and_values(section, count)
         except CorruptBatch:
             return
         raise AssertionError("the fast way takes what the other refuses") from None
-    assert decode_keys_and_values(section, count) == [(record.key, record.value) for record in records]
+    assert keys_and_values(section, count) == [(record.key, record.value) for record in records]
 
 
 def read_compressed(data: bytes) -> None:

@@ -1,0 +1,30 @@
+"""What the tests download and build, all of it before them: `python -m tests.prepare`.
+
+Without it each is built by the first test that asks, once, and waited for by the others.
+"""
+
+from benchmarks.kfake.server import kfake_command
+from tests.ecosystem.program import CONNECT, STREAMS
+from tests.interop import build
+from tests.kafka_log import artifacts
+from tests.pipeline.class_archive import quick_jvm
+
+
+def main() -> None:
+    """Build everything that is not there yet; raises CannotBuild at the first that cannot be."""
+    for command in (
+        build.kafkajs(),
+        build.java(),
+        build.franz_go(),
+        build.kafka(*CONNECT),
+        build.kafka(*STREAMS),
+        artifacts.tools(),
+        artifacts.broker(),
+        kfake_command("orders", 1),
+    ):
+        print(" ".join(command))
+    print(quick_jvm())
+
+
+if __name__ == "__main__":
+    main()
