@@ -38,6 +38,14 @@ MAX_WAIT_MS: Final = 600_000
 MAX_NAMED: Final = 20
 LOOK_S: Final = 0.02
 """So often it is seen whether a member has come: not every request of one makes an event."""
+_HEARTBEAT: Final = "Heartbeat"
+_NOT_DONE: Final = {
+    "join": "rejoined",
+    "sync": "fetched the assignment",
+    "pending": "joined with the id it was given",
+    "session": "sent a heartbeat since it connected anew",
+}
+"""What a member has not done when the clock stops at a deadline."""
 
 
 class Advance:
@@ -150,6 +158,9 @@ class Advance:
     def _awaited(self, deadline: Deadline, view: GroupView) -> list[tuple[MemberName, str]]:
         """Who lives and would be lost when a deadline passes, with what they have not sent."""
         member_id, living = deadline.key.member_id, self._silence.living(view)
+        if deadline.timer == "session" and self._silence.is_unsure(view.group_id, member_id):
+            names = [member.name for member in view.members if member.name.member_id == member_id]
+            return [(name, _HEARTBEAT) for name in names]
         if deadline.timer == "pending" and member_id in living:
             names = [pending.name for pending in view.pending if pending.name.member_id == member_id]
             return [(name, AwaitedRequest.FIRST_JOIN) for name in names]
@@ -235,9 +246,7 @@ class Advance:
             f"{printable(name.client_id)} (its {request})" for name, request in awaited[:MAX_NAMED]
         )
         more = f" and {len(awaited) - MAX_NAMED} more" if len(awaited) > MAX_NAMED else ""
-        what = {"join": "rejoined", "sync": "fetched the assignment"}.get(
-            timer, "joined with the id it was given"
-        )
+        what = _NOT_DONE[timer]
         are, have, them = ("are", "have", "them") if many else ("is", "has", "it")
         detail = (
             f"The clock of {group} has stopped {left_ms} ms before its {timer} deadline: {who}{more} {are} "

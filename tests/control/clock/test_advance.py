@@ -16,6 +16,7 @@ from coordinator.group.events import Event, MemberExpired, MembersEvicted
 from coordinator.group.shard import Shard
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
+from protocol.messages.api_versions import ApiVersionsRequest
 from tests.control.clock.living_member import GROUP, LivingMember, all_settled, members_of, there, until
 from tests.control.faults.lab import Lab
 from tests.server.harness import Client, heartbeat_request
@@ -170,6 +171,51 @@ async def test_who_has_a_new_connection_lives_also_while_it_is_told_to_rejoin(
             await advance(control, HOUR_MS, settle_ms=50)
     assert stopped.value.kind is ProblemKind.CLOCK_STOPPED
     assert "alice" in there(control)
+
+
+async def test_who_has_just_connected_anew_is_given_the_time_to_send_a_heartbeat(
+    server: Server, control: Control, stack: AsyncExitStack
+) -> None:
+    alice, _, carol = await members_of(stack, server, "alice", "bob", "carol")
+    await carol.die()
+    await alice.die()
+    async with Client(server, "alice") as back:
+        await back.call(ApiVersionsRequest(), 0)
+        advancing = asyncio.ensure_future(advance(control, SESSION_MS))
+        await until(lambda: control.clocks.is_frozen(GROUP))
+        heartbeat = heartbeat_request(GROUP, alice.member_id, alice.generation_id)
+        await back.call(heartbeat, 3)
+        advanced = await advancing
+        assert advanced.silent == ["carol"]
+        assert there(control) == {"alice", "bob"}
+
+
+async def test_who_may_have_connected_anew_and_sends_no_heartbeat_stops_the_clock(
+    server: Server, control: Control, stack: AsyncExitStack
+) -> None:
+    alice, _ = await members_of(stack, server, "alice", "bob")
+    await alice.die()
+    async with Client(server, "alice") as other:
+        await other.call(ApiVersionsRequest(), 0)
+        with pytest.raises(Problem) as stopped:
+            await advance(control, SESSION_MS, settle_ms=50)
+        assert stopped.value.kind is ProblemKind.CLOCK_STOPPED
+        assert "alice (its Heartbeat)" in stopped.value.detail
+        assert there(control) == {"alice", "bob"}
+        assert (await advance(control, SESSION_MS, silent=["alice"])).silent == ["alice"]
+        assert there(control) == {"bob"}
+
+
+async def test_an_older_connection_of_a_client_of_the_same_name_does_not_make_the_dead_live(
+    server: Server, control: Control, stack: AsyncExitStack
+) -> None:
+    """Clients that are given no name all have the same."""
+    alice, _ = await members_of(stack, server, "alice", "bob")
+    async with Client(server, "alice") as other:
+        await other.call(ApiVersionsRequest(), 0)
+        await alice.die()
+        assert (await advance(control, SESSION_MS)).silent == ["alice"]
+        assert there(control) == {"bob"}
 
 
 class Crowd:
