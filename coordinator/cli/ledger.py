@@ -11,6 +11,7 @@ from coordinator.cli.control.arguments import group_argument
 from coordinator.cli.control.command import YES, Asking, daemon_command
 from coordinator.cli.control.failure import Refused
 from coordinator.cli.control.printed import answer, note, print_json_line, print_text
+from coordinator.cli.standard_streams import end_when_nobody_reads
 
 EPILOG: Final = """An entry has the generation, when and why the rebalance began and whose doing that was, how long
 the group did nothing, who came when, and who has what. Examples:
@@ -60,6 +61,7 @@ class _Followed:
         """Goes on until it is interrupted. Raises Unreachable, Refused."""
         from coordinator.cli.control.following import Following
 
+        end_when_nobody_reads()
         self._print({"last": last})
         client, after = self._asking.client, self._after
         for happened in Following(client, group=self._group, kinds=_KINDS, after=after, say=note):
