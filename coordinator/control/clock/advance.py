@@ -6,15 +6,18 @@ heartbeats. Where it ends a wait for one of them, it is waited for in reality; i
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 from msgspec import to_builtins
 
 from coordinator import clock
 from coordinator.control.asking import GroupAsker
+from coordinator.control.clock.agenda import Agenda
 from coordinator.control.clock.clock_state import Fired
 from coordinator.control.clock.clocks import Clocks
-from coordinator.control.clock.deadline import REPORT, Deadline, deadlines_of
+from coordinator.control.clock.deadline import REPORT, Deadline
 from coordinator.control.clock.event_words import event_words
 from coordinator.control.clock.group_time import GroupTime
 from coordinator.control.clock.happened import happening
@@ -72,6 +75,13 @@ class Advance:
         self._silence = silence
         self._settle_ms = settle_ms
         self._passed = 0
+        self._agenda = Agenda(
+            partial(clocks.governed, group_id),
+            partial(clocks.governs, group_id),
+            self._view,
+            lambda name: clocks.runtime.partition_of(name).machine,
+            silence,
+        )
 
     @property
     def _now_ms(self) -> int:
@@ -82,21 +92,16 @@ class Advance:
     async def to(self, target_ms: int) -> None:
         """Moves on to a monotonic time of the clock. Raises Problem (clock-stopped, not-possible, loading)."""
         self._refuse_too_many(target_ms)
-        while True:
-            nearest = await self._nearest_ready(target_ms)
-            if nearest is None:
-                break
-            await self._pass(nearest)
-        self._keep_alive(target_ms)
-        self._time.move_to(target_ms)
+        with self._attending():
+            while (nearest := await self._nearest_ready(target_ms)) is not None:
+                await self._pass(nearest)
+            self._time.move_to(target_ms)
 
     async def step(self) -> None:
         """Moves on to the next deadline at which something happens, if there is one. Raises Problem, as above."""
-        while not self.fired:
-            nearest = await self._nearest_ready(None)
-            if nearest is None:
-                return
-            await self._pass(nearest)
+        with self._attending():
+            while not self.fired and (nearest := await self._nearest_ready(None)) is not None:
+                await self._pass(nearest)
 
     async def look_for_expired_offsets(self) -> None:
         """Retention looks at each group, as it would have meanwhile."""
@@ -110,39 +115,31 @@ class Advance:
                 key = TimerKey(TimerKind.EXPIRE_OFFSETS, group_id)
                 self._note(Deadline(self._now_ms, key, "retention", None), happened.events)
 
+    @contextmanager
+    def _attending(self) -> Iterator[None]:
+        """However it ends, all who live have a full session from then on."""
+        self._events.listeners.append(self._agenda.happened)
+        try:
+            yield
+        finally:
+            self._events.listeners.remove(self._agenda.happened)
+            for view in filter(None, map(self._clocks.view, self._clocks.governed(self._group_id))):
+                self._silence.look(view)
+                self._keep_alive(view, self._now_ms)
+
     # The next deadline
 
-    def _views(self) -> Iterator[GroupView]:
-        for group_id in self._clocks.governed(self._group_id):
-            if self._group_id is not None:
-                self._asker.partition_of(group_id)
-            view = self._clocks.view(group_id)
-            if view is not None:
-                self._silence.look(view)
-                yield view
-
-    def _nearest(self, target_ms: int | None) -> tuple[Deadline, GroupView] | None:
-        """The earliest deadline that passes, the sessions of those aside who live."""
-        nearest: tuple[Deadline, GroupView] | None = None
-        for view in self._views():
-            machine = self._clocks.runtime.partition_of(view.group_id).machine
-            assert machine is not None
-            living = self._silence.living(view)
-            for deadline in deadlines_of(view, machine.deadlines(view.group_id)):
-                is_live_session = deadline.timer == "session" and deadline.key.member_id in living
-                if is_live_session or (target_ms is not None and deadline.at_ms > target_ms):
-                    continue
-                if nearest is None or deadline.at_ms < nearest[0].at_ms:
-                    nearest = deadline, view
-                break
-        return nearest
+    def _view(self, group_id: str) -> GroupView | None:
+        if self._group_id is not None:
+            self._asker.partition_of(group_id)
+        return self._clocks.view(group_id)
 
     async def _nearest_ready(self, target_ms: int | None) -> tuple[Deadline, GroupView] | None:
         """The same, once nobody who lives is awaited at it any more."""
         blocked: tuple[TimerKey, int] | None = None
         since_ms = clock.monotonic_ms()
         while True:
-            nearest = self._nearest(target_ms)
+            nearest = self._agenda.nearest(target_ms)
             awaited = [] if nearest is None else self._awaited(*nearest)
             if nearest is None or not awaited:
                 return nearest
@@ -184,7 +181,10 @@ class Advance:
             raise self._too_many(f"{MAX_FIRED} deadlines have passed, and the time asked for is not reached")
         self._passed += 1
         at_ms = max(deadline.at_ms, self._now_ms)
-        self._keep_alive(at_ms)
+        self._keep_alive(view, at_ms)
+        for other in self._agenda.ends_by(at_ms):
+            self._keep_alive(other, at_ms)
+            self._agenda.look_again(other.group_id)
         self._time.move_to(at_ms)
         with happening(self._events, view.group_id) as happened:
             self._clocks.runtime.fire(partition, deadline.key)
@@ -194,17 +194,16 @@ class Advance:
         await self._asker.ask(view.group_id, KeepAlive(view.group_id, (), 0), 0)
         await asyncio.sleep(0)
 
-    def _keep_alive(self, at_ms: int) -> None:
-        for view in self._views():
-            living = self._silence.living(view)
-            by_timeout: dict[int, list[str]] = {}
-            for member in view.members:
-                if member.name.member_id in living:
-                    timeout_ms = NEW_MEMBER_JOIN_TIMEOUT_MS if member.is_new else member.session_timeout_ms
-                    by_timeout.setdefault(timeout_ms, []).append(member.name.member_id)
-            partition = self._clocks.runtime.partition_of(view.group_id)
-            for timeout_ms, ids in by_timeout.items():
-                self._asker.tell(partition, KeepAlive(view.group_id, ids, at_ms + timeout_ms))
+    def _keep_alive(self, view: GroupView, at_ms: int) -> None:
+        living = self._silence.living(view)
+        by_timeout: dict[int, list[str]] = {}
+        for member in view.members:
+            if member.name.member_id in living:
+                timeout_ms = NEW_MEMBER_JOIN_TIMEOUT_MS if member.is_new else member.session_timeout_ms
+                by_timeout.setdefault(timeout_ms, []).append(member.name.member_id)
+        partition = self._clocks.runtime.partition_of(view.group_id)
+        for timeout_ms, ids in by_timeout.items():
+            self._asker.tell(partition, KeepAlive(view.group_id, ids, at_ms + timeout_ms))
 
     def _note(self, deadline: Deadline, events: Sequence[Event]) -> None:
         self.fired.append(
@@ -222,7 +221,8 @@ class Advance:
 
     def _refuse_too_many(self, target_ms: int) -> None:
         count = 0
-        for view in self._views():
+        for view in filter(None, map(self._view, self._clocks.governed(self._group_id))):
+            self._silence.look(view)
             machine = self._clocks.runtime.partition_of(view.group_id).machine
             living = self._silence.living(view)
             if machine is not None:

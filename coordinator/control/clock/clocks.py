@@ -105,6 +105,10 @@ class Clocks:
             return [group_id]
         return [name for shard in self._shards() for name in shard.group_ids() if name not in self.times.own]
 
+    def governs(self, group_id: str | None, name: str) -> bool:
+        """Whether a group, if it is there, goes by a clock."""
+        return name == group_id if group_id is not None else name not in self.times.own
+
     def frozen_hints(self, view: GroupView) -> list[str]:
         """What to do about a group that stands still and waits for somebody who will not come."""
         if view.rebalance is None or not self.is_frozen(view.group_id):

@@ -14,12 +14,13 @@ from coordinator.control.control import Control
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.group.events import Event, MemberExpired, MembersEvicted
 from coordinator.group.shard import Shard
+from coordinator.group.view import GroupView
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
 from tests.control.clock.living_member import GROUP, LivingMember, all_settled, members_of, there, until
 from tests.control.faults.lab import Lab
-from tests.server.harness import Client, heartbeat_request
+from tests.server.harness import Client, heartbeat_request, join_alone
 
 SESSION_MS = 45_000
 HOUR_MS = 3_600_000
@@ -283,3 +284,26 @@ async def test_no_member_that_lives_is_evicted_by_500_random_advances(
         assert ErrorCode.UNKNOWN_MEMBER_ID not in member.told, member.client_id
     await control.clocks.remove(GROUP)
     assert type(server.runtime.partition_of(GROUP).machine) is Shard
+
+
+@pytest.mark.parametrize("count", [10, 40])
+async def test_the_deadlines_of_one_group_cost_the_others_nothing(
+    server: Server, control: Control, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    async with Client(server) as client:
+        for number in range(count):
+            await join_alone(client, f"group-{number}")
+    await until(lambda: not server.connections.open)
+    looks, view = 0, control.clocks.view
+
+    def counted(group_id: str) -> GroupView | None:
+        nonlocal looks
+        looks += 1
+        return view(group_id)
+
+    monkeypatch.setattr(control.clocks, "view", counted)
+    advanced = await control.moving.advance(
+        None, HOUR_MS, silent=None, settle_ms=5_000, what="advance 1h", actor=None
+    )
+    assert [fired.timer for fired in advanced.fired if fired.timer != "retention"] == ["session"] * count
+    assert looks <= 20 * count
