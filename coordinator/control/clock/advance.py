@@ -235,7 +235,7 @@ class Advance:
 
     def _too_many(self, what: str) -> Problem:
         detail = f"{what}; one call lets {MAX_FIRED} pass: advance in smaller steps."
-        return Problem(ProblemKind.NOT_POSSIBLE, "too many deadlines", detail, self._so_far())
+        return Problem(ProblemKind.NOT_POSSIBLE, "too many deadlines", detail, self.so_far())
 
     def _stopped(
         self, deadline: Deadline, view: GroupView, awaited: Sequence[tuple[MemberName, str]]
@@ -257,8 +257,9 @@ class Advance:
             {"member_id": name.member_id, "client_id": name.client_id, "request": request}
             for name, request in awaited[:MAX_NAMED]
         ]
-        fields = {"group_id": view.group_id, "timer": timer, "awaited": named, **self._so_far()}
+        fields = {"group_id": view.group_id, "timer": timer, "awaited": named, **self.so_far()}
         return Problem(ProblemKind.CLOCK_STOPPED, f"the clock of {group} has stopped", detail, fields)
 
-    def _so_far(self) -> dict[str, object]:
+    def so_far(self) -> dict[str, object]:
+        """What is told of it where it has not come to its end."""
         return {"fired": to_builtins(self.fired), "waited_ms": self.waited_ms}

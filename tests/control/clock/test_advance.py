@@ -307,3 +307,17 @@ async def test_the_deadlines_of_one_group_cost_the_others_nothing(
     )
     assert [fired.timer for fired in advanced.fired if fired.timer != "retention"] == ["session"] * count
     assert looks <= 20 * count
+
+
+async def test_time_that_has_passed_is_told_also_where_the_group_is_given_up_in_the_middle(
+    server: Server, control: Control, stack: AsyncExitStack
+) -> None:
+    _, bob = await members_of(stack, server, "alice", "bob")
+    await bob.die()
+    Lab(server, control).fault(on={"event": "MemberExpired"}, do={"failover": {"loading": 300}})
+    with pytest.raises(Problem) as refused:
+        await advance(control, HOUR_MS)
+    assert refused.value.kind is ProblemKind.LOADING
+    assert [fired["member"] for fired in refused.value.fields["fired"]] == ["bob"]  # type: ignore[attr-defined]
+    assert 0 < refused.value.fields["moved_ms"] <= SESSION_MS  # type: ignore[operator]
+    assert "have passed" in refused.value.detail
