@@ -23,6 +23,7 @@ groupd ledger --json | jq '.entries[] | [.group_id, .cause]'"""
 
 MOST: Final = 1000
 _NO_SUCH: Final = 404
+_NOT_OF_HERE: Final = 409
 _KINDS: Final = ("RebalanceCompleted", "AssignmentFetched", "GroupEmptied", "GroupDeleted", "GroupLoaded")
 """After which an entry may be closed."""
 
@@ -73,8 +74,8 @@ class _Followed:
         try:
             answered = ledger_of(self._asking.client.get(*self._path, query=query))
         except Refused as refused:
-            if refused.status == _NO_SUCH:
-                return  # there may be such a group later
+            if refused.status in (_NO_SUCH, _NOT_OF_HERE):
+                return  # there may be such a group later; the stream says that it is another daemon
             raise
         closed = [entry for entry in answered.entries if entry.get("result") != "open"]
         if closed and self._asking.is_json:
