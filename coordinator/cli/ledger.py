@@ -11,6 +11,7 @@ from coordinator.cli.control.arguments import group_argument
 from coordinator.cli.control.command import YES, Asking, daemon_command
 from coordinator.cli.control.failure import Refused
 from coordinator.cli.control.printed import answer, note, print_json_line, print_text
+from coordinator.cli.standard_streams import end_when_nobody_reads
 
 EPILOG: Final = """An entry has the generation, when and why the rebalance began and whose doing that was, how long
 the group did nothing, who came when, and who has what. Examples:
@@ -22,6 +23,7 @@ groupd ledger --json | jq '.entries[] | [.group_id, .cause]'"""
 
 MOST: Final = 1000
 _NO_SUCH: Final = 404
+_NOT_OF_HERE: Final = 409
 _KINDS: Final = ("RebalanceCompleted", "AssignmentFetched", "GroupEmptied", "GroupDeleted", "GroupLoaded")
 """After which an entry may be closed."""
 
@@ -60,6 +62,7 @@ class _Followed:
         """Goes on until it is interrupted. Raises Unreachable, Refused."""
         from coordinator.cli.control.following import Following
 
+        end_when_nobody_reads()
         self._print({"last": last})
         client, after = self._asking.client, self._after
         for happened in Following(client, group=self._group, kinds=_KINDS, after=after, say=note):
@@ -71,8 +74,8 @@ class _Followed:
         try:
             answered = ledger_of(self._asking.client.get(*self._path, query=query))
         except Refused as refused:
-            if refused.status == _NO_SUCH:
-                return  # there may be such a group later
+            if refused.status in (_NO_SUCH, _NOT_OF_HERE):
+                return  # there may be such a group later; the stream says that it is another daemon
             raise
         closed = [entry for entry in answered.entries if entry.get("result") != "open"]
         if closed and self._asking.is_json:

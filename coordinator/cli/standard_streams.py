@@ -1,10 +1,14 @@
 """Standard output and standard error as commands find them, and how a command ends when they do."""
 
+import os
+import select
 import signal
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO, TextIOWrapper
+from threading import Thread
 from typing import Final, NoReturn, TextIO
 
 import click
@@ -40,6 +44,25 @@ def taking_output() -> Iterator[None]:
     except BrokenPipeError:
         sys.stdout = StringIO()  # it is flushed once more at the end of the process
         sys.exit(0)
+
+
+def end_when_nobody_reads() -> None:
+    """A command that waits for what happens ends, with exit code 0 and without a word, as soon as whoever reads its
+    output through a pipe has had enough; otherwise it would learn so with its next line."""
+    # Only Linux says so to whoever does not write.
+    output = sys.__stdout__
+    if sys.platform != "linux" or output is None or sys.stdout is not output:
+        return
+    if stat.S_ISFIFO(os.fstat(output.fileno()).st_mode):
+        Thread(target=_end_with_reader, args=(output.fileno(),), daemon=True).start()
+
+
+def _end_with_reader(descriptor: int) -> None:
+    output = select.poll()
+    output.register(descriptor, 0)  # that it has no reader is told whatever is asked
+    output.poll()
+    # The command waits for the daemon, and nothing of it is left to be written.
+    os._exit(0)
 
 
 def warn(text: str) -> None:

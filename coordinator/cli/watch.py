@@ -9,6 +9,7 @@ from coordinator.cli.control.command import Asking, daemon_command
 from coordinator.cli.control.event_line import event_parts
 from coordinator.cli.control.printed import note, print_json_line
 from coordinator.cli.output import Output
+from coordinator.cli.standard_streams import end_when_nobody_reads
 
 EPILOG: Final = """It goes on when the daemon is started anew, and ends by Ctrl-C, with exit code 0. Examples:
 
@@ -35,6 +36,7 @@ def command(asking: Asking, group: str | None, kinds: list[str] | None, after: i
     """Print what happens in GROUP, or in all groups, as it happens."""
     from coordinator.cli.control.following import Following
 
+    end_when_nobody_reads()
     following = Following(asking.client, group=group, kinds=tuple(kinds or ()), after=after, say=note)
     for happened in following:
         if asking.is_json:

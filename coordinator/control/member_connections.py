@@ -46,6 +46,26 @@ class MemberConnections:
         """The numbers of all open connections."""
         return {connection.connection_id for connection in self._connections.open}
 
+    def back_perhaps(self, members: Iterable[MemberView], claimed: AbstractSet[int]) -> set[str]:
+        """The ids of those of some members without a connection who may have made a new one: since theirs was
+        closed, a client of that name and host has connected, of which is not known for whom it speaks.
+
+        In: the numbers of connections that are known to be others'."""
+        newcomers: dict[tuple[str, str], int] = {}
+        for connection in self._connections.open:
+            number = connection.connection_id
+            if number not in claimed and not any(
+                isinstance(request, HeartbeatRequest) for request in connection.repeated_requests()
+            ):
+                client = connection.client_id, connection.client_host
+                newcomers[client] = max(number, newcomers.get(client, 0))
+        return {
+            member.name.member_id
+            for member in members
+            if newcomers.get((member.name.client_id, member.name.client_host), 0)
+            > self._connections.newest_at_close(member.connection_id)
+        }
+
     def close(self, group_id: str, members: Iterable[MemberView]) -> int:
         """Closes the connections of members at once: those over which they joined, and those that repeat their
         heartbeats. Out: how many."""

@@ -28,6 +28,8 @@ class ProblemKind(Enum):
     MEMBER_PARKED = ("member-parked", 409)
     REFUSED = ("refused", 409)
     """The coordinator answered with one of Kafka's errors; the field `error` has its name."""
+    RESTARTED = ("restarted", 409)
+    """What is asked about happened in a process before this one."""
     TOO_LARGE = ("too-large", 413)
     NOT_JSON = ("not-json", 415)
     NOT_POSSIBLE = ("not-possible", 422)

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
+from coordinator import clock
 from coordinator.engine.flusher import Flusher
 from coordinator.engine.group_clock import GroupClock
 from coordinator.engine.load_queue import LoadQueue
@@ -134,8 +135,9 @@ class Engine:
         taken = [part for part in self.partitions() if part.tenure]
         return [part.name for part in taken if part.log is None or part.log.is_closed]
 
-    def expire_producers(self, now_ms: int) -> None:
+    def expire_producers(self) -> None:
         """Forgets producers that were idle for long, by the wall clock."""
+        now_ms = clock.wall_ms()
         for partition in self.partitions():
             partition.expire_producers(now_ms)
 

@@ -61,7 +61,6 @@ class Connection(Outgoing):
         "_reserved_bytes",
         "_wanted",
         "api_version",
-        "client_id",
         "node",
     )
 
@@ -75,7 +74,6 @@ class Connection(Outgoing):
         self._is_working = False
         self._repeated = Repeated()
         self._client_id_bytes = b""
-        self.client_id = ""
         self.api_version = -1
         """Of the request at hand."""
         self.node: Node = endpoint.fallback_node

@@ -36,6 +36,10 @@ class OpenConnection(Receiver, Protocol):
         """The address, with Java's leading slash."""
 
     @property
+    def client_id(self) -> str:
+        """What its client calls itself; "" before its first request."""
+
+    @property
     def connection_id(self) -> int:
         """Its number."""
 
@@ -86,8 +90,9 @@ class Connections:
         self.next_id: Callable[[], int] = count(1).__next__
         """Gives a number that no connection had before."""
         self._by_id: dict[int, OpenConnection] = {}
-        self._closed: dict[int, tuple[int, int]] = {}
-        """By number: when bytes last came, or left, and when it was closed."""
+        self._closed: dict[int, tuple[int, int, int]] = {}
+        """By number: when bytes last came, or left, when it was closed, and the number of the newest one then."""
+        self._newest_id = 0
         self._per_address: Counter[str] = Counter()
         self._awaiting_place: list[Callable[[], None]] = []
         self._full_since_ns = 0
@@ -121,6 +126,7 @@ class Connections:
             )
         self.open[connection] = address
         self._by_id[connection.connection_id] = connection
+        self._newest_id = connection.connection_id
         self.emptied.clear()
         self._per_address[address] += 1
         self.accepted += 1
@@ -133,7 +139,7 @@ class Connections:
             return
         connection_id = connection.connection_id
         self._by_id.pop(connection_id, None)
-        self._closed[connection_id] = (connection.last_received_ns, clock.monotonic_ns())
+        self._closed[connection_id] = (connection.last_received_ns, clock.monotonic_ns(), self._newest_id)
         if len(self._closed) > CLOSED_REMEMBERED:
             del self._closed[next(iter(self._closed))]
         self._per_address[address] -= 1
@@ -153,6 +159,12 @@ class Connections:
         """How long a connection has been closed; None where it is open, or that was too many connections ago."""
         closed = self._closed.get(connection_id)
         return None if closed is None else _ms_since(closed[1])
+
+    def newest_at_close(self, connection_id: int) -> int:
+        """The number of the newest connection that there was when one was closed: later ones have higher numbers.
+        0 where that is not known."""
+        closed = self._closed.get(connection_id)
+        return 0 if closed is None else closed[2]
 
     def silent_ms(self, connection_id: int) -> int | None:
         """How long ago bytes last came over a connection, or left; None where that was too many connections ago."""

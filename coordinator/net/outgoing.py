@@ -48,6 +48,7 @@ class Outgoing(asyncio.Protocol):
         "_unsent_bytes",
         "_written_bytes",
         "client_host",
+        "client_id",
         "connection_id",
         "last_received_ns",
         "peer",
@@ -72,6 +73,7 @@ class Outgoing(asyncio.Protocol):
         self._route: Route
         self._correlation_id = 0
         self.client_host = client_host
+        self.client_id = ""
         self.connection_id = endpoint.next_connection_id()
         self.peer = peer
         self.last_received_ns = clock.monotonic_ns()

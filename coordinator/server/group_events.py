@@ -29,6 +29,8 @@ class GroupEvents:
         """Who is told of all but what every client does all the time: commits. One that fails harms nobody else."""
         self.now_of: NowOf | None = None
         """What time it is for each group, where that is not what the engine says."""
+        self.turn = 0
+        """The number of the first event of the turn whose events are being told."""
         self._metrics = metrics
         self._line_limit = line_limit
 
@@ -36,6 +38,7 @@ class GroupEvents:
         """See `Observer`."""
         if partition.name.topic != CONSUMER_OFFSETS:
             return
+        self.turn = first
         for number, event in enumerate(events, first):
             self._metrics.count_event(event)
             if type(event) not in SILENT:

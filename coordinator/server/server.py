@@ -11,14 +11,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from coordinator import clock
 from coordinator.config.config_key import InvalidConfig
 from coordinator.engine.engine import Engine
 from coordinator.engine.flusher import Flusher
 from coordinator.engine.group_clock import GroupClock, ProcessTime
-from coordinator.engine.partition import Partition
 from coordinator.group.config import GroupConfig
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
 from coordinator.net.acceptor import Acceptor
@@ -150,9 +149,8 @@ class Server:
         self._doubt_disk()
         self.checkpoints = Checkpoints(self.directory, self.disk_failures)
         keeps_history = config.offsets_history == "keep"
-        internal: list[Partition[Any]] = [
-            *([] if keeps_history else self.runtime.partitions),
-            *self.transactions.runtime.partitions,
+        internal = [
+            each for each in self.engine.runtimes.values() if each is not self.runtime or not keeps_history
         ]
         self.cleaner = Cleaner(
             self.directory,
@@ -196,7 +194,8 @@ class Server:
         self.topic_images = TopicImages(self.data_plane.catalogue)
         self.runtime = runtime = self.engine.add(offsets.internal_topic(self.topic_images.current))
         runtime.fired = log_expiry
-        self.engine.observers.append(self.group_events.observe)
+        transaction_events = TransactionEvents(self.metrics, self.line_limit)
+        self.engine.observers += [self.group_events.observe, transaction_events.observe]
         self.data_plane.attach_internal(
             CONSUMER_OFFSETS,
             offsets.logs.topic_id,
@@ -207,12 +206,7 @@ class Server:
             lambda number: runtime.partitions[number].producers,
         )
         self.transactions = Transactions(
-            self.engine,
-            self.directory,
-            self.data_plane,
-            settings,
-            TransactionEvents(self.metrics, self.line_limit),
-            self._topics_changed,
+            self.engine, self.directory, self.data_plane, settings, self._topics_changed
         )
         self.topic_images.renew()
 
@@ -309,6 +303,7 @@ class Server:
         if config.log_flush_offset_checkpoint_interval_ms > 0:
             self._upkeep.every(config.log_flush_offset_checkpoint_interval_ms, self._write_checkpoints)
         self._upkeep.every(config.log_retention_check_interval_ms, self.topics.sweep)
+        self._upkeep.every(config.log_retention_check_interval_ms, self.engine.expire_producers)
         if config.log_flush == LogFlush.INTERVAL:
             self._upkeep.every(max(1, config.log_flush_interval_ms), self._sync_all)
 

@@ -33,7 +33,6 @@ from coordinator.server.hanging_transactions import end_hanging, open_transactio
 from coordinator.server.marker_writer import MarkerWriter
 from coordinator.server.markers import Markers
 from coordinator.server.settings import ServerSettings
-from coordinator.server.transaction_events import TransactionEvents
 from coordinator.server.transaction_topic import TransactionTopic
 from coordinator.server.unusable_directory import why_too_small
 from coordinator.topics.answer import TopicChange, TopicCreated
@@ -60,14 +59,12 @@ class Transactions:
         directory: DataDirectory,
         data_plane: DataPlane,
         settings: ServerSettings,
-        events: TransactionEvents,
         changed: Callable[[Sequence[TopicChange]], None],
     ) -> None:
         """In: who is told of the topic once it is there. Raises InvalidConfig, OSError."""
         self.topic = TransactionTopic(directory, data_plane.catalogue, settings.config)
         self.runtime = engine.add(self.topic.internal_topic())
         self.router = TransactionRouter(self.runtime)
-        engine.observers.append(events.observe)
         self.is_begun = False
         self._is_made = False
         self._awaiting: list[Callable[[], None]] = []

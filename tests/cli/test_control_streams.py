@@ -279,3 +279,16 @@ def test_top_waits_for_a_daemon_that_is_away(daemon: FakeDaemon) -> None:
     top.wait_for("billing")
     top.interrupt()
     assert top.finish()[0] == 0
+
+
+@pytest.mark.parametrize("arguments", [("watch",), ("ledger", "--follow")])
+def test_a_reader_that_has_had_enough_ends_it_though_nothing_happens(
+    daemon: FakeDaemon, arguments: tuple[str, ...]
+) -> None:
+    daemon.values["GET /v1/ledger"] = {"entries": [], "next": -1}
+    with running(daemon, *arguments) as command:
+        assert command.process.stdout is not None
+        command.process.stdout.close()
+        command.process.stdout = None
+        assert command.process.wait(TIMEOUT_S) == 0
+        assert command.error() == ""

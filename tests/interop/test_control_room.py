@@ -63,8 +63,10 @@ def test_of_three_the_one_that_was_killed_goes_and_only_that_one(crew: Crew) -> 
     crew.room.wait(state="Stable", members=2, owned=[crew.topic])
     took_s = time.monotonic() - began_s
 
-    assert took_s < crew.group.heartbeat_ms / 1000 + SLACK_S, f"{took_s:.1f} s\n{crew.board.report()}"
-    assert [fired["timer"] for fired in advanced["fired"]] == ["session"]
+    # One that a test before has made connect anew may be waited for until its next heartbeat.
+    most_s = (advanced["waited_ms"] + crew.group.heartbeat_ms) / 1000 + SLACK_S
+    assert took_s < most_s, f"{took_s:.1f} s\n{crew.board.report()}"
+    assert [(fired["timer"], fired["member"]) for fired in advanced["fired"]] == [("session", dead.name)]
     crew.ready()
     assert crew.room.member_ids() == {name: one for name, one in before.items() if name != dead.name}
     (entry,) = crew.room.entries(after)

@@ -72,7 +72,7 @@ def _kind(target: str) -> str:
         return "socket"
     if target.endswith(" (deleted)"):
         return "deleted"
-    return "log" if target.endswith(".log") else "other"
+    return "log" if target.endswith(".log") or "/journal/" in target else "other"
 
 
 def rss_bytes(process_id: int) -> int:

@@ -29,6 +29,7 @@ _PROPERTIES: Final = {
     "log.flush": "always",
     "max.incremental.fetch.session.cache.slots": "20",
     "producer.id.expiration.ms": "30000",
+    "ledger.bytes": "65536",
     "auto.create.topics.enable": "false",
 }
 

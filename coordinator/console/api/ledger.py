@@ -9,25 +9,28 @@ from coordinator.control.control import Control
 from coordinator.control.ledger.entry import LedgerEntry
 from coordinator.control.ledger.text import entries_text
 from coordinator.control.problem import Problem, ProblemKind
+from coordinator.control.stream.event_number import number_after
 from coordinator.net.peer import printable
 
 MOST_ENTRIES: Final = 1_000
 
 
 class LedgerQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Entries whose `seq` is higher than `after`, the oldest `limit` of them; or the `last` so many."""
+    """Entries whose `seq` is higher than `after`, the oldest `limit` of them; or the `last` so many. With the mark
+    of the process before the number ("5f3a9c1e.431") it is sure that it is not another one's."""
 
-    after: int = -1
+    after: str = "-1"
     limit: Annotated[int, Meta(ge=1, le=MOST_ENTRIES)] = 100
     last: Annotated[int, Meta(ge=1, le=MOST_ENTRIES)] | None = None
 
 
 class LedgerAnswer(Struct, frozen=True, kw_only=True):
-    """Entries, oldest first, open ones at the end. Ask again with `after` set to `next` for those that are closed
-    from then on."""
+    """Entries, oldest first, open ones at the end. Ask again with `after` set to `next`, or to "`mark`.`next`", for
+    those that are closed from then on; `mark` is that of the process, with which numbers begin anew."""
 
     entries: list[LedgerEntry]
     next: int
+    mark: str
 
 
 async def of_group(control: Control, call: Call) -> LedgerAnswer:
@@ -54,9 +57,10 @@ def known(control: Control, group_id: str) -> None:
 
 
 def _answer(control: Control, group_id: str | None, query: LedgerQuery) -> LedgerAnswer:
-    entries = control.ledger.entries(group_id, query.after, query.limit, last=query.last)
+    after = number_after(control.stream, query.after)
+    entries = control.ledger.entries(group_id, after, query.limit, last=query.last)
     closed = [entry.seq for entry in entries if entry.real is not None]
-    return LedgerAnswer(entries=entries, next=max([query.after, *closed]))
+    return LedgerAnswer(entries=entries, next=max([after, *closed]), mark=control.stream.instance)
 
 
 def _text(answer: LedgerAnswer) -> str:
@@ -76,7 +80,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         query=LedgerQuery,
         answer=LedgerAnswer,
         text=_text,
-        problems=(ProblemKind.NO_SUCH_GROUP, ProblemKind.LOADING),
+        problems=(ProblemKind.NO_SUCH_GROUP, ProblemKind.LOADING, ProblemKind.RESTARTED),
     ),
     ApiRoute(
         method="GET",
@@ -86,5 +90,6 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         query=LedgerQuery,
         answer=LedgerAnswer,
         text=_text_of_all,
+        problems=(ProblemKind.RESTARTED,),
     ),
 )

@@ -6,15 +6,18 @@ heartbeats. Where it ends a wait for one of them, it is waited for in reality; i
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 from msgspec import to_builtins
 
 from coordinator import clock
 from coordinator.control.asking import GroupAsker
+from coordinator.control.clock.agenda import Agenda
 from coordinator.control.clock.clock_state import Fired
 from coordinator.control.clock.clocks import Clocks
-from coordinator.control.clock.deadline import REPORT, Deadline, deadlines_of
+from coordinator.control.clock.deadline import REPORT, Deadline
 from coordinator.control.clock.event_words import event_words
 from coordinator.control.clock.group_time import GroupTime
 from coordinator.control.clock.happened import happening
@@ -38,6 +41,14 @@ MAX_WAIT_MS: Final = 600_000
 MAX_NAMED: Final = 20
 LOOK_S: Final = 0.02
 """So often it is seen whether a member has come: not every request of one makes an event."""
+_HEARTBEAT: Final = "Heartbeat"
+_NOT_DONE: Final = {
+    "join": "rejoined",
+    "sync": "fetched the assignment",
+    "pending": "joined with the id it was given",
+    "session": "sent a heartbeat since it connected anew",
+}
+"""What a member has not done when the clock stops at a deadline."""
 
 
 class Advance:
@@ -64,6 +75,13 @@ class Advance:
         self._silence = silence
         self._settle_ms = settle_ms
         self._passed = 0
+        self._agenda = Agenda(
+            partial(clocks.governed, group_id),
+            partial(clocks.governs, group_id),
+            self._view,
+            lambda name: clocks.runtime.partition_of(name).machine,
+            silence,
+        )
 
     @property
     def _now_ms(self) -> int:
@@ -74,21 +92,16 @@ class Advance:
     async def to(self, target_ms: int) -> None:
         """Moves on to a monotonic time of the clock. Raises Problem (clock-stopped, not-possible, loading)."""
         self._refuse_too_many(target_ms)
-        while True:
-            nearest = await self._nearest_ready(target_ms)
-            if nearest is None:
-                break
-            await self._pass(nearest)
-        self._keep_alive(target_ms)
-        self._time.move_to(target_ms)
+        with self._attending():
+            while (nearest := await self._nearest_ready(target_ms)) is not None:
+                await self._pass(nearest)
+            self._time.move_to(target_ms)
 
     async def step(self) -> None:
         """Moves on to the next deadline at which something happens, if there is one. Raises Problem, as above."""
-        while not self.fired:
-            nearest = await self._nearest_ready(None)
-            if nearest is None:
-                return
-            await self._pass(nearest)
+        with self._attending():
+            while not self.fired and (nearest := await self._nearest_ready(None)) is not None:
+                await self._pass(nearest)
 
     async def look_for_expired_offsets(self) -> None:
         """Retention looks at each group, as it would have meanwhile."""
@@ -102,39 +115,31 @@ class Advance:
                 key = TimerKey(TimerKind.EXPIRE_OFFSETS, group_id)
                 self._note(Deadline(self._now_ms, key, "retention", None), happened.events)
 
+    @contextmanager
+    def _attending(self) -> Iterator[None]:
+        """However it ends, all who live have a full session from then on."""
+        self._events.listeners.append(self._agenda.happened)
+        try:
+            yield
+        finally:
+            self._events.listeners.remove(self._agenda.happened)
+            for view in filter(None, map(self._clocks.view, self._clocks.governed(self._group_id))):
+                self._silence.look(view)
+                self._keep_alive(view, self._now_ms)
+
     # The next deadline
 
-    def _views(self) -> Iterator[GroupView]:
-        for group_id in self._clocks.governed(self._group_id):
-            if self._group_id is not None:
-                self._asker.partition_of(group_id)
-            view = self._clocks.view(group_id)
-            if view is not None:
-                self._silence.look(view)
-                yield view
-
-    def _nearest(self, target_ms: int | None) -> tuple[Deadline, GroupView] | None:
-        """The earliest deadline that passes, the sessions of those aside who live."""
-        nearest: tuple[Deadline, GroupView] | None = None
-        for view in self._views():
-            machine = self._clocks.runtime.partition_of(view.group_id).machine
-            assert machine is not None
-            living = self._silence.living(view)
-            for deadline in deadlines_of(view, machine.deadlines(view.group_id)):
-                is_live_session = deadline.timer == "session" and deadline.key.member_id in living
-                if is_live_session or (target_ms is not None and deadline.at_ms > target_ms):
-                    continue
-                if nearest is None or deadline.at_ms < nearest[0].at_ms:
-                    nearest = deadline, view
-                break
-        return nearest
+    def _view(self, group_id: str) -> GroupView | None:
+        if self._group_id is not None:
+            self._asker.partition_of(group_id)
+        return self._clocks.view(group_id)
 
     async def _nearest_ready(self, target_ms: int | None) -> tuple[Deadline, GroupView] | None:
         """The same, once nobody who lives is awaited at it any more."""
         blocked: tuple[TimerKey, int] | None = None
         since_ms = clock.monotonic_ms()
         while True:
-            nearest = self._nearest(target_ms)
+            nearest = self._agenda.nearest(target_ms)
             awaited = [] if nearest is None else self._awaited(*nearest)
             if nearest is None or not awaited:
                 return nearest
@@ -150,6 +155,9 @@ class Advance:
     def _awaited(self, deadline: Deadline, view: GroupView) -> list[tuple[MemberName, str]]:
         """Who lives and would be lost when a deadline passes, with what they have not sent."""
         member_id, living = deadline.key.member_id, self._silence.living(view)
+        if deadline.timer == "session" and self._silence.is_unsure(view.group_id, member_id):
+            names = [member.name for member in view.members if member.name.member_id == member_id]
+            return [(name, _HEARTBEAT) for name in names]
         if deadline.timer == "pending" and member_id in living:
             names = [pending.name for pending in view.pending if pending.name.member_id == member_id]
             return [(name, AwaitedRequest.FIRST_JOIN) for name in names]
@@ -173,7 +181,10 @@ class Advance:
             raise self._too_many(f"{MAX_FIRED} deadlines have passed, and the time asked for is not reached")
         self._passed += 1
         at_ms = max(deadline.at_ms, self._now_ms)
-        self._keep_alive(at_ms)
+        self._keep_alive(view, at_ms)
+        for other in self._agenda.ends_by(at_ms):
+            self._keep_alive(other, at_ms)
+            self._agenda.look_again(other.group_id)
         self._time.move_to(at_ms)
         with happening(self._events, view.group_id) as happened:
             self._clocks.runtime.fire(partition, deadline.key)
@@ -183,17 +194,16 @@ class Advance:
         await self._asker.ask(view.group_id, KeepAlive(view.group_id, (), 0), 0)
         await asyncio.sleep(0)
 
-    def _keep_alive(self, at_ms: int) -> None:
-        for view in self._views():
-            living = self._silence.living(view)
-            by_timeout: dict[int, list[str]] = {}
-            for member in view.members:
-                if member.name.member_id in living:
-                    timeout_ms = NEW_MEMBER_JOIN_TIMEOUT_MS if member.is_new else member.session_timeout_ms
-                    by_timeout.setdefault(timeout_ms, []).append(member.name.member_id)
-            partition = self._clocks.runtime.partition_of(view.group_id)
-            for timeout_ms, ids in by_timeout.items():
-                self._asker.tell(partition, KeepAlive(view.group_id, ids, at_ms + timeout_ms))
+    def _keep_alive(self, view: GroupView, at_ms: int) -> None:
+        living = self._silence.living(view)
+        by_timeout: dict[int, list[str]] = {}
+        for member in view.members:
+            if member.name.member_id in living:
+                timeout_ms = NEW_MEMBER_JOIN_TIMEOUT_MS if member.is_new else member.session_timeout_ms
+                by_timeout.setdefault(timeout_ms, []).append(member.name.member_id)
+        partition = self._clocks.runtime.partition_of(view.group_id)
+        for timeout_ms, ids in by_timeout.items():
+            self._asker.tell(partition, KeepAlive(view.group_id, ids, at_ms + timeout_ms))
 
     def _note(self, deadline: Deadline, events: Sequence[Event]) -> None:
         self.fired.append(
@@ -211,7 +221,8 @@ class Advance:
 
     def _refuse_too_many(self, target_ms: int) -> None:
         count = 0
-        for view in self._views():
+        for view in filter(None, map(self._view, self._clocks.governed(self._group_id))):
+            self._silence.look(view)
             machine = self._clocks.runtime.partition_of(view.group_id).machine
             living = self._silence.living(view)
             if machine is not None:
@@ -224,7 +235,7 @@ class Advance:
 
     def _too_many(self, what: str) -> Problem:
         detail = f"{what}; one call lets {MAX_FIRED} pass: advance in smaller steps."
-        return Problem(ProblemKind.NOT_POSSIBLE, "too many deadlines", detail, self._so_far())
+        return Problem(ProblemKind.NOT_POSSIBLE, "too many deadlines", detail, self.so_far())
 
     def _stopped(
         self, deadline: Deadline, view: GroupView, awaited: Sequence[tuple[MemberName, str]]
@@ -235,9 +246,7 @@ class Advance:
             f"{printable(name.client_id)} (its {request})" for name, request in awaited[:MAX_NAMED]
         )
         more = f" and {len(awaited) - MAX_NAMED} more" if len(awaited) > MAX_NAMED else ""
-        what = {"join": "rejoined", "sync": "fetched the assignment"}.get(
-            timer, "joined with the id it was given"
-        )
+        what = _NOT_DONE[timer]
         are, have, them = ("are", "have", "them") if many else ("is", "has", "it")
         detail = (
             f"The clock of {group} has stopped {left_ms} ms before its {timer} deadline: {who}{more} {are} "
@@ -248,8 +257,9 @@ class Advance:
             {"member_id": name.member_id, "client_id": name.client_id, "request": request}
             for name, request in awaited[:MAX_NAMED]
         ]
-        fields = {"group_id": view.group_id, "timer": timer, "awaited": named, **self._so_far()}
+        fields = {"group_id": view.group_id, "timer": timer, "awaited": named, **self.so_far()}
         return Problem(ProblemKind.CLOCK_STOPPED, f"the clock of {group} has stopped", detail, fields)
 
-    def _so_far(self) -> dict[str, object]:
+    def so_far(self) -> dict[str, object]:
+        """What is told of it where it has not come to its end."""
         return {"fired": to_builtins(self.fired), "waited_ms": self.waited_ms}

@@ -76,9 +76,9 @@ class Clocks:
         time = self.times.default if group_id is None else self.times.of(group_id)
         return None if time is None else self.shown(group_id)
 
-    def shown(self, group_id: str | None) -> ClockState:
-        """The same, with that of the process where there is no other."""
-        process = self.process_now()
+    def shown(self, group_id: str | None, process: Now | None = None) -> ClockState:
+        """The same, with that of the process where there is no other. In: at which instant; now."""
+        process = process or self.process_now()
         time = self.times.default if group_id is None else self.times.of(group_id)
         is_own = group_id in self.times.own
         at = process if time is None else time.at(process)
@@ -105,6 +105,10 @@ class Clocks:
             return [group_id]
         return [name for shard in self._shards() for name in shard.group_ids() if name not in self.times.own]
 
+    def governs(self, group_id: str | None, name: str) -> bool:
+        """Whether a group, if it is there, goes by a clock."""
+        return name == group_id if group_id is not None else name not in self.times.own
+
     def frozen_hints(self, view: GroupView) -> list[str]:
         """What to do about a group that stands still and waits for somebody who will not come."""
         if view.rebalance is None or not self.is_frozen(view.group_id):
@@ -129,17 +133,18 @@ class Clocks:
     async def put(self, group_id: str | None, *, frozen: bool, lets_gone_go: bool) -> ClockState:
         """Holds a clock, or lets it run. Raises Problem (too-many)."""
         async with self.alone(group_id):
-            exists = self.state(group_id) is not None
+            # One instant for all: a clock that was only held is not behind by the time that this takes.
+            exists, process = self.state(group_id) is not None, self.process_now()
             if frozen or exists:
                 time = self.take(group_id)
                 if frozen:
-                    self.freeze(group_id, time)
+                    self.freeze(group_id, time, process)
                     time.lets_gone_go = lets_gone_go
                     if lets_gone_go:
                         self._watch.begin()
                 else:
-                    self.run(group_id, time)
-            return self.shown(group_id)
+                    self.run(group_id, time, process)
+            return self.shown(group_id, process)
 
     def take(self, group_id: str | None) -> GroupTime:
         """The clock of a group's own, or the default; made where there is none, so that nothing changes by that.
@@ -158,9 +163,9 @@ class Clocks:
         self._put_taps()
         return time
 
-    def freeze(self, group_id: str | None, time: GroupTime) -> None:
-        """Holds a clock."""
-        process = self.process_now()
+    def freeze(self, group_id: str | None, time: GroupTime, process: Now | None = None) -> None:
+        """Holds a clock. In: the instant; now."""
+        process = process or self.process_now()
         if not time.is_frozen:
             for view in filter(None, map(self.view, self.governed(group_id))):
                 for member in view.members:
@@ -171,9 +176,9 @@ class Clocks:
         time.freeze(process)
         self._move(self.governed(group_id), 0)
 
-    def run(self, group_id: str | None, time: GroupTime) -> None:
-        """Lets a clock go on from where it is."""
-        time.run(self.process_now())
+    def run(self, group_id: str | None, time: GroupTime, process: Now | None = None) -> None:
+        """Lets a clock go on from where it is. In: as above."""
+        time.run(process or self.process_now())
         self._move(self.governed(group_id), 0)
 
     async def remove(self, group_id: str | None) -> None:

@@ -37,6 +37,21 @@ class Departed:
             pending.name.member_id for pending in view.pending if pending.connection_id not in open_ids
         }
 
+    def back_perhaps(self, view: GroupView) -> set[str]:
+        """The ids of those that are gone, as far as the server can see, but whose client has a new connection:
+        one that was made anew is known to be a member's with its first heartbeat over it."""
+        gone, open_ids = self.of(view), self._connections.open_ids()
+        members = [
+            member
+            for member in view.members
+            if member.name.member_id in gone and member.connection_id not in open_ids
+        ]
+        if not members:
+            return set()
+        claimed = {member.connection_id for member in view.members}
+        claimed |= {pending.connection_id for pending in view.pending}
+        return self._connections.back_perhaps(members, claimed)
+
     def silent_ms(self, view: GroupView, member: MemberView) -> int:
         """How long nothing was heard of a member, in reality as far as that is known."""
         heard_ms = self._times.heard_ms(view.group_id, member.name.member_id)

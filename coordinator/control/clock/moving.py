@@ -1,7 +1,7 @@
 """Clocks are moved on: so much, or to the next deadline."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 
 from coordinator.control.acts import Acts
 from coordinator.control.asking import GroupAsker
@@ -11,6 +11,8 @@ from coordinator.control.clock.clocks import Clocks
 from coordinator.control.clock.group_time import GroupTime
 from coordinator.control.clock.member_acts import no_such_group
 from coordinator.control.clock.silence import Silence
+from coordinator.control.clock.text import duration_text
+from coordinator.control.problem import Problem, ProblemKind
 from coordinator.server.server import Server
 
 
@@ -39,10 +41,10 @@ class Moving:
         no-such-member, ambiguous-member, not-possible, too-many, loading)."""
         async with self._held(group_id, silent, settle_ms) as (advance, time, silence):
             self._acts.note("clock", what, group_id, actor)
-            before_ms = self._now_ms(time)
-            await advance.to(before_ms + by_ms)
-            if by_ms >= self._retention_interval_ms:
-                await advance.look_for_expired_offsets()
+            with self._telling_how_far(advance, time):
+                await advance.to(self._now_ms(time) + by_ms)
+                if by_ms >= self._retention_interval_ms:
+                    await advance.look_for_expired_offsets()
         return self._answer(group_id, by_ms, advance, silence)
 
     async def step(
@@ -57,7 +59,8 @@ class Moving:
         async with self._held(group_id, silent, settle_ms) as (advance, time, silence):
             self._acts.note("clock", "step", group_id, actor)
             before_ms = self._now_ms(time)
-            await advance.step()
+            with self._telling_how_far(advance, time):
+                await advance.step()
             by_ms = self._now_ms(time) - before_ms
         return self._answer(group_id, by_ms, advance, silence)
 
@@ -84,6 +87,20 @@ class Moving:
             finally:
                 if ran:
                     clocks.run(group_id, time)
+
+    @contextmanager
+    def _telling_how_far(self, advance: Advance, time: GroupTime) -> Iterator[None]:
+        """Groups may be given up in the middle of it, and time has passed for them all the same."""
+        before_ms = self._now_ms(time)
+        try:
+            yield
+        except Problem as problem:
+            moved_ms = self._now_ms(time) - before_ms
+            if problem.kind is not ProblemKind.LOADING or not moved_ms:
+                raise
+            detail = f"{problem.detail} {duration_text(moved_ms)} have passed by then."
+            fields = {**problem.fields, **advance.so_far(), "moved_ms": moved_ms}
+            raise Problem(problem.kind, problem.title, detail, fields) from problem
 
     def _check(self, group_id: str | None) -> None:
         """Raises Problem (no-such-group, loading). A clock may be there before its group."""

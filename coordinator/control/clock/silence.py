@@ -1,4 +1,7 @@
-"""Who counts as silent while time passes: who is named, else who is gone; everybody else lives."""
+"""Who counts as silent while time passes: who is named, else who is gone; everybody else lives.
+
+Of a member whose client has just connected anew it is not known yet: its next heartbeat says that it lives.
+"""
 
 from collections.abc import Sequence
 
@@ -19,19 +22,38 @@ class Silence:
         self._names = names
         self._departed = departed
         self._silent: dict[str, set[str]] = {}
+        self._unsure: dict[str, set[str]] = {}
+        """Those of the silent ones who may live."""
         self.clients: list[str] = []
         """The client ids of those that are silent."""
 
     def look(self, view: GroupView) -> None:
-        """Decides who of a group is silent; what was decided stands."""
+        """Decides who of a group is silent; what was decided stands, but for those of whom it is not known yet."""
         if view.group_id in self._silent:
+            self._look_again(view)
             return
         if self._names is None:
             silent = self._departed.of(view)
+            self._unsure[view.group_id] = self._departed.back_perhaps(view)
         else:
             silent = {name.member_id for name in _everybody(view) if self._is_named(name)}
         self._silent[view.group_id] = silent
         self.clients += [name.client_id for name in _everybody(view) if name.member_id in silent]
+
+    def _look_again(self, view: GroupView) -> None:
+        unsure = self._unsure.get(view.group_id)
+        if not unsure:
+            return
+        here = unsure - self._departed.of(view)
+        self._unsure[view.group_id] = unsure & self._departed.back_perhaps(view)
+        self._silent[view.group_id] -= here
+        for name in _everybody(view):
+            if name.member_id in here:
+                self.clients.remove(name.client_id)
+
+    def is_unsure(self, group_id: str, member_id: str) -> bool:
+        """Whether it is not known of a silent member whether it lives."""
+        return member_id in self._unsure.get(group_id, ())
 
     def living(self, view: GroupView) -> set[str]:
         """The ids of those that live, pending ones among them."""

@@ -58,6 +58,7 @@ class DiskSeam:
         self._flusher = server.flusher
         self._append = self._runtime.append
         self._submit = self._flusher.submit
+        self._is_between = False
         self._armed: dict[int, dict[str, Fault]] = {}
         """By partition: what acts on its next batch, by point."""
         self._to_sync: dict[int, dict[str, Fault]] = {}
@@ -105,12 +106,21 @@ class DiskSeam:
 
     def _stand_between(self) -> None:
         self._runtime.append = self._appending
-        self._flusher.submit = self._submitting
+        if not self._is_between:
+            # Several servers may share a flusher.
+            self._submit, self._flusher.submit = self._flusher.submit, self._submitting
+            self._is_between = True
 
     def _step_aside(self) -> None:
-        if not (self._armed or self._to_sync or self._late_appends):
-            self._runtime.append = self._append
-            self._flusher.submit = self._submit
+        """Where another one has come in front, it lets things pass until that one is gone."""
+        if self._armed or self._to_sync or self._late_appends:
+            return
+        self._runtime.append = self._append
+        if self._is_between and self._flusher.submit == self._submitting:
+            self._flusher.submit, self._is_between = self._submit, False
+            below = getattr(self._submit, "__self__", None)
+            if isinstance(below, DiskSeam):
+                below._step_aside()
 
     def _unloaded(self, partition: GroupPartition) -> None:
         """What had not met the disk is gone, and what was to act on it never does."""

@@ -6,12 +6,13 @@ from typing import Final
 from coordinator.control.acts import Acts
 from coordinator.control.faults.asked import Asked
 from coordinator.control.faults.fault import Fault
-from protocol.apis import APIS
+from protocol.apis import APIS, ApiKey
 
 KIND: Final = "fault"
 ALL_TOLD: Final = 100
 """Hits of one fault that are told each; of more, every thousandth."""
 _OF_MORE: Final = 1000
+_AT_ANSWER: Final = ("answer", "before_answer")
 _WORDS: Final = {
     "hold": "holds {}",
     "delay": "delays {}",
@@ -46,7 +47,9 @@ class Told:
     def _hit(self, fault: Fault, words: str, group_id: str | None, asked: Asked | None) -> None:
         fault.hits(words, group_id, asked)
         if fault.hit <= ALL_TOLD or fault.hit % _OF_MORE == 0:
-            self._acts.note(KIND, f"{fault.name} {words}", group_id, fault.by)
+            is_sync = asked is not None and asked.key == ApiKey.SYNC_GROUP and fault.action.at in _AT_ANSWER
+            generation_id = asked.named_generation if is_sync and asked is not None else None
+            self._acts.note(KIND, f"{fault.name} {words}", group_id, fault.by, generation_id)
 
     def change(self, faults: Sequence[Fault], what: str, by: str | None) -> None:
         """Faults were made, removed or released: no other group's business, where all of them are about one."""

@@ -32,24 +32,27 @@ class Early:
 
     def __init__(self) -> None:
         self._group_id = ""
-        self._now: Now | None = None
+        self._when: tuple[Now, int] | None = None
+        """The time of the group, and the turn: a clock that is frozen has many turns at one time."""
         self._events: list[events.Event] = []
 
-    def add(self, event: events.Event, now: Now) -> None:
-        """Keeps an event until another group has one, or time passes."""
-        if event.group_id != self._group_id or now != self._now:
-            self._group_id, self._now, self._events = event.group_id, now, []
+    def add(self, event: events.Event, now: Now, turn: int) -> None:
+        """Keeps an event until another group has one, or another turn."""
+        if not self._is_of(event.group_id, now, turn):
+            self._group_id, self._when, self._events = event.group_id, (now, turn), []
         self._events.append(event)
 
-    def take(self, group_id: str, now: Now) -> list[events.Event]:
+    def take(self, group_id: str, now: Now, turn: int) -> list[events.Event]:
         """Those of a group that begins to rebalance."""
-        found = self._events if self._is_of(group_id, now) else []
+        found = self._events if self._is_of(group_id, now, turn) else []
         self._events = []
         return found
 
-    def actor_seen(self, group_id: str, name: MemberName, now: Now, connections: _Connections) -> Seen:
+    def actor_seen(
+        self, group_id: str, name: MemberName, now: Now, turn: int, connections: _Connections
+    ) -> Seen:
         """How long nothing had been heard of whoever begins a rebalance: nothing, unless it was given up."""
-        found = self._events if self._is_of(group_id, now) else []
+        found = self._events if self._is_of(group_id, now, turn) else []
         for event in found:
             if isinstance(event, events.MemberExpired) and event.member.member_id == name.member_id:
                 return _silent(event.silent_ms, event.connection_id, now, connections)
@@ -62,8 +65,8 @@ class Early:
                     return Seen(None, ActorSeen(last_heard_ms_ago=None, connection_closed_ms_ago=None))
         return Seen(0, ActorSeen(last_heard_ms_ago=0, connection_closed_ms_ago=None))
 
-    def _is_of(self, group_id: str, now: Now) -> bool:
-        return self._group_id == group_id and self._now == now
+    def _is_of(self, group_id: str, now: Now, turn: int) -> bool:
+        return self._group_id == group_id and self._when == (now, turn)
 
 
 def _silent(silent_ms: int, connection_id: int, now: Now, connections: _Connections) -> Seen:

@@ -18,7 +18,7 @@ from coordinator.control.ledger.early import Early
 from coordinator.control.ledger.entry import Actor, AlsoActed, EntryResult, LedgerEntry
 from coordinator.control.ledger.file import LedgerFile
 from coordinator.control.ledger.names import shown, shown_or_none
-from coordinator.control.ledger.open_entry import OpenEntry
+from coordinator.control.ledger.open_entry import MAX_ALSO, OpenEntry
 from coordinator.control.ledger.store import LedgerStore, Stored
 from coordinator.group import events
 from coordinator.group.rebalance_facts import DepartureCause
@@ -54,9 +54,10 @@ class Ledger:
         most_bytes: int,
         file: LedgerFile | None = None,
         real_ns: Callable[[], int] = clock.monotonic_ns,
+        turn: Callable[[], int] = lambda: 0,
     ) -> None:
         """In: how many partitions a topic has; the time of a group; what may be kept; where it is written too; the
-        process's clock."""
+        process's clock; the number of the turn whose events are being told."""
         self.listeners: list[Callable[[LedgerEntry], None]] = []
         """Called, each, with an entry that has just been closed."""
         self.last_seq = -1
@@ -67,6 +68,7 @@ class Ledger:
         self._count_partitions = count_partitions
         self.now_of = now_of
         self._real_ns = real_ns
+        self._turn = turn
         self._open: dict[str, OpenEntry] = {}
         self._lost: list[OpenEntry] = []
         """Those of groups that were unloaded: the next event closes them."""
@@ -177,14 +179,14 @@ class Ledger:
         if self._acts:
             self._note_recent_acts(entry, real_ns)
         self._open[event.group_id] = entry
-        for earlier in self._early.take(event.group_id, now):
+        for earlier in self._early.take(event.group_id, now, self._turn()):
             self._on[type(earlier)](earlier, now)
 
     def _actor(self, event: events.RebalanceStarted, now: Now) -> Actor | None:
         name = event.trigger.actor
         if name is None:
             return None
-        seen = self._early.actor_seen(event.group_id, name, now, self._connections)
+        seen = self._early.actor_seen(event.group_id, name, now, self._turn(), self._connections)
         return Actor(
             member_id=shown(name.member_id),
             group_instance_id=shown_or_none(name.group_instance_id),
@@ -199,7 +201,7 @@ class Ledger:
         entry = self._open.get(event.group_id)
         if entry is not None and entry.is_joining:
             return entry
-        self._early.add(event, now)
+        self._early.add(event, now, self._turn())
         return None
 
     def _joined(self, event: events.MemberEvent, now: Now) -> None:
@@ -299,7 +301,22 @@ class Ledger:
             if act.group_id in (None, entry.group_id) and is_in_it:
                 entry.note_act(_also(act))
                 named_by.add(entry.group_id)
+        if act.group_id is not None and act.generation_id is not None and act.group_id not in self._open:
+            named_by |= self._amend(act.group_id, act.generation_id, act)
         self._acts.append((self._real_ns(), act, named_by))
+
+    def _amend(self, group_id: str, generation_id: int, act: Act) -> set[str]:
+        """What keeps a member from its assignment belongs to the generation, whose entry is closed before the
+        answer leaves. Out: the group, where there is that entry. The file has it as it was."""
+        stored = self.store.last_of(group_id)
+        entry = None if stored is None else self._decode(stored.data)
+        if entry is None or (entry.generation_id, entry.result) != (generation_id, EntryResult.STABLE):
+            return set()
+        also = _also(act)
+        if also not in entry.also and len(entry.also) < MAX_ALSO:
+            amended = structs.replace(entry, also=[*entry.also, also])
+            self.store.amend(Stored(entry.seq, group_id, self._encode(amended)))
+        return {group_id}
 
     def _note_recent_acts(self, entry: OpenEntry, real_ns: int) -> None:
         while self._acts and real_ns - self._acts[0][0] > SHORTLY_MS * 1_000_000:

@@ -23,4 +23,12 @@ def made_ledger(
         return None if found is None else len(found.partitions)
 
     file = LedgerFile(server.settings.files, limits.ledger_file) if limits.ledger_file else None
-    return Ledger(acts, connections, count_partitions, now_of, limits.ledger_bytes, file)
+    return Ledger(
+        acts,
+        connections,
+        count_partitions,
+        now_of,
+        limits.ledger_bytes,
+        file,
+        turn=lambda: server.group_events.turn,
+    )

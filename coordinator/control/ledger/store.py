@@ -62,8 +62,22 @@ class LedgerStore:
         self.bytes += size
         self.count += 1
         self._note(entry.group_id, group)
-        while self.bytes > self._most_bytes and self.count > 1:
-            self._forget_one()
+        self._keep_bound()
+
+    def last_of(self, group_id: str) -> Stored | None:
+        """The newest of a group."""
+        group = self._groups.get(group_id)
+        return None if group is None else group.entries[-1]
+
+    def amend(self, entry: Stored) -> None:
+        """Puts this in the place of the newest of its group."""
+        group = self._groups[entry.group_id]
+        more = len(entry.data) - len(group.entries[-1].data)
+        group.entries[-1] = entry
+        group.bytes += more
+        self.bytes += more
+        self._note(entry.group_id, group)
+        self._keep_bound()
 
     def of_group(self, group_id: str, after: int = -1) -> list[Stored]:
         """Those of a group with a higher number, oldest first."""
@@ -74,6 +88,10 @@ class LedgerStore:
         """The same of all groups."""
         found = [entry for group in self._groups.values() for entry in group.entries if entry.seq > after]
         return sorted(found)
+
+    def _keep_bound(self) -> None:
+        while self.bytes > self._most_bytes and self.count > 1:
+            self._forget_one()
 
     def _note(self, group_id: str, group: _Group) -> None:
         if len(group.entries) > KEPT:

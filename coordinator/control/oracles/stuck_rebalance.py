@@ -1,7 +1,8 @@
 """A rebalance does not come to an end.
 
-It counts in the group's time, and in real time twice as long: a group whose clock stands still is stuck all the
-same. While an empty group waits for its first members (group.initial.rebalance.delay.ms) nothing is counted.
+It counts in the group's time, as far as that much has passed in reality, too: a clock that is moved on says nothing
+of what members have had the time to do. A group whose clock stands still is stuck after twice as long in reality.
+While an empty group waits for its first members (group.initial.rebalance.delay.ms) nothing is counted.
 """
 
 from dataclasses import dataclass
@@ -80,14 +81,14 @@ class StuckRebalance:
         longest_ms = self._watch.config.oracle_stuck_ms
         open_ms = self._watch.group_now(group_id).monotonic_ms - opened.group_ms
         real_ms = self._watch.now_ms() - opened.real_ms
-        if open_ms < longest_ms and real_ms < REAL_FACTOR * longest_ms:
-            left_ms = min(longest_ms - open_ms, REAL_FACTOR * longest_ms - real_ms)
+        left_ms = min(longest_ms - min(open_ms, real_ms), REAL_FACTOR * longest_ms - real_ms)
+        if left_ms > 0:
             self._watch.look_in(self.name, group_id, left_ms)
             return
         view = self._watch.view(group_id)
         del self._open[group_id]
         if view is not None and view.state in _REBALANCING:
-            self._found(view, max(open_ms, real_ms))
+            self._found(view, real_ms)
 
     def _found(self, view: GroupView, open_ms: int) -> None:
         rebalance = view.rebalance

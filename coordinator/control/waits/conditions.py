@@ -58,9 +58,9 @@ class Conditions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     partition has exactly one owner, `owner` says whose partitions are ("orders-3": "alice"): in an assignment that
     all members have fetched. `committed` are offsets at least, as durable ("orders-0": 100). `lag_max` is for each
     partition of `topics`, or of the topics that members subscribe to; one without a commit counts from its log
-    start. `rebalanced` is an entry of the ledger that ended after the event `after`, or that the ledger still has;
-    one that the next one broke off has ended once that has. `quiet` is how long there was no rebalance,
-    in group time ("5s")."""
+    start. `rebalanced` is an entry of the ledger that ended after the event `after` (431, or "5f3a9c1e.431"
+    with the mark of the process), or that the ledger still has; one that the next one broke off has ended
+    once that has. `quiet` is how long there was no rebalance, in group time ("5s")."""
 
     state: str | None = None
     members: int | MembersBetween | None = None
@@ -73,7 +73,7 @@ class Conditions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     topics: list[str] | None = None
     generation: GenerationFrom | None = None
     rebalanced: Rebalanced | None = None
-    after: int | None = None
+    after: int | str | None = None
     quiet: int | str | None = None
 
 
@@ -141,7 +141,7 @@ def _rebalanced(body: Conditions) -> Condition:
     wanted = body.rebalanced or Rebalanced()
     if wanted.cause is not None:
         _one_of(wanted.cause, _CAUSES, "rebalanced/cause")
-    return RebalancedAfter(wanted.cause, wanted.client, -1 if body.after is None else body.after)
+    return RebalancedAfter(wanted.cause, wanted.client, -1 if body.after is None else int(body.after))
 
 
 _MAKERS: Final[dict[str, Callable[[Conditions], Condition]]] = {

@@ -21,12 +21,13 @@ _MOST_FINDINGS = 5
 
 class Met(Struct, frozen=True, kw_only=True):
     """The group is as it was to be, and what that says is durable. `seq` is the number of the last event by then,
-    for `after` of a later wait; `detail` is a sentence."""
+    for `after` of a later wait, and `mark` that of the process ("`mark`.`seq`"); `detail` is a sentence."""
 
     waited_ms: int
     seq: int
     group: GroupSummary
     detail: str
+    mark: str = ""
 
 
 def met(sight: GroupSight, conditions: Sequence[Condition], waited_ms: int) -> Met:

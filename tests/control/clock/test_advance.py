@@ -14,11 +14,13 @@ from coordinator.control.control import Control
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.group.events import Event, MemberExpired, MembersEvicted
 from coordinator.group.shard import Shard
+from coordinator.group.view import GroupView
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
+from protocol.messages.api_versions import ApiVersionsRequest
 from tests.control.clock.living_member import GROUP, LivingMember, all_settled, members_of, there, until
 from tests.control.faults.lab import Lab
-from tests.server.harness import Client, heartbeat_request
+from tests.server.harness import Client, heartbeat_request, join_alone
 
 SESSION_MS = 45_000
 HOUR_MS = 3_600_000
@@ -172,6 +174,51 @@ async def test_who_has_a_new_connection_lives_also_while_it_is_told_to_rejoin(
     assert "alice" in there(control)
 
 
+async def test_who_has_just_connected_anew_is_given_the_time_to_send_a_heartbeat(
+    server: Server, control: Control, stack: AsyncExitStack
+) -> None:
+    alice, _, carol = await members_of(stack, server, "alice", "bob", "carol")
+    await carol.die()
+    await alice.die()
+    async with Client(server, "alice") as back:
+        await back.call(ApiVersionsRequest(), 0)
+        advancing = asyncio.ensure_future(advance(control, SESSION_MS))
+        await until(lambda: control.clocks.is_frozen(GROUP))
+        heartbeat = heartbeat_request(GROUP, alice.member_id, alice.generation_id)
+        await back.call(heartbeat, 3)
+        advanced = await advancing
+        assert advanced.silent == ["carol"]
+        assert there(control) == {"alice", "bob"}
+
+
+async def test_who_may_have_connected_anew_and_sends_no_heartbeat_stops_the_clock(
+    server: Server, control: Control, stack: AsyncExitStack
+) -> None:
+    alice, _ = await members_of(stack, server, "alice", "bob")
+    await alice.die()
+    async with Client(server, "alice") as other:
+        await other.call(ApiVersionsRequest(), 0)
+        with pytest.raises(Problem) as stopped:
+            await advance(control, SESSION_MS, settle_ms=50)
+        assert stopped.value.kind is ProblemKind.CLOCK_STOPPED
+        assert "alice (its Heartbeat)" in stopped.value.detail
+        assert there(control) == {"alice", "bob"}
+        assert (await advance(control, SESSION_MS, silent=["alice"])).silent == ["alice"]
+        assert there(control) == {"bob"}
+
+
+async def test_an_older_connection_of_a_client_of_the_same_name_does_not_make_the_dead_live(
+    server: Server, control: Control, stack: AsyncExitStack
+) -> None:
+    """Clients that are given no name all have the same."""
+    alice, _ = await members_of(stack, server, "alice", "bob")
+    async with Client(server, "alice") as other:
+        await other.call(ApiVersionsRequest(), 0)
+        await alice.die()
+        assert (await advance(control, SESSION_MS)).silent == ["alice"]
+        assert there(control) == {"bob"}
+
+
 class Crowd:
     """Members that come, say goodbye or die as chance has it."""
 
@@ -237,3 +284,40 @@ async def test_no_member_that_lives_is_evicted_by_500_random_advances(
         assert ErrorCode.UNKNOWN_MEMBER_ID not in member.told, member.client_id
     await control.clocks.remove(GROUP)
     assert type(server.runtime.partition_of(GROUP).machine) is Shard
+
+
+@pytest.mark.parametrize("count", [10, 40])
+async def test_the_deadlines_of_one_group_cost_the_others_nothing(
+    server: Server, control: Control, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    async with Client(server) as client:
+        for number in range(count):
+            await join_alone(client, f"group-{number}")
+    await until(lambda: not server.connections.open)
+    looks, view = 0, control.clocks.view
+
+    def counted(group_id: str) -> GroupView | None:
+        nonlocal looks
+        looks += 1
+        return view(group_id)
+
+    monkeypatch.setattr(control.clocks, "view", counted)
+    advanced = await control.moving.advance(
+        None, HOUR_MS, silent=None, settle_ms=5_000, what="advance 1h", actor=None
+    )
+    assert [fired.timer for fired in advanced.fired if fired.timer != "retention"] == ["session"] * count
+    assert looks <= 20 * count
+
+
+async def test_time_that_has_passed_is_told_also_where_the_group_is_given_up_in_the_middle(
+    server: Server, control: Control, stack: AsyncExitStack
+) -> None:
+    _, bob = await members_of(stack, server, "alice", "bob")
+    await bob.die()
+    Lab(server, control).fault(on={"event": "MemberExpired"}, do={"failover": {"loading": 300}})
+    with pytest.raises(Problem) as refused:
+        await advance(control, HOUR_MS)
+    assert refused.value.kind is ProblemKind.LOADING
+    assert [fired["member"] for fired in refused.value.fields["fired"]] == ["bob"]  # type: ignore[attr-defined]
+    assert 0 < refused.value.fields["moved_ms"] <= SESSION_MS  # type: ignore[operator]
+    assert "have passed" in refused.value.detail

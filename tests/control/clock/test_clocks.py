@@ -1,6 +1,7 @@
 """A group whose time stands still, or runs ahead, among others whose time does neither."""
 
 import asyncio
+import itertools
 from contextlib import AsyncExitStack
 
 import pytest
@@ -12,6 +13,7 @@ from coordinator.engine.partition import PartitionState
 from coordinator.group.requests import ExpireOffsets
 from coordinator.group.shard import Shard
 from coordinator.group.timer_key import TimerKey, TimerKind
+from coordinator.machine.outcome import Now
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import LeaveGroupRequest
@@ -347,3 +349,16 @@ def test_members_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch
         1,
         9,
     ]
+
+
+async def test_a_clock_that_is_held_just_now_is_not_behind(
+    server: Server, control: Control, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it takes to hold it."""
+    await members_of(stack, server, "alice")
+    at, ticks = server.group_clock.now(), itertools.count()
+    monkeypatch.setattr(
+        server.group_clock, "now", lambda: Now(at.monotonic_ms + (tick := next(ticks)), at.wall_ms + tick)
+    )
+    state = await control.clocks.put(GROUP, frozen=True, lets_gone_go=False)
+    assert (state.frozen, state.ahead_ms) == (True, 0)

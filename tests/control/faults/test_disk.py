@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ import pytest
 from coordinator.control.control import Control
 from coordinator.control.problem import Problem
 from coordinator.engine import partition_logs, refused_partitions
+from coordinator.engine.flusher import Flusher
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
+from storage.syncer import Syncer
 from tests.control.faults.conftest import ONE_PARTITION
 from tests.control.faults.lab import Lab
 from tests.server.harness import Client, heartbeat_request, join_alone, join_request, serving, settings, start
@@ -212,3 +215,36 @@ async def test_nothing_acknowledged_is_lost_through_faults_at_random(
     assert acknowledged > 10
     async with serving(DATA, ONE_PARTITION, topics=(), files=files.crash()) as after, Client(after) as client:
         assert await committed(client) >= acknowledged
+
+
+async def test_two_servers_that_share_a_flusher_leave_each_other_their_faults(files: FaultyFiles) -> None:
+    loop = asyncio.get_running_loop()
+    flusher = Flusher(loop, Syncer())
+    plain = flusher.submit
+    async with AsyncExitStack() as stack:
+        stack.callback(flusher.close)
+        labs = []
+        for number in range(2):
+            how = settings(f"{DATA}-{number}", ONE_PARTITION, topics=[("orders", 1)], files=files)
+            server = Server(how, flusher=flusher)
+            server.open()
+            await server.listen()
+            stack.push_async_callback(server.close)
+            await server.ready.wait()
+            control = Control(server)
+            stack.callback(control.close)
+            labs.append(Lab(server, control))
+        one, other = labs
+        clients = [await stack.enter_async_context(Client(lab.server)) for lab in labs]
+        for lab in labs:
+            lab.fault(COMMITS, name="late", times=2, do={"at": "append", "delay": 50})
+            lab.fault(COMMITS, name="bad", times=2, do={"at": "sync", "fail": "EIO"})
+        clients[0].send(commit(1), 2)
+        await one.hit("late")
+        other.faults.remove("late")
+        assert code(await clients[1].call(commit(1), 2)) == ErrorCode.NOT_COORDINATOR
+        assert code(await clients[0].receive()) == ErrorCode.NOT_COORDINATOR
+        for lab in labs:
+            lab.faults.remove_all()
+            await active(lab.server)
+        assert flusher.submit == plain

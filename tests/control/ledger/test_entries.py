@@ -1,34 +1,20 @@
 """What an entry says of one rebalance: who was told when, who came, why it took so long, who got what."""
 
-import pytest
-
 from coordinator.control.ledger.entry import EntryResult, LedgerEntry, Why
-from coordinator.control.ledger.ledger import SHORTLY_MS
 from coordinator.group.rebalance_facts import RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import MemberIdentity
-from tests.control.ledger.told import CLOSED_MS, HEARD_MS, SUBSCRIPTION, Told, assignment, story_of
+from tests.control.ledger.told import (
+    CLOSED_MS,
+    HEARD_MS,
+    SESSION_MS,
+    SUBSCRIPTION,
+    Told,
+    assignment,
+    story_of,
+    with_bob_dead,
+)
 from tests.group.coordinator import GROUP
-
-SESSION_MS = 10_000
-
-
-def with_bob_dead(group: Told) -> Told:
-    """Alice (the leader), bob and carol have two partitions each; bob has died and is found out just now."""
-    group.formed("alice", "bob", "carol")
-    group.lead()
-    group.beat("bob")
-    for _ in range(4):
-        group.beat("alice", "carol")
-        group.advance(SESSION_MS // 4)
-    group.part("bob")
-    return group
-
-
-@pytest.fixture
-def group() -> Told:
-    """As above."""
-    return with_bob_dead(Told())
 
 
 def longest_of(entry: LedgerEntry) -> tuple[str, int, Why]:
@@ -285,49 +271,6 @@ def test_commits_refused_meanwhile(group: Told) -> None:
     assert story_of(group.last, "alice").commits_refused == 0
 
 
-def acts_of(entry: LedgerEntry) -> list[tuple[str, str, str | None]]:
-    return [(act.kind, act.what, act.by) for act in entry.also]
-
-
-def test_what_was_done_on_purpose_is_told_beside_it(group: Told) -> None:
-    group.settle()
-    group.acts.note("clock", "too long ago", GROUP)
-    group.pass_with_heartbeats(SHORTLY_MS + 1, "alice", "carol", step_ms=SHORTLY_MS + 1)
-    group.acts.note("clock", "advance 45s", GROUP, "test_takeover")
-    group.acts.note("clock", "of another group", "other")
-    group.come("dave")
-    group.acts.note("fault", "slow-sync")
-    group.acts.note("fault", "slow-sync")
-    group.settle()
-    assert acts_of(group.last) == [("clock", "advance 45s", "test_takeover"), ("fault", "slow-sync", None)]
-
-
-def test_what_was_done_belongs_to_the_rebalance_that_it_began(group: Told) -> None:
-    """And not to the next one as well, however soon that comes; every group names what was done to all."""
-    group.settle()
-    group.acts.note("clock", "advance 45s")
-    group.come("dave")
-    group.acts.note("fault", "slow-sync", GROUP)
-    group.settle()
-    group.come("erin")
-    group.settle()
-    assert [acts_of(entry) for entry in group.entries[-2:]] == [
-        [("clock", "advance 45s", None), ("fault", "slow-sync", None)],
-        [],
-    ]
-
-
-def test_what_is_done_to_a_stable_group_is_told_with_what_comes_of_it(group: Told) -> None:
-    """Carol has not asked for her assignment, so that the entry is open; a clock that is moved ends her time."""
-    group.beat("alice", "carol")
-    group.rejoin("alice", "carol")
-    group.lead()
-    assert result_of(group) == "open"
-    group.acts.note("clock", "advance 45s", GROUP)
-    group.come("dave")
-    assert [acts_of(entry) for entry in group.entries[-2:]] == [[], [("clock", "advance 45s", None)]]
-
-
 def test_groups_that_are_unloaded(group: Told) -> None:
     group.ledger.unloaded(1)
     assert result_of(group) == "open"
@@ -406,3 +349,17 @@ def test_of_a_large_group_only_some_are_named() -> None:
     assert len(entry.members) + entry.members_left_out == 60
     assert len(named) <= 13
     assert not entry.unowned
+
+
+def test_what_was_over_before_a_rebalance_began_is_no_part_of_it_though_no_time_has_passed() -> None:
+    """Nothing passes for a group whose clock is frozen: a static member is restarted, and then somebody joins."""
+    group = Told()
+    group.come("alice")
+    group.settle()
+    group.come("bob", instance="b")
+    group.settle()
+    group.come("bob", instance="b")
+    assert group.state() == "Stable"
+    group.come("carol")
+    assert group.state() == "PreparingRebalance"
+    assert story_of(group.last, "bob").rejoined_after_ms is None

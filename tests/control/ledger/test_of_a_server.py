@@ -49,9 +49,11 @@ async def control(server: Server) -> AsyncIterator[Control]:
     await control.ledger.close()
 
 
-async def asked(control: Control, group_id: str | None = None, **query: int) -> LedgerAnswer:
+async def asked(
+    control: Control, group_id: str | None = None, after: object = -1, **query: int
+) -> LedgerAnswer:
     route, path = (OF_ALL, {}) if group_id is None else (OF_GROUP, {"group": group_id})
-    answer = await route.handle(control, Call(path, LedgerQuery(**query), None, None))
+    answer = await route.handle(control, Call(path, LedgerQuery(after=str(after), **query), None, None))
     assert isinstance(answer, LedgerAnswer)
     return answer
 
@@ -183,3 +185,21 @@ async def test_a_stream_that_cannot_be_is_refused(
     with pytest.raises(Problem) as caught:
         followed(control, StreamQuery(kind=[kind]), last_event_id)
     assert caught.value.kind is ProblemKind.BAD_REQUEST
+
+
+async def test_a_number_of_another_process_is_refused(server: Server, control: Control) -> None:
+    """With the daemon numbers begin anew: what was read up to is no place here."""
+    async with Client(server, "alice") as alice:
+        await join_alone(alice, "billing")
+    answer = await asked(control)
+    here = f"{answer.mark}.{answer.next}"
+    assert (await asked(control, after=here)).entries == []
+    assert (await asked(control, after=f"{answer.mark}.-1")).entries == answer.entries
+    for other in (f"0{answer.mark}.0", answer.next + 1000):
+        with pytest.raises(Problem) as refused:
+            await asked(control, after=other)
+        assert refused.value.kind is ProblemKind.RESTARTED
+        assert refused.value.fields["mark"] == answer.mark
+    with pytest.raises(Problem) as wrong:
+        await asked(control, after="x.1")
+    assert wrong.value.kind is ProblemKind.BAD_REQUEST

@@ -32,6 +32,7 @@ SUBSCRIPTION = encode_subscription(ConsumerProtocolSubscription(topics=[TOPIC]),
 RANGE = (("range", SUBSCRIPTION),)
 CLOSED_MS = 305
 HEARD_MS = 2310
+SESSION_MS = 10_000
 
 
 class KnownConnections:
@@ -71,6 +72,7 @@ class Told(Coordinator):
             lambda _: self.now,
             ledger_bytes,
             real_ns=clock.monotonic_ns if is_moved else lambda: self.now.monotonic_ms * 1_000_000,
+            turn=lambda: self._turn,
         )
         self.stream = stream or Stream()
         self.metrics = Metrics()
@@ -78,10 +80,11 @@ class Told(Coordinator):
         self.instances: dict[str, str | None] = {}
         self.generation = 0
         self.subscriptions: dict[str, bytes] = {}
-        self._number = 0
+        self._number = self._turn = 0
         super().__init__(config or group_config(group_initial_rebalance_delay_ms=0))
 
     def _take(self, outcome: Outcome) -> None:
+        self._turn = self._number
         for event in outcome.events:
             self.metrics.count_event(event)
             if not isinstance(event, OffsetsCommitted):
@@ -197,3 +200,15 @@ def story_of(entry: LedgerEntry, client_id: str) -> MemberStory:
     """What an entry says of the member of a client."""
     (story,) = [story for story in entry.members if story.client_id == client_id]
     return story
+
+
+def with_bob_dead(group: Told) -> Told:
+    """Alice (the leader), bob and carol have two partitions each; bob has died and is found out just now."""
+    group.formed("alice", "bob", "carol")
+    group.lead()
+    group.beat("bob")
+    for _ in range(4):
+        group.beat("alice", "carol")
+        group.advance(SESSION_MS // 4)
+    group.part("bob")
+    return group

@@ -5,7 +5,7 @@ import asyncio
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
 from tests.server.harness import Client
-from tests.server.test_runtime import code, commit, committed
+from tests.server.test_runtime import code, commit, committed, fetch
 
 PATIENCE_S = 0.3
 
@@ -16,6 +16,8 @@ class Committer:
     def __init__(self, server: Server, group_id: str) -> None:
         self.group_id = group_id
         self.acknowledged = self.last = 0
+        self.wrong: list[tuple[str, int, int, int]] = []
+        """What was read back and cannot be: of which group, what was acknowledged, found, and sent last."""
         self._server = server
         self._task = asyncio.ensure_future(self._work())
 
@@ -35,6 +37,7 @@ class Committer:
 
     async def _commit(self, client: Client) -> None:
         while True:
+            await self._read_back(client)
             self.last += 1
             offset = self.last
             client.send(commit(offset, group=self.group_id), 2)
@@ -42,8 +45,18 @@ class Committer:
                 self.acknowledged = offset
             await asyncio.sleep(0.001)
 
+    async def _read_back(self, client: Client) -> None:
+        client.send(fetch(self.group_id), 2)
+        answer = await client.receive(PATIENCE_S)
+        if answer.error_code == ErrorCode.NONE:
+            self._judge(answer.topics[0].partitions[0].committed_offset)
+
+    def _judge(self, found: int) -> None:
+        if not self.acknowledged <= max(0, found) <= self.last:
+            self.wrong.append((self.group_id, self.acknowledged, found, self.last))
+
     async def check(self, server: Server) -> None:
         """Nothing that was acknowledged is lost, and nothing is there that nobody sent."""
         async with Client(server) as client:
-            found = await committed(client, self.group_id)
-        assert self.acknowledged <= max(0, found) <= self.last, (self.group_id, self.acknowledged, found)
+            self._judge(await committed(client, self.group_id))
+        assert not self.wrong

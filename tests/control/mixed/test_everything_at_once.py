@@ -199,7 +199,7 @@ async def test_nothing_is_lost_or_left_behind(
     acting: set[asyncio.Future[Any]] = set()
     power_cuts = [PowerCut(files, committers)]
     for step in range(STEPS):
-        if step % 20 == 10:
+        if step % 3 == 0:
             power_cuts.append(PowerCut(files, committers))
         acting.add(asyncio.ensure_future(fate.next()))
         await asyncio.sleep(chance.choice([0, 0, 0.001, 0.01, 0.05]))
