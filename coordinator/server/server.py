@@ -195,7 +195,7 @@ class Server:
         self.runtime = runtime = self.engine.add(offsets.internal_topic(self.topic_images.current))
         runtime.fired = log_expiry
         transaction_events = TransactionEvents(self.metrics, self.line_limit)
-        self.engine.observers += [self.group_events.observe, transaction_events.observe]
+        self.engine.observers.extend((self.group_events.observe, transaction_events.observe))
         self.data_plane.attach_internal(
             CONSUMER_OFFSETS,
             offsets.logs.topic_id,
