@@ -7,7 +7,7 @@ from coordinator import clock
 from coordinator.answers import Later
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.engine.partition import Partition, PartitionState
-from coordinator.engine.place import Place
+from coordinator.engine.place import Taker
 from coordinator.engine.runtime import Runtime
 from coordinator.group.shard import Shard
 from coordinator.machine.outcome import Context
@@ -15,26 +15,6 @@ from coordinator.net.peer import printable
 
 CLIENT_ID: Final = "groupd"
 CLIENT_HOST: Final = "/127.0.0.1"
-
-
-class _Awaiting:
-    """An asker, and the place of its only answer."""
-
-    def __init__(self, api_version: int, answer: asyncio.Future[object]) -> None:
-        self.api_version = api_version
-        self.request: object = None
-        self.registry: dict[int, Place] | None = None
-        self.waiter = 0
-        self._answer = answer
-
-    def answer_later(self, *, parks: bool) -> "_Awaiting":
-        """It is its own place: it asks once."""
-        return self
-
-    def fill(self, response: object) -> None:
-        """See `Place`."""
-        if not self._answer.done():
-            self._answer.set_result(response)
 
 
 class GroupAsker:
@@ -61,7 +41,7 @@ class GroupAsker:
         partition = self.partition_of(group_id)
         self._arrival.advance(clock.monotonic_ns())
         answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        asker = _Awaiting(api_version, answer)
+        asker = Taker(lambda response: None if answer.done() else answer.set_result(response), api_version)
         context = Context(self._runtime.next_waiter(), api_version, CLIENT_ID, CLIENT_HOST)
         response = self._runtime.ask(partition, request, context, asker)
         if type(response) is not Later:
