@@ -146,7 +146,7 @@ def franz_go() -> list[str]:
     """Compile the franz-go driver; return the command that runs it."""
     go = tool("go")
     folder = os.path.join(CLIENTS, "franz_go")
-    sources = [os.path.join(folder, name) for name in ("main.go", "go.mod", "go.sum")]
+    sources = [os.path.join(folder, name) for name in ("main.go", "transact.go", "go.mod", "go.sum")]
     target = once("franz_go", sources, lambda fresh: run([go, "build", "-o", "driver", "."], fresh))
     return [os.path.join(target, "driver")]
 

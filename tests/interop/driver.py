@@ -27,7 +27,8 @@ class Driver:
     codecs: tuple[str, ...] = ()
     """What its producer can compress with; empty where the driver has no producer."""
     idempotent: bool = True
-    transactional: bool = True
+    zombie_interrupts: bool = False
+    """One that was fenced and writes asks for a newer epoch, which aborts what its heir has open (in Kafka, too)."""
 
     @property
     def cooperative(self) -> bool:
@@ -66,6 +67,7 @@ DRIVERS = (
         functools.partial(_python, "kafka_python_driver", "kafka"),
         assignors=("range", "roundrobin", "sticky", "cooperative-sticky"),
         codecs=("gzip",),
+        zombie_interrupts=True,
     ),
     Driver(
         "aiokafka",

@@ -27,6 +27,7 @@ class Group:
         self.rebalance_timeout_ms = REBALANCE_TIMEOUT_MS
         self.heartbeat_ms = HEARTBEAT_MS
         self.metadata_max_age_ms = 60_000
+        self.isolation_level = "read_uncommitted"
         self._command = command
         self._numbers = itertools.count(1)
 
@@ -45,6 +46,7 @@ class Group:
             "heartbeat-ms": self.heartbeat_ms,
             "rebalance-timeout-ms": self.rebalance_timeout_ms,
             "metadata-max-age-ms": self.metadata_max_age_ms,
+            "isolation-level": self.isolation_level,
         }
         options = [
             word for name, value in arguments.items() if value != "" for word in (f"--{name}", str(value))

@@ -2,6 +2,8 @@
 
 import argparse
 import asyncio
+from collections.abc import Coroutine
+from typing import Any
 
 import aiokafka
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
@@ -10,6 +12,7 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import KafkaError
 
+from tests.interop.clients import transactor
 from tests.interop.clients.conversation import Commands, emit, pairs, parse_options
 
 ASSIGNORS = {
@@ -64,6 +67,7 @@ async def consume(options: argparse.Namespace, commands: Commands) -> None:
         rebalance_timeout_ms=options.rebalance_timeout_ms,
         metadata_max_age_ms=options.metadata_max_age_ms,
         fetch_max_wait_ms=100,
+        isolation_level=options.isolation_level,
     )
     listener = Listener()
     if options.pattern:
@@ -127,12 +131,62 @@ async def produce(options: argparse.Namespace) -> None:
     emit("closed")
 
 
+class Transactor:
+    """One transactional producer of aiokafka; its event loop runs while a command does."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        """Nothing is sent yet."""
+        self._options = options
+        self._runner = asyncio.Runner()
+        self._producer: Any = None
+
+    def _run(self, step: Coroutine[Any, Any, Any]) -> None:
+        self._runner.run(step)
+
+    async def _init(self) -> None:
+        self._producer = AIOKafkaProducer(
+            bootstrap_servers=self._options.bootstrap,
+            transactional_id=self._options.transactional_id,
+            linger_ms=5,
+        )
+        await self._producer.start()
+
+    def init(self) -> None:
+        """See `transactor.Transactor`, here and below."""
+        self._run(self._init())
+
+    def begin(self) -> None:
+        self._run(self._producer.begin_transaction())
+
+    async def _produce(self, topic: str, values: list[str]) -> None:
+        await asyncio.gather(*[await self._producer.send(topic, value=value.encode()) for value in values])
+
+    def produce(self, topic: str, values: list[str]) -> None:
+        self._run(self._produce(topic, values))
+
+    def offsets(self, topic: str, partition: int, offset: int) -> None:
+        consumed = {TopicPartition(topic, partition): offset}
+        self._run(self._producer.send_offsets_to_transaction(consumed, self._options.group))
+
+    def commit(self) -> None:
+        self._run(self._producer.commit_transaction())
+
+    def abort(self) -> None:
+        self._run(self._producer.abort_transaction())
+
+    def close(self) -> None:
+        self._run(self._producer.stop())
+        self._runner.close()
+
+
 def main() -> None:
     """Run as the options say."""
     options = parse_options()
     emit("ready", client="aiokafka", version=aiokafka.__version__)
     if options.mode == "produce":
         asyncio.run(produce(options))
+    elif options.mode == "transact":
+        transactor.serve(Transactor(options), Commands(), KafkaError, _tell)
     else:
         asyncio.run(consume(options, Commands()))
 

@@ -12,7 +12,10 @@ from confluent_kafka import (
     libversion,
 )
 
+from tests.interop.clients import transactor
 from tests.interop.clients.conversation import Commands, Partition, emit, pairs, parse_options
+
+TRANSACTION_TIMEOUT_S = 30
 
 
 class Member:
@@ -33,6 +36,7 @@ class Member:
             "max.poll.interval.ms": options.rebalance_timeout_ms,
             "topic.metadata.refresh.interval.ms": options.metadata_max_age_ms,
             "fetch.wait.max.ms": 100,
+            "isolation.level": options.isolation_level,
             "reconnect.backoff.max.ms": 500,
         }
         if options.instance_id:
@@ -107,8 +111,7 @@ def _transact(producer: Producer) -> bool:
         producer.init_transactions(20)
         producer.begin_transaction()
     except KafkaException as failure:
-        error = failure.args[0]
-        emit("error", name=error.name(), message=error.str(), fatal=error.fatal() or not error.retriable())
+        _tell(failure)
         return False
     return True
 
@@ -145,6 +148,58 @@ def produce(options: argparse.Namespace) -> None:
     emit("closed")
 
 
+class Transactor:
+    """One transactional librdkafka producer."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        """Nothing is sent yet."""
+        at = {"bootstrap.servers": options.bootstrap, "reconnect.backoff.max.ms": 500}
+        self._producer = Producer(at | {"transactional.id": options.transactional_id, "linger.ms": 5})
+        self._group = Consumer(at | {"group.id": options.group}) if options.group else None
+
+    def init(self) -> None:
+        """See `transactor.Transactor`, here and below."""
+        self._producer.init_transactions(TRANSACTION_TIMEOUT_S)
+
+    def begin(self) -> None:
+        self._producer.begin_transaction()
+
+    def produce(self, topic: str, values: list[str]) -> None:
+        failures: list[KafkaError] = []
+        for value in values:
+            self._producer.produce(
+                topic,
+                value=value,
+                on_delivery=lambda error, _message: failures.append(error) if error else None,
+            )
+        self._producer.flush(TRANSACTION_TIMEOUT_S)
+        if failures:
+            raise KafkaException(failures[0])
+
+    def offsets(self, topic: str, partition: int, offset: int) -> None:
+        assert self._group is not None
+        self._producer.send_offsets_to_transaction(
+            [TopicPartition(topic, partition, offset)],
+            self._group.consumer_group_metadata(),
+            TRANSACTION_TIMEOUT_S,
+        )
+
+    def commit(self) -> None:
+        self._producer.commit_transaction(TRANSACTION_TIMEOUT_S)
+
+    def abort(self) -> None:
+        self._producer.abort_transaction(TRANSACTION_TIMEOUT_S)
+
+    def close(self) -> None:
+        if self._group is not None:
+            self._group.close()
+
+
+def _tell(failure: KafkaException) -> None:
+    error = failure.args[0]
+    emit("error", name=error.name(), message=error.str(), fatal=error.fatal() or not error.retriable())
+
+
 def main() -> None:
     """Run as the options say."""
     options = parse_options()
@@ -155,6 +210,8 @@ def main() -> None:
     )
     if options.mode == "produce":
         produce(options)
+    elif options.mode == "transact":
+        transactor.serve(Transactor(options), Commands(), KafkaException, _tell)
     else:
         Member(options).run(Commands())
 

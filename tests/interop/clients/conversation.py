@@ -7,6 +7,14 @@ Options: see `parse_options`. Commands on standard input, one a line:
 - `leave`: close the client as its users do; answered with `closed`, then the process ends with 0.
 - end of input: the tests are gone; the process ends at once, without a word to the broker.
 
+Commands of `--mode transact`, a producer with `--transactional-id`; each is answered with `done` or `error`:
+
+- `init`, `begin`, `commit`, `abort`: as the methods of the client.
+- `produce TOPIC VALUE COUNT`: write the records VALUE-0, VALUE-1, ... and wait until they are acknowledged.
+- `offsets TOPIC PARTITION OFFSET`: the group of `--group` has consumed the partition up to there, if the
+  transaction is committed. franz-go says so only of what it reads as a member: `--topics` names the topic for it.
+- `leave`: as above.
+
 Events on standard output, one JSON object a line, each with `event`:
 
 - `ready`: `client`, `version`; the client library is loaded and about to join.
@@ -15,6 +23,7 @@ Events on standard output, one JSON object a line, each with `event`:
 - `record`: `topic`, `partition`, `offset`, `value`.
 - `committed`: `offsets` as [[topic, partition, offset], ...] where the client tells, else [].
 - `produced`: `count` records were acknowledged (producers only).
+- `done`: `command`, the first word of what was done (of `--mode transact`).
 - `error`: `name`, `message`, `fatal` (a producer's fatal errors: retrying cannot help).
 - `closed`: the client was closed cleanly.
 """
@@ -35,7 +44,7 @@ _print_lock = threading.Lock()
 def parse_options() -> argparse.Namespace:
     """Read the options that the tests give to every driver."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--mode", choices=("consume", "produce"), default="consume")
+    parser.add_argument("--mode", choices=("consume", "produce", "transact"), default="consume")
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--group", default="")
     parser.add_argument("--topics", default="", help="comma separated")
@@ -47,6 +56,9 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--heartbeat-ms", type=int, default=500)
     parser.add_argument("--rebalance-timeout-ms", type=int, default=30000)
     parser.add_argument("--metadata-max-age-ms", type=int, default=60000)
+    parser.add_argument(
+        "--isolation-level", choices=("read_committed", "read_uncommitted"), default="read_uncommitted"
+    )
     parser.add_argument("--topic", default="", help="where a producer writes")
     parser.add_argument("--count", type=int, default=0)
     parser.add_argument("--codec", default="none")
@@ -83,6 +95,10 @@ class Commands:
         for line in sys.stdin:
             self._lines.put(line.strip())
         os._exit(3)
+
+    def wait(self) -> list[str]:
+        """Return the next command as words, once there is one."""
+        return self._lines.get().split()
 
     def next(self) -> list[str] | None:
         """Return the next command as words, or None when there is none yet."""

@@ -11,7 +11,9 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.errors import KafkaError
+from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
 
+from tests.interop.clients import transactor
 from tests.interop.clients.conversation import Commands, Partition, emit, pairs, parse_options
 
 ASSIGNORS = {
@@ -93,6 +95,7 @@ def consume(options: argparse.Namespace, commands: Commands) -> None:
         max_poll_interval_ms=options.rebalance_timeout_ms,
         metadata_max_age_ms=options.metadata_max_age_ms,
         fetch_max_wait_ms=100,
+        isolation_level=options.isolation_level,
         reconnect_backoff_max_ms=500,
     )
     join_without_time_limit(consumer)
@@ -159,6 +162,45 @@ def produce(options: argparse.Namespace) -> None:
     emit("closed")
 
 
+class Transactor:
+    """One transactional producer of kafka-python."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        """Nothing is sent yet."""
+        self._group = options.group
+        self._producer = KafkaProducer(
+            bootstrap_servers=options.bootstrap,
+            transactional_id=options.transactional_id,
+            linger_ms=5,
+            reconnect_backoff_max_ms=500,
+        )
+
+    def init(self) -> None:
+        """See `transactor.Transactor`, here and below."""
+        self._producer.init_transactions()
+
+    def begin(self) -> None:
+        self._producer.begin_transaction()
+
+    def produce(self, topic: str, values: list[str]) -> None:
+        sent = [self._producer.send(topic, value=value.encode()) for value in values]
+        for future in sent:
+            future.get(30)
+
+    def offsets(self, topic: str, partition: int, offset: int) -> None:
+        consumed = {TopicPartition(topic, partition): OffsetAndMetadata(offset, "", -1)}
+        self._producer.send_offsets_to_transaction(consumed, ConsumerGroupMetadata(self._group, -1, "", None))
+
+    def commit(self) -> None:
+        self._producer.commit_transaction()
+
+    def abort(self) -> None:
+        self._producer.abort_transaction()
+
+    def close(self) -> None:
+        self._producer.close()
+
+
 def main() -> None:
     """Run as the options say."""
     logging.basicConfig(
@@ -168,6 +210,8 @@ def main() -> None:
     emit("ready", client="kafka-python", version=kafka.__version__)
     if options.mode == "produce":
         produce(options)
+    elif options.mode == "transact":
+        transactor.serve(Transactor(options), Commands(), KafkaError, _tell)
     else:
         consume(options, Commands())
 

@@ -35,6 +35,7 @@ def _command(options: argparse.Namespace) -> list[str]:
         "max.poll.interval.ms": options.rebalance_timeout_ms,
         "topic.metadata.refresh.interval.ms": options.metadata_max_age_ms,
         "fetch.wait.max.ms": 100,
+        "isolation.level": options.isolation_level,
         "reconnect.backoff.max.ms": 500,
     }
     if options.instance_id:

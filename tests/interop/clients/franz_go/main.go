@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	mode             = flag.String("mode", "consume", "consume or produce")
+	mode             = flag.String("mode", "consume", "consume, produce or transact")
 	bootstrap        = flag.String("bootstrap", "", "HOST:PORT")
 	group            = flag.String("group", "", "group id")
 	topics           = flag.String("topics", "", "comma separated")
@@ -32,6 +32,7 @@ var (
 	heartbeat        = flag.Int("heartbeat-ms", 500, "heartbeat interval")
 	rebalanceTimeout = flag.Int("rebalance-timeout-ms", 30000, "rebalance timeout")
 	metadataMaxAge   = flag.Int("metadata-max-age-ms", 60000, "metadata max age")
+	isolation        = flag.String("isolation-level", "read_uncommitted", "read_committed or read_uncommitted")
 	topic            = flag.String("topic", "", "where a producer writes")
 	count            = flag.Int("count", 0, "records to produce")
 	codec            = flag.String("codec", "none", "compression")
@@ -134,6 +135,13 @@ func balancer() kgo.GroupBalancer {
 	panic("unknown assignor " + *assignor)
 }
 
+func isolationLevel() kgo.IsolationLevel {
+	if *isolation == "read_committed" {
+		return kgo.ReadCommitted()
+	}
+	return kgo.ReadUncommitted()
+}
+
 func newMember() *kgo.Client {
 	o := &ownership{owned: map[string]map[int32]bool{}}
 	opts := []kgo.Opt{
@@ -147,6 +155,7 @@ func newMember() *kgo.Client {
 		kgo.MetadataMaxAge(millis(*metadataMaxAge)),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.FetchMaxWait(millis(100)),
+		kgo.FetchIsolationLevel(isolationLevel()),
 		kgo.DisableAutoCommit(),
 		kgo.OnPartitionsAssigned(o.assigned),
 		kgo.OnPartitionsRevoked(o.gone("revoked")),
@@ -185,8 +194,7 @@ func commit(client *kgo.Client) {
 	emit("committed", fields{"offsets": offsets})
 }
 
-func consume() {
-	client := newMember()
+func readCommands() <-chan string {
 	commands := make(chan string)
 	go func() {
 		lines := bufio.NewScanner(os.Stdin)
@@ -195,6 +203,12 @@ func consume() {
 		}
 		os.Exit(3)
 	}()
+	return commands
+}
+
+func consume() {
+	client := newMember()
+	commands := readCommands()
 	for {
 		select {
 		case command := <-commands:
@@ -301,9 +315,12 @@ func version() string {
 func main() {
 	flag.Parse()
 	emit("ready", fields{"client": "franz-go", "version": version()})
-	if *mode == "produce" {
+	switch *mode {
+	case "produce":
 		produce()
-	} else {
+	case "transact":
+		transact()
+	default:
 		consume()
 	}
 }

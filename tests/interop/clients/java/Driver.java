@@ -14,13 +14,15 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
-import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.regex.Pattern;
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -133,14 +135,15 @@ public final class Driver {
         p.put("max.poll.interval.ms", option("rebalance-timeout-ms", "30000"));
         p.put("metadata.max.age.ms", option("metadata-max-age-ms", "60000"));
         p.put("fetch.max.wait.ms", "100");
+        p.put("isolation.level", option("isolation-level", "read_uncommitted"));
         p.put("reconnect.backoff.max.ms", "500");
         p.put("key.deserializer", StringDeserializer.class.getName());
         p.put("value.deserializer", StringDeserializer.class.getName());
         return p;
     }
 
-    private static ConcurrentLinkedQueue<String> commands() {
-        ConcurrentLinkedQueue<String> lines = new ConcurrentLinkedQueue<>();
+    private static LinkedBlockingQueue<String> commands() {
+        LinkedBlockingQueue<String> lines = new LinkedBlockingQueue<>();
         Thread reader = new Thread(() -> {
             try (BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8))) {
                 for (String line = in.readLine(); line != null; line = in.readLine()) {
@@ -166,7 +169,7 @@ public final class Driver {
     }
 
     private void consume() {
-        ConcurrentLinkedQueue<String> commands = commands();
+        LinkedBlockingQueue<String> commands = commands();
         KafkaConsumer<String, String> consumer = new KafkaConsumer<>(consumerProperties());
         Listener listener = new Listener();
         if (option("pattern", "").isEmpty()) {
@@ -243,6 +246,48 @@ public final class Driver {
         emit("closed", "");
     }
 
+    private void transaction(KafkaProducer<String, String> producer, String[] words)
+            throws InterruptedException, ExecutionException {
+        switch (words[0]) {
+            case "init" -> producer.initTransactions();
+            case "begin" -> producer.beginTransaction();
+            case "commit" -> producer.commitTransaction();
+            case "abort" -> producer.abortTransaction();
+            case "offsets" -> producer.sendOffsetsToTransaction(
+                    Map.of(new TopicPartition(words[1], Integer.parseInt(words[2])),
+                            new OffsetAndMetadata(Long.parseLong(words[3]))),
+                    new ConsumerGroupMetadata(option("group", "")));
+            case "produce" -> {
+                List<Future<RecordMetadata>> sent = new ArrayList<>();
+                for (int n = 0; n < Integer.parseInt(words[3]); n++) {
+                    sent.add(producer.send(new ProducerRecord<>(words[1], words[2] + "-" + n)));
+                }
+                for (Future<RecordMetadata> one : sent) {
+                    one.get();
+                }
+            }
+            default -> throw new IllegalArgumentException(words[0]);
+        }
+    }
+
+    private void transact() throws InterruptedException {
+        LinkedBlockingQueue<String> commands = commands();
+        try (KafkaProducer<String, String> producer = new KafkaProducer<>(producerProperties(true))) {
+            for (String command = commands.take(); !"leave".equals(command); command = commands.take()) {
+                String[] words = command.split(" ");
+                try {
+                    transaction(producer, words);
+                    emit("done", "\"command\": " + quoted(words[0]));
+                } catch (ExecutionException failure) {
+                    tell(failure.getCause());
+                } catch (KafkaException failure) {
+                    tell(failure);
+                }
+            }
+        }
+        emit("closed", "");
+    }
+
     private static String version() throws IOException {
         Properties about = new Properties();
         try (InputStream in = Driver.class.getResourceAsStream("/kafka/kafka-version.properties")) {
@@ -254,10 +299,10 @@ public final class Driver {
     public static void main(String[] args) throws InterruptedException, IOException {
         Driver driver = new Driver(args);
         emit("ready", "\"client\": \"kafka-clients\", \"version\": " + quoted(version()));
-        if ("produce".equals(driver.option("mode", "consume"))) {
-            driver.produce();
-        } else {
-            driver.consume();
+        switch (driver.option("mode", "consume")) {
+            case "produce" -> driver.produce();
+            case "transact" -> driver.transact();
+            default -> driver.consume();
         }
         Runtime.getRuntime().halt(0);
     }

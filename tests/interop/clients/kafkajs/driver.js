@@ -14,6 +14,7 @@ const options = {
   'heartbeat-ms': '500',
   'rebalance-timeout-ms': '30000',
   'metadata-max-age-ms': '60000',
+  'isolation-level': 'read_uncommitted',
   'count': '0',
   'codec': 'none',
   'idempotent': 'false',
@@ -43,6 +44,7 @@ async function consume() {
     partitionAssigners: [PartitionAssigners.roundRobin],
     allowAutoTopicCreation: false,
     maxWaitTimeInMs: 100,
+    readUncommitted: options['isolation-level'] === 'read_uncommitted',
   })
   const positions = new Map()
   let owned = []
@@ -117,8 +119,46 @@ async function produce() {
   }
 }
 
+async function transact() {
+  const producer = kafka.producer({
+    idempotent: true,
+    transactionalId: options['transactional-id'],
+    maxInFlightRequests: 1,
+  })
+  let transaction
+  const values = (value, count) => Array.from({ length: Number(count) }, (_, n) => ({ value: `${value}-${n}` }))
+  const actions = {
+    // The producer id is fetched when the first transaction begins.
+    init: () => producer.connect(),
+    begin: async () => (transaction = await producer.transaction()),
+    produce: (topic, value, count) => transaction.send({ topic, acks: -1, messages: values(value, count) }),
+    offsets: (topic, partition, offset) =>
+      transaction.sendOffsets({
+        consumerGroupId: options.group,
+        topics: [{ topic, partitions: [{ partition: Number(partition), offset }] }],
+      }),
+    commit: () => transaction.commit(),
+    abort: () => transaction.abort(),
+  }
+  for await (const line of readline.createInterface({ input: process.stdin })) {
+    const [command, ...words] = line.trim().split(' ')
+    if (command === 'leave') {
+      await producer.disconnect()
+      emit('closed')
+      process.exit(0)
+    }
+    try {
+      await actions[command](...words)
+      emit('done', { command })
+    } catch (error) {
+      tell(error)
+    }
+  }
+  process.exit(3)
+}
+
 emit('ready', { client: 'kafkajs', version })
-const run = options.mode === 'produce' ? produce : consume
+const run = { consume, produce, transact }[options.mode]
 run().catch(error => {
   tell(error)
   process.exit(1)
