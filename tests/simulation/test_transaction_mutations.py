@@ -1,0 +1,159 @@
+"""The checker of transactions is checked: cores and shells with one fault each, which it must find."""
+
+import re
+
+import pytest
+from msgspec import structs
+
+from coordinator.group.requests import Request as GroupRequest
+from coordinator.group.shard import Shard
+from coordinator.machine.outcome import Context, Now, Outcome
+from coordinator.server.marker_writer import TransactionEnd
+from coordinator.transactions.requests import Request
+from coordinator.transactions.shard import TransactionShard
+from protocol.messages.end_txn import EndTxnRequest
+from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from storage.producers.producer_state import ProducerState
+from storage.topic_partition import TopicPartition
+from tests.simulation.run import Failed
+from tests.simulation.transactions.coordinator import Coordinator
+from tests.simulation.transactions.partition import Entry, Partition
+from tests.simulation.transactions.run import Simulation
+from tests.simulation.transactions.server import Parts
+
+SEEDS = 150
+STEPS = 900
+
+
+class SkipsAMarker(Parts):
+    """One partition never gets its marker."""
+
+    def spoil(self, name: TopicPartition, end: TransactionEnd) -> TransactionEnd | None:
+        return None if name == ("payments", 0) else end
+
+
+class CommitsAborted(Parts):
+    """One partition is told that what was aborted is committed."""
+
+    def spoil(self, name: TopicPartition, end: TransactionEnd) -> TransactionEnd | None:
+        return end._replace(is_committed=True) if name == ("orders", 1) else end
+
+
+class AbortsCommittedOffsets(Parts):
+    """The groups are told that every transaction is aborted."""
+
+    def spoil(self, name: TopicPartition, end: TransactionEnd) -> TransactionEnd | None:
+        return end._replace(is_committed=False) if name.topic == "__consumer_offsets" else end
+
+
+class CountsAtOnce(Parts):
+    """Offsets of a transaction count when they come."""
+
+    class groups(Shard):
+        def handle(self, request: GroupRequest, context: Context, now: Now) -> Outcome:
+            outcome = super().handle(request, context, now)
+            if isinstance(request, TxnOffsetCommitRequest):
+                self.end_transaction(request.producer_id, is_committed=True)
+            return outcome
+
+
+class IgnoresOpenTransactions(Parts):
+    """Everything durable is stable."""
+
+    class producers(ProducerState):
+        def last_stable_offset(self, high_watermark: int) -> int:
+            return high_watermark
+
+
+class ForgetsWhatWasAborted(Parts):
+    """Consumers are not told which records are of aborted transactions."""
+
+    class partition(Partition):
+        def _take_up(self, entry: Entry, offset: int) -> None:
+            super()._take_up(entry, offset)
+            self.aborted.clear()
+
+
+class AnswersBeforeDurable(Parts):
+    """Whoever ends a transaction hears of it before the log has it."""
+
+    class coordinator(Coordinator):
+        def release(self, outcome: Outcome) -> None:
+            self.answer(outcome)
+            super().release(structs.replace(outcome, replies=()))
+
+
+class SendsMarkersBeforeDurable(Parts):
+    """Markers are written before the outcome of their transaction is settled on the disk."""
+
+    class coordinator(Coordinator):
+        def release(self, outcome: Outcome) -> None:
+            self.deliver(outcome.messages)
+            super().release(structs.replace(outcome, messages=()))
+
+
+class TakesAnyEpoch(Parts):
+    """A producer that was replaced may end the transaction of the one that replaced it."""
+
+    class transactions(TransactionShard):
+        def handle(self, request: Request, context: Context, now: Now) -> Outcome:
+            if isinstance(request, EndTxnRequest):
+                current = self.durable_state().get(request.transactional_id)
+                if current is not None and current.producer_id == request.producer_id:
+                    request.producer_epoch = current.producer_epoch
+            return super().handle(request, context, now)
+
+
+class VerifiesNothing(Parts):
+    """Who comes late may begin a transaction that nobody ends."""
+
+    class partition(Partition):
+        verifies = False
+
+
+class ForgetsMarkersOnLoad(Parts):
+    """What had ended before a restart is not brought to its partitions."""
+
+    class transactions(TransactionShard):
+        def loaded(self, now: Now) -> Outcome:
+            return structs.replace(super().loaded(now), messages=())
+
+
+class NoTimeout(Parts):
+    """Nobody ends what its producer left open."""
+
+    class transactions(TransactionShard):
+        def fire(self, key: object, now: Now) -> Outcome:
+            return Outcome()
+
+
+def finding(parts: Parts) -> str:
+    """What the checker says of the first run that breaks a rule."""
+    for seed in range(SEEDS):
+        try:
+            Simulation(seed, parts).run(STEPS)
+        except Failed as failed:
+            return str(failed).splitlines()[-1]
+    return "nothing"
+
+
+@pytest.mark.parametrize(
+    ("mutant", "rule"),
+    [
+        (SkipsAMarker, "for ever|are not seen|is seen"),
+        (CommitsAborted, "nobody asked for a commit|was aborted"),
+        (AbortsCommittedOffsets, "its offset does not count"),
+        (CountsAtOnce, "nobody asked for a commit|was aborted"),
+        (IgnoresOpenTransactions, "a transaction is open"),
+        (ForgetsWhatWasAborted, "nobody asked for a commit|was aborted"),
+        (AnswersBeforeDurable, "after a later one|are not seen|does not count"),
+        (SendsMarkersBeforeDurable, "are not seen|does not count|is seen|come to an end|for ever"),
+        (TakesAnyEpoch, "nobody asked|was aborted|are not seen|is told epoch|does not count"),
+        (VerifiesNothing, "for ever|nobody asked|was aborted"),
+        (ForgetsMarkersOnLoad, "for ever|come to an end"),
+        (NoTimeout, "for ever"),
+    ],
+)
+def test_a_fault_is_found(mutant: type[Parts], rule: str) -> None:
+    said = finding(mutant())
+    assert re.search(rule, said), said

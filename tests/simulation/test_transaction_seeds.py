@@ -1,0 +1,46 @@
+"""Many seeds of producers with transactions; every rule holds in all of them.
+
+A seed that fails here is shown line by line by `python -m tests.simulation --transactions --seed …`.
+"""
+
+import re
+
+import pytest
+
+from tests.simulation.transactions.run import Simulation
+
+SEEDS = 200
+STEPS = 900
+LINE = re.compile(r"^ *[0-9.]+  \S+ +(.+)")
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_seed(seed: int) -> None:
+    Simulation(seed).run(STEPS)
+
+
+def lines_of(seed: int) -> list[str]:
+    lines: list[str] = []
+    Simulation(seed, show=lines.append).run(STEPS)
+    return lines
+
+
+def test_a_seed_is_always_the_same_run() -> None:
+    assert lines_of(7) == lines_of(7)
+    assert lines_of(7) != lines_of(8)
+
+
+def test_what_can_happen_does_happen() -> None:
+    """The rules are worth little in runs where nothing goes wrong."""
+    wanted = {
+        *("Initialized", "Began", "Prepared", "Completed", "Fenced", "TimedOut", "MarkersSentAgain"),
+        *("crash", "reload: the partition moves", "reload: an append failed", "reload: a sync failed"),
+        *("is killed", "hesitates", "gives up: PRODUCER_FENCED", "epoch 0", "abort: NONE", "commit: NONE"),
+        *("has to abort: UNKNOWN_SERVER_ERROR", "has to abort: INVALID_PRODUCER_EPOCH", "is_repeat=True"),
+    }
+    for seed in range(150):
+        said = "\n".join(lines_of(seed))
+        wanted = {what for what in wanted if what not in said}
+        if not wanted:
+            return
+    assert not wanted, "never happened"

@@ -1,0 +1,131 @@
+"""What must never happen to transactions, whatever fails.
+
+1. A transaction is atomic: of what was acknowledged of it, records and offsets, all is seen or nothing.
+2. Nothing is seen whose producer did not ask for a commit, nor of what it was told that it is aborted.
+3. What was acknowledged as committed is seen, and so are its offsets.
+4. The last stable offset does not fall, does not pass an open transaction, and reaches the end of every log once
+   all is healed.
+5. Epochs of a producer id do not fall: in the coordinator's log, in a partition's, and as told.
+6. A load gives the state that there was when the last entry that is left was written.
+7. The cores' own invariants.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from coordinator.machine.outcome import Fact
+from coordinator.transactions.shard import TransactionShard
+from protocol.errors import ErrorCode
+from protocol.messages.end_txn import EndTxnResponse
+from protocol.messages.init_producer_id import InitProducerIdResponse
+from protocol.records.transaction_state import TransactionLogValue
+from tests.simulation.checks import demand
+
+
+class End(Enum):
+    """What a producer was told of its transaction."""
+
+    NOT_TOLD = "not told"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+@dataclass
+class Attempt:
+    """One transaction as its producer began it. Its number is in every record and every offset of it."""
+
+    number: int
+    is_commit_asked: bool = False
+    end: End = End.NOT_TOLD
+    records: set[int] = field(default_factory=set)
+    """Which of its records were acknowledged, by number."""
+    has_offsets: bool = False
+    """Whether its offsets were acknowledged."""
+
+
+class Checks:
+    """Listens to one run."""
+
+    def __init__(self) -> None:
+        self.attempts: dict[int, Attempt] = {}
+        self._states: list[dict[str, TransactionLogValue]] = []
+        self._told: defaultdict[int, int] = defaultdict(int)
+        self._seen: defaultdict[int, set[int]] = defaultdict(set)
+        self._seen_offsets: set[int] = set()
+
+    def begin(self) -> Attempt:
+        """A producer begins a transaction."""
+        attempt = self.attempts[len(self.attempts) + 1] = Attempt(len(self.attempts) + 1)
+        return attempt
+
+    # The coordinator
+
+    def coordinator_began(self, values: dict[str, TransactionLogValue]) -> None:
+        """The log has this from the beginning."""
+        self._states = [values]
+
+    def coordinator_loaded(self, shard: TransactionShard, end: int) -> None:
+        """The log, or what is left of it, was read into a new machine."""
+        del self._states[end:]
+        if self._states:
+            demand(shard.durable_state() == self._states[-1], "loading a prefix gives another state")
+
+    def coordinator_wrote(self, records: Sequence[Fact], shard: TransactionShard) -> None:
+        """Records were appended."""
+        before = self._states[-1] if self._states else {}
+        for record in records:
+            old, new = before.get(record.key.transactional_id), record.value
+            falls = (
+                old is not None
+                and new is not None
+                and old.producer_id == new.producer_id
+                and new.producer_epoch < old.producer_epoch
+            )
+            demand(not falls, f"{record.key.transactional_id}: the epoch falls: {old}, {new}")
+        self._states.append(shard.durable_state())
+
+    def answered(self, response: object) -> None:
+        """An answer leaves the coordinator."""
+        if not isinstance(response, InitProducerIdResponse | EndTxnResponse):
+            return
+        producer_id, epoch = response.producer_id, response.producer_epoch
+        if response.error_code == ErrorCode.NONE and producer_id >= 0:
+            demand(epoch >= self._told[producer_id], f"{producer_id} is told epoch {epoch} after a later one")
+            self._told[producer_id] = epoch
+
+    # Readers
+
+    def seen(self, number: int, record: int) -> None:
+        """A record of a transaction was read as committed."""
+        self._check_seen(number, f"record {record}")
+        demand(record not in self._seen[number], f"transaction {number}: record {record} is there twice")
+        self._seen[number].add(record)
+
+    def offset_seen(self, number: int, *, is_own: bool) -> None:
+        """An offset was fetched; `is_own`: no other transaction commits one for that place."""
+        self._check_seen(number, "its offset")
+        if is_own:
+            self._seen_offsets.add(number)
+
+    def _check_seen(self, number: int, what: str) -> None:
+        attempt = self.attempts[number]
+        demand(attempt.is_commit_asked, f"transaction {number}: {what} is seen, nobody asked for a commit")
+        demand(attempt.end is not End.ABORTED, f"transaction {number}: {what} is seen, it was aborted")
+
+    # The end
+
+    def quiet(self) -> None:
+        """All is healed, and everything was read."""
+        for number, attempt in self.attempts.items():
+            seen = self._seen[number]
+            is_seen = bool(seen) or number in self._seen_offsets
+            if attempt.end is End.COMMITTED or is_seen:
+                lost = attempt.records - seen
+                why = f"it is {attempt.end.value}, {len(seen)} records are seen"
+                demand(not lost, f"transaction {number}: records {lost} are not seen, and {why}")
+                are_offsets_seen = number in self._seen_offsets or not attempt.has_offsets
+                demand(are_offsets_seen, f"transaction {number}: its offset does not count, and {why}")
+            if attempt.end is End.ABORTED:
+                demand(not is_seen, f"transaction {number} is aborted and seen")

@@ -1,0 +1,178 @@
+"""The partition of `__transaction_state`: the real machine, a log and timers around it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from coordinator.machine.outcome import Context, EncodedFact, Fact, Message, Now, Outcome, Work, WorkDone
+from coordinator.transactions.config import TransactionConfig
+from coordinator.transactions.record_codec import TransactionRecordCodec
+from coordinator.transactions.requests import WriteMarkers
+from coordinator.transactions.shard import TransactionShard
+from coordinator.transactions.timer_key import TimerKey
+from tests.simulation.disk import AppendFailed
+from tests.simulation.shell import WALL_START_MS, NotCoordinator
+from tests.simulation.transactions.checks import Checks
+from tests.simulation.transactions.log import Log
+from tests.simulation.world import World
+
+MakeShard: TypeAlias = Callable[[TransactionConfig, int], TransactionShard]
+Then: TypeAlias = Callable[[Any], None]
+_CODEC = TransactionRecordCodec()
+FIRST_PRODUCER_ID = 1000
+
+
+class Coordinator:
+    """One partition with its load epochs. `send_markers` takes what the machine asks to be written."""
+
+    def __init__(
+        self,
+        world: World,
+        config: TransactionConfig,
+        make: MakeShard,
+        checks: Checks,
+        send_markers: Callable[[str, WriteMarkers], None],
+    ) -> None:
+        self.world = world
+        self.log: Log[list[EncodedFact]] = Log(world, lambda: self.reload("a sync failed"))
+        self.shard: TransactionShard | None = None
+        self.draws_fail = 0.0
+        self._config = config
+        self._make = make
+        self._checks = checks
+        self._send_markers = send_markers
+        self._epoch = 0
+        self._life = 0
+        self._waiter = 0
+        self._asked: dict[int, Then] = {}
+        self._timers: dict[TimerKey, int] = {}
+        self._next_producer_id = FIRST_PRODUCER_ID
+
+    def now(self) -> Now:
+        """The clocks."""
+        return Now(self.world.now_ms, WALL_START_MS + self.world.now_ms)
+
+    # Life
+
+    def load(self) -> None:
+        """Read the log into a new machine, with a new epoch."""
+        self._epoch += 1
+        self.shard = self._make(self._config, self._epoch)
+        for entry in self.log.entries:
+            for fact in entry:
+                self.shard.replay(decoded(fact))
+        self._checks.coordinator_loaded(self.shard, self.log.end)
+        self.world.say("coordinator", f"loaded {self.log.end} entries, epoch {self._epoch}")
+        self._follow(self.shard.loaded(self.now()))
+
+    def stop(self) -> None:
+        """The process is gone."""
+        self._life += 1
+        self.shard = None
+        self._asked.clear()
+        self._timers.clear()
+
+    def reload(self, why: str) -> None:
+        """Give the partition up and take it again a while later: everybody who waits is told."""
+        if self.shard is None:
+            return
+        self.world.say("coordinator", f"reload: {why}")
+        self.shard.unload()
+        asked = list(self._asked.values())
+        self.stop()
+        self.log.forget(is_crash=True)
+        for then in asked:
+            then(NotCoordinator())
+        life = self._life
+        self.world.after(self.world.random.randint(1, 1_000), lambda: self._load_again(life))
+
+    def _load_again(self, life: int) -> None:
+        if life == self._life:
+            self.load()
+
+    # Requests
+
+    def ask(self, request: Any, version: int, then: Then) -> None:
+        """Put a request to the machine; `then` gets the response, or a NotCoordinator."""
+        if self.shard is None:
+            then(NotCoordinator())
+            return
+        self._waiter += 1
+        self._asked[self._waiter] = then
+        context = Context(self._waiter, version, "producer", "/127.0.0.1")
+        self._follow(self.shard.handle(request, context, self.now()))
+
+    def receive(self, _: str, message: Any) -> None:
+        """What became of markers."""
+        if self.shard is not None:
+            self._follow(self.shard.handle(message, Context(0, 0, "", ""), self.now()))
+
+    def release(self, outcome: Outcome) -> None:
+        """Give answers, and ask for markers, once what they stand on is durable."""
+        life = self._life
+
+        def durable(is_there: bool) -> None:
+            if is_there and life == self._life:
+                self.answer(outcome)
+                self.deliver(outcome.messages)
+
+        self.log.when_durable(durable)
+
+    def answer(self, outcome: Outcome) -> None:
+        """Give the answers of an outcome."""
+        for waiter, response in outcome.replies:
+            self._checks.answered(response)
+            self._asked.pop(waiter)(response)
+
+    def deliver(self, messages: Sequence[Message]) -> None:
+        """Hand the markers of an outcome over."""
+        for message in messages:
+            assert isinstance(message.request, WriteMarkers)
+            self._send_markers(message.key, message.request)
+
+    def _follow(self, outcome: Outcome) -> None:
+        assert self.shard is not None
+        for event in outcome.events:
+            self.world.say("coordinator", str(event))
+        self.shard.check_invariants()
+        if outcome.records:
+            try:
+                self.log.append([_CODEC.encode(record) for record in outcome.records])
+            except AppendFailed:
+                self.reload("an append failed")
+                return
+            self._checks.coordinator_wrote(outcome.records, self.shard)
+        for key, deadline in outcome.timers.items():
+            self._timers.pop(key, None)
+            if deadline is not None:
+                self._timers[key] = deadline
+                life = self._life
+                self.world.after(deadline - self.world.now_ms, lambda life=life, key=key: self._wake(life, key))  # type: ignore[misc]
+        for work in outcome.work:
+            self._draw(work)
+        self.release(outcome)
+
+    def _draw(self, work: Work) -> None:
+        life = self._life
+        self._next_producer_id += 1
+        producer_id = self._next_producer_id
+        fails = self.world.chance(self.draws_fail)
+
+        def done() -> None:
+            if life == self._life and self.shard is not None:
+                result = WorkDone(work, None, "no space") if fails else WorkDone(work, producer_id)
+                self._follow(self.shard.handle(result, Context(0, 0, "", ""), self.now()))
+
+        self.world.after(self.world.random.randint(0, 50), done)
+
+    def _wake(self, life: int, key: TimerKey) -> None:
+        if life == self._life and self.shard is not None and self._timers.get(key, 2**63) <= self.world.now_ms:
+            del self._timers[key]
+            self._follow(self.shard.fire(key, self.now()))
+
+
+def decoded(fact: EncodedFact) -> Fact:
+    """A record from its bytes."""
+    if fact.value is None:
+        key = _CODEC.decode(fact.key, b"\xff\xff").key
+        return Fact(key, None)
+    return _CODEC.decode(fact.key, fact.value)

@@ -1,0 +1,185 @@
+"""The partition of `__consumer_offsets`: the real machine of groups, as far as transactions need it."""
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from coordinator.engine.producer_batch import header_in_transaction
+from coordinator.group.config import GroupConfig
+from coordinator.group.requests import EndTransaction, FetchOffsets
+from coordinator.group.shard import Shard
+from coordinator.machine.outcome import Context, InTransaction, Marker, Now, Outcome
+from coordinator.names import CONSUMER_OFFSETS
+from coordinator.server.marker_writer import TransactionEnd
+from protocol.errors import ErrorCode
+from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from storage.producers.producer_state import (
+    InvalidProducerEpoch,
+    InvalidTransactionState,
+    ProducerState,
+    Verification,
+)
+from tests.simulation.disk import AppendFailed, Stored, decode, encode
+from tests.simulation.shell import WALL_START_MS
+from tests.simulation.transactions.log import Log
+from tests.simulation.transactions.partition import (
+    EXPIRATION_MS,
+    Consent,
+    Done,
+    MakeProducers,
+    Question,
+    refusal_of_marker,
+)
+from tests.simulation.world import World
+
+ADDS_SINCE: Final = 5
+GROUP: Final = "readers"
+MakeGroups: TypeAlias = Callable[[GroupConfig], Shard]
+
+
+class Entry(NamedTuple):
+    """One batch: records, of a transaction or of none, or the end of one."""
+
+    records: list[Stored]
+    whose: InTransaction | None
+    marker: Marker | None
+
+
+class Groups:
+    """Its log, its machine, and what the log says of producers."""
+
+    def __init__(
+        self,
+        world: World,
+        config: GroupConfig,
+        make: MakeGroups,
+        consent: Consent,
+        make_producers: MakeProducers,
+    ) -> None:
+        self.world = world
+        self.log: Log[Entry] = Log(world, self.load)
+        self.name = (CONSUMER_OFFSETS, 0)
+        self.state: ProducerState
+        self._config = config
+        self._make = make
+        self._consent = consent
+        self._make_producers = make_producers
+        self.load()
+
+    def load(self) -> None:
+        """Read the log into a new machine."""
+        self.shard = self._make(self._config)
+        self.state = self._make_producers(EXPIRATION_MS)
+        for offset, entry in enumerate(self.log.entries):
+            producer_id = -1 if entry.whose is None else entry.whose.producer_id
+            for record in entry.records:
+                self.shard.replay(decode(record), producer_id)
+            if entry.marker is not None:
+                marker = entry.marker
+                self.shard.end_transaction(marker.producer_id, is_committed=marker.is_committed)
+            self._take_up(entry, offset)
+        self.shard.loaded(self.now())
+
+    def now(self) -> Now:
+        """The clocks."""
+        return Now(self.world.now_ms, WALL_START_MS + self.world.now_ms)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Up to where nothing waits for its end."""
+        return self.state.last_stable_offset(self.log.durable)
+
+    def _take_up(self, entry: Entry, offset: int) -> None:
+        if entry.marker is not None:
+            producer_id, epoch, coordinator_epoch, _ = entry.marker
+            self.state.end(producer_id, epoch, coordinator_epoch, offset, self.world.now_ms)
+        elif entry.whose is not None:
+            self.state.record(header_in_transaction(*entry.whose), offset, self.world.now_ms)
+
+    # Offsets
+
+    def commit(
+        self, request: TxnOffsetCommitRequest, version: int, then: Callable[[ErrorCode], None]
+    ) -> None:
+        """Keep offsets until the end of their transaction."""
+        producer = request.producer_id, request.producer_epoch
+        header = header_in_transaction(*producer)
+        try:
+            needs = self.state.needs_verification(header)
+        except InvalidProducerEpoch:
+            then(ErrorCode.INVALID_PRODUCER_EPOCH)
+            return
+        if not needs:
+            self._write(request, version, None, then)
+            return
+        adds = version >= ADDS_SINCE
+        state, held = self.state, self.state.verify(header, self.world.now_ms, adds=adds)
+
+        def consented(error: ErrorCode) -> None:
+            if error is not ErrorCode.NONE:
+                then(error)
+            elif self.state is not state:
+                then(ErrorCode.NOT_COORDINATOR)
+            else:
+                self._write(request, version, held, then)
+
+        self._consent(Question(request.transactional_id, *producer, self.name, adds), consented)
+
+    def _write(
+        self, request: TxnOffsetCommitRequest, version: int, held: Verification | None, then: Done
+    ) -> None:
+        header = header_in_transaction(request.producer_id, request.producer_epoch)
+        try:
+            self.state.check(header, held, is_sequenced=False)
+        except InvalidProducerEpoch:
+            then(ErrorCode.INVALID_PRODUCER_EPOCH)
+            return
+        except InvalidTransactionState:
+            then(ErrorCode.INVALID_TXN_STATE)
+            return
+        outcome = self.shard.handle(request, Context(1, version, "producer", "/127.0.0.1"), self.now())
+        ((_, response),) = outcome.replies
+        assert isinstance(response, TxnOffsetCommitResponse)
+        said = ErrorCode(response.topics[0].partitions[0].error_code)
+        self._keep(outcome, said, then)
+
+    def _keep(self, outcome: Outcome, said: ErrorCode, then: Done) -> None:
+        """Write what came out, and say so when it is durable."""
+        self.shard.check_invariants()
+        if outcome.records or outcome.marker is not None:
+            records = [encode(record) for record in outcome.records]
+            entry = Entry(records, outcome.in_transaction, outcome.marker)
+            try:
+                offset = self.log.append(entry)
+            except AppendFailed:
+                # The machine knows what the log does not.
+                self.log.forget(is_crash=False)
+                self.load()
+                then(ErrorCode.NOT_COORDINATOR)
+                return
+            self._take_up(entry, offset)
+        self.log.when_durable(lambda is_there: then(said if is_there else ErrorCode.NOT_COORDINATOR))
+
+    def fetch(self, *, stable: bool, then: Callable[[OffsetFetchResponseGroup], None]) -> None:
+        """All offsets of the group, when what they stand on is durable."""
+        request: Any = FetchOffsets(OffsetFetchRequestGroup(group_id=GROUP), stable)
+        outcome = self.shard.handle(request, Context(1, 9, "reader", "/127.0.0.1"), self.now())
+        ((_, response),) = outcome.replies
+        assert isinstance(response, OffsetFetchResponseGroup)
+        self.log.when_durable(lambda is_there: then(response) if is_there else None)
+
+    # Markers
+
+    def write_marker(self, end: TransactionEnd, done: Done) -> None:
+        """Write the end of a transaction."""
+        error = refusal_of_marker(self.state, end)
+        if error is not ErrorCode.NONE:
+            done(error)
+            return
+        request = EndTransaction(end.producer_id, end.producer_epoch, end.coordinator_epoch, end.is_committed)
+        outcome = self.shard.handle(request, Context(1, 0, "", ""), self.now())
+
+        def kept(error: ErrorCode) -> None:
+            done(error if error is ErrorCode.NONE else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+        self._keep(outcome, ErrorCode.NONE, kept)

@@ -1,0 +1,173 @@
+"""A partition that producers write to. A record is readable once it is durable: nothing else would survive the power."""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeAlias
+
+from coordinator.server.marker_writer import TransactionEnd
+from protocol.errors import ErrorCode
+from storage.batch import BatchHeader, read_header
+from storage.producers.marker import EndMarker, encode_marker
+from storage.producers.producer_state import (
+    CoordinatorFenced,
+    Ended,
+    InvalidProducerEpoch,
+    InvalidTransactionState,
+    OutOfOrderSequence,
+    ProducerState,
+    Verification,
+)
+from tests.simulation.disk import AppendFailed
+from tests.simulation.transactions.log import Log
+from tests.simulation.world import World
+
+EXPIRATION_MS: Final = 86_400_000
+Done: TypeAlias = Callable[[ErrorCode], None]
+
+
+class Question(NamedTuple):
+    """May this producer write to a partition? `adds`: and if it is not of the transaction yet, take it in."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partition: tuple[str, int]
+    adds: bool
+
+
+Consent: TypeAlias = Callable[[Question, Done], None]
+MakeProducers: TypeAlias = Callable[[int], ProducerState]
+
+
+class Entry(NamedTuple):
+    """One batch of the log, of one record. Of a marker: what it says."""
+
+    data: bytes
+    marker: EndMarker | None
+
+    @property
+    def header(self) -> BatchHeader:
+        """What its bytes say."""
+        return read_header(self.data)
+
+
+class Partition:
+    """Its log, and what the log says of producers."""
+
+    verifies = True
+
+    def __init__(
+        self, world: World, name: tuple[str, int], consent: Consent, make_producers: MakeProducers
+    ) -> None:
+        self.world = world
+        self.name = name
+        self.log: Log[Entry] = Log(world, self.load)
+        self.aborted: list[Ended] = []
+        self._consent = consent
+        self._make_producers = make_producers
+        self.load()
+
+    def load(self) -> None:
+        """Read the log: after a crash, or after a sync that failed."""
+        self.state = self._make_producers(EXPIRATION_MS)
+        self.aborted = []
+        for offset, entry in enumerate(self.log.entries):
+            self._take_up(entry, offset)
+
+    def _take_up(self, entry: Entry, offset: int) -> None:
+        header = entry.header
+        if entry.marker is None:
+            self.state.record(header, offset, header.max_timestamp_ms)
+            return
+        epoch, timestamp_ms = entry.marker.coordinator_epoch, header.max_timestamp_ms
+        ended = self.state.end(header.producer_id, header.producer_epoch, epoch, offset, timestamp_ms)
+        if ended is not None and not entry.marker.is_committed:
+            self.aborted.append(ended)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Up to where consumers of committed records may read."""
+        return self.state.last_stable_offset(self.log.durable)
+
+    # Producers
+
+    def produce(self, data: bytes, transactional_id: str, *, adds: bool, done: Done) -> None:
+        """Write a batch, if its transaction may have this partition."""
+        header = read_header(data)
+        try:
+            needs = self.verifies and self.state.needs_verification(header)
+        except InvalidProducerEpoch:
+            done(ErrorCode.INVALID_PRODUCER_EPOCH)
+            return
+        if not needs:
+            self._write(data, header, None, done)
+            return
+        state, held = self.state, self.state.verify(header, self.world.now_ms, adds=adds)
+
+        def consented(error: ErrorCode) -> None:
+            if error is not ErrorCode.NONE:
+                done(error)
+            elif self.state is not state:
+                done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            else:
+                self._write(data, header, held, done)
+
+        question = Question(transactional_id, header.producer_id, header.producer_epoch, self.name, adds)
+        self._consent(question, consented)
+
+    def _write(self, data: bytes, header: BatchHeader, held: Verification | None, done: Done) -> None:
+        if self.state.duplicate_of(header) is None:
+            try:
+                self.state.check(header, held, is_verified=self.verifies)
+                self._append(Entry(data, None))
+            except InvalidProducerEpoch:
+                done(ErrorCode.INVALID_PRODUCER_EPOCH)
+                return
+            except InvalidTransactionState:
+                done(ErrorCode.INVALID_TXN_STATE)
+                return
+            except OutOfOrderSequence:
+                done(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+                return
+            except AppendFailed:
+                done(ErrorCode.KAFKA_STORAGE_ERROR)
+                return
+        self._tell_when_durable(done)
+
+    def _append(self, entry: Entry) -> None:
+        offset = self.log.append(entry)
+        self._take_up(entry, offset)
+
+    def _tell_when_durable(self, done: Done) -> None:
+        self.log.when_durable(
+            lambda is_there: done(ErrorCode.NONE if is_there else ErrorCode.KAFKA_STORAGE_ERROR)
+        )
+
+    # Markers
+
+    def write_marker(self, end: TransactionEnd, done: Done) -> None:
+        """Write the end of a transaction."""
+        error = refusal_of_marker(self.state, end)
+        if error is not ErrorCode.NONE:
+            done(error)
+            return
+        marker = EndMarker(end.is_committed, end.coordinator_epoch)
+        data = encode_marker(marker, end.producer_id, end.producer_epoch, self.world.now_ms)
+        try:
+            self._append(Entry(data, marker))
+        except AppendFailed:
+            done(ErrorCode.KAFKA_STORAGE_ERROR)
+            return
+        self._tell_when_durable(done)
+
+
+def refusal_of_marker(state: ProducerState, end: TransactionEnd) -> ErrorCode:
+    """Why a marker may not be written; NONE when it may."""
+    try:
+        state.check_marker(
+            end.producer_id, end.producer_epoch, end.coordinator_epoch, end.transaction_version
+        )
+    except InvalidProducerEpoch:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    except CoordinatorFenced:
+        return ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    return ErrorCode.NONE
