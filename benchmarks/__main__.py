@@ -23,6 +23,7 @@ from benchmarks import (
     pipeline,
     rebalance,
     startup,
+    transactions,
 )
 from benchmarks.bounds import BadBounds, Bound, Judged, judge, read_bounds, table
 from benchmarks.neighbours import Neighbours
@@ -35,6 +36,7 @@ FULL: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "heartbeat": heartbeat.measure,
     "commit": commit.measure,
     "offered_rate": offered_rate.measure,
+    "transactions": transactions.measure,
     "rebalance": rebalance.measure,
     "memory": memory.measure,
     "load": load.measure,
@@ -47,6 +49,7 @@ QUICK: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "heartbeat": lambda: heartbeat.measure(comparison.QUICK, WITHOUT_KAFKA),
     "commit": lambda: commit.measure(comparison.QUICK),
     "offered_rate": lambda: offered_rate.measure(offered_rate.QUICK, (MOCK, KFAKE)),
+    "transactions": lambda: transactions.measure(comparison.QUICK, ()),
     "rebalance": lambda: rebalance.measure(1, 1, (KFAKE,)),
     "memory": lambda: memory.measure(groups=20),
     "load": lambda: load.measure(sizes=(20_000,), rounds=1),
@@ -61,6 +64,7 @@ FIGURES: Final[dict[str, Sequence[str]]] = {
     "heartbeat": heartbeat.FIGURES,
     "commit": commit.FIGURES,
     "offered_rate": offered_rate.FIGURES,
+    "transactions": transactions.FIGURES,
     "rebalance": rebalance.FIGURES,
     "memory": memory.FIGURES,
     "load": load.FIGURES,
