@@ -17,7 +17,7 @@ Source: Kafka's `OffsetIndex` and `TimeIndex`.
 import struct
 import sys
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from operator import lt
 from typing import Final
 
@@ -93,6 +93,11 @@ class OffsetIndex:
         relative_offset = min(offset - self._base_offset, MAX_RELATIVE_OFFSET)
         entry = bisect_right(self._relative_offsets, relative_offset) - 1
         return self._positions[entry] if entry >= 0 else 0
+
+    def offset_from(self, position: int) -> int | None:
+        """The last offset of the first indexed batch that begins at `position` or later, if there is one."""
+        entry = bisect_left(self._positions, position)
+        return self._base_offset + self._relative_offsets[entry] if entry < len(self._positions) else None
 
     def last_position(self) -> int:
         """Of the last indexed batch, 0 when there is none."""

@@ -75,6 +75,22 @@ class LogSegments:
                 return data
         return b""
 
+    def bound_of_read(self, offset: int, size_bytes: int, end_offset: int, index_interval_bytes: int) -> int:
+        """As `ReadableLog.bound_of_read`. In: where the log ends now."""
+        following = self._from(offset)
+        while following:
+            segment, *following = following
+            try:
+                position = segment.position_of(offset, index_interval_bytes)
+            except CorruptBatch as error:
+                raise LogDamaged(segment.path, error.reason, error.position) from error
+            if position < segment.size:
+                bound = segment.indexes.offset_from(position + size_bytes)
+                if bound is not None:
+                    return bound
+                break
+        return following[0].base_offset if following else end_offset
+
     def batches(self, from_offset: int, end_offset: int, index_interval_bytes: int) -> Iterator[StoredBatch]:
         """Every batch that ends at or after an offset. In: where the log ends now."""
         return walk_segments(self._from(from_offset), from_offset, end_offset, index_interval_bytes)

@@ -68,6 +68,17 @@ class ReadableLog:
         limits = ReadLimits(max_bytes, up_to, min_one_batch, is_cut)
         return self._segments.read(offset, limits, self.config.index_interval_bytes)
 
+    def bound_of_read(self, offset: int, size_bytes: int) -> int:
+        """An offset behind all that a read of `size_bytes` from `offset` has returned, as the index knows one: the
+        end of the next indexed batch, of the segment, or of the log. Raises LogDamaged.
+
+        Source: Kafka's `LogSegment.fetchUpperBoundOffset`.
+        """
+        self._require_within(offset)
+        return self._segments.bound_of_read(
+            offset, size_bytes, self.log_end_offset, self.config.index_interval_bytes
+        )
+
     def batches(self, from_offset: int | None = None) -> Iterator[StoredBatch]:
         """Every batch that ends at or after `from_offset` (default: the log start offset), checksums verified.
 

@@ -88,6 +88,11 @@ class SegmentIndexes:
         assert self.are_loaded, self._stem
         return self._offsets.lookup(offset)
 
+    def offset_from(self, position: int) -> int | None:
+        """As `OffsetIndex.offset_from`."""
+        assert self.are_loaded, self._stem
+        return self._offsets.offset_from(position)
+
     def position_before(self, timestamp_ms: int) -> int:
         """A position from which a walk meets the first record at or after `timestamp_ms`."""
         assert self.are_loaded, self._stem

@@ -85,6 +85,10 @@ class AbortedTransactions:
         start, end = bisect_left(self._lasts, first_offset), bisect_left(self._lasts, end_offset)
         return [self._at(number) for number in range(start, end)]
 
+    def has_marker_from(self, offset: int) -> bool:
+        """Whether the marker of one of them is there or behind."""
+        return bool(self._lasts) and self._lasts[-1] >= offset
+
     def has_marker(self, offset: int) -> bool:
         """Whether the marker of one of them is there."""
         number = bisect_left(self._lasts, offset)

@@ -9,6 +9,7 @@ from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.data_plane import DataPlane, Steps
+from coordinator.topics.topic_name import why_illegal
 from protocol.errors import ErrorCode
 from protocol.messages.describe_producers import (
     DescribeProducersPartitionResponse,
@@ -38,6 +39,8 @@ def answer_describe_producers(
 
 def _answer(catalogue: Catalogue, topic: str, number: int) -> DescribeProducersPartitionResponse:
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if why_illegal(topic) is not None:
+        return _refused(number, ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.INVALID_TOPIC_EXCEPTION.message)
     if catalogue.get(topic) is None:
         return _refused(number, unknown, unknown.message)
     partition = catalogue.partition(topic, number)

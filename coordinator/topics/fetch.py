@@ -9,7 +9,7 @@ one that has records gives at least one batch, however large, so that a consumer
 is cut where the bytes end: consumers know that, and read it again.
 
 Consumers of committed records read up to the last stable offset: what comes after it neither answers their requests
-nor wakes them. They are told which of what they get is of transactions that were aborted, and leave it out.
+nor wakes them. They are told which of what they get may be of transactions that were aborted, and leave it out.
 
 Source: Kafka's `KafkaApis.handleFetchRequest`, `ReplicaManager.readFromLog`, `DelayedFetch`; KIP-98.
 """
@@ -49,8 +49,6 @@ from protocol.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
-from storage.batch import read_header
-from storage.batch_peek import peek_size
 from storage.errors import OffsetOutOfRange, StorageError
 from storage.leader_epochs import UNKNOWN_EPOCH, UNKNOWN_OFFSET
 from storage.os_error import reason_of
@@ -179,8 +177,6 @@ class Fetcher:
             )
             if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR and version < STORAGE_ERROR_SINCE:
                 data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-            if data.error_code == ErrorCode.NONE and is_committed:
-                data.aborted_transactions = _aborted(partition, target, data.records or b"")
             read = len(data.records or b"")
             size += read
             left = max(0, left - read)
@@ -218,6 +214,8 @@ class Fetcher:
             data.records = log.read(
                 target.fetch_offset, limit, up_to=end, min_one_batch=is_first, is_cut=True
             )
+            if is_committed:
+                data.aborted_transactions = _aborted(partition, target.fetch_offset, len(data.records))
         except OffsetOutOfRange:
             return _refused(target.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
         except (StorageError, OSError) as problem:
@@ -289,22 +287,14 @@ def _by_topic(
     return responses
 
 
-def _aborted(partition: Partition, target: FetchTarget, records: bytes) -> list[AbortedTransaction]:
-    """The aborted transactions that the records are of, in the order of their markers."""
-    if not records:
+def _aborted(partition: Partition, offset: int, size_bytes: int) -> list[AbortedTransaction]:
+    """The aborted transactions that what was read may be of, in the order of their markers."""
+    if not size_bytes:
         return []
     return [
         AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
-        for each in partition.aborted_within(target.fetch_offset, _end_of(records))
+        for each in partition.aborted_in_read(offset, size_bytes)
     ]
-
-
-def _end_of(records: bytes) -> int:
-    """The offset after the last whole batch of what was read, which begins with one."""
-    last = position = 0
-    while (size := peek_size(records, position)) is not None:
-        last, position = position, position + size
-    return read_header(records, last).next_offset
 
 
 def _refused(partition: int, error: ErrorCode) -> PartitionData:

@@ -47,9 +47,10 @@ class Partition(Protocol):
     def producers(self) -> LogProducers | None:
         """Who has written to the log; None while that is not known, as while it is offline."""
 
-    def aborted_within(self, first_offset: int, end_offset: int) -> Sequence[AbortedTransaction]:
-        """The aborted transactions with records or a marker in a range, its end excluded: what consumers of
-        committed records leave out."""
+    def aborted_in_read(self, offset: int, size_bytes: int) -> Sequence[AbortedTransaction]:
+        """The aborted transactions that a read may have met: what consumers of committed records leave out.
+
+        Raises StorageError, OSError."""
 
 
 class InternalPartition:
@@ -89,9 +90,9 @@ class InternalPartition:
         """Where reading ends for consumers of committed records; 0 while offline."""
         return _last_stable_offset(self)
 
-    def aborted_within(self, first_offset: int, end_offset: int) -> Sequence[AbortedTransaction]:
-        """What consumers of committed records leave out of a range, its end excluded."""
-        return _aborted_within(self.producers, first_offset, end_offset)
+    def aborted_in_read(self, offset: int, size_bytes: int) -> Sequence[AbortedTransaction]:
+        """What consumers of committed records leave out of a read."""
+        return _aborted_in_read(self.producers, offset, size_bytes)
 
 
 class HostedPartition:
@@ -142,9 +143,9 @@ class HostedPartition:
         """Where reading ends for consumers of committed records; 0 while offline."""
         return _last_stable_offset(self)
 
-    def aborted_within(self, first_offset: int, end_offset: int) -> Sequence[AbortedTransaction]:
-        """What consumers of committed records leave out of a range, its end excluded."""
-        return _aborted_within(self.producers, first_offset, end_offset)
+    def aborted_in_read(self, offset: int, size_bytes: int) -> Sequence[AbortedTransaction]:
+        """What consumers of committed records leave out of a read."""
+        return _aborted_in_read(self.producers, offset, size_bytes)
 
     def open(self) -> None:
         """Opens the log and reads its producers. Never raises for a broken log: `failure` says why it is
@@ -200,7 +201,7 @@ def _last_stable_offset(partition: Partition) -> int:
     return 0 if log is None else min(log.log_start_offset, end)
 
 
-def _aborted_within(
-    producers: LogProducers | None, first_offset: int, end_offset: int
+def _aborted_in_read(
+    producers: LogProducers | None, offset: int, size_bytes: int
 ) -> Sequence[AbortedTransaction]:
-    return () if producers is None else producers.aborted_within(first_offset, end_offset)
+    return () if producers is None else producers.aborted_in_read(offset, size_bytes)

@@ -233,3 +233,12 @@ class LogProducers:
         """The aborted transactions that have records or a marker in a range, its end excluded, by marker."""
         self.aborted.forget_before(self._log.log_start_offset)
         return self.aborted.within(first_offset, end_offset)
+
+    def aborted_in_read(self, offset: int, size_bytes: int) -> list[AbortedTransaction]:
+        """Those that a read of `size_bytes` from `offset` may have met, by marker: up to where the index can tell.
+
+        Raises LogDamaged, OSError.
+        """
+        if not self.aborted.has_marker_from(offset):
+            return []
+        return self.aborted_within(offset, self._log.bound_of_read(offset, size_bytes))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.config.listeners import Address
+from coordinator.server.handlers.find_coordinator import CoordinatorType
 from coordinator.server.server import Server
 from protocol.apis import APIS, ApiKey
 from protocol.codec import decode
@@ -84,10 +85,21 @@ async def test_a_client_of_another_cluster_is_told_to_look_again(server: Server,
     assert (await client.call(request(None, 1), 5)).error_code == ErrorCode.INVALID_REQUEST
 
 
-@pytest.mark.parametrize("version", versions(ApiKey.FIND_COORDINATOR))
-async def test_this_broker_coordinates_every_group(server: Server, client: Client, version: int) -> None:
+@pytest.mark.parametrize(
+    ("version", "key_type"),
+    [
+        (version, key_type)
+        for version in versions(ApiKey.FIND_COORDINATOR)
+        for key_type in (CoordinatorType.GROUP, CoordinatorType.TRANSACTION)
+        if version > 0 or key_type == CoordinatorType.GROUP
+    ],
+)
+async def test_this_broker_coordinates_every_group_and_every_transaction(
+    server: Server, client: Client, version: int, key_type: int
+) -> None:
     port = server.endpoints[0].port
-    answer = await client.call(FindCoordinatorRequest(key="g", coordinator_keys=["g", "h"]), version)
+    request = FindCoordinatorRequest(key="g", key_type=key_type, coordinator_keys=["g", "h"])
+    answer = await client.call(request, version)
     if version < 4:
         assert (answer.error_code, answer.node_id, answer.host, answer.port) == (0, 1, "127.0.0.1", port)
     else:
@@ -98,8 +110,6 @@ async def test_this_broker_coordinates_every_group(server: Server, client: Clien
 @pytest.mark.parametrize(
     ("version", "key_type", "error"),
     [
-        (1, 1, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
-        (4, 1, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
         (5, 2, ErrorCode.INVALID_REQUEST),
         (6, 2, ErrorCode.INVALID_REQUEST),
         (2, 9, ErrorCode.INVALID_REQUEST),

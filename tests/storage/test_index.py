@@ -44,6 +44,14 @@ def test_an_offset_lookup_gives_the_greatest_entry_not_above(
     assert len(index) == len(entries)
 
 
+@given(st.integers(0, 2**60), STEPS, st.integers(0, 160_000))
+def test_the_first_entry_from_a_position(base_offset: int, steps: list[tuple[int, int]], at: int) -> None:
+    index, entries = offset_index(base_offset, steps)
+    for sought in (at, *(position for _, position in entries)):
+        behind = [offset for offset, position in entries if position >= sought]
+        assert index.offset_from(sought) == (min(behind) if behind else None)
+
+
 @given(st.integers(0, 2**60), STEPS)
 def test_an_offset_index_comes_back(base_offset: int, steps: list[tuple[int, int]]) -> None:
     index, entries = offset_index(base_offset, steps)

@@ -59,3 +59,8 @@ def test_what_does_not_exist(broker: Broker) -> None:
         "This server does not host this topic-partition.",
     )
     assert (partition.error_code, partition.error_message) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+    unnamed = described(broker, "no/name")
+    assert (unnamed.error_code, unnamed.error_message) == (
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.INVALID_TOPIC_EXCEPTION.message,
+    )
