@@ -30,6 +30,7 @@ from coordinator.server.handlers.transactions import TransactionsHandler
 from coordinator.server.handlers.txn_offset_commit import TxnOffsetCommitHandler
 from coordinator.server.handlers.write_txn_markers import WriteTxnMarkersHandler
 from coordinator.server.hanging_transactions import end_hanging, open_transactions
+from coordinator.server.line_limit import LineLimit
 from coordinator.server.marker_writer import MarkerWriter
 from coordinator.server.markers import Markers
 from coordinator.server.settings import ServerSettings
@@ -72,6 +73,7 @@ class Transactions:
         self._data_plane = data_plane
         self._settings = settings
         self._changed = changed
+        self._line_limit = LineLimit()
         self._has_looked = False
         """Whether what no coordinator knows was ended."""
 
@@ -101,6 +103,7 @@ class Transactions:
         self._engine.receive_by(TRANSACTION_MARKERS, self.markers.receive)
         self._engine.workers[PRODUCER_ID] = self._new_producer_id
         self.runtime.ownership.was_read.append(lambda _: self._was_read())
+        self._groups.ownership.was_read.append(lambda _: self._groups_read_late())
         self.runtime.advanced = partial(topics.internal_advanced, TRANSACTION_STATE)
         producers = TransactionsHandler(
             self.router, plane.catalogue, run_queue, len(groups.runtime.partitions), topics.handle
@@ -136,13 +139,16 @@ class Transactions:
         """Makes the topic unless it is there, and has its partitions read. Out: why it cannot be made, if so."""
         if self.is_begun:
             return None
+        if self.runtime.is_shut_down:
+            return "the server is closing"
         logs = self.topic.logs
         files = self._data_plane.catalogue.open_files
         refusal = why_too_small(self._settings.files, self._settings.data_dir, logs.new_partitions)
         if refusal is None and not logs.is_there and files.most - files.promised < logs.partitions:
             refusal = f"there are no file descriptors for {logs.partitions} partitions of {TRANSACTION_STATE}"
         if refusal is not None:
-            _LOG.error("%s cannot be made: %s", TRANSACTION_STATE, refusal)
+            if self._line_limit.admit(TRANSACTION_STATE):
+                _LOG.error("%s cannot be made: %s", TRANSACTION_STATE, refusal)
             return refusal
         if not logs.is_there:
             files.keep_for_coordinators(logs.partitions)
@@ -189,6 +195,11 @@ class Transactions:
         if not self.is_begun and open_transactions(self._data_plane, self._groups):
             self.begin()
         self._look_for_hanging()
+
+    def _groups_read_late(self) -> None:
+        """A partition of groups was read that the disk refused at the start."""
+        if self._engine.is_loaded and not self._has_looked:
+            self.groups_read()
 
     def _look_for_hanging(self) -> None:
         if self._has_looked or not self.is_begun:

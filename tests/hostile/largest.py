@@ -5,6 +5,11 @@ from typing import Any, Final, NamedTuple
 
 from protocol.apis import APIS, MEMBERS, NAMES
 from protocol.kinds import ZERO_UUID
+from protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
 from protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
@@ -23,7 +28,9 @@ from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicStat
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
+from protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersTopicRequest
 from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
+from protocol.messages.describe_transactions import DescribeTransactionsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.incremental_alter_configs import (
@@ -40,6 +47,7 @@ from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from protocol.messages.list_config_resources import ListConfigResourcesRequest
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from protocol.messages.list_transactions import ListTransactionsRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -63,6 +71,16 @@ from protocol.messages.offset_for_leader_epoch import (
 )
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 
 PARTITIONS: Final = 100_000
 TOPICS: Final = 64_900
@@ -213,6 +231,54 @@ def _groups(count: int) -> OffsetFetchRequest:
     )
 
 
+def _add(topics: list[tuple[str, list[Any]]]) -> AddPartitionsToTxnRequest:
+    return AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="t",
+        v3_and_below_producer_id=1,
+        v3_and_below_producer_epoch=0,
+        v3_and_below_topics=[
+            AddPartitionsToTxnTopic(name=name, partitions=numbers) for name, numbers in topics
+        ],
+    )
+
+
+def _add_batch(transactions: int) -> AddPartitionsToTxnRequest:
+    topics = [AddPartitionsToTxnTopic(name=KNOWN, partitions=[0])]
+    return AddPartitionsToTxnRequest(
+        transactions=[
+            AddPartitionsToTxnTransaction(
+                transactional_id=name, producer_id=1, producer_epoch=0, verify_only=False, topics=topics
+            )
+            for name in _names(transactions)
+        ]
+    )
+
+
+def _markers(topics: list[tuple[str, list[Any]]]) -> WriteTxnMarkersRequest:
+    marker = WritableTxnMarker(
+        producer_id=1,
+        producer_epoch=0,
+        transaction_result=True,
+        topics=[WritableTxnMarkerTopic(name=name, partition_indexes=numbers) for name, numbers in topics],
+        coordinator_epoch=0,
+    )
+    return WriteTxnMarkersRequest(markers=[marker])
+
+
+def _txn_commits(topics: list[tuple[str, list[Any]]]) -> TxnOffsetCommitRequest:
+    return TxnOffsetCommitRequest(
+        transactional_id="t",
+        group_id="g",
+        producer_id=1,
+        producer_epoch=0,
+        topics=[TxnOffsetCommitRequestTopic(name=name, partitions=parts) for name, parts in topics],
+    )
+
+
+def _txn_commit(index: int) -> TxnOffsetCommitRequestPartition:
+    return TxnOffsetCommitRequestPartition(partition_index=index, committed_offset=1, committed_metadata="")
+
+
 def _log_dirs(topics: list[tuple[str, list[Any]]]) -> DescribeLogDirsRequest:
     return DescribeLogDirsRequest(
         topics=[DescribableLogDirTopic(topic=name, partitions=numbers) for name, numbers in topics]
@@ -351,6 +417,29 @@ LARGEST: Final[dict[str, Largest]] = {
             ],
         ),
         0,
+    ),
+    **_over_topics("AddPartitionsToTxn", 3, _add, lambda index: index),
+    "AddPartitionsToTxn: transactions": Largest(lambda: _add_batch(40_000), 4),
+    **_over_topics("WriteTxnMarkers", 1, _markers, lambda index: index),
+    "WriteTxnMarkers: known": Largest(lambda: _markers([(KNOWN, [*range(KNOWN_PARTITIONS)])]), 1),
+    **_over_topics("TxnOffsetCommit", 4, _txn_commits, _txn_commit),
+    "TxnOffsetCommit: known": Largest(
+        lambda: _txn_commits([(KNOWN, [_txn_commit(number) for number in range(KNOWN_PARTITIONS)])]), 4
+    ),
+    **_over_topics(
+        "DescribeProducers",
+        0,
+        lambda topics: DescribeProducersRequest(
+            topics=[
+                DescribeProducersTopicRequest(name=name, partition_indexes=numbers)
+                for name, numbers in topics
+            ]
+        ),
+        lambda index: index,
+    ),
+    "DescribeTransactions": Largest(lambda: DescribeTransactionsRequest(transactional_ids=_names(NAMES)), 0),
+    "ListTransactions": Largest(
+        lambda: ListTransactionsRequest(state_filters=_names(1000), producer_id_filters=[*range(1000)]), 0
     ),
     "ListConfigResources": Largest(lambda: ListConfigResourcesRequest(resource_types=[1] * 2000), 1),
     "DescribeTopicPartitions": Largest(

@@ -28,6 +28,12 @@ KINDS: Final = {
     "groups": ["FindCoordinator", "DescribeGroups", "DeleteGroups", "LeaveGroup", "SyncGroup"],
     "records": ["Produce: partitions", "Produce: topics", "Fetch: topics", "ListOffsets: topics"],
     "topics": ["Metadata: names", "CreateTopics: names", "CreatePartitions: names", "DeleteTopics"],
+    "transactions": [
+        "AddPartitionsToTxn: topics",
+        "WriteTxnMarkers: topics",
+        "TxnOffsetCommit: topics",
+        "DescribeTransactions",
+    ],
     "configs": ["AlterConfigs: configs", "IncrementalAlterConfigs: configs", "DescribeConfigs: keys"],
 }
 

@@ -24,6 +24,12 @@ from protocol.messages.describe_transactions import (
 from protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 _STATES: Final = frozenset(state.value for state in TransactionState)
+PATTERN_MEMORY_BYTES: Final = 16 * 1024
+"""For a compiled pattern and for its matching. A pattern of so many parts is as long as an id is likely to be, and
+holds the loop for a few hundredths of a second where an id has 32 kB; with RE2's own limit that is minutes."""
+
+Matches = Callable[[str], bool]
+"""Whether an id is of a pattern."""
 
 
 class TransactionAdmin:
@@ -34,16 +40,21 @@ class TransactionAdmin:
         self._run_queue = run_queue
 
     def describe(self, request: DescribeTransactionsRequest, caller: Caller) -> object:
-        """Each id as its partition describes it, in the order asked for."""
+        """Each id as its partition describes it, in the order asked for; one that is named again is not described
+        again, which would take as much memory each time as its transaction has partitions."""
+        transactional_ids = dict.fromkeys(request.transactional_ids)
 
         def ask() -> Iterator[Put]:
-            for transactional_id in request.transactional_ids:
+            for transactional_id in transactional_ids:
                 asked = DescribeTransaction(transactional_id)
                 yield partial(self._router.ask, transactional_id, asked, self._router.context(caller))
 
         def combine(answers: list[DescribeTransactionsTransactionState]) -> Combining:
             yield
-            return DescribeTransactionsResponse(transaction_states=answers)
+            by_id = dict(zip(transactional_ids, answers, strict=True))
+            return DescribeTransactionsResponse(
+                transaction_states=[by_id[each] for each in request.transactional_ids]
+            )
 
         return Merge(combine, self._run_queue, caller.api_version).answer(ask(), caller)
 
@@ -52,21 +63,17 @@ class TransactionAdmin:
         loading."""
         runtime = self._router.runtime
         unknown = [name for name in request.state_filters if name not in _STATES]
-        error = ErrorCode.NONE
-        if runtime.is_shut_down:
-            error = ErrorCode.COORDINATOR_NOT_AVAILABLE
-        elif any(partition.state is PartitionState.LOADING for partition in runtime.partitions):
-            error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        matches = None
+        error = self._why_not()
+        matches: Matches = _takes_all
         if error is ErrorCode.NONE and request.transactional_id_pattern:
-            matches = _matcher(request.transactional_id_pattern)
-            if matches is None:
+            found = _matcher(request.transactional_id_pattern)
+            if found is None:
                 error = ErrorCode.INVALID_REGULAR_EXPRESSION
+            else:
+                matches = found
         if error is not ErrorCode.NONE:
             return ListTransactionsResponse(error_code=error, unknown_state_filters=[], transaction_states=[])
-        asked = ListTransactions(
-            request.state_filters, request.producer_id_filters, request.duration_filter, matches
-        )
+        asked = ListTransactions(request.state_filters, request.producer_id_filters, request.duration_filter)
 
         def ask() -> Iterator[Put]:
             for partition in runtime.partitions:
@@ -77,22 +84,38 @@ class TransactionAdmin:
         def combine(answers: list[ListTransactionsResponse]) -> Combining:
             states = []
             for answer in answers:
-                states += answer.transaction_states
                 yield
+                for state in answer.transaction_states:
+                    if matches(state.transactional_id):
+                        states.append(state)
+                    yield
             return ListTransactionsResponse(
                 error_code=ErrorCode.NONE, unknown_state_filters=unknown, transaction_states=states
             )
 
         return Merge(combine, self._run_queue, caller.api_version).answer(ask(), caller)
 
+    def _why_not(self) -> ErrorCode:
+        runtime = self._router.runtime
+        if runtime.is_shut_down:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if any(partition.state is PartitionState.LOADING for partition in runtime.partitions):
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return ErrorCode.NONE
 
-def _matcher(pattern: str) -> Callable[[str], bool] | None:
-    """Whether a whole id is of a pattern, in time that grows with its length alone; None where that is no
-    pattern."""
+
+def _takes_all(_: str) -> bool:
+    return True
+
+
+def _matcher(pattern: str) -> Matches | None:
+    """Whether a whole id is of a pattern, in time that grows with the lengths of both; None where that is no
+    pattern, or too large a one."""
     import re2
 
     options = re2.Options()
     options.log_errors = False
+    options.max_mem = PATTERN_MEMORY_BYTES
     try:
         compiled = re2.compile(pattern, options)
     except re2.error:

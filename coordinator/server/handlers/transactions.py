@@ -119,12 +119,15 @@ class TransactionsHandler:
                     yield partial(self._ask, _added(transaction, is_batch=is_batch), caller)
 
         def combine(answers: list[PartitionsAdded]) -> Combining:
+            yield
             answered = iter(answers)
             results = []
             for transaction, refused in zip(transactions, found, strict=True):
                 errors = next(answered).errors if refused is None else refused
-                yield
-                topics = [_result(topic, errors, version) for topic in transaction.topics]
+                topics = []
+                for topic in transaction.topics:
+                    topics.append(_result(topic, errors, version))
+                    yield
                 results.append(
                     AddPartitionsToTxnResult(
                         transactional_id=transaction.transactional_id, topic_results=topics

@@ -139,6 +139,7 @@ class _Commit:
     __slots__ = (
         "_arrival",
         "_context",
+        "_machine",
         "_partition",
         "_place",
         "_request",
@@ -161,6 +162,7 @@ class _Commit:
         self._router = router
         self._arrival = arrival
         self._partition = router.runtime.partition_of(request.group_id)
+        self._machine = self._partition.bare
         self._place = place
         self._verification: Verification | None = None
 
@@ -205,6 +207,10 @@ class _Commit:
         """The group's turn, if the producer may still write what counts only with its transaction."""
         request, partition = self._request, self._partition
         if request.group_id and partition.machine is not None:
+            if partition.bare is not self._machine:
+                # It was read again meanwhile, and does not know that consent was asked for.
+                self._refuse(ErrorCode.NOT_COORDINATOR)
+                return
             try:
                 partition.check_producer(
                     request.producer_id,
