@@ -17,7 +17,8 @@ from coordinator.engine.partition import PartitionState
 from coordinator.group.rebalance_facts import RebalanceCause
 from coordinator.group.state import ClassicGroupState
 from coordinator.server.broker import Broker
-from tests.server.harness import Client, join_alone, serving
+from coordinator.transactions.state import WRITTEN
+from tests.server.harness import Client, begin_producer, join_alone, serving
 
 PAGE: Final = Path(__file__).with_name("metrics.md")
 _INTRODUCTION: Final = """# Metrics
@@ -38,6 +39,9 @@ _VALUES: Final[Mapping[tuple[str, str], str]] = {
     ("groupd_partitions", "state"): ", ".join(state.value for state in PartitionState),
     ("groupd_rebalances", "cause"): ", ".join(cause.value for cause in RebalanceCause),
     ("groupd_group_events", "event"): "the classes of `coordinator/group/events.py`",
+    ("groupd_transactional_ids", "state"): ", ".join(state.value for state in WRITTEN.values()),
+    ("groupd_transaction_partitions", "state"): ", ".join(state.value for state in PartitionState),
+    ("groupd_transaction_events", "event"): "the classes of `coordinator/transactions/events.py`",
     ("groupd_request_seconds", "api"): "Kafka's names, as in [protocol.md](protocol.md)",
     ("groupd_log_bytes", "topic"): "",
     ("groupd_violations", "oracle"): ", ".join(OracleName),
@@ -51,10 +55,11 @@ def page() -> str:
 
 
 async def _exported() -> list[Metric]:
-    """With a group that was formed, so that every label has been used."""
+    """With a group and a producer that have begun, so that every label has been used."""
     with TemporaryDirectory(prefix="groupd-metrics-") as data:
         async with serving(data) as server, Client(server) as client:
             await join_alone(client, "billing")
+            await begin_producer(client, "copier")
             return list(FiguresCollector(Broker(server).figures()).collect())
 
 

@@ -199,6 +199,56 @@ FORMATS: Final[Mapping[str, str]] = {
     "[%s] Removed %d expired offsets in %d milliseconds.": (
         "One look at all groups of a partition; a line before it for each group"
     ),
+    "A message to %s, which nobody receives: %r": "A defect of groupd: please report it",
+    "A message to %s was not taken": "A defect of groupd: please report it",
+    "Initialized transactionalId %s with producerId %d and producer epoch %d on partition %s": (
+        "A producer with this transactional id has begun; an older one with the same id is fenced"
+    ),
+    "Completed rollback of ongoing transaction for transactionalId %s due to timeout: it was open for "
+    "%d ms, transaction.timeout.ms=%d, in %d partitions; producer %d of epoch %d is fenced": (
+        "Its producer did not end it in the time that it had asked for: what it wrote is aborted, and it has to "
+        "begin anew ([what to do](troubleshooting.md#a-producer-was-fenced))"
+    ),
+    "TransactionalId %s: aborts a transaction that is open in %d partitions, since a producer with "
+    "that id begins anew; producer %d of epoch %d is fenced": (
+        "It was restarted in the middle of a transaction, or two processes use one `transactional.id`"
+    ),
+    "TransactionalId %s has expired: nothing was heard of it for %d ms": (
+        "`transactional.id.expiration.ms` is over. A producer that comes back gets another producer id"
+    ),
+    "Sending txn markers for %s to %d partitions after loading partition %s": (
+        "The outcome was settled before the daemon stopped. The markers that bring it to the partitions are "
+        "written again"
+    ),
+    "TransactionalId %s: %d partitions do not take the marker of producer %d of epoch %d (%s); it "
+    "stays as it is until %s is loaded again": (
+        "These partitions know a newer epoch of that producer. Its producer is told CONCURRENT_TRANSACTIONS "
+        "meanwhile; the line before names the partition"
+    ),
+    "%s: its transaction is not ended in %s, which knows a newer epoch (%s); no further marker is written": (
+        "Somebody else has written a marker, or records, with a higher epoch there: a broker before, or a tool"
+    ),
+    "%s: no marker for %s, which is not there any more (%s)": (
+        "The topic was deleted meanwhile. The transaction ends without it"
+    ),
+    "Unknown value version %d while loading transaction metadata from %s: %d records are ignored": (
+        "A newer broker wrote them. Those transactional ids are unknown until their producers begin anew"
+    ),
+    "%s cannot be made: %s": (
+        "A producer has asked for its coordinator; it is told COORDINATOR_NOT_AVAILABLE until there is room"
+    ),
+    "Aborted a transaction of producer %d (epoch %d) that was open in %s from offset %d on, and that no "
+    "coordinator knows": (
+        "A hanging transaction, which a broker has left. Consumers of committed records read on past it "
+        "([more](troubleshooting.md#consumers-of-committed-records-stand-still))"
+    ),
+    "A transaction of producer %d is open in %s from offset %d on, no coordinator knows it, and it could "
+    "not be aborted: %s": "The next start tries again; `kafka-transactions.sh abort` may do it now",
+    "%d transactions are open, and whose they are is not known while a partition of %s cannot be read: "
+    "they stay open": "Repair that partition and start again, or end them with `kafka-transactions.sh abort`",
+    "%d partitions of coordinators could not be read": (
+        "Of `__consumer_offsets`, `__transaction_state` or both; lines before it name them"
+    ),
     "Violation in group %s, %s: %s%s": (
         "An oracle has found what must not happen; the word before the sentence is its name. Once a minute for "
         "each group and oracle"
@@ -224,6 +274,14 @@ class Composed:
 
 
 COMPOSED: Final = (
+    Composed(
+        "coordinator/server/transaction_lines.py",
+        "INFO or WARNING",
+        "TransactionCoordinator",
+        "TransactionalId … refused … of producer … of epoch …: …",
+        "A producer was told an error: what it asked for, and what stands against it. A line a minute for each "
+        "transactional id, request and error; WARNING where the state forbids it, or no producer id can be had",
+    ),
     Composed(
         "coordinator/net/endpoint.py",
         "WARNING",

@@ -12,7 +12,7 @@ from coordinator.group.events import MemberIdRequired, RebalanceDelayed, Rebalan
 from coordinator.group.requests import Request
 from coordinator.group.state import EMPTY
 from coordinator.group.timer_key import TimerKey, TimerKind
-from coordinator.machine.outcome import Context, Outcome
+from coordinator.machine.outcome import Context, Marker, Outcome
 from docs.sequence_labels import assignment_label, event_label, reply_label, request_label
 from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from protocol.records import GroupMetadataValue
@@ -177,7 +177,8 @@ class Drawing(Story):
         return next((group.group_state for group in response.groups), EMPTY.value)
 
     def _metadata(self) -> list[GroupMetadataValue]:
-        return [entry.value for entry in self.log if isinstance(entry.value, GroupMetadataValue)]
+        records = [entry[0] for entry in self.log if not isinstance(entry, Marker)]
+        return [record.value for record in records if isinstance(record.value, GroupMetadataValue)]
 
     def _introduction(self, name: str) -> str:
         options = self.clients[name].options

@@ -14,7 +14,6 @@ KAFKA_4_4: dict[int, tuple[int, int]] = {
     90: (0, 1), 91: (0, 0), 92: (0, 0), 93: (0, 0), 94: (0, 0),
 }  # fmt: skip
 
-TRANSACTIONS = {24, 25, 26, 27, 28, 61, 65, 66}
 OTHER_GROUP_TYPES = {68, 69, 76, 77, 78, 79, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92, 93, 94}
 SECURITY = {17, 29, 30, 31, 36, 38, 39, 40, 41, 50, 51}
 QUOTAS = {48, 49}
@@ -26,7 +25,6 @@ SERVED_FROM_LOWER = {2: 0, 8: 0, 9: 0, 19: 0, 20: 0, 23: 0, 32: 0, 35: 0}
 def test_the_apis_that_kafka_has_and_groupd_lacks() -> None:
     missing = KAFKA_4_4.keys() - APIS.keys()
     groups = [
-        TRANSACTIONS,
         OTHER_GROUP_TYPES,
         SECURITY,
         QUOTAS,

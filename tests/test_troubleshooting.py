@@ -12,11 +12,14 @@ from coordinator.engine.partition import PartitionState
 from coordinator.group import events
 from coordinator.group.rebalance_facts import RebalanceCause
 from coordinator.group.state import ClassicGroupState
+from coordinator.machine.outcome import Event
 from coordinator.server.broker import Broker
 from coordinator.topics.missing import WhyMissing
+from coordinator.transactions import events as transaction_events
+from coordinator.transactions.state import WRITTEN
 from protocol.apis import APIS
 from tests.daemon_lines import nearest, writers
-from tests.server.harness import Client, join_alone, serving
+from tests.server.harness import Client, begin_producer, join_alone, serving
 from tests.test_docs import ROOT, name_of
 
 PAGE = ROOT / "docs" / "troubleshooting.md"
@@ -31,16 +34,22 @@ CLIENT_PROPERTIES = {
     "allow.auto.create.topics", "auto.offset.reset", "bootstrap.servers", "client.id", "group.id",
     "group.instance.id", "heartbeat.interval.ms", "max.poll.interval.ms", "max.poll.records", "metadata.max.age.ms",
     "partition.assignment.strategy", "session.timeout.ms", "topic.metadata.refresh.interval.ms",
+    "isolation.level", "transaction.timeout.ms", "transactional.id",
 }  # fmt: skip
 """Java's names, which librdkafka shares, and the last one, which only librdkafka has."""
 LABELS: Mapping[str, set[str]] = {
     "cause": {cause.value for cause in RebalanceCause},
     "event": {
-        name for name, cls in vars(events).items() if isinstance(cls, type) and issubclass(cls, events.Event)
+        name
+        for module in (events, transaction_events)
+        for name, cls in vars(module).items()
+        if isinstance(cls, type) and issubclass(cls, Event)
     },
     "api": {api.name for api in APIS.values()},
 }
 STATES = {
+    "groupd_transactional_ids": {state.value for state in WRITTEN.values()},
+    "groupd_transaction_partitions": {state.value for state in PartitionState},
     "groupd_groups": {state.value for state in ClassicGroupState},
     "groupd_partitions": {state.value for state in PartitionState},
 }
@@ -95,6 +104,7 @@ def test_why_a_topic_is_missing_is_told_in_the_words_of_the_log() -> None:
 async def test_every_metric_is_exported_with_these_labels(tmp_path: Path) -> None:
     async with serving(tmp_path) as server, Client(server) as client:
         await join_alone(client, "billing")
+        await begin_producer(client, "copier")
         samples = [
             sample
             for family in FiguresCollector(Broker(server).figures()).collect()

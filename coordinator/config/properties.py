@@ -218,8 +218,8 @@ class Config(TransactionProperties):
     oracle_stuck_ms: int = declared(
         _INT,
         30_000,
-        "How long a rebalance may be open before that is a violation, in the group's time; in real time twice as "
-        "long. groupd's own.",
+        "How long a rebalance may be open before that is a violation, in the group's time as far as it has passed "
+        "in reality; where the group's clock stands still, twice as long in reality. groupd's own.",
         at_least(1),
     )
     oracle_commits: bool = declared(

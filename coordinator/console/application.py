@@ -14,6 +14,7 @@ from coordinator.console.api.service import ApiService
 from coordinator.console.index_page import MAX_TEXT, as_html, as_text
 from coordinator.console.metrics import FiguresCollector
 from coordinator.control.shared import Shared
+from coordinator.names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from coordinator.net.peer import printable
 from coordinator.server.broker import Broker
 from coordinator.server.figures import Figures
@@ -27,6 +28,8 @@ PATHS: Final = {
 }
 """What there is besides the index page, in a few words."""
 
+_HELD: Final = {CONSUMER_OFFSETS: "groups", TRANSACTION_STATE: "transactional producers"}
+"""What the partitions of internal topics hold."""
 _INDEX_HEADERS: Final = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; img-src data:; style-src 'unsafe-inline'",
@@ -68,7 +71,10 @@ def make_application(
             return web.Response(
                 status=503, text=f"the disk refuses commits: {printable(refusal, MAX_TEXT)}\n"
             )
-        failed = [f"{name} could not be read: its groups are out of service\n" for name in broker.failed()]
+        failed = [
+            f"{name} could not be read: its {_HELD[name.topic]} are out of service\n"
+            for name in broker.failed()
+        ]
         offline = broker.offline()
         if offline is not None:
             failed.append(f"{offline}\n")

@@ -80,9 +80,14 @@ def _facts(overview: Overview) -> list[tuple[str, str]]:
         groups += f", from {overview.loaded_partitions} of {overview.partitions} partitions"
     if overview.failed_partitions:
         groups += f" ({overview.failed_partitions} could not be read)"
-    return [
-        *facts,
+    facts += [
         ("Data directory", overview.data_dir),
         ("Topics", str(overview.topics)),
         ("Groups", groups),
     ]
+    if overview.transactional_ids is not None:
+        producers = str(overview.transactional_ids)
+        if overview.failed_transaction_partitions:
+            producers += f" ({overview.failed_transaction_partitions} partitions could not be read)"
+        facts.append(("Transactional ids", producers))
+    return facts

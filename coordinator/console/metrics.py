@@ -19,6 +19,7 @@ from coordinator.engine.partition import PartitionState
 from coordinator.net.api_counts import LATENCY_BOUNDS_NS
 from coordinator.server.figures import ConnectionFigures, Figures
 from coordinator.server.metrics import Metrics
+from coordinator.transactions.state import WRITTEN
 from protocol.apis import APIS
 
 _STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
@@ -35,6 +36,7 @@ class FiguresCollector(Collector):
         figures = self._figures
         yield from _groups(figures)
         yield from _rebalances(figures.happened)
+        yield from _transactions(figures)
         yield from _violations(figures.happened)
         yield from _requests(figures)
         yield from _connections(figures.connections)
@@ -78,6 +80,34 @@ def _rebalances(happened: Metrics) -> Iterator[Metric]:
         "groupd_group_events", "What happened in groups, by the name of its event", labels=["event"]
     )
     for name, count in sorted(happened.events.items()):
+        events.add_metric([name], count)
+    yield events
+
+
+def _transactions(figures: Figures) -> Iterator[Metric]:
+    ids = GaugeMetricFamily("groupd_transactional_ids", "Transactional ids by state", labels=["state"])
+    for kept in WRITTEN.values():
+        ids.add_metric([kept.value], figures.transactional_ids.get(kept.value, 0))
+    yield ids
+    yield GaugeMetricFamily(
+        "groupd_open_transactions",
+        "Transactions that have begun and are not ended in every partition",
+        value=figures.open_transactions,
+    )
+    partitions = GaugeMetricFamily(
+        "groupd_transaction_partitions",
+        "Partitions of __transaction_state by state; all 0 before it is there",
+        labels=["state"],
+    )
+    for state in PartitionState:
+        partitions.add_metric([state.value], figures.transaction_partitions.get(state, 0))
+    yield partitions
+    events = CounterMetricFamily(
+        "groupd_transaction_events",
+        "What happened to transactions, by the name of its event",
+        labels=["event"],
+    )
+    for name, count in sorted(figures.happened.transactions.items()):
         events.add_metric([name], count)
     yield events
 

@@ -29,8 +29,8 @@ class Broker:
         return self._server.connections.lines
 
     def failed(self) -> list[TopicPartition]:
-        """The partitions of the groups that could not be read."""
-        return self._server.runtime.failed()
+        """The partitions of coordinators, of groups and of transactions, that could not be read."""
+        return self._server.engine.failed()
 
     def disk_refusal(self) -> str | None:
         """Why the disk takes no commits of some groups, with the name of a file; None while it does."""

@@ -15,6 +15,7 @@ from coordinator.engine.partition import PartitionState
 from coordinator.net.api_counts import ApiCounts
 from coordinator.server.metrics import Metrics
 from coordinator.server.server import Server
+from coordinator.transactions.state import ONGOING, PREPARED
 
 _LOOKS: Final = 256
 """How many things are looked at in one step."""
@@ -47,6 +48,12 @@ class Figures:
     """By state."""
     partitions: Mapping[PartitionState, int]
     """Of the groups, by state."""
+    transactional_ids: Mapping[str, int]
+    """By state, in the partitions that are loaded."""
+    transaction_partitions: Mapping[PartitionState, int]
+    """Of `__transaction_state`, by state; none before somebody has asked for a coordinator of transactions."""
+    open_transactions: int
+    """Those whose outcome is not settled, and those that wait for markers."""
     happened: Metrics
     """What the events add up to."""
     requests: Mapping[int, ApiCounts]
@@ -73,6 +80,9 @@ def figures(server: Server) -> Generator[None, None, Figures]:
     return Figures(
         groups=_groups(server),
         partitions=Counter(partition.state for partition in server.runtime.partitions),
+        transactional_ids=(ids := _transactional_ids(server)),
+        transaction_partitions=_transaction_partitions(server),
+        open_transactions=sum(ids[state.value] for state in (ONGOING, *PREPARED)),
         happened=server.metrics.copy(),
         requests={key: counts.copy() for key, counts in server.routes.counts.items()},
         connections=connections,
@@ -106,6 +116,21 @@ def _groups(server: Server) -> Counter[str]:
             for state, count in partition.machine.classic_states.items():
                 states[state.value] += count
     return states
+
+
+def _transactional_ids(server: Server) -> Counter[str]:
+    states: Counter[str] = Counter()
+    for partition in server.transactions.runtime.partitions:
+        if partition.machine is not None:
+            for state, count in partition.machine.states.items():
+                states[state.value] += count
+    return states
+
+
+def _transaction_partitions(server: Server) -> Counter[PartitionState]:
+    if not server.transactions.is_begun:
+        return Counter()
+    return Counter(partition.state for partition in server.transactions.runtime.partitions)
 
 
 def _connections(server: Server) -> Generator[None, None, ConnectionFigures]:

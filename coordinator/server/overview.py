@@ -38,6 +38,9 @@ class Overview(NamedTuple):
     """Of the groups, as the next two."""
     loaded_partitions: int
     failed_partitions: int
+    transactional_ids: int | None
+    """In the partitions that are loaded; None while nobody has asked for a coordinator of transactions."""
+    failed_transaction_partitions: int
 
 
 def standing(server: Server) -> str:
@@ -51,6 +54,8 @@ def overview(server: Server) -> Overview:
     """Of a server that listens."""
     partitions = server.runtime.partitions
     states = [partition.state for partition in partitions]
+    transactions = server.transactions
+    shards = [part.machine for part in transactions.runtime.partitions if part.machine is not None]
     return Overview(
         version=__version__,
         data_dir=server.settings.data_dir,
@@ -64,4 +69,8 @@ def overview(server: Server) -> Overview:
         partitions=len(partitions),
         loaded_partitions=states.count(PartitionState.OWNED),
         failed_partitions=states.count(PartitionState.FAILED),
+        transactional_ids=sum(sum(shard.states.values()) for shard in shards)
+        if transactions.is_begun
+        else None,
+        failed_transaction_partitions=len(transactions.runtime.failed()),
     )

@@ -78,22 +78,38 @@ def log_transaction(partition: TopicPartition, event: Event, limit: LineLimit) -
 def _log_step(event: Began | Prepared | Completed) -> None:
     if not _LOG.isEnabledFor(logging.DEBUG):
         return
-    _LOG.debug("TransactionalId %s: %s", printable(event.transactional_id), _step(event))
-
-
-def _step(event: Began | Prepared | Completed) -> str:
-    who = f"producer {event.producer_id} of epoch {event.producer_epoch}"
+    who = printable(event.transactional_id)
     match event:
         case Began():
-            return f"a transaction of {who} has begun in {event.partitions} partitions"
+            _LOG.debug(
+                "TransactionalId %s has begun a transaction in %d partitions (producer %d of epoch %d)",
+                who,
+                event.partitions,
+                event.producer_id,
+                event.producer_epoch,
+            )
         case Prepared():
-            outcome = "commits" if event.is_committed else "aborts"
-            return f"{outcome} a transaction in {event.partitions} partitions, open for {event.open_ms} ms ({who})"
-    outcome = "committed" if event.is_committed else "aborted"
-    return (
-        f"has {outcome} a transaction in {event.partitions} partitions after {event.open_ms} ms, "
-        f"{event.markers_ms} ms of them for its markers ({who} is next)"
-    )
+            _LOG.debug(
+                "TransactionalId %s %s a transaction in %d partitions, open for %d ms (producer %d of epoch %d)",
+                who,
+                "commits" if event.is_committed else "aborts",
+                event.partitions,
+                event.open_ms,
+                event.producer_id,
+                event.producer_epoch,
+            )
+        case Completed():
+            _LOG.debug(
+                "TransactionalId %s has %s a transaction in %d partitions after %d ms, %d ms of them for its "
+                "markers (producer %d of epoch %d is next)",
+                who,
+                "committed" if event.is_committed else "aborted",
+                event.partitions,
+                event.open_ms,
+                event.markers_ms,
+                event.producer_id,
+                event.producer_epoch,
+            )
 
 
 def _log_rare(partition: TopicPartition, event: Event) -> None:

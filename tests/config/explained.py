@@ -133,5 +133,6 @@ OWN: Final = (
     "queued.max.request.stall.ms",
     "log.flush",
     "log.journal.file.bytes",
+    "transaction.version",
 )
 """Properties that Kafka does not have."""

@@ -47,7 +47,8 @@ KEEP_CLIENTS_OUT: Final = {
 }
 """Properties that may leave no client to ask anything; they get servers of their own."""
 MOST_PARTITIONS: Final = 100
-"""A larger __consumer_offsets is only imagined: nobody waits for two thousand million directories."""
+"""A larger internal topic is only imagined: nobody waits for two thousand million directories."""
+INTERNAL: Final = ("offsets.topic.num.partitions", "transaction.state.log.num.partitions")
 
 
 def rounds() -> Iterator[Mapping[str, str]]:
@@ -55,7 +56,7 @@ def rounds() -> Iterator[Mapping[str, str]]:
     mixed: list[dict[str, str]] = []
     for key in KEYS["broker"].values():
         for value in distinct("broker", key):
-            if key.name == "offsets.topic.num.partitions" and int(value) > MOST_PARTITIONS:
+            if key.name in INTERNAL and int(value) > MOST_PARTITIONS:
                 continue
             for texts in mixed:
                 keeps_out = [name in KEEP_CLIENTS_OUT for name in (*texts, key.name)]
@@ -83,14 +84,14 @@ def test_the_rounds_have_every_value() -> None:
     tried = {pair for texts in ROUNDS for pair in texts.items()}
     for key in KEYS["broker"].values():
         assert len(distinct("broker", key)) >= 1
-        if key.name != "offsets.topic.num.partitions":
+        if key.name not in INTERNAL:
             assert {(key.name, value) for value in distinct("broker", key)} <= tried
 
 
-def test_a_great_many_offsets_partitions_are_at_least_a_config() -> None:
-    assert (
-        parse_config({"offsets.topic.num.partitions": "2147483647"}).offsets_topic_num_partitions == 2**31 - 1
-    )
+def test_a_great_many_internal_partitions_are_at_least_a_config() -> None:
+    config = parse_config(dict.fromkeys(INTERNAL, "2147483647"))
+    assert config.offsets_topic_num_partitions == 2**31 - 1
+    assert config.transaction_state_log_num_partitions == 2**31 - 1
 
 
 @pytest.mark.parametrize("texts", ROUNDS, ids=lambda texts: f"{len(texts)}-{next(iter(texts))}")

@@ -67,6 +67,8 @@ def something(**changed: object) -> Overview:
         partitions=50,
         loaded_partitions=50,
         failed_partitions=0,
+        transactional_ids=None,
+        failed_transaction_partitions=0,
     )
     return here._replace(**changed)  # type: ignore[arg-type]
 
@@ -152,6 +154,13 @@ def test_while_it_loads_the_page_says_how_far_it_is_and_looks_again() -> None:
     assert "refresh" in Read(as_html(loading, PATHS)).values("http-equiv")
     assert "refresh" not in Read(as_html(something(), PATHS)).values("http-equiv")
     assert "2 could not be read" in as_text(something(loaded_partitions=48, failed_partitions=2), PATHS)
+
+
+def test_transactional_ids_are_told_of_once_somebody_has_asked_for_their_coordinator() -> None:
+    assert "Transactional" not in as_text(something(), PATHS)
+    assert "Transactional ids: 0\n" in as_text(something(transactional_ids=0), PATHS)
+    failed = something(transactional_ids=5, failed_transaction_partitions=2)
+    assert "Transactional ids: 5 (2 partitions could not be read)" in as_text(failed, PATHS)
 
 
 async def test_what_a_server_is_while_it_starts_and_ends(tmp_path: Path) -> None:

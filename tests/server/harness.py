@@ -18,8 +18,11 @@ from coordinator.server.server import Server
 from coordinator.server.settings import ServerSettings
 from protocol.apis import APIS
 from protocol.codec import decode
+from protocol.errors import ErrorCode
 from protocol.framing import encode_request, response_body_position
+from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from protocol.schema import message_info
@@ -183,3 +186,13 @@ async def join_alone(client: Client, group: str, version: int = 3) -> tuple[str,
     )
     assert synced.error_code == 0, synced
     return joined.member_id, joined.generation_id
+
+
+async def begin_producer(client: Client, transactional_id: str) -> InitProducerIdResponse:
+    """Finds the coordinator of a transactional id, which makes `__transaction_state`, and gets a producer id."""
+    found = await client.call(FindCoordinatorRequest(key=transactional_id, key_type=1), 3)
+    assert found.error_code == ErrorCode.NONE
+    asked = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000)
+    answer: InitProducerIdResponse = await client.call(asked, 5)
+    assert answer.error_code == ErrorCode.NONE
+    return answer

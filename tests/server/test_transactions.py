@@ -1,0 +1,79 @@
+"""Transactions through the server, where it answers what Kafka does not."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from protocol.errors import ErrorCode
+from protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from tests.server.harness import Client, begin_producer, serving
+from tests.server.test_transactional_produce import READ_COMMITTED, produce
+
+LATEST = -1
+
+
+async def committed_end(client: Client) -> int:
+    """The last stable offset of orders-0."""
+    part = ListOffsetsPartition(partition_index=0, timestamp=LATEST)
+    asked = ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=READ_COMMITTED,
+        topics=[ListOffsetsTopic(name="orders", partitions=[part])],
+    )
+    offset: int = (await client.call(asked, 5)).topics[0].partitions[0].offset
+    return offset
+
+
+async def test_the_first_who_asks_is_told_the_coordinator_once_it_is_there(tmp_path: Path) -> None:
+    async with serving(tmp_path) as server, Client(server) as client:
+        assert not server.transactions.is_begun
+        found = await client.call(FindCoordinatorRequest(key="copier", key_type=1), 3)
+        assert (found.error_code, found.port) == (ErrorCode.NONE, server.endpoints[0].port)
+        await begin_producer(client, "copier")
+
+
+async def test_a_batch_of_no_transactions_is_answered(tmp_path: Path) -> None:
+    async with serving(tmp_path) as server, Client(server) as client:
+        await begin_producer(client, "copier")
+        answer = await client.call(AddPartitionsToTxnRequest(transactions=[]), 4)
+        assert (answer.error_code, answer.results_by_transaction) == (ErrorCode.NONE, [])
+
+
+async def test_offsets_of_a_transaction_without_a_name_are_refused_for_good(tmp_path: Path) -> None:
+    async with serving(tmp_path) as server, Client(server) as client:
+        await begin_producer(client, "copier")
+        part = TxnOffsetCommitRequestPartition(
+            partition_index=0, committed_offset=5, committed_leader_epoch=-1, committed_metadata=None
+        )
+        commit = TxnOffsetCommitRequest(
+            transactional_id="",
+            group_id="billing",
+            producer_id=0,
+            producer_epoch=0,
+            topics=[TxnOffsetCommitRequestTopic(name="orders", partitions=[part])],
+        )
+        answer = await client.call(commit, 3)
+        assert answer.topics[0].partitions[0].error_code == ErrorCode.INVALID_REQUEST
+
+
+async def test_a_transaction_that_no_coordinator_knows_is_aborted_at_a_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    unverified = {"transaction.partition.verification.enable": "false"}
+    async with serving(tmp_path, unverified) as server, Client(server) as client:
+        answer = await client.call(produce(producer_id=4711), 10)
+        assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+        assert await committed_end(client) == 0
+    caplog.set_level(logging.WARNING)
+    async with serving(tmp_path) as server, Client(server) as client:
+        await begin_producer(client, "copier")
+        assert await committed_end(client) > 1
+    assert "producer 4711 (epoch 0) that was open in orders-0 from offset 0 on" in caplog.text
