@@ -10,4 +10,6 @@ client.py    a consumer as Kafka's clients behave; `visitors.py` those who only 
 faults.py    what goes wrong, and when
 checks.py    what must never happen
 run.py       one run: faults, then quiet, then the last checks
+
+transactions/  the same for producers with transactions
 """

@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from tests.simulation.run import Failed, Simulation
+from tests.simulation.transactions.run import Simulation as TransactionSimulation
 
 
 def main() -> int:
@@ -14,10 +15,14 @@ def main() -> int:
     parser.add_argument(
         "--seeds", type=int, default=1, help="run so many seeds from --seed on, without lines"
     )
+    parser.add_argument(
+        "--transactions", action="store_true", help="producers with transactions instead of groups"
+    )
     arguments = parser.parse_args()
+    simulation = TransactionSimulation if arguments.transactions else Simulation
     for seed in range(arguments.seed, arguments.seed + arguments.seeds):
         try:
-            Simulation(seed, show=print if arguments.seeds == 1 else None).run(arguments.steps)
+            simulation(seed, show=print if arguments.seeds == 1 else None).run(arguments.steps)
         except Failed as failed:
             print(failed if arguments.seeds > 1 else str(failed).splitlines()[-1])
             return 1

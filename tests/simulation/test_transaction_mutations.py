@@ -25,106 +25,91 @@ SEEDS = 150
 STEPS = 900
 
 
-class SkipsAMarker(Parts):
+def skips_a_marker(name: TopicPartition, end: TransactionEnd) -> TransactionEnd | None:
     """One partition never gets its marker."""
-
-    def spoil(self, name: TopicPartition, end: TransactionEnd) -> TransactionEnd | None:
-        return None if name == ("payments", 0) else end
+    return None if name == ("payments", 0) else end
 
 
-class CommitsAborted(Parts):
+def commits_aborted(name: TopicPartition, end: TransactionEnd) -> TransactionEnd | None:
     """One partition is told that what was aborted is committed."""
-
-    def spoil(self, name: TopicPartition, end: TransactionEnd) -> TransactionEnd | None:
-        return end._replace(is_committed=True) if name == ("orders", 1) else end
+    return end._replace(is_committed=True) if name == ("orders", 1) else end
 
 
-class AbortsCommittedOffsets(Parts):
+def aborts_committed_offsets(name: TopicPartition, end: TransactionEnd) -> TransactionEnd | None:
     """The groups are told that every transaction is aborted."""
-
-    def spoil(self, name: TopicPartition, end: TransactionEnd) -> TransactionEnd | None:
-        return end._replace(is_committed=False) if name.topic == "__consumer_offsets" else end
+    return end._replace(is_committed=False) if name.topic == "__consumer_offsets" else end
 
 
-class CountsAtOnce(Parts):
+class CountsAtOnce(Shard):
     """Offsets of a transaction count when they come."""
 
-    class groups(Shard):
-        def handle(self, request: GroupRequest, context: Context, now: Now) -> Outcome:
-            outcome = super().handle(request, context, now)
-            if isinstance(request, TxnOffsetCommitRequest):
-                self.end_transaction(request.producer_id, is_committed=True)
-            return outcome
+    def handle(self, request: GroupRequest, context: Context, now: Now) -> Outcome:
+        outcome = super().handle(request, context, now)
+        if isinstance(request, TxnOffsetCommitRequest):
+            self.end_transaction(request.producer_id, is_committed=True)
+        return outcome
 
 
-class IgnoresOpenTransactions(Parts):
+class IgnoresOpenTransactions(ProducerState):
     """Everything durable is stable."""
 
-    class producers(ProducerState):
-        def last_stable_offset(self, high_watermark: int) -> int:
-            return high_watermark
+    def last_stable_offset(self, high_watermark: int) -> int:
+        return high_watermark
 
 
-class ForgetsWhatWasAborted(Parts):
+class ForgetsWhatWasAborted(Partition):
     """Consumers are not told which records are of aborted transactions."""
 
-    class partition(Partition):
-        def _take_up(self, entry: Entry, offset: int) -> None:
-            super()._take_up(entry, offset)
-            self.aborted.clear()
+    def _take_up(self, entry: Entry, offset: int) -> None:
+        super()._take_up(entry, offset)
+        self.aborted.clear()
 
 
-class AnswersBeforeDurable(Parts):
+class AnswersBeforeDurable(Coordinator):
     """Whoever ends a transaction hears of it before the log has it."""
 
-    class coordinator(Coordinator):
-        def release(self, outcome: Outcome) -> None:
-            self.answer(outcome)
-            super().release(structs.replace(outcome, replies=()))
+    def release(self, outcome: Outcome) -> None:
+        self.answer(outcome)
+        super().release(structs.replace(outcome, replies=()))
 
 
-class SendsMarkersBeforeDurable(Parts):
+class SendsMarkersBeforeDurable(Coordinator):
     """Markers are written before the outcome of their transaction is settled on the disk."""
 
-    class coordinator(Coordinator):
-        def release(self, outcome: Outcome) -> None:
-            self.deliver(outcome.messages)
-            super().release(structs.replace(outcome, messages=()))
+    def release(self, outcome: Outcome) -> None:
+        self.deliver(outcome.messages)
+        super().release(structs.replace(outcome, messages=()))
 
 
-class TakesAnyEpoch(Parts):
+class TakesAnyEpoch(TransactionShard):
     """A producer that was replaced may end the transaction of the one that replaced it."""
 
-    class transactions(TransactionShard):
-        def handle(self, request: Request, context: Context, now: Now) -> Outcome:
-            if isinstance(request, EndTxnRequest):
-                current = self.durable_state().get(request.transactional_id)
-                if current is not None and current.producer_id == request.producer_id:
-                    request.producer_epoch = current.producer_epoch
-            return super().handle(request, context, now)
+    def handle(self, request: Request, context: Context, now: Now) -> Outcome:
+        if isinstance(request, EndTxnRequest):
+            current = self.durable_state().get(request.transactional_id)
+            if current is not None and current.producer_id == request.producer_id:
+                request.producer_epoch = current.producer_epoch
+        return super().handle(request, context, now)
 
 
-class VerifiesNothing(Parts):
+class VerifiesNothing(Partition):
     """Who comes late may begin a transaction that nobody ends."""
 
-    class partition(Partition):
-        verifies = False
+    verifies = False
 
 
-class ForgetsMarkersOnLoad(Parts):
+class ForgetsMarkersOnLoad(TransactionShard):
     """What had ended before a restart is not brought to its partitions."""
 
-    class transactions(TransactionShard):
-        def loaded(self, now: Now) -> Outcome:
-            return structs.replace(super().loaded(now), messages=())
+    def loaded(self, now: Now) -> Outcome:
+        return structs.replace(super().loaded(now), messages=())
 
 
-class NoTimeout(Parts):
+class NoTimeout(TransactionShard):
     """Nobody ends what its producer left open."""
 
-    class transactions(TransactionShard):
-        def fire(self, key: object, now: Now) -> Outcome:
-            return Outcome()
+    def fire(self, key: object, now: Now) -> Outcome:
+        return Outcome()
 
 
 def finding(parts: Parts) -> str:
@@ -138,22 +123,28 @@ def finding(parts: Parts) -> str:
 
 
 @pytest.mark.parametrize(
-    ("mutant", "rule"),
+    ("parts", "rule"),
     [
-        (SkipsAMarker, "for ever|are not seen|is seen"),
-        (CommitsAborted, "nobody asked for a commit|was aborted"),
-        (AbortsCommittedOffsets, "its offset does not count"),
-        (CountsAtOnce, "nobody asked for a commit|was aborted"),
-        (IgnoresOpenTransactions, "a transaction is open"),
-        (ForgetsWhatWasAborted, "nobody asked for a commit|was aborted"),
-        (AnswersBeforeDurable, "after a later one|are not seen|does not count"),
-        (SendsMarkersBeforeDurable, "are not seen|does not count|is seen|come to an end|for ever"),
-        (TakesAnyEpoch, "nobody asked|was aborted|are not seen|is told epoch|does not count"),
-        (VerifiesNothing, "for ever|nobody asked|was aborted"),
-        (ForgetsMarkersOnLoad, "for ever|come to an end"),
-        (NoTimeout, "for ever"),
+        (Parts(spoil=skips_a_marker), "for ever|are not seen|is seen"),
+        (Parts(spoil=commits_aborted), "nobody asked for a commit|was aborted"),
+        (Parts(spoil=aborts_committed_offsets), "its offset does not count"),
+        (Parts(groups=CountsAtOnce), "nobody asked for a commit|was aborted"),
+        (Parts(producers=IgnoresOpenTransactions), "a transaction is open"),
+        (Parts(partition=ForgetsWhatWasAborted), "nobody asked for a commit|was aborted"),
+        (Parts(coordinator=AnswersBeforeDurable), "after a later one|are not seen|does not count|for ever"),
+        (
+            Parts(coordinator=SendsMarkersBeforeDurable),
+            "are not seen|does not count|is seen|come to an end|for ever",
+        ),
+        (
+            Parts(transactions=TakesAnyEpoch),
+            "nobody asked|was aborted|are not seen|is told epoch|does not count",
+        ),
+        (Parts(partition=VerifiesNothing), "for ever|nobody asked|was aborted"),
+        (Parts(transactions=ForgetsMarkersOnLoad), "for ever|come to an end"),
+        (Parts(transactions=NoTimeout), "for ever"),
     ],
 )
-def test_a_fault_is_found(mutant: type[Parts], rule: str) -> None:
-    said = finding(mutant())
+def test_a_fault_is_found(parts: Parts, rule: str) -> None:
+    said = finding(parts)
     assert re.search(rule, said), said

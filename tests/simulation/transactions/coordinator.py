@@ -1,6 +1,7 @@
 """The partition of `__transaction_state`: the real machine, a log and timers around it."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 from coordinator.machine.outcome import Context, EncodedFact, Fact, Message, Now, Outcome, Work, WorkDone
@@ -145,8 +146,7 @@ class Coordinator:
             self._timers.pop(key, None)
             if deadline is not None:
                 self._timers[key] = deadline
-                life = self._life
-                self.world.after(deadline - self.world.now_ms, lambda life=life, key=key: self._wake(life, key))  # type: ignore[misc]
+                self.world.after(deadline - self.world.now_ms, partial(self._wake, self._life, key))
         for work in outcome.work:
             self._draw(work)
         self.release(outcome)
@@ -165,7 +165,11 @@ class Coordinator:
         self.world.after(self.world.random.randint(0, 50), done)
 
     def _wake(self, life: int, key: TimerKey) -> None:
-        if life == self._life and self.shard is not None and self._timers.get(key, 2**63) <= self.world.now_ms:
+        if (
+            life == self._life
+            and self.shard is not None
+            and self._timers.get(key, 2**63) <= self.world.now_ms
+        ):
             del self._timers[key]
             self._follow(self.shard.fire(key, self.now()))
 

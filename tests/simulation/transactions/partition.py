@@ -1,4 +1,4 @@
-"""A partition that producers write to. A record is readable once it is durable: nothing else would survive the power."""
+"""A partition that producers write to. What can be read of it is durable: nothing else would survive a crash."""
 
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias

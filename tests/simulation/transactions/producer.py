@@ -5,6 +5,7 @@ life (`ended`); another one with its transactional id may live at the same time,
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from protocol.errors import ErrorCode
@@ -139,10 +140,7 @@ class Producer(Caller):
         random = self.world.random
         count = random.randint(1, 4)
         self.world.say(self.name, f"begins transaction {self._attempt.number}, {count} records")
-        self._plan = [
-            lambda record=record, where=random.choice(self._partitions): self._send(record, where)  # type: ignore[misc]
-            for record in range(count)
-        ]
+        self._plan = [partial(self._send, record, random.choice(self._partitions)) for record in range(count)]
         if random.random() < 0.5:
             self._plan.insert(random.randint(0, count), self._send_offsets)
         self._go_on()
@@ -226,9 +224,12 @@ class Producer(Caller):
             producer_epoch=self._epoch,
             group_id=GROUP,
         )
-        self._ask(
-            request, 3, lambda response: self._went_well(response) and self._commit_offsets(), tries=MOST_TRIES
-        )  # type: ignore[func-returns-value]
+
+        def added(response: Any) -> None:
+            if self._went_well(response):
+                self._commit_offsets()
+
+        self._ask(request, 3, added, tries=MOST_TRIES)
 
     def _commit_offsets(self) -> None:
         number = self._attempt.number

@@ -11,6 +11,8 @@ from tests.simulation.checks import Violation, demand
 from tests.simulation.network import Weather
 from tests.simulation.run import Failed
 from tests.simulation.transactions.checks import Checks
+from tests.simulation.transactions.groups import Groups
+from tests.simulation.transactions.partition import Partition
 from tests.simulation.transactions.producer import Producer
 from tests.simulation.transactions.readers import Readers
 from tests.simulation.transactions.server import NAMES, Parts, Server
@@ -82,9 +84,7 @@ class Simulation:
         except AssertionError as error:
             trace = "\n".join(self.world.trace)
             kind = "violation" if isinstance(error, Violation) else "assertion"
-            raise Failed(
-                f"{trace}\nseed {self.seed}, step {self.world.steps}: {kind}: {error}"
-            ) from error
+            raise Failed(f"{trace}\nseed {self.seed}, step {self.world.steps}: {kind}: {error}") from error
 
     def _become_quiet(self) -> None:
         """Nothing goes wrong any more: what is open is ended, and everything can be read."""
@@ -103,9 +103,9 @@ class Simulation:
         offsets = self.readers.read(stable=True)
         running = [producer.name for producer in self._producers if producer.alive]
         demand(not running, f"{running} do not come to an end")
-        for name, partition in (*self.server.partitions.items(), ("offsets", self.server.groups)):
-            stable, end = partition.last_stable_offset, partition.log.end
-            demand(stable == end, f"{name}: {stable} of {end} stay stable for ever")
+        for name, partition in self.server.partitions.items():
+            check_all_stable(name, partition)
+        check_all_stable(self.server.groups.name, self.server.groups)
         demand(len(offsets) == 1, "offsets are not answered")
         for topic in offsets[0].topics:
             for place in topic.partitions:
@@ -212,3 +212,9 @@ class Simulation:
 
     def _no_producer_ids(self) -> None:
         self.server.coordinator.draws_fail = self.world.random.choice([0.0, 0.5])
+
+
+def check_all_stable(name: tuple[str, int], partition: Partition | Groups) -> None:
+    """Nothing is open any more."""
+    stable, end = partition.last_stable_offset, partition.log.end
+    demand(stable == end, f"{name}: {stable} of {end} stay stable for ever")

@@ -1,6 +1,7 @@
 """One process with all of it: it crashes as one, and its parts ask each other as in the real one."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, cast
 
@@ -40,10 +41,10 @@ from storage.topic_partition import TopicPartition
 from tests.simulation.network import Connection, Request
 from tests.simulation.shell import NotCoordinator
 from tests.simulation.transactions.checks import Checks
-from tests.simulation.transactions.coordinator import Coordinator
-from tests.simulation.transactions.groups import Groups
+from tests.simulation.transactions.coordinator import Coordinator, MakeShard
+from tests.simulation.transactions.groups import Groups, MakeGroups
 from tests.simulation.transactions.log import Log
-from tests.simulation.transactions.partition import Partition, Question
+from tests.simulation.transactions.partition import MakeProducers, Partition, Question
 from tests.simulation.world import World
 
 NAMES: Final = (("orders", 0), ("orders", 1), ("payments", 0))
@@ -52,18 +53,21 @@ CONSENT_RETRY_MS: Final = 20
 CONSENT_RETRIES: Final = 5
 
 
-class Parts:
-    """What a server is made of; a mutant replaces one."""
+def _as_it_is(_: TopicPartition, end: TransactionEnd) -> TransactionEnd | None:
+    return end
 
-    transactions: Callable[[TransactionConfig, int], TransactionShard] = TransactionShard
-    groups: Callable[[GroupConfig], Shard] = Shard
-    producers: Callable[[int], ProducerState] = ProducerState
+
+@dataclass(frozen=True)
+class Parts:
+    """What a server is made of; a mutant replaces one. `spoil` tells what is written for a marker: None where
+    nothing is, though it is said to be."""
+
+    transactions: MakeShard = TransactionShard
+    groups: MakeGroups = Shard
+    producers: MakeProducers = ProducerState
     coordinator: type[Coordinator] = Coordinator
     partition: type[Partition] = Partition
-
-    def spoil(self, name: TopicPartition, end: TransactionEnd) -> TransactionEnd | None:
-        """What is written for a marker; None where nothing is, though it is said to be."""
-        return end
+    spoil: Callable[[TopicPartition, TransactionEnd], TransactionEnd | None] = _as_it_is
 
 
 class _Loop:
@@ -96,15 +100,13 @@ class Server:
             world, config, make, checks, lambda key, markers: self._send_markers(key, markers)
         )
         producers = parts.producers
-        self.partitions = {
-            name: parts.partition(world, name, self.ask_consent, producers) for name in NAMES
-        }
+        self.partitions = {name: parts.partition(world, name, self.ask_consent, producers) for name in NAMES}
         self.groups = Groups(world, groups, parts.groups, self.ask_consent, producers)
         self._markers = self._new_markers()
         self.coordinator.load()
 
     def _new_markers(self) -> Markers:
-        return Markers(cast(Any, _Loop(self.world)), cast(Any, self), cast(Any, self.coordinator))
+        return Markers(cast("Any", _Loop(self.world)), cast("Any", self), cast("Any", self.coordinator))
 
     def _send_markers(self, key: str, markers: WriteMarkers) -> None:
         self._markers.receive(key, markers)
@@ -171,6 +173,10 @@ class Server:
             2,
         )
 
+        def heard(error: ErrorCode) -> None:
+            if life == self._life:
+                then(error)
+
         def answered(response: Any) -> None:
             if life != self._life:
                 return
@@ -181,8 +187,8 @@ class Server:
             if error is ErrorCode.CONCURRENT_TRANSACTIONS and question.adds and retries:
                 self.world.after(CONSENT_RETRY_MS, lambda: self.ask_consent(question, then, retries - 1))
             else:
-                # The answer comes from another thread's queue: something may happen before it is heard.
-                self.world.after(self.world.random.randint(0, 3), lambda: life == self._life and then(error))  # type: ignore[func-returns-value,arg-type]
+                # Something may happen before it is heard.
+                self.world.after(self.world.random.randint(0, 3), lambda: heard(error))
 
         self.coordinator.ask(added, 0, answered)
 
@@ -220,9 +226,7 @@ class Server:
                 raise AssertionError(message)
 
     def _add_partitions(self, message: AddPartitionsToTxnRequest, answer: Callable[[Any], None]) -> None:
-        names = [
-            (topic.name, number) for topic in message.v3_and_below_topics for number in topic.partitions
-        ]
+        names = [(topic.name, number) for topic in message.v3_and_below_topics for number in topic.partitions]
         asked = AddPartitions(
             message.v3_and_below_transactional_id,
             message.v3_and_below_producer_id,
