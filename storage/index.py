@@ -95,8 +95,14 @@ class OffsetIndex:
         return self._positions[entry] if entry >= 0 else 0
 
     def offset_from(self, position: int) -> int | None:
-        """The last offset of the first indexed batch that begins at `position` or later, if there is one."""
+        """The last offset of the first indexed batch that begins at `position` or later, if there is one.
+
+        The very first has to begin later: Kafka's search (`AbstractIndex.binarySearch`) takes it for a lower bound
+        without a look.
+        """
         entry = bisect_left(self._positions, position)
+        if entry == 0 and self._positions and self._positions[0] == position:
+            entry = 1
         return self._base_offset + self._relative_offsets[entry] if entry < len(self._positions) else None
 
     def last_position(self) -> int:

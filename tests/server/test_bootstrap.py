@@ -85,18 +85,7 @@ async def test_a_client_of_another_cluster_is_told_to_look_again(server: Server,
     assert (await client.call(request(None, 1), 5)).error_code == ErrorCode.INVALID_REQUEST
 
 
-@pytest.mark.parametrize(
-    ("version", "key_type"),
-    [
-        (version, key_type)
-        for version in versions(ApiKey.FIND_COORDINATOR)
-        for key_type in (CoordinatorType.GROUP, CoordinatorType.TRANSACTION)
-        if version > 0 or key_type == CoordinatorType.GROUP
-    ],
-)
-async def test_this_broker_coordinates_every_group_and_every_transaction(
-    server: Server, client: Client, version: int, key_type: int
-) -> None:
+async def check_that_it_coordinates(server: Server, client: Client, version: int, key_type: int) -> None:
     port = server.endpoints[0].port
     request = FindCoordinatorRequest(key="g", key_type=key_type, coordinator_keys=["g", "h"])
     answer = await client.call(request, version)
@@ -105,6 +94,18 @@ async def test_this_broker_coordinates_every_group_and_every_transaction(
     else:
         found = [(c.key, c.error_code, c.node_id, c.host, c.port) for c in answer.coordinators]
         assert found == [(key, 0, 1, "127.0.0.1", port) for key in ("g", "h")]
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.FIND_COORDINATOR))
+async def test_this_broker_coordinates_every_group(server: Server, client: Client, version: int) -> None:
+    await check_that_it_coordinates(server, client, version, CoordinatorType.GROUP)
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.FIND_COORDINATOR)[1:])
+async def test_this_broker_coordinates_every_transaction(
+    server: Server, client: Client, version: int
+) -> None:
+    await check_that_it_coordinates(server, client, version, CoordinatorType.TRANSACTION)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,8 @@ def test_an_offset_lookup_gives_the_greatest_entry_not_above(
 def test_the_first_entry_from_a_position(base_offset: int, steps: list[tuple[int, int]], at: int) -> None:
     index, entries = offset_index(base_offset, steps)
     for sought in (at, *(position for _, position in entries)):
-        behind = [offset for offset, position in entries if position >= sought]
+        behind = [offset for offset, position in entries[:1] if position > sought]
+        behind += [offset for offset, position in entries[1:] if position >= sought]
         assert index.offset_from(sought) == (min(behind) if behind else None)
 
 

@@ -68,9 +68,10 @@ def test_a_log_goes_on_in_the_epoch_that_it_was_left_in() -> None:
 @pytest.mark.parametrize(
     ("text", "log_end_offset", "above", "begun"),
     [
-        ("0\n1\n0 0\n", 0, -1, "0\n1\n1 0\n"),
+        ("0\n1\n0 0\n", 0, -1, "0\n1\n0 0\n"),
         ("0\n1\n0 0\n", 5, 0, "0\n2\n0 0\n1 5\n"),
-        ("0\n2\n0 0\n1 5\n", 5, 0, "0\n2\n0 0\n2 5\n"),  # nothing was written in epoch 1
+        ("0\n2\n0 0\n1 5\n", 5, 0, "0\n2\n0 0\n1 5\n"),  # nothing was written in epoch 1: it goes on
+        ("0\n2\n0 0\n1 5\n", 5, 1, "0\n2\n0 0\n2 5\n"),  # it was, and was lost
         ("0\n3\n0 0\n1 5\n2 9\n", 7, 1, "0\n3\n0 0\n1 5\n3 7\n"),  # a crash has cost what was
         ("0\n1\n0 0\n", 5, 8, "0\n2\n0 0\n9 5\n"),  # what a killed broker's checkpoint has lost
     ],

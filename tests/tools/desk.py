@@ -43,6 +43,18 @@ class Desk:
         assert done.status == 0, done
         return rows(done.out)
 
+    def run_transactions(self, command: str, *arguments: str) -> Done:
+        """Run kafka-transactions, which wants to know the broker before the command."""
+        return self._machine.run(
+            "kafka-transactions", "--bootstrap-server", self.bootstrap, command, *arguments
+        )
+
+    def transactions(self, command: str, *arguments: str) -> list[Row]:
+        """The rows that kafka-transactions prints, if any; it must not complain."""
+        done = self.run_transactions(command, *arguments)
+        assert done.status == 0, done
+        return rows(done.out, first=done.out.split(maxsplit=1)[0]) if done.out.strip() else []
+
     def create_topic(self, topic: str, partitions: int = 1, *configs: str) -> None:
         """With kafka-topics. In: configs as NAME=VALUE; a topic for records with times of long ago wants
         `FOREVER`.

@@ -30,6 +30,7 @@ TOLD_BY_STORIES = {
     "poll_interval_exceeded": {_ZOMBIE},
     "static_fenced_and_unknown": {_ZOMBIE},
     "static_restart_in_stable": {_ZOMBIE},
+    "transaction_commits_by_state": {_ZOMBIE},
 }
 """Members that commit after they were given up or missed a generation, groups that wait for who does not come."""
 
