@@ -4,7 +4,7 @@ Each has groups of its own, so that the order of its requests is the order of th
 asks the next daemon for everything: what was acknowledged must be there, or something sent after it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Final, Protocol
 
@@ -24,6 +24,7 @@ from protocol.messages.offset_delete import (
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from tests.crash.register import Register
 from tests.server.harness import Client, heartbeat_request, join_request, sync_request
+from tests.server.transactor import Transactor
 
 TOPIC: Final = "orders"
 PARTITIONS: Final = (0, 1)
@@ -242,11 +243,37 @@ def _at(register: Register[tuple[str, int]], value: tuple[str, int]) -> Register
     return found
 
 
+class Transactional:
+    """A transactional producer. Others may have transactions open in the same partitions: before it verifies, all
+    of them start anew, which ends what was open."""
+
+    def __init__(self, transactor: Transactor, everybody: Sequence[Transactor], random: Random) -> None:
+        self.acknowledged = 0
+        self._transactor = transactor
+        self._everybody = everybody
+        self._random = random
+
+    async def run(self, client: Client, answered: Callable[[], None]) -> None:
+        if not self._transactor.has_begun:
+            await self._transactor.begin(client)
+        while True:
+            await self._transactor.transact(client, commits=self._random.random() < 0.7)
+            self.acknowledged += 1
+            answered()
+
+    async def verify(self, client: Client) -> None:
+        for transactor in self._everybody:
+            await transactor.begin(client)
+        self._transactor.promises.settle(await self._transactor.look(client))
+
+
 def actors(random: Random) -> list[Actor]:
     """What a round runs: each with its own source of randomness."""
+    transactors = [Transactor(f"level-{level}", level=level) for level in (0, 2)]
     return [
         *(Committer(f"plain-{number}", Random(random.random()), deletes=False) for number in range(3)),
         *(Committer(f"deleting-{number}", Random(random.random()), deletes=True) for number in range(2)),
         *(Member(f"static-{number}", Random(random.random()), f"instance-{number}") for number in range(2)),
         Member("dynamic", Random(random.random()), None),
+        *(Transactional(each, transactors, Random(random.random())) for each in transactors),
     ]

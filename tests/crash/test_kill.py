@@ -20,9 +20,10 @@ from tests.server.harness import Client
 COMPACTED_S = 60
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "12"))
 SEED = int(os.environ.get("CRASH_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
-TOPIC = ("--topic", "orders:2", "--profile", "test")
+TOPIC = ("--topic", "orders:2", "--topic", "payments:1", "--profile", "test")
 SMALL = (
-    *("-o", "offsets.topic.num.partitions=3", "-o", "offsets.topic.segment.bytes=5000"),
+    *("-o", "offsets.topic.num.partitions=3", "-o", "transaction.state.log.num.partitions=3"),
+    *("-o", "transaction.state.log.segment.bytes=5000", "-o", "offsets.topic.segment.bytes=5000"),
     *("-o", "log.flush.interval.ms=20", "-o", "log.flush.offset.checkpoint.interval.ms=20"),
     *("-o", "log.cleaner.backoff.ms=20"),
 )
