@@ -1,6 +1,6 @@
 """A look at many transactional ids, a few at a time."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 LOOKED_AT_ONCE: Final = 200
@@ -31,3 +31,7 @@ class Sweep:
         del self._left[-LOOKED_AT_ONCE:]
         taken.reverse()
         return taken
+
+    def put_back(self, transactional_ids: Sequence[str]) -> None:
+        """Some that were taken had no turn: they are the next ones again."""
+        self._left += reversed(transactional_ids)

@@ -20,6 +20,8 @@ from coordinator.transactions.transactions import Transactions
 
 NEVER_MS: Final = 2**31 - 1
 """The timeout of a transaction with two phases, which somebody else ends (KIP-939)."""
+PARTITIONS_AT_ONCE: Final = 10_000
+"""Of all transactions that one firing of the timer looks at: what is written of them takes as long as they are many."""
 NOBODY: Final = Context(0, 0, "", "")
 _KEY: Final = TimerKey(TimerKind.ABORT_TIMED_OUT)
 
@@ -38,8 +40,15 @@ def fire_timeouts(transactions: Transactions, turn: Turn) -> None:
     sweep.is_armed = False
     if not sweep:
         sweep.begin(transactions.open)
-    for transactional_id in sweep.take():
+    taken = sweep.take()
+    partitions = 0
+    for number, transactional_id in enumerate(taken, 1):
+        transaction = transactions.find(transactional_id)
+        partitions += 0 if transaction is None else len(transaction.partitions)
         abort_timed_out(transactions, AbortTimedOut(transactional_id), NOBODY, turn)
+        if partitions >= PARTITIONS_AT_ONCE:
+            sweep.put_back(taken[number:])
+            break
     if sweep:
         sweep.is_armed = True
         turn.arm(_KEY, turn.now.monotonic_ms)

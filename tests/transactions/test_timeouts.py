@@ -3,6 +3,7 @@ import pytest
 from coordinator.machine.outcome import Fact
 from coordinator.transactions.events import Prepared, TimedOut
 from coordinator.transactions.sweep import LOOKED_AT_ONCE
+from coordinator.transactions.timeouts import PARTITIONS_AT_ONCE
 from coordinator.transactions.timer_key import TimerKey, TimerKind
 from protocol.errors import ErrorCode
 from tests.transactions.coordinator import A0, A1, FIRST_ID, TID, Answer, Coordinator
@@ -156,4 +157,19 @@ def test_many_are_aborted_a_part_at_a_time() -> None:
         fired.append(len(coordinator.fire(KEY).records))
     assert fired == [LOOKED_AT_ONCE, LOOKED_AT_ONCE, 1]
     assert len(coordinator.markers) == count
+    assert coordinator.shard.open_ids() == []
+
+
+def test_of_large_ones_few_are_aborted_at_once() -> None:
+    coordinator = Coordinator()
+    partitions = [("orders", number) for number in range(PARTITIONS_AT_ONCE // 2)]
+    for number in range(5):
+        coordinator.init(tid=f"t{number}", timeout_ms=1000)
+        coordinator.add(*partitions, tid=f"t{number}", producer_id=FIRST_ID + number)
+    coordinator.advance(9_999)
+    coordinator.skip(1)
+    fired: list[int] = []
+    while coordinator.timers.get(KEY) == coordinator.now.monotonic_ms:
+        fired.append(len(coordinator.fire(KEY).records))
+    assert fired == [2, 2, 1]
     assert coordinator.shard.open_ids() == []
