@@ -21,7 +21,7 @@ from coordinator.transactions.transactions import Transactions
 NEVER_MS: Final = 2**31 - 1
 """The timeout of a transaction with two phases, which somebody else ends (KIP-939)."""
 PARTITIONS_AT_ONCE: Final = 10_000
-"""Of all transactions that one firing of the timer looks at: what is written of them takes as long as they are many."""
+"""Of all transactions that one firing of the timer looks at: the more there are, the longer it takes to write."""
 NOBODY: Final = Context(0, 0, "", "")
 _KEY: Final = TimerKey(TimerKind.ABORT_TIMED_OUT)
 
