@@ -11,6 +11,13 @@ from tests.interop.violations import nothing_violated
 
 __all__ = ["nothing_violated"]
 
+OPTIONS = (
+    "-o",
+    "oracle.commits=true",
+    "-o",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms=500",
+)
+
 Start = Callable[[Sequence[str]], Program]
 
 
@@ -20,7 +27,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     if EXTERNAL:
         yield Broker(EXTERNAL, None)
         return
-    daemon = Daemon(str(tmp_path_factory.mktemp("groupd")), "-o", "oracle.commits=true")
+    daemon = Daemon(str(tmp_path_factory.mktemp("groupd")), *OPTIONS)
     yield Broker(daemon.bootstrap, daemon)
     daemon.stop()
 

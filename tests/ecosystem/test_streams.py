@@ -24,7 +24,10 @@ class Counts:
     def __init__(self, broker: Broker, topic: str) -> None:
         """Reads every partition from its start."""
         self.newest: dict[str, int] = {}
-        self._reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "nobody"})
+        self.fallen: list[tuple[str, int, int]] = []
+        """Words whose count did not rise, with the count before and the new one."""
+        at = {"bootstrap.servers": broker.bootstrap, "group.id": "nobody"}
+        self._reader = Consumer(at | {"isolation.level": "read_committed"})
         self._reader.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
 
     def read(self) -> dict[str, int]:
@@ -32,7 +35,10 @@ class Counts:
         for message in self._reader.consume(1000, timeout=0.2):
             assert message.error() is None, message.error()
             (count,) = struct.unpack(">q", message.value() or b"")
-            self.newest[(message.key() or b"").decode()] = count
+            word = (message.key() or b"").decode()
+            if count <= self.newest.get(word, 0):
+                self.fallen.append((word, self.newest[word], count))
+            self.newest[word] = count
         return self.newest
 
     def ends(self, topic: str) -> dict[tuple[str, int], int]:
@@ -68,9 +74,9 @@ def test_a_word_count_survives_an_instance(broker: Broker, start: Start, tmp_pat
     for topic in (lines, output):
         broker.create_topic(topic, PARTITIONS)
     expected = _write_lines(broker, lines, 1)
+    arguments = ["WordCount", broker.bootstrap, application, lines, output]
     instances = [
-        start([*command, "WordCount", broker.bootstrap, application, lines, output, str(tmp_path / name)])
-        for name in ("first", "second")
+        start([*command, *arguments, str(tmp_path / name), "at_least_once"]) for name in ("first", "second")
     ]
     for instance in instances:
         instance.wait_printed("RUNNING", 60)
@@ -92,3 +98,33 @@ def test_a_word_count_survives_an_instance(broker: Broker, start: Start, tmp_pat
         counts.close()
     (survivor,) = broker.describe(application)["members"]
     assert survivor["client_id"].startswith(application)
+
+
+def test_exactly_once_no_count_comes_twice(broker: Broker, start: Start, tmp_path: Path) -> None:
+    """With exactly_once_v2 an instance is killed amid its work: each word's committed counts go up by what came."""
+    command = prepared(*STREAMS)
+    application, lines, output = "word-count-once", "lines-once", "counts-once"
+    for topic in (lines, output):
+        broker.create_topic(topic, PARTITIONS)
+    arguments = ["WordCount", broker.bootstrap, application, lines, output]
+    instances = [
+        start([*command, *arguments, str(tmp_path / name), "exactly_once_v2"]) for name in ("first", "second")
+    ]
+    for instance in instances:
+        instance.wait_printed("RUNNING", 60)
+    eventually(
+        "both instances to be members",
+        lambda: len(broker.describe(application)["members"]) == 2,
+        instances[0].report,
+    )
+    counts = Counts(broker, output)
+    try:
+        expected = _write_lines(broker, lines, 1)
+        eventually("the first counts", lambda: bool(counts.read()))
+        expected += _write_lines(broker, lines, 2)
+        instances[0].kill()
+        expected += _write_lines(broker, lines, 3)
+        eventually("the counts after the kill", lambda: counts.read() == expected, lambda: counts.newest)
+        assert not counts.fallen, counts.fallen
+    finally:
+        counts.close()

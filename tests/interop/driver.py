@@ -28,7 +28,7 @@ class Driver:
     """What its producer can compress with; empty where the driver has no producer."""
     idempotent: bool = True
     zombie_interrupts: bool = False
-    """One that was fenced and writes asks for a newer epoch, which aborts what its heir has open (in Kafka, too)."""
+    """One that is fenced when it writes asks for a newer epoch, and so aborts what its heir has open."""
 
     @property
     def cooperative(self) -> bool:

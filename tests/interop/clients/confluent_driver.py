@@ -16,6 +16,9 @@ from tests.interop.clients import transactor
 from tests.interop.clients.conversation import Commands, Partition, emit, pairs, parse_options
 
 TRANSACTION_TIMEOUT_S = 30
+STAY = {"metadata.recovery.strategy": "none"}
+"""A producer that bootstraps anew, as when its only broker restarts, may wait for ever for a coordinator that
+it has let go: https://github.com/confluentinc/librdkafka/issues/5511"""
 
 
 class Member:
@@ -153,7 +156,7 @@ class Transactor:
 
     def __init__(self, options: argparse.Namespace) -> None:
         """Nothing is sent yet."""
-        at = {"bootstrap.servers": options.bootstrap, "reconnect.backoff.max.ms": 500}
+        at = {"bootstrap.servers": options.bootstrap, "reconnect.backoff.max.ms": 500, **STAY}
         self._producer = Producer(at | {"transactional.id": options.transactional_id, "linger.ms": 5})
         self._group = Consumer(at | {"group.id": options.group}) if options.group else None
 
