@@ -18,6 +18,12 @@ from storage.uuid_text import uuid_from_text, uuid_to_text
 VERSION: Final = 1
 KEEP_ALL: Final = {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"}
 
+OWN_PRODUCER_IDS: Final = 1 << 40
+"""The first id of a producer in a directory that a cluster uses as well. The cluster counts its own from 0, and is
+not told of those that are given out here. The first batches of a producer with the id of another one would be taken
+for that one's: acknowledged, and not written.
+"""
+
 
 class FoundTopics:
     """All topics of a data directory, before any of them is opened."""
@@ -59,6 +65,8 @@ class FoundTopics:
             known = topic is not None and topic.topic_id == self.ids[name]
             self.configs[name], partitions = self._adopt(name, topic if known else None)
             self.counts[name] = max(self.counts[name], partitions)
+        if strangers or self._directory.files.is_directory(f"{self._directory.path}/{CLUSTER_METADATA}-0"):
+            self.producer_ids_reserved = max(self.producer_ids_reserved, OWN_PRODUCER_IDS)
         for name in COORDINATED:
             if name in cluster:
                 self.internal_partitions[name] = cluster[name].partitions

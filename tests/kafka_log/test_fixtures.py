@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.messages.metadata import MetadataRequest
 from protocol.messages.offset_commit import (
@@ -16,7 +17,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.partitioner import partition_for
-from storage.batch import LENGTH_END, read_header
+from storage.batch import LENGTH_END, read_header, walk_batches
 from storage.compression import CODEC_NAMES
 from storage.uuid_text import uuid_to_text
 from tests.interop.daemon import Daemon
@@ -193,6 +194,19 @@ def test_topics_keep_their_partitions_and_properties(name: str, daemon: Daemon) 
             daemon.restart(how)
         with Connection(daemon.bootstrap) as connection:
             assert topics(connection) == wanted
+
+
+def test_no_producer_gets_the_id_of_one_of_the_broker(data: Path, daemon: Daemon) -> None:
+    """Its first batch would be taken for one that the broker has."""
+    theirs = {
+        header.producer_id
+        for segment in data.glob("[!_]*/*.log")
+        for _, header in walk_batches(segment.read_bytes())
+    }
+    with Connection(daemon.bootstrap) as connection:
+        ours = connection.call(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4)
+    assert ours.error_code == 0
+    assert ours.producer_id > max(theirs) + 1000, theirs
 
 
 def test_files_that_groupd_does_not_know_are_left_alone(data: Path, daemon: Daemon) -> None:
