@@ -1,7 +1,8 @@
 """The answers to the two kinds of commits, which differ in nothing but the names of their classes."""
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final
 
 from coordinator.group.group import CommitRequest
 from protocol.errors import ErrorCode
@@ -17,7 +18,8 @@ from protocol.messages.txn_offset_commit import (
 )
 
 
-class CommitForm(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CommitForm:
     """The classes of a response, of its topics and of their partitions."""
 
     response: Callable[..., Any]

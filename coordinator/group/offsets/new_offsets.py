@@ -91,7 +91,7 @@ def new_offsets(
     records: list[Fact] = []
     topics = []
     now_ms, metadata_max = turn.now.wall_ms, groups.config.offset_metadata_max_bytes
-    answer_partition = form.partition
+    response_type, topic_type, partition_type = form.response, form.topic, form.partition
     for topic in request.topics:
         name, topic_id, partitions = intern(topic.name), topic.topic_id, []
         for partition in topic.partitions:
@@ -110,12 +110,12 @@ def new_offsets(
                     adjust(value, partition)
                 key = OffsetCommitKey(group=group_id, topic=name, partition=index)
                 records.append(Fact(key, value, offset_version(value)))
-            partitions.append(answer_partition(partition_index=index, error_code=error))
-        topics.append(form.topic(name=name, topic_id=topic_id, partitions=partitions))
+            partitions.append(partition_type(partition_index=index, error_code=error))
+        topics.append(topic_type(name=name, topic_id=topic_id, partitions=partitions))
     if _is_too_large(records, limit):
         _refuse_too_large(group, request, context, limit, len(records), turn)
         return None
-    return records, form.response(topics=topics), asked - len(records)
+    return records, response_type(topics=topics), asked - len(records)
 
 
 def _refuse_too_large(
