@@ -7,11 +7,11 @@ does other things in between.
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from coordinator.engine.partition import PartitionState
+from coordinator.engine.partition import Partition, PartitionState
 from coordinator.net.api_counts import ApiCounts
 from coordinator.server.metrics import Metrics
 from coordinator.server.server import Server
@@ -120,7 +120,7 @@ def _groups(server: Server) -> Counter[str]:
 
 def _transactional_ids(server: Server) -> Counter[str]:
     states: Counter[str] = Counter()
-    for partition in server.transactions.runtime.partitions:
+    for partition in _of_transactions(server):
         if partition.machine is not None:
             for state, count in partition.machine.states.items():
                 states[state.value] += count
@@ -128,9 +128,15 @@ def _transactional_ids(server: Server) -> Counter[str]:
 
 
 def _transaction_partitions(server: Server) -> Counter[PartitionState]:
-    if not server.transactions.is_begun:
-        return Counter()
-    return Counter(partition.state for partition in server.transactions.runtime.partitions)
+    return Counter(partition.state for partition in _of_transactions(server))
+
+
+def _of_transactions(server: Server) -> Sequence[Partition[Any]]:
+    """The partitions of their coordinator; none while nobody has any."""
+    transactions = server.transactions
+    if not transactions.is_begun or transactions.parts is None:
+        return ()
+    return transactions.parts.runtime.partitions
 
 
 def _connections(server: Server) -> Generator[None, None, ConnectionFigures]:

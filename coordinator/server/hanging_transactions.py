@@ -8,52 +8,21 @@ Source: KIP-664, KIP-890; Kafka leaves it to `kafka-transactions.sh find-hanging
 """
 
 import logging
-from collections.abc import Iterator
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from coordinator.engine.partition import PartitionState
 from coordinator.engine.runtime import Runtime
 from coordinator.group.shard import Shard
 from coordinator.server.marker_writer import MarkerWriter, TransactionEnd
+from coordinator.server.open_transactions import OpenTransaction, open_transactions
 from coordinator.topics.data_plane import DataPlane
 from coordinator.transactions.shard import TransactionShard
 from protocol.errors import ErrorCode
-from storage.producers.producer_state import ProducerState
-from storage.topic_partition import TopicPartition
 
 _LOG: Final = logging.getLogger("TransactionCoordinator")
 _LEVEL: Final = 0
 """The epoch of the marker is that of the producer: nobody has raised it."""
-
-
-class Hanging(NamedTuple):
-    """A transaction that is open in a partition."""
-
-    partition: TopicPartition
-    producer_id: int
-    producer_epoch: int
-    coordinator_epoch: int
-    first_offset: int
-
-
-def open_transactions(data_plane: DataPlane, groups: Runtime[Shard]) -> list[Hanging]:
-    """All that are open in any partition."""
-    found: list[Hanging] = []
-    for hosted in data_plane.catalogue.hosted():
-        if hosted.producers is not None:
-            found += _open(hosted.name, hosted.producers.state)
-    for partition in groups.partitions:
-        if partition.producers is not None:
-            found += _open(partition.name, partition.producers.state)
-    return found
-
-
-def _open(partition: TopicPartition, state: ProducerState) -> Iterator[Hanging]:
-    for producer_id, first_offset in state.open_transactions.items():
-        entry = state.entry(producer_id)
-        assert entry is not None, producer_id
-        yield Hanging(partition, producer_id, entry.epoch, max(0, entry.coordinator_epoch), first_offset)
 
 
 def end_hanging(
@@ -91,14 +60,14 @@ def end_hanging(
     return True
 
 
-def _end(hanging: Hanging, writer: MarkerWriter) -> None:
+def _end(hanging: OpenTransaction, writer: MarkerWriter) -> None:
     end = TransactionEnd(
         hanging.producer_id, hanging.producer_epoch, hanging.coordinator_epoch, False, _LEVEL
     )
     writer.write(hanging.partition, end, partial(_ended, hanging))
 
 
-def _ended(hanging: Hanging, error: ErrorCode) -> None:
+def _ended(hanging: OpenTransaction, error: ErrorCode) -> None:
     if error is ErrorCode.NONE:
         _LOG.warning(
             "Aborted a transaction of producer %d (epoch %d) that was open in %s from offset %d on, and that no "

@@ -55,7 +55,12 @@ def overview(server: Server) -> Overview:
     partitions = server.runtime.partitions
     states = [partition.state for partition in partitions]
     transactions = server.transactions
-    shards = [part.machine for part in transactions.runtime.partitions if part.machine is not None]
+    begun = transactions.parts if transactions.is_begun else None
+    shards = (
+        []
+        if begun is None
+        else [part.machine for part in begun.runtime.partitions if part.machine is not None]
+    )
     return Overview(
         version=__version__,
         data_dir=server.settings.data_dir,
@@ -69,8 +74,6 @@ def overview(server: Server) -> Overview:
         partitions=len(partitions),
         loaded_partitions=states.count(PartitionState.OWNED),
         failed_partitions=states.count(PartitionState.FAILED),
-        transactional_ids=sum(sum(shard.states.values()) for shard in shards)
-        if transactions.is_begun
-        else None,
-        failed_transaction_partitions=len(transactions.runtime.failed()),
+        transactional_ids=None if begun is None else sum(sum(shard.states.values()) for shard in shards),
+        failed_transaction_partitions=0 if begun is None else len(begun.runtime.failed()),
     )

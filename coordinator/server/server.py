@@ -47,7 +47,6 @@ from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
 from coordinator.server.topic_images import SHOWN, TopicImages
 from coordinator.server.topic_lines import log_changes, log_found, log_missing
-from coordinator.server.transaction_events import TransactionEvents
 from coordinator.server.transactions import Transactions
 from coordinator.server.unusable_directory import is_nearly_full, why_too_small, why_unusable
 from coordinator.server.upkeep import Upkeep
@@ -194,8 +193,7 @@ class Server:
         self.topic_images = TopicImages(self.data_plane.catalogue)
         self.runtime = runtime = self.engine.add(offsets.internal_topic(self.topic_images.current))
         runtime.fired = log_expiry
-        transaction_events = TransactionEvents(self.metrics, self.line_limit)
-        self.engine.observers.extend((self.group_events.observe, transaction_events.observe))
+        self.engine.observers.append(self.group_events.observe)
         self.data_plane.attach_internal(
             CONSUMER_OFFSETS,
             offsets.logs.topic_id,
@@ -206,7 +204,12 @@ class Server:
             lambda number: runtime.partitions[number].producers,
         )
         self.transactions = Transactions(
-            self.engine, self.directory, self.data_plane, settings, self._topics_changed
+            self.engine,
+            self.directory,
+            self.data_plane,
+            settings,
+            (self.metrics, self.line_limit),
+            self._topics_changed,
         )
         self.topic_images.renew()
 

@@ -153,7 +153,8 @@ async def test_the_next_start_writes_the_markers_that_were_not_written(level: in
     """Nobody has to ask for it: the end was acknowledged."""
     files = FaultyFiles()
     server, transactor = await begun(files, PROPERTIES, level)
-    server.transactions.writer.write = lambda *_: None  # type: ignore[method-assign]
+    assert server.transactions.parts is not None
+    server.transactions.parts.writer.write = lambda *_: None  # type: ignore[method-assign]
     async with Client(server) as client:
         await transactor.transact(client, commits=commits)
     left = files.kill()

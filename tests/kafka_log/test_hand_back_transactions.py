@@ -33,7 +33,8 @@ async def test_transactions_go_on_in_a_broker_and_back_in_groupd(tmp_path: Path)
             await each.begin(client)
             await each.transact(client)
         await prepared.look(client)
-        server.transactions.writer.write = lambda *_: None  # type: ignore[method-assign]
+        assert server.transactions.parts is not None
+        server.transactions.parts.writer.write = lambda *_: None  # type: ignore[method-assign]
         await prepared.write(client)
         await prepared.end(client)
         await open_.write(client)

@@ -37,7 +37,8 @@ async def test_a_producer_survives_its_group_being_read_again_meanwhile(tmp_path
             asked.put_nowait(question)
             return consent
 
-        server.transactions.consents.ask = ask  # type: ignore[method-assign]
+        assert server.transactions.parts is not None
+        server.transactions.parts.consents.ask = ask  # type: ignore[method-assign]
         client.send(commit(), V)
         question = await asked.get()
         partition = server.runtime.partition_of("g")

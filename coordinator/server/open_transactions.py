@@ -1,0 +1,41 @@
+"""The transactions that are open in the partitions of a server, whoever knows them."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from coordinator.engine.runtime import Runtime
+from coordinator.group.shard import Shard
+from coordinator.topics.data_plane import DataPlane
+from storage.producers.producer_state import ProducerState
+from storage.topic_partition import TopicPartition
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction that is open in a partition."""
+
+    partition: TopicPartition
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    first_offset: int
+
+
+def open_transactions(data_plane: DataPlane, groups: Runtime[Shard]) -> list[OpenTransaction]:
+    """All that are open in any partition."""
+    found: list[OpenTransaction] = []
+    for hosted in data_plane.catalogue.hosted():
+        if hosted.producers is not None:
+            found += _open(hosted.name, hosted.producers.state)
+    for partition in groups.partitions:
+        if partition.producers is not None:
+            found += _open(partition.name, partition.producers.state)
+    return found
+
+
+def _open(partition: TopicPartition, state: ProducerState) -> Iterator[OpenTransaction]:
+    for producer_id, first_offset in state.open_transactions.items():
+        entry = state.entry(producer_id)
+        assert entry is not None, producer_id
+        yield OpenTransaction(
+            partition, producer_id, entry.epoch, max(0, entry.coordinator_epoch), first_offset
+        )
