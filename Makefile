@@ -78,7 +78,7 @@ pipeline: $(VENV)/.test ## tables and a report of sample data: real clients agai
 	@$(BIN)/groupd-pipeline run --log-dir $(SAMPLE)/log --warehouse $(SAMPLE)/warehouse --out $(SAMPLE)/report.html $(ARGS)
 
 sim: $(VENV)/.test ## reproduce a simulator run: make sim SEED=7 STEPS=400
-	@$(BIN)/python -m tests.simulation --seed $(SEED) --steps $(STEPS)
+	@$(BIN)/python -m tests.simulation --seed $(SEED) --steps $(STEPS) $(ARGS)
 
 scenarios-rewrite: $(VENV)/.test ## write what the scenarios print today into their files; review with git diff
 	@$(BIN)/python -m tests.scenarios.rewrite
