@@ -37,6 +37,7 @@ async def test_a_producer_survives_its_group_being_read_again_meanwhile(tmp_path
             asked.put_nowait(question)
             return consent
 
+        server.transactions.begin()
         assert server.transactions.parts is not None
         server.transactions.parts.consents.ask = ask  # type: ignore[method-assign]
         client.send(commit(), V)
