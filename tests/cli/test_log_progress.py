@@ -14,7 +14,7 @@ from tests.cli.terminal import Terminal, at_terminal, environment, piped, screen
 from tests.cli.test_log_dump import commit
 from tests.cli.test_serve import TIMEOUT_S
 
-BAR = "B of"
+BAR = " MB, __consumer_offsets"
 IMPATIENT = "tests.cli.impatient"
 """Shows progress also where a fast machine is done before it would be worth it."""
 

@@ -2,8 +2,6 @@
 
 import errno
 import os
-import struct
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +17,12 @@ from coordinator.group.record_codec import GroupRecordCodec
 from coordinator.group.shard import Shard
 from coordinator.machine.outcome import Fact
 from protocol.errors import ErrorCode
+from protocol.messages.end_txn import EndTxnRequest
+from protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from protocol.records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -28,7 +32,6 @@ from protocol.records import (
     encode_key,
     encode_value,
 )
-from storage.batch import encode_batch
 from storage.files import OsFile, OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
@@ -36,7 +39,7 @@ from storage.record import Record
 from storage.state_file import STATE_SUFFIX, StatePoint
 from tests.engine.states import written_state
 from tests.group.config import group_config
-from tests.server.harness import Client, heartbeat_request, join_alone, serving
+from tests.server.harness import Client, begin_producer, heartbeat_request, join_alone, serving
 from tests.server.test_cleaner import one_turn
 from tests.server.test_runtime import ONE_PARTITION, code, commit, committed
 from tests.storage.compacting import compact
@@ -284,15 +287,21 @@ async def test_a_clean_stop_leaves_a_state_and_the_next_start_uses_it(tmp_path: 
 
 @pytest.mark.parametrize("is_ended", [False, True], ids=["open", "aborted"])
 async def test_what_an_open_transaction_comes_to_is_no_state_yet(tmp_path: Path, is_ended: bool) -> None:
-    pending = raw(Fact(OffsetCommitKey(group="g0", topic="orders", partition=1), offset_value(5), 3))
-    marker = Record(-1, 0, struct.pack(">hh", 0, 0), bytes(6))
-    of_transaction = partial(encode_batch, producer_id=7, producer_epoch=0, is_transactional=True)
-    async with serving(tmp_path, ONE_PARTITION) as server, Client(server):
-        log = server.runtime.partitions[0].log
-        assert log is not None
-        log.append(of_transaction([pending], base_sequence=0))
+    async with serving(tmp_path, ONE_PARTITION) as server, Client(server) as client:
+        producer = await begin_producer(client, "t")
+        producer_id = producer.producer_id
+        part = TxnOffsetCommitRequestPartition(partition_index=1, committed_offset=5, committed_metadata=None)
+        topic = TxnOffsetCommitRequestTopic(name="orders", partitions=[part])
+        pending = TxnOffsetCommitRequest(
+            transactional_id="t", group_id="g0", producer_id=producer_id, producer_epoch=0, topics=[topic]
+        )
+        (answered,) = (await client.call(pending, 5)).topics
+        assert [each.error_code for each in answered.partitions] == [ErrorCode.NONE]
         if is_ended:
-            log.append(of_transaction([marker], is_control=True))
+            end = EndTxnRequest(
+                transactional_id="t", producer_id=producer_id, producer_epoch=0, committed=False
+            )
+            assert (await client.call(end, 5)).error_code == ErrorCode.NONE
     async with serving(tmp_path, ONE_PARTITION) as server, Client(server) as client:
         await commit_many(client, 600)
     assert len(state_files(tmp_path)) == is_ended

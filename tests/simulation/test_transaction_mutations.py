@@ -21,7 +21,7 @@ from tests.simulation.transactions.partition import Entry, Partition
 from tests.simulation.transactions.run import Simulation
 from tests.simulation.transactions.server import Parts
 
-SEEDS = 150
+SEEDS = 200
 STEPS = 900
 
 
