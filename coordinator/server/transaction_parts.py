@@ -36,6 +36,7 @@ from coordinator.server.transaction_topic import transaction_topic
 from coordinator.topics.answer import TopicChange
 from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.steps import Elsewhere, Work
+from coordinator.transactions.config import TransactionConfig
 from coordinator.transactions.requests import PRODUCER_ID, TRANSACTION_MARKERS
 from protocol.apis import ApiKey
 from storage.checkpoint import Draft
@@ -62,7 +63,7 @@ class TransactionParts:
     ) -> None:
         """In: what counts events and what bounds their lines; who is told what became of topics."""
         self.runtime = engine.add(transaction_topic(logs, config))
-        self.router = TransactionRouter(self.runtime)
+        self.router = TransactionRouter(self.runtime, config.view(TransactionConfig))
         self.consents = Consents(
             loop,
             self.router,

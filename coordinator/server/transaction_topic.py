@@ -11,7 +11,8 @@ from storage.compression import NONE
 
 
 def transaction_topic(logs: InternalTopicLogs, config: Config) -> InternalTopic[TransactionShard]:
-    """A shard of transactions in each partition. Each reading of one is a new epoch of its coordinator."""
+    """A shard of transactions in each partition. Each reading of one whose log has gone on is a new epoch of its
+    coordinator."""
     transaction_config = config.view(TransactionConfig)
     return InternalTopic(
         name=logs.name,

@@ -1,9 +1,6 @@
 """Two kinds of machine on one engine: groups, and counters that know nothing of groups."""
 
 import asyncio
-from collections.abc import AsyncIterator
-
-import pytest
 
 from coordinator.answers import HELD, PARKED
 from coordinator.engine.partition import PartitionState
@@ -25,20 +22,6 @@ from tests.storage.faulty_files import FaultyFiles
 
 TIMEOUT_S = 10
 NOT_COORDINATOR = Refused(ErrorCode.NOT_COORDINATOR)
-
-
-@pytest.fixture
-def files() -> FaultyFiles:
-    return FaultyFiles()
-
-
-@pytest.fixture
-async def bench(files: FaultyFiles) -> AsyncIterator[Bench]:
-    bench = Bench(files)
-    await bench.take_all()
-    yield bench
-    files.faults.clear()
-    await bench.close()
 
 
 def commit(offset: int) -> OffsetCommitRequest:

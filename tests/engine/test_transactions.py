@@ -1,7 +1,6 @@
 """Transactions in the log of a machine: batches of their own, markers, and the producers that the log knows."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -40,20 +39,6 @@ from tests.storage.faulty_files import FaultyFiles
 
 PRODUCER, OTHER = 7, 8
 LEVEL_1, LEVEL_2 = 1, 2
-
-
-@pytest.fixture
-def files() -> FaultyFiles:
-    return FaultyFiles()
-
-
-@pytest.fixture
-async def bench(files: FaultyFiles) -> AsyncIterator[Bench]:
-    bench = Bench(files)
-    await bench.take_all()
-    yield bench
-    files.faults.clear()
-    await bench.close()
 
 
 def counters_of(bench: Bench) -> Partition[Counters]:

@@ -8,6 +8,7 @@ import pytest
 from protocol.errors import ErrorCode
 from protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -77,3 +78,14 @@ async def test_a_transaction_that_no_coordinator_knows_is_aborted_at_a_start(
         await begin_producer(client, "copier")
         assert await committed_end(client) > 1
     assert "producer 4711 (epoch 0) that was open in orders-0 from offset 0 on" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("timeout_ms", "error"), [(0, "INVALID_TRANSACTION_TIMEOUT"), (1, "NOT_COORDINATOR")]
+)
+async def test_what_is_wrong_in_any_case_is_told_by_a_coordinator_that_is_not_there(
+    tmp_path: Path, timeout_ms: int, error: str
+) -> None:
+    async with serving(tmp_path) as server, Client(server) as client:
+        asked = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=timeout_ms)
+        assert (await client.call(asked, 5)).error_code == ErrorCode[error]

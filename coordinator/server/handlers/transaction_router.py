@@ -8,7 +8,8 @@ from coordinator.engine.place import Asker
 from coordinator.engine.runtime import Runtime
 from coordinator.machine.outcome import Context
 from coordinator.net.caller import Caller
-from coordinator.transactions.refusal import error_response
+from coordinator.transactions.config import TransactionConfig
+from coordinator.transactions.refusal import error_before_lookup, error_response
 from coordinator.transactions.shard import TransactionShard
 from protocol.errors import ErrorCode
 
@@ -18,8 +19,9 @@ TransactionPartition: TypeAlias = Partition[TransactionShard]
 class TransactionRouter:
     """Finds the partition of a request and asks it."""
 
-    def __init__(self, runtime: Runtime[TransactionShard]) -> None:
+    def __init__(self, runtime: Runtime[TransactionShard], config: TransactionConfig) -> None:
         self.runtime = runtime
+        self._config = config
 
     def context(self, caller: Caller) -> Context:
         """Of the request at hand."""
@@ -42,10 +44,13 @@ class TransactionRouter:
         """The same for what concerns all ids of a partition."""
         if partition.machine is not None:
             return self.runtime.ask(partition, request, context, asker)
-        refusal: object = error_response(request, context.api_version, self.why_absent(partition))
+        error = error_before_lookup(request, self._config)
+        if error is ErrorCode.NONE:
+            error = self._why_absent(partition)
+        refusal: object = error_response(request, context.api_version, error)
         return refusal
 
-    def why_absent(self, partition: TransactionPartition) -> ErrorCode:
+    def _why_absent(self, partition: TransactionPartition) -> ErrorCode:
         """What is to be said of a partition that is not in service."""
         if self.runtime.is_shut_down:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
