@@ -31,7 +31,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from tests.config.values import KEYS, candidates, distinct, is_taken
-from tests.kafka_log.broker import free_ports
+from tests.free_ports import free_ports
 from tests.server.harness import Client, join_request, serving
 from tests.topics.broker import Broker, batch, produce_request
 from tests.topics.fetching import fetch_request

@@ -13,7 +13,7 @@ from coordinator.config.sources import read_settings
 from protocol.messages.metadata import MetadataRequest
 from tests.cli.test_serve import TIMEOUT_S, clean_environment
 from tests.config.environments import ENVIRONMENTS, Environment
-from tests.kafka_log.broker import free_ports
+from tests.free_ports import free_ports
 from tests.kafka_log.connection import Connection
 
 DOCKERFILE = Path(__file__).parents[2] / "docker" / "Dockerfile"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.ecosystem.conftest import Start
+from tests.free_ports import free_ports
 from tests.interop.broker import Broker, eventually
-from tests.kafka_log.broker import free_ports
 
 MAIN: Final = "org.apache.kafka.connect.cli.ConnectDistributed"
 QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"

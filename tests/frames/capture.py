@@ -21,12 +21,13 @@ from typing import Any
 from tests.frames.choice import choose
 from tests.frames.proxy import Proxy
 from tests.frames.recording import Exchange, write
+from tests.free_ports import free_ports
 from tests.interop.broker import Broker, eventually
 from tests.interop.driver import DRIVERS, Driver
 from tests.interop.group import Group, partitions_of, records_of
 from tests.interop.member import Board, Member
 from tests.kafka_log.artifacts import NEWEST, tools
-from tests.kafka_log.broker import KafkaBroker, free_ports
+from tests.kafka_log.broker import KafkaBroker
 from tests.oracle.peers import ONE_AFTER_THE_OTHER, SETUPS, TRANSACTIONS, is_ready, play_all, served
 from tests.oracle.play import Peer
 from tests.oracle.session import library

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from protocol.messages.metadata import MetadataRequest
+from tests.free_ports import free_ports
 from tests.interop.build import CannotBuild
 from tests.interop.requirement import lacking
 from tests.kafka_log.artifacts import NEWEST, broker
@@ -20,13 +20,6 @@ CLUSTER_ID: Final = "4L6g3nShT-eMCtK--X86sw"
 START_TIMEOUT_S: Final = 180
 STOP_TIMEOUT_S: Final = 60
 _QUIET: Final = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Xms64m")
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listened on a moment ago."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [int(bound.getsockname()[1]) for bound in sockets]
 
 
 class KafkaBroker:

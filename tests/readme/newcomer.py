@@ -2,12 +2,12 @@
 
 import os
 import re
-import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from tests.free_ports import free_ports
 from tests.interop.build import MORE_PLACES, CannotBuild, tool
 from tests.interop.requirement import lacking
 from tests.readme.page import SAVED, Role, Snippet, pattern_of
@@ -46,7 +46,7 @@ class Newcomer:
         for name in MAKE_NEEDS:
             (directory / name).symlink_to(CHECKOUT / name)
         (directory / ".venv" / ".run").touch()  # newer than the files that make compares it with
-        self._ports = _free_ports()
+        self._ports = free_ports(2)
         kafka, http = self._ports
         environment = {
             **{name: value for name, value in os.environ.items() if not OF_THE_TESTS.match(name)},
@@ -139,14 +139,6 @@ class Newcomer:
 
         shown = tuple(moved(block) for block in snippet.shown)
         return replace(snippet, before=moved(snippet.before), text=moved(snippet.text), shown=shown)
-
-
-def _free_ports() -> tuple[int, int]:
-    """Two ports that nobody listens on."""
-    with socket.socket() as one, socket.socket() as two:
-        one.bind(("127.0.0.1", 0))
-        two.bind(("127.0.0.1", 0))
-        return one.getsockname()[1], two.getsockname()[1]
 
 
 def _need(text: str) -> None:

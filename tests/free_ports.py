@@ -1,0 +1,28 @@
+"""Ports for servers that have to be told theirs before they start."""
+
+import contextlib
+import random
+import socket
+from pathlib import Path
+from typing import Final
+
+FIRST: Final = 10_000
+GIVEN_OUT: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
+GIVEN_OUT_FROM: Final = 32_768
+"""Where Linux begins unless told otherwise; others begin higher."""
+
+_CHANCE: Final = random.SystemRandom()  # tests that run at once may have seeded the common one alike
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of this machine that nobody listens on, below those that the system gives to whoever asks for any: a
+    server that takes seconds to start would find one of these taken by then, and whoever waits for it would reach a
+    stranger."""
+    end = int(GIVEN_OUT.read_text().split()[0]) if GIVEN_OUT.exists() else GIVEN_OUT_FROM
+    with contextlib.ExitStack() as stack:
+        bound: list[socket.socket] = []
+        while len(bound) < count:
+            with contextlib.suppress(OSError):
+                port = _CHANCE.randrange(FIRST, end)
+                bound.append(stack.enter_context(socket.create_server(("127.0.0.1", port))))
+        return [int(each.getsockname()[1]) for each in bound]
