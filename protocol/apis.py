@@ -54,6 +54,8 @@ class ApiKey(IntEnum):
     DESCRIBE_PRODUCERS = 61
     DESCRIBE_TRANSACTIONS = 65
     LIST_TRANSACTIONS = 66
+    CONSUMER_GROUP_HEARTBEAT = 68
+    CONSUMER_GROUP_DESCRIBE = 69
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
 
@@ -135,6 +137,8 @@ APIS: Final[dict[int, Api]] = dict(
         _api(ApiKey.DESCRIBE_PRODUCERS, "0", "0+", PARTITIONS),
         _api(ApiKey.DESCRIBE_TRANSACTIONS, "0", "0+", NAMES),
         _api(ApiKey.LIST_TRANSACTIONS, "0-2", "0+", KINDS),
+        _api(ApiKey.CONSUMER_GROUP_HEARTBEAT, "0-1", "0+", PARTITIONS),
+        _api(ApiKey.CONSUMER_GROUP_DESCRIBE, "0-1", "0+", NAMES),
         _api(ApiKey.LIST_CONFIG_RESOURCES, "0-1", "0+", KINDS),
         _api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, "0", "0+", NAMES),
     ]

@@ -1,0 +1,175 @@
+"""A consumer group (KIP-848): its epoch (key type 3), its members (5), who is to have what (6 and 7), who has what
+(8), and what its regular expressions match (16). Type 4 was written up to Kafka 4.0, and is only read.
+"""
+
+from protocol.kinds import Array, Bytes, Int8, Int32, Int64, NullableArray, NullableString, String, Uuid
+from protocol.schema import data, since, struct, tagged
+
+
+@data(versions="3")
+class ConsumerGroupMetadataKey:
+    """Which group."""
+
+    group_id: String
+
+
+@data(versions="0", flexible="0+")
+class ConsumerGroupMetadataValue:
+    """Its epoch, and what it knew of its topics when that began."""
+
+    epoch: Int32
+    metadata_hash: Int64 = tagged(0, "0+", default=0)
+
+
+@data(versions="4")
+class ConsumerGroupPartitionMetadataKey:
+    """Which group."""
+
+    group_id: String
+
+
+@struct
+class PartitionRacks:
+    """Where the replicas of a partition are."""
+
+    partition: Int32
+    racks: Array[String]
+
+
+@struct
+class TopicMetadata:
+    """A topic as it was."""
+
+    topic_id: Uuid
+    topic_name: String
+    num_partitions: Int32
+    partition_metadata: Array[PartitionRacks]
+
+
+@data(versions="0", flexible="0+")
+class ConsumerGroupPartitionMetadataValue:
+    """What a group knew of its topics, before there was a hash for that."""
+
+    topics: Array[TopicMetadata]
+
+
+@data(versions="5")
+class ConsumerGroupMemberMetadataKey:
+    """Which member."""
+
+    group_id: String
+    member_id: String
+
+
+@struct
+class ClassicProtocol:
+    """A protocol that a member of the classic protocol supports."""
+
+    name: String
+    metadata: Bytes
+
+
+@struct
+class ClassicMemberMetadata:
+    """What a member of the classic protocol said when it joined."""
+
+    session_timeout_ms: Int32
+    supported_protocols: Array[ClassicProtocol]
+
+
+@data(versions="0", flexible="0+")
+class ConsumerGroupMemberMetadataValue:
+    """What a member said of itself."""
+
+    instance_id: NullableString
+    rack_id: NullableString
+    client_id: String
+    client_host: String
+    subscribed_topic_names: Array[String]
+    subscribed_topic_regex: NullableString
+    rebalance_timeout_ms: Int32 = since(default=-1)
+    server_assignor: NullableString
+    classic_member_metadata: ClassicMemberMetadata | None = tagged(0, "0+", default=None)
+
+
+@data(versions="6")
+class ConsumerGroupTargetAssignmentMetadataKey:
+    """Which group."""
+
+    group_id: String
+
+
+@data(versions="0", flexible="0+")
+class ConsumerGroupTargetAssignmentMetadataValue:
+    """The epoch of the last target, and when it was computed (Unix time; 0: it may be computed anew at once)."""
+
+    assignment_epoch: Int32
+    assignment_timestamp: Int64 = tagged(0, "0+", default=0)
+
+
+@data(versions="7")
+class ConsumerGroupTargetAssignmentMemberKey:
+    """Which member."""
+
+    group_id: String
+    member_id: String
+
+
+@struct
+class TargetTopicPartitions:
+    """Partitions of one topic."""
+
+    topic_id: Uuid
+    partitions: Array[Int32]
+
+
+@data(versions="0", flexible="0+")
+class ConsumerGroupTargetAssignmentMemberValue:
+    """What a member is to have."""
+
+    topic_partitions: Array[TargetTopicPartitions]
+
+
+@data(versions="8")
+class ConsumerGroupCurrentMemberAssignmentKey:
+    """Which member."""
+
+    group_id: String
+    member_id: String
+
+
+@struct
+class CurrentTopicPartitions:
+    """Partitions of one topic, and since which epoch of the member each is its own (KIP-1251)."""
+
+    topic_id: Uuid
+    partitions: Array[Int32]
+    assignment_epochs: NullableArray[Int32] = tagged(0, "0+", default=None)
+
+
+@data(versions="0", flexible="0+")
+class ConsumerGroupCurrentMemberAssignmentValue:
+    """Where a member stands on the way to its target."""
+
+    member_epoch: Int32
+    previous_member_epoch: Int32
+    state: Int8
+    assigned_partitions: Array[CurrentTopicPartitions]
+    partitions_pending_revocation: Array[CurrentTopicPartitions]
+
+
+@data(versions="16")
+class ConsumerGroupRegularExpressionKey:
+    """Which expression of which group."""
+
+    group_id: String
+    regular_expression: String
+
+
+@data(versions="0", flexible="0+")
+class ConsumerGroupRegularExpressionValue:
+    """The topics that it matched, in which version of all topics, and when that was looked at (Unix time)."""
+
+    topics: Array[String]
+    version: Int64
+    timestamp: Int64
