@@ -10,6 +10,16 @@ TRANSACTION_STATE: Final = "__transaction_state"
 COORDINATED: Final = (CONSUMER_OFFSETS, TRANSACTION_STATE)
 """The internal topics whose partitions are coordinators."""
 
+_ASSIGNOR_CLASS: Final = "org.apache.kafka.coordinator.group.assignor."
+CONSUMER_ASSIGNORS: Final = {
+    "uniform": "uniform",
+    "range": "range",
+    f"{_ASSIGNOR_CLASS}UniformAssignor": "uniform",
+    f"{_ASSIGNOR_CLASS}RangeAssignor": "range",
+}
+"""The short name of each assignor of consumer groups, by what it can be called in a property: that name, or Kafka's
+class."""
+
 
 class Node(NamedTuple):
     """This broker as it is advertised to the connection at hand."""

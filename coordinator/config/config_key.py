@@ -161,12 +161,14 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """One of these words; for a list, nothing but these words."""
+    """One of these words, in any case if `ignores_case`; for a list, nothing but these words."""
 
     words: tuple[str, ...]
+    ignores_case: bool = False
 
     def holds(self, value: ConfigValue) -> bool:
-        return all(word in self.words for word in (value if isinstance(value, list) else [value]))
+        given = value if isinstance(value, list) else [value]
+        return all((str(word).lower() if self.ignores_case else word) in self.words for word in given)
 
     def in_words(self, kind: ConfigType) -> str:
         words = ", ".join(word or "nothing" for word in self.words)

@@ -5,7 +5,8 @@ obeys it has a class with a field of that name and without a default, which `Con
 groupd's own say so in their documentation. The properties that only give topics their defaults
 (`log.retention.hours`, …) are declared where topics are; they stay text here.
 
-Those of transactions are in `transaction_properties.py`. Source: Kafka's `AbstractKafkaConfig`,
+Those of transactions are in `transaction_properties.py`, those of consumer groups in
+`consumer_group_properties.py`. Source: Kafka's `AbstractKafkaConfig`,
 `GroupCoordinatorConfig`, `SocketServerConfigs`, `ServerLogConfigs`."""
 
 from collections.abc import Mapping
@@ -22,12 +23,12 @@ from coordinator.config.config_key import (
     one_of,
 )
 from coordinator.config.connection_counts import parse_counts
-from coordinator.config.errors import ConfigError
+from coordinator.config.consumer_group_properties import ConsumerGroupProperties
+from coordinator.config.errors import ConfigError, contradiction
 from coordinator.config.property import declared
 from coordinator.config.shapes import COUNTS, DIRECTORY, FILE, LISTENERS, NAMES, TOKEN
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.config.topic_configs import TopicDefaults
-from coordinator.config.transaction_properties import TransactionProperties
 from coordinator.names import LogFlush
 
 _INT, _LONG, _STRING = ConfigType.INT, ConfigType.LONG, ConfigType.STRING
@@ -52,7 +53,7 @@ def _topic_default(name: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(TransactionProperties):
+class Config(ConsumerGroupProperties):
     """The properties, parsed. Times in the unit that the name ends with, sizes in bytes."""
 
     # The process
@@ -316,12 +317,12 @@ class Config(TransactionProperties):
         """Raises ConfigError for values that contradict each other."""
         shortest, longest = self.group_min_session_timeout_ms, self.group_max_session_timeout_ms
         if shortest > longest:
-            raise _contradiction(
+            raise contradiction(
                 "group.min.session.timeout.ms", shortest, "exceeds", "group.max.session.timeout.ms", longest
             )
         queued, largest = self.queued_max_request_bytes, self.socket_request_max_bytes
         if 0 < queued < largest and queued != _QUEUED_BYTES:
-            raise _contradiction(
+            raise contradiction(
                 "queued.max.request.bytes", queued, "is less than", "socket.request.max.bytes", largest
             )
         if self.max_connections_per_ip == 0 and not parse_counts(self.max_connections_per_ip_overrides):
@@ -335,16 +336,13 @@ class Config(TransactionProperties):
                 "control.enable=open lets everybody change groups, and there is a token (control.token)",
                 *("control.enable", "control.token", "control.token.file"),
             )
+        self.check_consumer_groups()
 
     def view(self, of: type[V], **others: Any) -> V:
         """What one part obeys: an instance of its class, whose fields are properties, or among the `others`."""
         names = {entry.name for entry in fields(self)} - others.keys()
         shared = {entry.name for entry in fields(cast("Any", of))} & names
         return of(**{name: getattr(self, name) for name in shared}, **others)
-
-
-def _contradiction(name: str, value: int, how: str, other_name: str, other: int) -> ConfigError:
-    return ConfigError(f"{name} ({value}) {how} {other_name} ({other})", name, other_name)
 
 
 PROPERTIES: Final[Mapping[str, ConfigKey]] = {

@@ -50,6 +50,15 @@ class TopicsChanged:
     gone: Sequence[str] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class GroupConfigsChanged:
+    """These are a group's own configs from now on, by name, as text, instead of those that it had; none: it has
+    none. There need be no group of that id. No reply."""
+
+    group_id: str
+    overrides: Mapping[str, str]
+
+
 # What people ask for, who change what time it is for a group, or for one member
 
 
@@ -121,6 +130,7 @@ Request: TypeAlias = (
     | DeleteGroupsRequest
     | FetchOffsets
     | TopicsChanged
+    | GroupConfigsChanged
     | ExpireMember
     | KeepAlive
     | MoveTimes

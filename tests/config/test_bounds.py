@@ -168,6 +168,21 @@ def test_a_bad_flag_is_named_as_it_was_typed(flag: str, value: str) -> None:
         (("group.max.session.timeout.ms=100",), ("group.min.session.timeout.ms", "6000")),
         (("queued.max.request.bytes=5",), ("socket.request.max.bytes", "104857600")),
         (("max.connections.per.ip=0",), ("max.connections.per.ip.overrides",)),
+        (("group.consumer.session.timeout.ms=44999",), ("group.consumer.min.session.timeout.ms", "45000")),
+        (("group.consumer.session.timeout.ms=60001",), ("group.consumer.max.session.timeout.ms", "60000")),
+        (
+            ("group.consumer.heartbeat.interval.ms=4999",),
+            ("group.consumer.min.heartbeat.interval.ms", "5000"),
+        ),
+        (("group.consumer.max.heartbeat.interval.ms=9",), ("group.consumer.heartbeat.interval.ms", "5000")),
+        (("group.consumer.assignment.interval.ms=15001",), ("group.consumer.max.assignment.interval.ms",)),
+        (
+            (
+                "group.consumer.heartbeat.interval.ms=45000",
+                "group.consumer.max.heartbeat.interval.ms=45000",
+            ),
+            ("group.consumer.session.timeout.ms", "45000"),
+        ),
         (("listeners=OTHER://:1",), ("listener.security.protocol.map",)),
         (("listeners=SSL://:1",), ("PLAINTEXT",)),
         (("advertised.listeners=OTHER://a:1",), ("OTHER",)),

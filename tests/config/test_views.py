@@ -9,6 +9,7 @@ from coordinator.config.properties import PROPERTIES, Config
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.config.topic_configs import TopicDefaults, TopicValues
 from coordinator.group.config import GroupConfig
+from coordinator.group.consumer.config import ConsumerGroupConfig
 from coordinator.net.connection_limits import ConnectionLimits
 from coordinator.topics.config import TopicsConfig
 from storage.log_config import LogConfig
@@ -17,7 +18,7 @@ ELSEWHERE = {"broker_properties", "max_open_files", "log_flush", "per_ip_overrid
 """Fields that hold more than the text of one property."""
 
 
-@pytest.mark.parametrize("view", [GroupConfig, TopicsConfig, ConnectionLimits])
+@pytest.mark.parametrize("view", [GroupConfig, ConsumerGroupConfig, TopicsConfig, ConnectionLimits])
 def test_a_field_is_a_property_of_the_broker_and_has_its_type_and_no_default(view: type[Any]) -> None:
     types = get_type_hints(Config)
     found = {name: kind for name, kind in get_type_hints(view).items() if name not in ELSEWHERE}

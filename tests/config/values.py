@@ -63,6 +63,15 @@ _FREE_FORM: Final[Mapping[str, tuple[str, ...]]] = {
     "control.hosts": ("", ",", "groupd", "groupd,groupd.example"),
     "control.token": ("", "sec ret", "caf\u00e9", "s3cret-t0ken", "x" * 1001),
     "control.token.file": ("token/", "", "token", "to\0ken"),
+    "group.consumer.assignors": (
+        *("", ",", "uniform", "range", "range, uniform", "uniform,uniform", "Uniform", "simple", "uniform,"),
+        "org.apache.kafka.coordinator.group.assignor.RangeAssignor",
+        "org.apache.kafka.coordinator.group.assignor.UniformAssignor,uniform",
+    ),
+    "group.coordinator.rebalance.protocols": (
+        *("", ",", "classic", "classic,consumer", "consumer, classic", "consumer", "classic,share,streams"),
+        *("CLASSIC", "classic,classic", "classic,nonsense", "classic,"),
+    ),
     "http.listener": ("127.0.0.1:0", "", "nonsense", "127.0.0.1:65536"),
     "log.dirs": ("", ",", "data", "data,more", "da\0ta"),
     "max.connections.per.ip.overrides": (

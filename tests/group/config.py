@@ -2,8 +2,14 @@
 
 from coordinator.config.properties import Config
 from coordinator.group.config import GroupConfig
+from coordinator.group.consumer.config import ConsumerGroupConfig
 
 
 def group_config(**changed: int) -> GroupConfig:
     """The defaults, and these instead: `group_max_size=2`."""
     return Config(**changed).view(GroupConfig)  # type: ignore[arg-type]
+
+
+def consumer_group_config(**changed: int | str | tuple[str, ...]) -> ConsumerGroupConfig:
+    """The defaults, and these instead: `group_consumer_max_size=2`."""
+    return Config(**changed).view(ConsumerGroupConfig)  # type: ignore[arg-type]

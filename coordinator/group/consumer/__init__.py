@@ -1,0 +1,1 @@
+"""Consumer groups of KIP-848: the protocol of ConsumerGroupHeartbeat."""
