@@ -61,39 +61,53 @@ class HashOrder(Generic[Key]):
     they were inserted.
     """
 
-    __slots__ = ("_keys", "_mixed", "_slots")
+    __slots__ = ("_first", "_keys", "_last", "_mixed", "_slots")
 
     def __init__(
         self, mixed: Callable[[Key], int], capacity: int = SMALLEST_TABLE, keys: Iterable[Key] = ()
     ) -> None:
         self._mixed = mixed
         self._slots = 1 << max(capacity - 1, 0).bit_length()
-        self._keys: dict[Key, None] = {}
+        self._keys: dict[Key, int] = {}
+        self._first = self._last = 0
         for key in keys:
             self.put(key)
 
     def put(self, key: Key) -> None:
-        """Inserts a key; one that is there stays where it is."""
+        """Inserts a key behind the others of its slot, as `put` does; one that is there stays where it is."""
         if key in self._keys:
             return
-        if (
-            len(self._keys) >= _LONGEST_CHAIN
-            and self._slots < _ROOM_FOR_TREES
-            and self._in_slot_of(key) >= _LONGEST_CHAIN
-        ):
-            self._slots *= 2
-        self._keys[key] = None
-        if len(self._keys) > self._slots * 3 // 4:
-            self._slots *= 2
+        self._break_chain(key, _LONGEST_CHAIN)
+        self._last += 1
+        self._keys[key] = self._last
+        self._grow()
+
+    def put_first(self, key: Key) -> None:
+        """Inserts a key before the others of its slot, as `computeIfAbsent` does. It makes the table larger
+        before it looks for the key, and not behind it."""
+        self._grow()
+        if key in self._keys:
+            return
+        self._break_chain(key, _LONGEST_CHAIN - 1)
+        self._first -= 1
+        self._keys[key] = self._first
 
     def remove(self, key: Key) -> None:
         """Takes a key out; nothing happens without it. The table does not shrink."""
         self._keys.pop(key, None)
 
-    def _in_slot_of(self, key: Key) -> int:
+    def _grow(self) -> None:
+        if len(self._keys) > self._slots * 3 // 4:
+            self._slots *= 2
+
+    def _break_chain(self, key: Key, longest: int) -> None:
+        """A small table becomes larger instead of a slot with more than so many keys."""
+        if len(self._keys) < longest or self._slots >= _ROOM_FOR_TREES:
+            return
         mask = self._slots - 1
         slot = self._mixed(key) & mask
-        return sum(self._mixed(other) & mask == slot for other in self._keys)
+        if sum(self._mixed(other) & mask == slot for other in self._keys) >= longest:
+            self._slots *= 2
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -103,8 +117,8 @@ class HashOrder(Generic[Key]):
 
     def __iter__(self) -> Iterator[Key]:
         """Slot by slot, and in one slot as they were inserted."""
-        mask, mixed = self._slots - 1, self._mixed
-        return iter(sorted(self._keys, key=lambda key: mixed(key) & mask))
+        mask, mixed, keys = self._slots - 1, self._mixed, self._keys
+        return iter(sorted(keys, key=lambda key: (mixed(key) & mask, keys[key])))
 
 
 def ordered_names(names: Collection[str]) -> tuple[str, ...]:

@@ -34,8 +34,8 @@ class Target:
         """Gives it a partition. `room`: the capacity of the set, when it is the first of this topic."""
         order = self._copy()
         partitions = self._of(topic_id)
+        order.put_first(topic_id)
         if partitions is None:
-            order.put(topic_id)
             partitions = self._changed[topic_id] = HashOrder(mixed_number, room)
         partitions.put(partition)
 
