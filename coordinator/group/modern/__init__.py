@@ -1,1 +1,1 @@
-"""What groups of the newer protocols compute, whatever the group: hashes, orders, assignments."""
+"""What the newer group protocols compute: assignments, hashes of topics, orders. It knows no group."""

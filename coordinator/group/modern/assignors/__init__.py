@@ -1,25 +1,14 @@
-"""The assignors."""
+"""The assignors of the broker: who gets which partitions, by the name that a member asks for."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
-from coordinator.group.modern.assignors.assignor import Assignment, Assignor, GroupSpec, MemberSpec
+from coordinator.group.modern.assignors.assignor import Assignor
+from coordinator.group.modern.assignors.range import assign_range
+from coordinator.group.modern.assignors.uniform import assign_uniformly
 
-
-def _range(spec: GroupSpec) -> Assignment:
-    made: Assignment = {member_id: {} for member_id in spec.members}
-    for topic_id, count in spec.partitions.items():
-        members = sorted(m.member_id for m in spec.members.values() if topic_id in m.topic_ids)
-        each, more = divmod(count, len(members))
-        first = 0
-        for index, member_id in enumerate(members):
-            size = each + (index < more)
-            if size:
-                made[member_id][topic_id] = frozenset(range(first, first + size))
-            first += size
-    return made
-
-
-ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": _range, "range": _range}
-
-__all__ = ["ASSIGNORS", "Assignment", "Assignor", "GroupSpec", "MemberSpec"]
+ASSIGNORS: Final[Mapping[str, Assignor]] = MappingProxyType(
+    {"uniform": assign_uniformly, "range": assign_range}
+)
+"""In the order of Kafka's `group.consumer.assignors`, whose first is the default."""
