@@ -75,10 +75,19 @@ def subscribed_topics(metadata: bytes) -> list[str]:
     return decode_prefix(ConsumerProtocolSubscription, 0, metadata, _after_version(metadata)[1]).topics
 
 
+def version_of(data: bytes) -> int:
+    """The version in front of a subscription or an assignment. Malformed when there is none."""
+    return _after_version(data)[0]
+
+
+def newest_version(cls: type[T]) -> int:
+    """The newest version of a subscription or an assignment."""
+    return message_info(cls).versions.last
+
+
 def _decode(cls: type[T], data: bytes) -> T:
     version, position = _after_version(data)
-    newest = message_info(cls).versions.last
-    return decode_prefix(cls, min(version, newest), data, position)
+    return decode_prefix(cls, min(version, newest_version(cls)), data, position)
 
 
 def _after_version(data: bytes) -> tuple[int, int]:

@@ -99,16 +99,17 @@ class Groups:
         """A group without members becomes one of another type: forget what it was. Its offsets stay."""
         group = self.by_id[group_id]
         group.end(turn)
-        self._forget(group_id)
+        self.forget(group_id)
 
     def remove(self, group_id: str) -> None:
         """Forget a group that is dead."""
         assert group_id not in self.durable, group_id
         assert self.by_id[group_id].is_dead, group_id
-        self._forget(group_id)
+        self.forget(group_id)
         self.commit_kinds.forget(group_id)
 
-    def _forget(self, group_id: str) -> None:
+    def forget(self, group_id: str) -> None:
+        """The group is not served any more, at least not as the type that it was."""
         del self.by_id[group_id]
         self.consumers.pop(group_id, None)
         classic = self.classic.pop(group_id, None)

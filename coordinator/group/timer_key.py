@@ -14,12 +14,13 @@ class TimerKind(IntEnum):
     REPORT = 4
     CONSUMER_SESSION = 5
     CONSUMER_REBALANCE = 6
+    CLASSIC_MEMBER_JOIN = 7
+    CLASSIC_MEMBER_SYNC = 8
 
 
 class TimerKey(NamedTuple):
     """Names a timer: HEARTBEAT per member (pending ones too), JOIN, SYNC and REPORT per group, EXPIRE_OFFSETS
-    per shard; CONSUMER_SESSION and CONSUMER_REBALANCE per member of a consumer group. What the kind does not need
-    is ""."""
+    per shard; the others per member of a consumer group. What the kind does not need is ""."""
 
     kind: TimerKind
     group_id: str = ""

@@ -3,6 +3,7 @@
 Source: Kafka's GroupMetadataManager, classicGroupLeave.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from coordinator.group.classic.group import ClassicGroup
@@ -38,26 +39,35 @@ def leave_group(groups: Groups, request: LeaveGroupRequest, context: Context, tu
     if error is not ErrorCode.NONE:
         turn.reply(context.waiter, error_response(request, context.api_version, error))
         return
-    is_batch = context.api_version >= BATCH_VERSION
-    identities = request.members if is_batch else [MemberIdentity(member_id=request.member_id)]
+    identities = identities_of(request, context.api_version)
     if group is None:
-        members = [_response(identity, ErrorCode.UNKNOWN_MEMBER_ID) for identity in identities]
+        errors = [(identity, ErrorCode.UNKNOWN_MEMBER_ID) for identity in identities]
     else:
         left: list[MemberLeft] = []
-        members = [
-            _response(identity, _leave(group, identity, context, left, turn)) for identity in identities
-        ]
-        _rebalance_without(groups, group, left, members, turn)
-    if not is_batch:
-        assert len(members) == 1, members
-        error = ErrorCode(members[0].error_code)
+        errors = [(identity, _leave(group, identity, context, left, turn)) for identity in identities]
+        _rebalance_without(groups, group, left, errors, turn)
+    answer_leave(errors, context, turn)
+
+
+def identities_of(request: LeaveGroupRequest, api_version: int) -> Sequence[MemberIdentity]:
+    """Who is to leave: before v3 the sender."""
+    if api_version >= BATCH_VERSION:
+        return request.members
+    return [MemberIdentity(member_id=request.member_id)]
+
+
+def answer_leave(errors: Sequence[tuple[MemberIdentity, ErrorCode]], context: Context, turn: Turn) -> None:
+    """Tell what became of each: before v3 as the error of the answer itself."""
+    members = [
+        MemberResponse(
+            member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error
+        )
+        for identity, error in errors
+    ]
+    error = ErrorCode.NONE
+    if context.api_version < BATCH_VERSION:
+        ((_, error),) = errors
     turn.reply(context.waiter, LeaveGroupResponse(error_code=error, members=members))
-
-
-def _response(identity: MemberIdentity, error: ErrorCode) -> MemberResponse:
-    return MemberResponse(
-        member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error
-    )
 
 
 def _leave(
@@ -106,7 +116,7 @@ def _rebalance_without(
     groups: Groups,
     group: ClassicGroup,
     left: list[MemberLeft],
-    members: list[MemberResponse],
+    errors: Sequence[tuple[MemberIdentity, ErrorCode]],
     turn: Turn,
 ) -> None:
     """What the departures cause, once for all of them."""
@@ -114,7 +124,7 @@ def _rebalance_without(
         return
 
     def trigger() -> Trigger:
-        ids = [member.member_id for member in members if member.error_code == ErrorCode.NONE]
+        ids = [identity.member_id for identity, error in errors if error is ErrorCode.NONE]
         sentence = f"explicit `LeaveGroup` request for ({', '.join(ids)}) members."
         first = left[0]
         client_reason = "" if first.reason == NOT_PROVIDED else first.reason

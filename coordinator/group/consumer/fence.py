@@ -4,7 +4,9 @@ Source: Kafka's GroupMetadataManager, consumerGroupFenceMembers and consumerGrou
 """
 
 from collections.abc import Sequence
+from typing import Final
 
+from coordinator.group.consumer.downgrade import downgrade, may_downgrade
 from coordinator.group.consumer.events import ConsumerMemberFenced, EpochBumped, EpochCause, FenceCause
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import Assigned, ConsumerMember
@@ -16,20 +18,33 @@ from coordinator.group.consumer.record import (
     regex_tombstone,
     target_tombstone,
 )
-from coordinator.group.consumer.session import end_session, rebalance_key, session_key
+from coordinator.group.consumer.session import end_session, join_key, rebalance_key, session_key, sync_key
 from coordinator.group.consumer.subscription import Subscription
 from coordinator.group.groups import Groups
+from coordinator.group.rebalance_facts import RebalanceCause, Trigger
 from coordinator.group.timer_key import TimerKey
 from coordinator.machine.outcome import Fact
 from coordinator.machine.turn import Turn
+
+REBALANCES: Final = {
+    EpochCause.MEMBER_LEFT: RebalanceCause.MEMBER_LEFT,
+    EpochCause.MEMBER_FENCED: RebalanceCause.SESSION_EXPIRED,
+}
+"""What a classic group says where a consumer group has a new epoch."""
 
 
 def remove_members(
     groups: Groups, group: ConsumerGroup, members: Sequence[ConsumerMember], cause: EpochCause, turn: Turn
 ) -> None:
     """Take members out of a group, which has a new epoch then; with the last one its next target is computed at
-    once."""
+    once. Where only members of the classic protocol are left, it is a classic group then. Refusal: where it cannot
+    become one."""
     durable, group_id = group.durable, group.group_id
+    gone = {member.member_id for member in members}
+    if may_downgrade(groups, group, gone):
+        sentence = f"Downgrade group {group_id} from consumer to classic for member leaving."
+        downgrade(groups, group, gone, Trigger(REBALANCES[cause], sentence, members[0].name), turn)
+        return
     subscription = Subscription.without(durable, members)
     facts: list[Fact] = []
     for member in members:
@@ -57,11 +72,8 @@ def fence(groups: Groups, group: ConsumerGroup, member_id: str, cause: FenceCaus
     """Remove a member that did not do what it had to in time."""
     member, session = group.durable.members[member_id], group.sessions[member_id]
     now_ms = turn.now.monotonic_ms
-    timeout_ms = (
-        session.rebalance_timeout_ms
-        if cause is FenceCause.NOT_REVOKED
-        else session.deadline_ms - session.heard_ms
-    )
+    is_silent = cause in (FenceCause.SESSION_EXPIRED, FenceCause.ASKED)
+    timeout_ms = session.deadline_ms - session.heard_ms if is_silent else session.rebalance_timeout_ms
     turn.tell(
         ConsumerMemberFenced(
             group.group_id,
@@ -107,3 +119,27 @@ def fire_rebalance(groups: Groups, key: TimerKey, turn: Turn) -> None:
     session.rebalance_ms = None
     if group.durable.members[key.member_id].member_epoch == session.rebalance_epoch:
         fence(groups, group, key.member_id, FenceCause.NOT_REVOKED, turn)
+
+
+def fire_classic_join(groups: Groups, key: TimerKey, turn: Turn) -> None:
+    """The timer of a member of the classic protocol fired that has to join again."""
+    group = groups.consumers.get(key.group_id)
+    session = None if group is None else group.sessions.get(key.member_id)
+    if group is not None and session is not None and session.join_ms is not None:
+        if turn.now.monotonic_ms < session.join_ms:
+            turn.arm(join_key(group, key.member_id), session.join_ms)
+        else:
+            session.join_ms = None
+            fence(groups, group, key.member_id, FenceCause.NOT_REJOINED, turn)
+
+
+def fire_classic_sync(groups: Groups, key: TimerKey, turn: Turn) -> None:
+    """The timer of a member of the classic protocol fired that has to ask for its assignment."""
+    group = groups.consumers.get(key.group_id)
+    session = None if group is None else group.sessions.get(key.member_id)
+    if group is not None and session is not None and session.sync_ms is not None:
+        if turn.now.monotonic_ms < session.sync_ms:
+            turn.arm(sync_key(group, key.member_id), session.sync_ms)
+        else:
+            session.sync_ms = None
+            fence(groups, group, key.member_id, FenceCause.NOT_SYNCED, turn)

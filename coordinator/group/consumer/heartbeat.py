@@ -301,7 +301,9 @@ def _bump(
         elif assignor_changed:
             cause = EpochCause.ASSIGNOR_CHANGED
         draft.events.append(
-            EpochBumped(group.group_id, draft.epoch, member=updated.name, cause=cause, metadata_hash=metadata_hash)
+            EpochBumped(
+                group.group_id, draft.epoch, member=updated.name, cause=cause, metadata_hash=metadata_hash
+            )
         )
     if group.partition_metadata is not None:
         draft.facts.append(partition_metadata_tombstone(group.group_id))

@@ -1,8 +1,9 @@
-"""How long a member may be silent, and how long it may take to give partitions up: its two timers.
+"""How long a member may be silent, and how long it may take to give partitions up: its two timers. A member of the
+classic protocol has two others, for joining again and for asking for its assignment.
 
-A heartbeat only moves the deadline of the session; the timer outside is left where it is, and set anew when it fires
-too early. Source: Kafka's GroupMetadataManager, scheduleConsumerGroupSessionTimeout and
-scheduleConsumerGroupRebalanceTimeout.
+A heartbeat only moves the deadline of the session; the timer outside is left where it is, and set anew when it
+fires too early. Source: Kafka's GroupMetadataManager, scheduleConsumerGroupSessionTimeout,
+scheduleConsumerGroupRebalanceTimeout, scheduleConsumerGroupJoinTimeoutIfAbsent, scheduleConsumerGroupSyncTimeout.
 """
 
 from coordinator.group.consumer.group import ConsumerGroup, Session
@@ -19,6 +20,16 @@ def session_key(group: ConsumerGroup, member_id: str) -> TimerKey:
 def rebalance_key(group: ConsumerGroup, member_id: str) -> TimerKey:
     """The timer of a member that has to give partitions up."""
     return TimerKey(TimerKind.CONSUMER_REBALANCE, group.group_id, member_id)
+
+
+def join_key(group: ConsumerGroup, member_id: str) -> TimerKey:
+    """The timer of a member of the classic protocol that has to join again."""
+    return TimerKey(TimerKind.CLASSIC_MEMBER_JOIN, group.group_id, member_id)
+
+
+def sync_key(group: ConsumerGroup, member_id: str) -> TimerKey:
+    """The timer of a member of the classic protocol that has to ask for its assignment."""
+    return TimerKey(TimerKind.CLASSIC_MEMBER_SYNC, group.group_id, member_id)
 
 
 def restart_session(
@@ -38,8 +49,8 @@ def restart_session(
 
 
 def watch_revocation(group: ConsumerGroup, member: ConsumerMember, turn: Turn) -> None:
-    """A member was told where it stands: one that has to give partitions up has its rebalance timeout for that, from
-    now on."""
+    """A member was told where it stands: one that has to give partitions up has its rebalance timeout for that,
+    from now on."""
     session = group.sessions[member.member_id]
     key = rebalance_key(group, member.member_id)
     if member.state is MemberState.UNREVOKED_PARTITIONS and not member.uses_classic_protocol:
@@ -52,6 +63,35 @@ def watch_revocation(group: ConsumerGroup, member: ConsumerMember, turn: Turn) -
         turn.cancel(key)
 
 
+def await_join(group: ConsumerGroup, member: ConsumerMember, turn: Turn) -> None:
+    """A member of the classic protocol was told to join again: it has its rebalance timeout for that, from the
+    first time on."""
+    session = group.sessions[member.member_id]
+    if session.join_ms is None:
+        session.join_ms = turn.now.monotonic_ms + member.rebalance_timeout_ms
+        session.rebalance_timeout_ms = member.rebalance_timeout_ms
+        turn.arm(join_key(group, member.member_id), session.join_ms)
+
+
+def await_sync(group: ConsumerGroup, member_id: str, timeout_ms: int, turn: Turn) -> None:
+    """A member of the classic protocol joined: it has so long to ask for its assignment."""
+    session = group.sessions[member_id]
+    if session.join_ms is not None:
+        session.join_ms = None
+        turn.cancel(join_key(group, member_id))
+    session.sync_ms = turn.now.monotonic_ms + timeout_ms
+    session.rebalance_timeout_ms = timeout_ms
+    turn.arm(sync_key(group, member_id), session.sync_ms)
+
+
+def end_sync(group: ConsumerGroup, member_id: str, turn: Turn) -> None:
+    """A member of the classic protocol has asked for its assignment."""
+    session = group.sessions[member_id]
+    if session.sync_ms is not None:
+        session.sync_ms = None
+        turn.cancel(sync_key(group, member_id))
+
+
 def end_session(group: ConsumerGroup, member_id: str, turn: Turn) -> None:
     """A member is none any more."""
     session = group.sessions.pop(member_id, None)
@@ -60,3 +100,7 @@ def end_session(group: ConsumerGroup, member_id: str, turn: Turn) -> None:
             turn.cancel(session_key(group, member_id))
         if session.rebalance_ms is not None:
             turn.cancel(rebalance_key(group, member_id))
+        if session.join_ms is not None:
+            turn.cancel(join_key(group, member_id))
+        if session.sync_ms is not None:
+            turn.cancel(sync_key(group, member_id))
