@@ -59,7 +59,6 @@ from coordinator.group.consumer.target import (
     Change,
     Computed,
     TargetWork,
-    assigned_to,
     compute_target,
     group_spec,
     is_small,
@@ -337,7 +336,7 @@ def _target(
     assignment = _assignment_of(work, computed, draft.epoch)
     moved = 0
     for member_id, spec in work.spec.members.items():
-        target = assigned_to(assignment, member_id)
+        target = assignment[member_id]
         moved += moved_partitions(target, spec.assigned)
         is_known = member_id in group.targets or (
             change.replaced is not None and member_id == updated.member_id
@@ -355,7 +354,7 @@ def _target(
             moved=moved,
         )
     )
-    return draft.epoch, assigned_to(assignment, updated.member_id)
+    return draft.epoch, assignment[updated.member_id]
 
 
 def _assignment_of(work: TargetWork, computed: Computed | None, epoch: int) -> Assignment:
@@ -408,7 +407,7 @@ def _reconcile(
             assigned=partition_count(final.assigned),
             pending=partition_count(final.pending),
             missing=sum(
-                len(partitions - final.assigned.get(topic_id, {}).keys())
+                len(set(partitions) - final.assigned.get(topic_id, {}).keys())
                 for topic_id, partitions in target.items()
                 if is_subscribed(topic_id)
             ),
