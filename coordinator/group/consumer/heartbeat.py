@@ -71,6 +71,7 @@ from coordinator.group.events import Event
 from coordinator.group.groups import Groups
 from coordinator.group.member_name import MemberName
 from coordinator.group.modern.assignors.assignor import Assignment
+from coordinator.group.refusal import tell_fenced
 from coordinator.machine.outcome import Context, Fact, Now, Work
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
@@ -129,14 +130,33 @@ def answer_heartbeat(
         response = ConsumerGroupHeartbeatResponse(
             error_code=refusal.error, error_message=refusal.message, member_id=None
         )
-        sender = MemberName(request.member_id, request.instance_id, context.client_id, context.client_host)
-        epoch, reason = request.member_epoch, refusal.message or ""
-        turn.tell(ConsumerHeartbeatRefused(request.group_id, epoch, sender, refusal.error, reason))
+        _tell_refusal(groups, request, context, refusal, turn)
     except AwaitsTarget as awaits:
         groups.targets[request.group_id] = AwaitedTarget(awaits.work, [(request, context)])
         turn.begin(Work(TARGET_WORK, awaits.work))
         return
     turn.reply(context.waiter, response)
+
+
+def _tell_refusal(
+    groups: Groups, request: ConsumerGroupHeartbeatRequest, context: Context, refusal: Refusal, turn: Turn
+) -> None:
+    sender = MemberName(request.member_id, request.instance_id, context.client_id, context.client_host)
+    group = groups.find(request.group_id)
+    if group is not None and refusal.error is ErrorCode.FENCED_INSTANCE_ID:
+        tell_fenced(group, sender, type(request), turn)
+    turn.tell(
+        ConsumerHeartbeatRefused(
+            request.group_id,
+            request.member_epoch,
+            sender,
+            refusal.error,
+            "" if group is None else group.state_name,
+            None,
+            None,
+            reason=refusal.message or "",
+        )
+    )
 
 
 def _has_nothing_to_hear(
