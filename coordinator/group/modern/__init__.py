@@ -1,0 +1,1 @@
+"""What the newer group protocols compute: assignments, hashes of topics, orders. It knows no group."""
