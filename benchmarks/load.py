@@ -15,8 +15,10 @@ from benchmarks.report import Absolute, Report, spread
 from coordinator.config.properties import Config
 from coordinator.engine.loader import Load
 from coordinator.group.config import GroupConfig
+from coordinator.group.consumer.config import ConsumerGroupConfig
 from coordinator.group.record_codec import GroupRecordCodec
 from coordinator.group.shard import Shard
+from coordinator.group.topics_image import NO_TOPICS
 from storage.files import OsFiles
 
 MILLION: Final = 1_000_000
@@ -35,7 +37,8 @@ def _load_all(data_dir: str) -> float:
     shards = []
     gc.disable()  # as in a daemon that starts
     for log in open_logs(data_dir):
-        shard = Shard(Config().view(GroupConfig))
+        config = Config()
+        shard = Shard(config.view(GroupConfig), NO_TOPICS, config.view(ConsumerGroupConfig))
         began = process_time()
         for _ in Load(log, shard, files, GroupRecordCodec()).steps():
             pass

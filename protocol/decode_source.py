@@ -91,13 +91,13 @@ class DecoderSource:
         self._source.line(f"{', '.join(names)}, = {unpack}(data, p)")
         self._source.line(f"p += {calcsize('>' + letters)}")
 
-    def _nested(self, variable: str, field_type: FieldType) -> None:
+    def _nested(self, variable: str, field_type: FieldType, is_there: str = "data[p] < 0x80") -> None:
         assert field_type.struct_class is not None
         if not field_type.nullable:
             self._source.line(f"{variable} = {self._struct(field_type.struct_class)}")
             return
         self._source.line(f"{variable} = None")
-        with self._source.block("if data[p] < 0x80:"):
+        with self._source.block(f"if {is_there}:"):
             self._source.line("p += 1")
             self._source.line(f"{variable} = {self._struct(field_type.struct_class)}")
         with self._source.block("else:"):
@@ -196,7 +196,7 @@ class DecoderSource:
                 self._source.line(f"{last} = {tag}")
                 for entry in in_tags:
                     with self._source.block(f"if {tag} == {entry.tag}:"):
-                        read = self._value(entry.name, entry.type)
+                        read = self._tagged(entry)
                         self._flush()
                         self._source.line(f"{values[entry.name]} = {read}")
                 known = ", ".join(str(entry.tag) for entry in in_tags)
@@ -205,6 +205,15 @@ class DecoderSource:
                     self._source.line(f"p = {end}")
                 with self._source.block(f"if p != {end}:"):
                     self._source.line(f'raise Malformed(f"tagged field {{{tag}}} has another size")')
+
+    def _tagged(self, entry: FieldLayout) -> str:
+        """Lines that read a field of the section; its variable. A struct there has 0 for a null."""
+        if entry.type.struct_class is None:
+            return self._value(entry.name, entry.type)
+        variable = self._source.variable(entry.name)
+        self._flush()
+        self._nested(variable, entry.type, is_there="data[p]")
+        return variable
 
     def _spend_tags(self, count: str) -> None:
         if self._budget is not None:

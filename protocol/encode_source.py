@@ -67,7 +67,7 @@ class EncoderSource:
         else:
             self._sized(value, name, field_type)
 
-    def _nested(self, value: str, name: str, field_type: FieldType) -> None:
+    def _nested(self, value: str, name: str, field_type: FieldType, null_marker: int = 255) -> None:
         assert field_type.struct_class is not None
         local = self._source.variable(name)
         self._source.line(f"{local} = {value}")
@@ -76,7 +76,7 @@ class EncoderSource:
             return
         self._flush()
         with self._source.block(f"if {local} is None:"):
-            self._source.line(f"{self._out}.append(255)")
+            self._source.line(f"{self._out}.append({null_marker})")
         with self._source.block("else:"):
             self._run.add("B", "1")
             self._struct(local, field_type.struct_class)
@@ -148,7 +148,11 @@ class EncoderSource:
             with self._source.block(f"if {conditions[entry.name]}:"):
                 around, self._out = self._out, self._source.variable("field")
                 self._source.line(f"{self._out} = bytearray()")
-                self._value(f"{value}.{entry.name}", entry.name, entry.type)
+                if entry.type.struct_class is not None:
+                    # Unlike one with a place of its own, a struct in a tag has 0 for a null.
+                    self._nested(f"{value}.{entry.name}", entry.name, entry.type, null_marker=0)
+                else:
+                    self._value(f"{value}.{entry.name}", entry.name, entry.type)
                 self._flush()
                 field, self._out = self._out, around
                 self._source.line(f"write_uvarint({self._out}, {entry.tag})")
@@ -157,6 +161,8 @@ class EncoderSource:
 
 
 def _differs(value: str, entry: FieldLayout) -> str:
+    if entry.sends_null:
+        return "True"
     if entry.default is None:
         return f"{value} is not None"
     return f"{value} != {entry.default!r}"

@@ -41,12 +41,14 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Declared:
     """What a field's line says: the versions that carry it, those in which it may be null (None: wherever
-    its type admits it), its tag when it travels in the tagged section, and its default (NODEFAULT: none)."""
+    its type admits it), its tag when it travels in the tagged section, its default (NODEFAULT: none), and whether a
+    tagged one travels though it is null."""
 
     versions: VersionRange = ALL_VERSIONS
     nullable: VersionRange | None = None
     tag: int | None = None
     default: Any = NODEFAULT
+    sends_null: bool = False
 
 
 _PLAIN: Final = Declared()
@@ -60,10 +62,14 @@ def since(versions: str = "0+", *, default: Any = NODEFAULT, nullable: str | Non
     return Declared(carried, None if nullable is None else VersionRange.parse(nullable), None, default)
 
 
-def tagged(tag: int, versions: str, *, default: Any, nullable: str | None = None) -> Any:
-    """A field of the tagged section; it is not sent while it equals `default`."""
+def tagged(
+    tag: int, versions: str, *, default: Any, nullable: str | None = None, sends_null: bool = False
+) -> Any:
+    """A field of the tagged section; it is not sent while it equals `default`. `sends_null`: a null is sent all the
+    same, since Kafka's schema has another default for it, which nobody sends."""
     null = None if nullable is None else VersionRange.parse(nullable)
-    return Declared(VersionRange.parse(versions), null, tag, default)
+    assert not sends_null or (null is not None and default is None), "a null that is sent"
+    return Declared(VersionRange.parse(versions), null, tag, default, sends_null)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +156,13 @@ class FieldType:
 @dataclass(frozen=True, slots=True)
 class FieldLayout:
     """One field of one version: its Python name, its type, its tag (None: it has a place of its own), its default
-    (NODEFAULT: it has to be given)."""
+    (NODEFAULT: it has to be given), whether a tagged one is sent though it is null."""
 
     name: str
     type: FieldType
     tag: int | None
     default: Any
+    sends_null: bool
 
 
 _STRUCT: Final = Kind("struct")
@@ -190,10 +197,17 @@ def layout(cls: type[Any], version: int) -> tuple[FieldLayout, ...]:
     for name, declared in _FIELDS[cls].items():
         if version not in declared.versions:
             continue
-        # A tagged struct that is None is left out of the section; it carries no null marker of its own.
+        # A tagged struct that is None is left out of the section, and carries no null marker of its own, unless its
+        # line says that it is nullable.
         by_type = declared.tag is None or not _is_struct(hints[name])
         nullable = by_type if declared.nullable is None else version in declared.nullable
-        entry = FieldLayout(name, _field_type(hints[name], nullable), declared.tag, copy(declared.default))
+        entry = FieldLayout(
+            name,
+            _field_type(hints[name], nullable),
+            declared.tag,
+            copy(declared.default),
+            declared.sends_null,
+        )
         (plain if declared.tag is None else in_tags).append(entry)
     in_tags.sort(key=lambda entry: cast("int", entry.tag))
     return (*plain, *in_tags)

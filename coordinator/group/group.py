@@ -69,9 +69,12 @@ class Group(Protocol):
     def holder_of(self, group_instance_id: str) -> str | None:
         """The id of the member that has this instance id; None when there is none."""
 
-    def commit_verdict(self, request: CommitRequest) -> CommitVerdict:
+    def commit_verdict(self, request: CommitRequest, api_version: int) -> CommitVerdict:
         """Whether the sender may commit now. In a transaction more may than else: whoever takes its partitions over
         waits for the end of that."""
+
+    def fetch_error(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """Why a sender may not fetch offsets as that member at that epoch (None, -1: as nobody); NONE when it may."""
 
     def heard(self, member_id: str, turn: Turn) -> None:
         """A plain commit of this member was accepted ("" for no member)."""

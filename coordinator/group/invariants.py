@@ -15,6 +15,8 @@ def check_invariants(groups: Groups) -> None:
     for group_id, group in groups.by_id.items():
         assert group_id == group.group_id, (group_id, group.group_id)
         group.check(groups.durable, waiters)
+    consumers = {group_id for group_id, group in groups.by_id.items() if group.type is GroupType.CONSUMER}
+    assert groups.consumers.keys() == consumers, "the consumer groups among the groups"
     classic = {group_id for group_id, group in groups.by_id.items() if group.type is GroupType.CLASSIC}
     assert groups.classic.keys() == classic, "the classic ones among the groups"
     states = Counter(group.state for group in groups.classic.values())

@@ -1,6 +1,6 @@
-"""What the log says of one type of record: a part of the durable half of a shard."""
+"""What the log says of one type of record, or of a few that belong together: a part of the durable half of a shard."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Protocol, Self
 
 from coordinator.machine.outcome import Fact
@@ -11,7 +11,7 @@ class RecordStore(Protocol):
     """`replay` is its only writer; whatever a store derives from its records follows there."""
 
     @property
-    def record_type(self) -> ServedType:
+    def record_types(self) -> Sequence[ServedType]:
         """Whose records it keeps."""
 
     def replay(self, key: Any, value: Any, producer_id: int) -> None:

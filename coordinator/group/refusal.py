@@ -38,6 +38,15 @@ from coordinator.group.requests import (
 from coordinator.machine.outcome import Context
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
+from protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupDescribeResponseGroup,
+)
+from protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -119,6 +128,17 @@ def _describe_error(request: DescribeGroupsRequest, error: ErrorCode) -> Describ
                 members=[],
             )
             for group_id in request.groups
+        ]
+    )
+
+
+def _consumer_describe_error(
+    request: ConsumerGroupDescribeRequest, error: ErrorCode
+) -> ConsumerGroupDescribeResponse:
+    return ConsumerGroupDescribeResponse(
+        groups=[
+            ConsumerGroupDescribeResponseGroup(error_code=error, group_id=group_id)
+            for group_id in request.group_ids
         ]
     )
 
@@ -205,6 +225,13 @@ RULES: Final[Mapping[type[object], Rules]] = {
         lambda _, __, error: ListGroupsResponse(error_code=error, groups=[]), only_reads=True
     ),
     DescribeGroupsRequest: Rules(lambda request, _, error: _describe_error(request, error), only_reads=True),
+    ConsumerGroupHeartbeatRequest: Rules(
+        lambda _, __, error: ConsumerGroupHeartbeatResponse(error_code=error),
+        operation="consumer-group-heartbeat",
+    ),
+    ConsumerGroupDescribeRequest: Rules(
+        lambda request, _, error: _consumer_describe_error(request, error), only_reads=True
+    ),
     DeleteGroupsRequest: Rules(lambda request, _, error: _delete_error(request, error)),
     ExpireMember: Rules(lambda _, __, error: Acted(error)),
     KeepAlive: Rules(lambda _, __, error: Acted(error), only_reads=True),

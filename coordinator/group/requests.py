@@ -5,7 +5,10 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from coordinator.group.topics_image import TopicsImage
+from coordinator.machine.outcome import WorkDone
 from protocol.errors import ErrorCode
+from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -121,6 +124,8 @@ Request: TypeAlias = (
     | SyncGroupRequest
     | HeartbeatRequest
     | LeaveGroupRequest
+    | ConsumerGroupHeartbeatRequest
+    | ConsumerGroupDescribeRequest
     | OffsetCommitRequest
     | TxnOffsetCommitRequest
     | EndTransaction
@@ -131,6 +136,7 @@ Request: TypeAlias = (
     | FetchOffsets
     | TopicsChanged
     | GroupConfigsChanged
+    | WorkDone
     | ExpireMember
     | KeepAlive
     | MoveTimes

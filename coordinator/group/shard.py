@@ -8,6 +8,7 @@ was not written, such as a rebalance under way, is forgotten, as in Kafka.
 To follow a request: `handle` finds the handler by the request's class; the file has the request's name.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -25,6 +26,15 @@ from coordinator.group.classic.report import fire_report
 from coordinator.group.classic.sync import sync_group
 from coordinator.group.classic.times import deadlines, keep_alive, move_times
 from coordinator.group.config import GroupConfig
+from coordinator.group.consumer.config import ConsumerGroupConfig
+from coordinator.group.consumer.configs_changed import group_configs_changed
+from coordinator.group.consumer.describe import consumer_group_describe
+from coordinator.group.consumer.fence import fire_rebalance, fire_session
+from coordinator.group.consumer.heartbeat import consumer_group_heartbeat
+from coordinator.group.consumer.regular_expressions import REGEX_WORK, regexes_resolved
+from coordinator.group.consumer.state import ConsumerGroupState
+from coordinator.group.consumer.target import TARGET_WORK
+from coordinator.group.consumer.target_computed import target_computed, unload_targets
 from coordinator.group.durable import DurableGroup, DurableState
 from coordinator.group.group import NowOf
 from coordinator.group.groups import Groups
@@ -41,6 +51,7 @@ from coordinator.group.requests import (
     ExpireMember,
     ExpireOffsets,
     FetchOffsets,
+    GroupConfigsChanged,
     KeepAlive,
     MoveTimes,
     Request,
@@ -48,10 +59,12 @@ from coordinator.group.requests import (
 )
 from coordinator.group.state import ClassicGroupState
 from coordinator.group.timer_key import TimerKey, TimerKind
-from coordinator.group.topics_image import NO_TOPICS, TopicsImage
+from coordinator.group.topics_image import TopicsImage
 from coordinator.group.view import GroupView
-from coordinator.machine.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome
+from coordinator.machine.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome, WorkDone
 from coordinator.machine.turn import Turn
+from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -70,6 +83,8 @@ HANDLERS: Final[dict[type[object], Handler]] = {
     SyncGroupRequest: sync_group,
     HeartbeatRequest: heartbeat,
     LeaveGroupRequest: leave_group,
+    ConsumerGroupHeartbeatRequest: consumer_group_heartbeat,
+    ConsumerGroupDescribeRequest: consumer_group_describe,
     OffsetCommitRequest: offset_commit,
     TxnOffsetCommitRequest: txn_offset_commit,
     EndTransaction: end_transaction,
@@ -89,8 +104,23 @@ FIRES: Final[dict[TimerKind, Callable[[Groups, TimerKey, Turn], None]]] = {
     TimerKind.JOIN: fire_join,
     TimerKind.SYNC: fire_sync,
     TimerKind.REPORT: fire_report,
+    TimerKind.CONSUMER_SESSION: fire_session,
+    TimerKind.CONSUMER_REBALANCE: fire_rebalance,
 }
 """The timers of one group each."""
+
+TOLD: Final[dict[type[object], Callable[[Groups, Any, Turn], None]]] = {
+    TopicsChanged: topics_changed,
+    GroupConfigsChanged: group_configs_changed,
+    WorkDone: lambda groups, done, turn: RESULTS[done.work.name](groups, done, turn),
+}
+"""What nobody waits for."""
+
+RESULTS: Final[dict[str, Callable[[Groups, WorkDone, Turn], None]]] = {
+    TARGET_WORK: target_computed,
+    REGEX_WORK: regexes_resolved,
+}
+"""What was done somewhere else, by the name of the work."""
 
 
 class Shard:
@@ -98,21 +128,25 @@ class Shard:
 
     __slots__ = ("_groups", "beat")
 
-    def __init__(self, config: GroupConfig, topics: TopicsImage = NO_TOPICS) -> None:
+    def __init__(
+        self, config: GroupConfig, topics: TopicsImage, consumer_config: ConsumerGroupConfig
+    ) -> None:
         """In: the topics as they are now; TopicsChanged says when they are others."""
-        self._groups = Groups(config, topics)
+        self._groups = Groups(config, topics, consumer_config)
         self.beat: Callable[[HeartbeatRequest, int], bool] = partial(beat, self._groups)
         """Take a heartbeat, at a monotonic time in milliseconds, from which nothing follows but the answer NONE.
         False: nothing was done, and `handle` has to be asked."""
 
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
         """Act on a request. It is answered among the outcome's replies, or parked: then a later outcome
-        answers its waiter. Every waiter is answered exactly once; TopicsChanged has no reply."""
+        answers its waiter. Every waiter is answered exactly once; TopicsChanged, GroupConfigsChanged and WorkDone
+        have no reply."""
         turn = Turn(now, self._groups.durable.replay)
-        if type(request) is TopicsChanged:
-            topics_changed(self._groups, request, turn)
+        handler = HANDLERS.get(type(request))
+        if handler is not None:
+            handler(self._groups, request, context, turn)
         else:
-            HANDLERS[type(request)](self._groups, request, context, turn)
+            TOLD[type(request)](self._groups, request, turn)
         return turn.outcome()
 
     def fire(self, key: TimerKey, now: Now, now_of: NowOf | None = None) -> Outcome:
@@ -154,6 +188,7 @@ class Shard:
         turn = Turn(Now(0, 0), self._groups.durable.replay)
         for group in self._groups.all():
             group.unload(turn)
+        unload_targets(self._groups, turn)
         assert not turn.records, turn.records
         return turn.replies
 
@@ -200,6 +235,11 @@ class Shard:
     def classic_states(self) -> Mapping[ClassicGroupState, int]:
         """How many classic groups are in which state."""
         return self._groups.classic_states
+
+    @property
+    def consumer_states(self) -> Mapping[ConsumerGroupState, int]:
+        """How many consumer groups are in which state."""
+        return Counter(group.state for group in self._groups.consumers.values())
 
     @property
     def topics(self) -> TopicsImage:

@@ -12,11 +12,14 @@ class TimerKind(IntEnum):
     SYNC = 2
     EXPIRE_OFFSETS = 3
     REPORT = 4
+    CONSUMER_SESSION = 5
+    CONSUMER_REBALANCE = 6
 
 
 class TimerKey(NamedTuple):
     """Names a timer: HEARTBEAT per member (pending ones too), JOIN, SYNC and REPORT per group, EXPIRE_OFFSETS
-    per shard. What the kind does not need is ""."""
+    per shard; CONSUMER_SESSION and CONSUMER_REBALANCE per member of a consumer group. What the kind does not need
+    is ""."""
 
     kind: TimerKind
     group_id: str = ""

@@ -13,6 +13,21 @@ from coordinator.group.member_name import MemberName
 from coordinator.group.rebalance_facts import Awaited, Trigger
 
 
+class ConsumerMemberView(Struct, frozen=True, kw_only=True):
+    """What there is to say of a member of a consumer group besides: where it stands (`state` is that of a member), what
+    it has, what it has yet to give up and in `revokes_left_ms`, what it is to have, by topic id."""
+
+    member_epoch: int
+    state: str
+    uses_classic_protocol: bool
+    subscribed_topic_names: tuple[str, ...]
+    subscribed_topic_regex: str
+    assigned: Mapping[bytes, tuple[int, ...]]
+    pending: Mapping[bytes, tuple[int, ...]]
+    target: Mapping[bytes, tuple[int, ...]]
+    revokes_left_ms: int | None
+
+
 class MemberView(Struct, frozen=True, kw_only=True):
     """A member. `connection_id` is that of its last JoinGroup, or of a later heartbeat to which there was something
     to say; 0 when that was before a restart. `session_left_ms` is when its session ends unless it is heard before;
@@ -31,6 +46,7 @@ class MemberView(Struct, frozen=True, kw_only=True):
     protocols: tuple[str, ...]
     metadata: bytes
     assignment: bytes
+    consumer: ConsumerMemberView | None = None
 
 
 class PendingMemberView(Struct, frozen=True, kw_only=True):
@@ -64,7 +80,8 @@ class RebalanceView(Struct, frozen=True, kw_only=True):
 class GroupView(Struct, frozen=True, kw_only=True):
     """A group of any type. `state_since_ms` is the wall time at which the state was entered, None when the log did
     not say; `members` are in the order in which they joined; `pending_offsets` is for how many partitions each
-    producer has offsets in its transaction, by producer id."""
+    producer has offsets in its transaction, by producer id. Of a consumer group `generation_id` is its epoch, and
+    `assignment_epoch` that of its target."""
 
     group_id: str
     type: GroupType
@@ -78,3 +95,4 @@ class GroupView(Struct, frozen=True, kw_only=True):
     pending: tuple[PendingMemberView, ...]
     rebalance: RebalanceView | None
     pending_offsets: Mapping[int, int] = {}
+    assignment_epoch: int | None = None

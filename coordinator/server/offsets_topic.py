@@ -5,6 +5,7 @@ from collections.abc import Callable
 from coordinator.config.properties import Config
 from coordinator.engine.machine import InternalTopic
 from coordinator.group.config import GroupConfig
+from coordinator.group.consumer.config import ConsumerGroupConfig
 from coordinator.group.record_codec import GroupRecordCodec
 from coordinator.group.refusal import error_response, only_reads
 from coordinator.group.shard import Shard
@@ -35,10 +36,11 @@ class OffsetsTopic:
             config.offsets_topic_num_partitions,
             overrides,
         )
-        self.new_shard: Callable[[GroupConfig, TopicsImage], Shard] = Shard
+        self.new_shard: Callable[[GroupConfig, TopicsImage, ConsumerGroupConfig], Shard] = Shard
         """Makes the groups of a partition, whenever one is read."""
         self._config = config
         self._group_config = group_config
+        self._consumer_config = config.view(ConsumerGroupConfig)
 
     def internal_topic(self, topics: Callable[[], TopicsImage]) -> InternalTopic[Shard]:
         """For the engine: a shard of groups in each partition. One that is about to be read knows the topics of
@@ -49,7 +51,9 @@ class OffsetsTopic:
             flush=self.logs.flush,
             compression=self._config.offsets_topic_compression_codec,
             codec=GroupRecordCodec(),
-            new_machine=lambda number, leader_epoch: self.new_shard(self._group_config, topics()),
+            new_machine=lambda number, leader_epoch: self.new_shard(
+                self._group_config, topics(), self._consumer_config
+            ),
             refuse=error_response,
             open_log=self.logs.open,
             logger="GroupCoordinator",

@@ -89,7 +89,9 @@ class ConsumerGroupMemberMetadataValue:
     subscribed_topic_regex: NullableString
     rebalance_timeout_ms: Int32 = since(default=-1)
     server_assignor: NullableString
-    classic_member_metadata: ClassicMemberMetadata | None = tagged(0, "0+", default=None)
+    classic_member_metadata: ClassicMemberMetadata | None = tagged(
+        0, "0+", default=None, nullable="0+", sends_null=True
+    )
 
 
 @data(versions="6")

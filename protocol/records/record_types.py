@@ -6,10 +6,26 @@ Source: Kafka's `CoordinatorRecordType`; the schemas are the message definitions
 
 from typing import Any, Final
 
+from protocol.records.consumer_group import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupPartitionMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
 from protocol.records.group_metadata import GroupMetadataKey, GroupMetadataValue
 from protocol.records.offset_commit import OffsetCommitKey, OffsetCommitValue
 from protocol.records.record_type import RecordType, ServedType
-from protocol.records.value_version import group_metadata_version, offset_version
+from protocol.records.value_version import first_version, group_metadata_version, offset_version
 
 OFFSET_COMMIT: Final = ServedType(
     1,
@@ -22,23 +38,68 @@ OFFSET_COMMIT: Final = ServedType(
 GROUP_METADATA: Final = ServedType(
     2, "group_metadata", GroupMetadataKey, GroupMetadataValue, group_metadata_version
 )
+CONSUMER_GROUP_METADATA: Final = ServedType(
+    3, "consumer_group_metadata", ConsumerGroupMetadataKey, ConsumerGroupMetadataValue, first_version
+)
+CONSUMER_GROUP_PARTITION_METADATA: Final = ServedType(
+    4,
+    "consumer_group_partition_metadata",
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupPartitionMetadataValue,
+    first_version,
+)
+CONSUMER_GROUP_MEMBER_METADATA: Final = ServedType(
+    5,
+    "consumer_group_member_metadata",
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    first_version,
+)
+CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: Final = ServedType(
+    6,
+    "consumer_group_target_assignment_metadata",
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    first_version,
+)
+CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: Final = ServedType(
+    7,
+    "consumer_group_target_assignment_member",
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    first_version,
+)
+CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: Final = ServedType(
+    8,
+    "consumer_group_current_member_assignment",
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    first_version,
+)
+CONSUMER_GROUP_REGULAR_EXPRESSION: Final = ServedType(
+    16,
+    "consumer_group_regular_expression",
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    first_version,
+)
 
 RECORD_TYPES: Final[tuple[RecordType, ...]] = (
     OFFSET_COMMIT,
     GROUP_METADATA,
-    RecordType(3, "consumer_group_metadata"),
-    RecordType(4, "consumer_group_partition_metadata"),
-    RecordType(5, "consumer_group_member_metadata"),
-    RecordType(6, "consumer_group_target_assignment_metadata"),
-    RecordType(7, "consumer_group_target_assignment_member"),
-    RecordType(8, "consumer_group_current_member_assignment"),
+    CONSUMER_GROUP_METADATA,
+    CONSUMER_GROUP_PARTITION_METADATA,
+    CONSUMER_GROUP_MEMBER_METADATA,
+    CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
+    CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
+    CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
     RecordType(10, "share_group_member_metadata"),
     RecordType(11, "share_group_metadata"),
     RecordType(12, "share_group_target_assignment_metadata"),
     RecordType(13, "share_group_target_assignment_member"),
     RecordType(14, "share_group_current_member_assignment"),
     RecordType(15, "share_group_state_partition_metadata"),
-    RecordType(16, "consumer_group_regular_expression"),
+    CONSUMER_GROUP_REGULAR_EXPRESSION,
     RecordType(17, "streams_group_metadata"),
     RecordType(19, "streams_group_member_metadata"),
     RecordType(20, "streams_group_target_assignment_metadata"),

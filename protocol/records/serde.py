@@ -6,6 +6,22 @@ from typing import Final, TypeAlias
 
 from protocol.codec import decoder, writer
 from protocol.malformed import Malformed
+from protocol.records.consumer_group import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupPartitionMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
 from protocol.records.group_metadata import GroupMetadataKey, GroupMetadataValue
 from protocol.records.offset_commit import OffsetCommitKey, OffsetCommitValue
 from protocol.records.record_type import ServedType
@@ -16,7 +32,7 @@ _INT16: Final = Struct(">h")
 
 @dataclass(frozen=True, slots=True)
 class UnknownKey:
-    """A key of a type that is not decoded here (consumer, share and streams groups): its type and bytes.
+    """A key of a type that is not decoded here (share and streams groups): its type and bytes.
 
     Such records stay in the log as they are."""
 
@@ -24,8 +40,28 @@ class UnknownKey:
     data: bytes
 
 
-Key: TypeAlias = OffsetCommitKey | GroupMetadataKey
-Value: TypeAlias = OffsetCommitValue | GroupMetadataValue
+Key: TypeAlias = (
+    OffsetCommitKey
+    | GroupMetadataKey
+    | ConsumerGroupMetadataKey
+    | ConsumerGroupPartitionMetadataKey
+    | ConsumerGroupMemberMetadataKey
+    | ConsumerGroupTargetAssignmentMetadataKey
+    | ConsumerGroupTargetAssignmentMemberKey
+    | ConsumerGroupCurrentMemberAssignmentKey
+    | ConsumerGroupRegularExpressionKey
+)
+Value: TypeAlias = (
+    OffsetCommitValue
+    | GroupMetadataValue
+    | ConsumerGroupMetadataValue
+    | ConsumerGroupPartitionMetadataValue
+    | ConsumerGroupMemberMetadataValue
+    | ConsumerGroupTargetAssignmentMetadataValue
+    | ConsumerGroupTargetAssignmentMemberValue
+    | ConsumerGroupCurrentMemberAssignmentValue
+    | ConsumerGroupRegularExpressionValue
+)
 
 
 def encode_key(key: Key) -> bytes:

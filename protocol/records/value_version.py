@@ -26,3 +26,8 @@ def offset_version(value: OffsetCommitValue) -> int:
 def group_metadata_version(_: GroupMetadataValue) -> int:
     """Of a classic group."""
     return GROUP_METADATA_VERSION
+
+
+def first_version(_: object) -> int:
+    """Of a record that has been written in one version so far."""
+    return 0

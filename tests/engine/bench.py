@@ -23,7 +23,7 @@ from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.syncer import Syncer
 from tests.engine.counter import CounterCodec, Counters, refuse
-from tests.group.config import group_config
+from tests.group.new_shard import new_shard
 from tests.storage.faulty_files import FaultyFiles
 
 COUNTERS = "__counters"
@@ -98,7 +98,7 @@ class Bench:
             self._topic(
                 CONSUMER_OFFSETS,
                 GroupRecordCodec(),
-                lambda number, leader_epoch: Shard(group_config()),
+                lambda number, leader_epoch: new_shard(),
                 error_response,
             )
         )

@@ -8,7 +8,6 @@ from coordinator.engine.loader import Load, LoadFailed
 from coordinator.engine.newest_values import MissingKey, NewestValues
 from coordinator.group.durable import DurableState
 from coordinator.group.record_codec import GroupRecordCodec
-from coordinator.group.shard import Shard
 from coordinator.machine.outcome import Fact
 from protocol.records import (
     GroupMetadataKey,
@@ -23,7 +22,7 @@ from protocol.records import (
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record
-from tests.group.config import group_config
+from tests.group.new_shard import new_shard
 from tests.storage.faulty_files import FaultyFiles
 
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -66,7 +65,7 @@ def test_a_load_gives_what_replaying_every_record_gives(
         state.replay(Fact(key, None if number is None else value_of(key, number), 3))
     for start in range(0, len(history), batch_size):
         log.append_records([record(*entry) for entry in history[start : start + batch_size]])
-    shard = Shard(group_config())
+    shard = new_shard()
     *_, records = Load(log, shard, files, GroupRecordCodec()).steps()
     assert shard.durable_state() == state.snapshot()
     assert records == len(history)
@@ -97,8 +96,8 @@ def test_what_cannot_be_a_group_stops_the_load(bad: Record) -> None:
     files, log = opened()
     log.append_records([bad])
     with pytest.raises(LoadFailed):
-        list(Load(log, Shard(group_config()), files, GroupRecordCodec()).steps())
+        list(Load(log, new_shard(), files, GroupRecordCodec()).steps())
     if bad.key is not None and bad.value is not None and bad.key.startswith(b"\0\2"):
         # A compaction would have removed it.
         log.append_records([bad._replace(value=None)])
-        list(Load(log, Shard(group_config()), files, GroupRecordCodec()).steps())
+        list(Load(log, new_shard(), files, GroupRecordCodec()).steps())

@@ -16,7 +16,7 @@ from storage.batch import encode_batch
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.record import Record
-from tests.group.config import group_config
+from tests.group.new_shard import new_shard
 from tests.storage.faulty_files import FaultyFiles
 
 ABORT, COMMIT = 0, 1
@@ -69,7 +69,7 @@ def loaded_shard(steps: Sequence[Write | End]) -> Shard:
     log = PartitionLog.open(files, "/data/__consumer_offsets-0", LogConfig(cleanup_policy="compact"))
     for step in steps:
         log.append(batch_of(step))
-    shard = Shard(group_config())
+    shard = new_shard()
     for _ in Load(log, shard, files, GroupRecordCodec()).steps():
         pass
     log.close()
@@ -144,7 +144,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_the_newest_record_that_counts_wins(steps: list[Write | End]) -> None:
-    shard = Shard(group_config())
+    shard = new_shard()
     replay(shard, steps)
     assert offsets_of(shard) == loaded(steps) == model(steps)
 
@@ -158,7 +158,7 @@ def test_the_newest_record_that_counts_wins(steps: list[Write | End]) -> None:
 def test_what_is_pending_at_the_end_of_a_log_ends_as_if_it_had_been_replayed(
     before: list[Write | End], after: list[Write | End]
 ) -> None:
-    shard, replayed = loaded_shard(before), Shard(group_config())
+    shard, replayed = loaded_shard(before), new_shard()
     replay(replayed, before)
     assert shard.durable_state() == replayed.durable_state()
     replay(shard, after)
@@ -171,7 +171,7 @@ def test_what_is_pending_at_the_end_of_a_log_ends_as_if_it_had_been_replayed(
 
 def test_a_deletion_takes_a_pending_offset_along() -> None:
     """Seen with Apache Kafka 4.4.0: the marker then changes nothing."""
-    pending, deleted = Shard(group_config()), Shard(group_config())
+    pending, deleted = new_shard(), new_shard()
     replay(pending, [Write(0, 5, 7)])
     assert pending.has_open_transactions
     assert pending.durable_state()["g"].pending[7, "orders", 0].offset == 5

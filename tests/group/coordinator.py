@@ -10,12 +10,14 @@ from typing import TypeAlias, TypeVar
 from uuid import UUID
 
 from coordinator.group.config import GroupConfig
+from coordinator.group.consumer.config import ConsumerGroupConfig
 from coordinator.group.events import Event
 from coordinator.group.member_name import MemberName
 from coordinator.group.requests import EndTransaction, FetchOffsets, Request
 from coordinator.group.shard import Shard
 from coordinator.group.state import DEAD
 from coordinator.group.timer_key import TimerKey, TimerKind
+from coordinator.group.topics_image import NO_TOPICS, TopicsImage
 from coordinator.machine.outcome import NO_PRODUCER_ID, Context, Fact, Marker, Now, Outcome
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
@@ -50,6 +52,7 @@ from protocol.messages.txn_offset_commit import (
 )
 from protocol.records import UnknownKey, decode_key, decode_value, encode_key, encode_value
 from tests.group.config import group_config
+from tests.group.new_shard import CONSUMER_CONFIG
 from tests.group.subscriptions import subscription
 
 E = TypeVar("E", bound=Event)
@@ -97,8 +100,15 @@ class Ask:
 class Coordinator:
     """Sends requests, keeps time, fires timers, remembers everything that came out."""
 
-    def __init__(self, config: GroupConfig | None = None) -> None:
+    def __init__(
+        self,
+        config: GroupConfig | None = None,
+        consumer_config: ConsumerGroupConfig | None = None,
+        topics: TopicsImage = NO_TOPICS,
+    ) -> None:
         self.config = group_config() if config is None else config
+        self.consumer_config = CONSUMER_CONFIG if consumer_config is None else consumer_config
+        self.topics = topics
         self.now = START
         self.log: list[Entry] = []
         self.events: list[Event] = []
@@ -107,12 +117,15 @@ class Coordinator:
         self._uuids = 0
         self._start([])
 
+    def _new_shard(self) -> Shard:
+        return Shard(self.config, self.topics, self.consumer_config)
+
     def _start(self, log: Sequence[Entry]) -> None:
-        self.shard, self._replica = Shard(self.config), Shard(self.config)
+        self.shard, self._replica = self._new_shard(), self._new_shard()
         replay(self.shard, log)
         replay(self._replica, log)
         self.timers.clear()
-        self._take(self.shard.loaded(self.now))
+        self.take(self.shard.loaded(self.now))
 
     @property
     def records(self) -> list[Fact]:
@@ -139,13 +152,13 @@ class Coordinator:
             assert outcome == Outcome([], [(context.waiter, HeartbeatResponse(error_code=0))], {}, []), (
                 outcome
             )
-        self._take(outcome)
+        self.take(outcome)
         return ask
 
     def fire(self, key: TimerKey) -> None:
         """Fire a timer now, due or not."""
         self.timers.pop(key, None)
-        self._take(self.shard.fire(key, self.now))
+        self.take(self.shard.fire(key, self.now))
 
     def advance(self, duration_ms: int) -> None:
         """Let time pass, and fire what falls due."""
@@ -166,7 +179,8 @@ class Coordinator:
         self._deliver(self.shard.unload())
         self.shard.check_invariants()
 
-    def _take(self, outcome: Outcome) -> None:
+    def take(self, outcome: Outcome) -> None:
+        """What came out of a call."""
         written = entries_of(outcome)
         self.log.extend(written)
         self.events.extend(outcome.events)

@@ -39,13 +39,16 @@ class StubGroup:
     def holder_of(self, group_instance_id: str) -> str | None:
         return None
 
-    def commit_verdict(self, request: CommitRequest) -> CommitVerdict:
+    def commit_verdict(self, request: CommitRequest, api_version: int) -> CommitVerdict:
         if not self.foreign:
             return ACCEPTED
         return CommitVerdict(ErrorCode.NONE, of_partition=self._judge)
 
     def _judge(self, topic: str, topic_id: bytes, partition: int) -> ErrorCode:
         return ErrorCode.STALE_MEMBER_EPOCH if (topic, partition) in self.foreign else ErrorCode.NONE
+
+    def fetch_error(self, member_id: str | None, epoch: int) -> ErrorCode:
+        return ErrorCode.NONE
 
     def heard(self, member_id: str, turn: Turn) -> None:
         self.heard_of.append(member_id)

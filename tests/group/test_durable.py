@@ -7,13 +7,13 @@ import pytest
 from coordinator.group.durable import DurableGroup, DurableState
 from coordinator.group.events import GroupStabilized
 from coordinator.group.requests import TopicsChanged
-from coordinator.group.shard import Shard
 from coordinator.group.topics_image import NO_TOPICS
 from coordinator.machine.outcome import NO_PRODUCER_ID, Fact, Marker
 from protocol.messages.leave_group import MemberIdentity
 from protocol.records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from tests.group.config import group_config
 from tests.group.coordinator import GROUP, Coordinator, replay
+from tests.group.new_shard import new_shard
 
 OTHER = "another"
 
@@ -106,12 +106,12 @@ def test_every_prefix_of_the_log_gives_the_state_that_was_live_there(seed: int) 
     assert len(states) > 4
     assert any(isinstance(entry, Marker) for entry in coordinator.log)
     for length, state in states.items():
-        loaded = Shard(coordinator.config)
+        loaded = new_shard(coordinator.config)
         replay(loaded, coordinator.log[:length])
         assert loaded.durable_state() == state
         assert loaded.has_open_transactions == any(group.pending for group in state.values())
         if not loaded.has_open_transactions:
-            copied = Shard(coordinator.config)
+            copied = new_shard(coordinator.config)
             replay(copied, [(fact, NO_PRODUCER_ID) for fact in loaded.copy_durable().facts()])
             assert copied.durable_state() == state
         loaded.loaded(coordinator.now)

@@ -2,12 +2,12 @@ import pytest
 
 from coordinator.group.events import GroupLoaded, RebalanceStarted
 from coordinator.group.rebalance_facts import RebalanceCause
-from coordinator.group.shard import Shard
 from coordinator.machine.outcome import NO_PRODUCER_ID, Fact
 from protocol.errors import ErrorCode
 from protocol.records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from tests.group.config import group_config
 from tests.group.coordinator import GROUP, START, Coordinator
+from tests.group.new_shard import new_shard
 from tests.group.stories import new_generation, stable_group
 
 
@@ -122,7 +122,7 @@ def test_a_recorded_leader_that_is_no_member_is_replaced_by_the_first() -> None:
     ],
 )
 def test_a_record_that_cannot_be_of_a_group_fails_the_load(record: Fact) -> None:
-    shard = Shard(group_config())
+    shard = new_shard()
     shard.replay(record)
     with pytest.raises(ValueError, match="member"):
         shard.loaded(START)

@@ -13,12 +13,12 @@ from coordinator.group.events import (
 )
 from coordinator.group.rebalance_facts import RebalanceCause
 from coordinator.group.requests import Acted, ExpireMember, ExpireOffsets, KeepAlive, MoveTimes, OffsetsGone
-from coordinator.group.shard import Shard
 from coordinator.group.timer_key import TimerKey, TimerKind
 from coordinator.machine.outcome import Now
 from protocol.errors import ErrorCode
 from tests.group.config import group_config
 from tests.group.coordinator import GROUP, Coordinator, through_bytes
+from tests.group.new_shard import new_shard
 from tests.group.stories import joined_member, new_generation, stable_group
 
 DAY_MS = 24 * 3_600_000
@@ -227,7 +227,7 @@ def test_the_sweep_judges_each_group_by_its_own_time() -> None:
 def test_groups_are_loaded_each_at_its_own_time() -> None:
     coordinator = Coordinator(group_config(group_max_size=1))
     (member,) = stable_group(coordinator, 1)
-    shard = Shard(coordinator.config)
+    shard = new_shard(coordinator.config)
     for record in coordinator.records:
         shard.replay(through_bytes(record))
     outcome = shard.loaded(coordinator.now, lambda _, now: Now(now.monotonic_ms + 5_000_000, now.wall_ms))

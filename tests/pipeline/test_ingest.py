@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 
 from coordinator.engine.loader import Load
 from coordinator.group.record_codec import GroupRecordCodec
-from coordinator.group.shard import Shard
 from pipeline.directory import LocalDirectory
 from pipeline.errors import BadInput
 from pipeline.ingest import Ingested, ingest
@@ -24,7 +23,7 @@ from pipeline.warehouse import MARKER, Warehouse
 from storage.files import OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from tests.group.config import group_config
+from tests.group.new_shard import new_shard
 from tests.pipeline.log_directory import LogDirectory
 from tests.pipeline.long_logs import add_transactions, counted, example_log, moved
 from tests.pipeline.random_logs import Log, compacted
@@ -254,7 +253,7 @@ def test_the_newest_of_every_key_is_what_the_daemon_loads(
     add_transactions(log)
     made.write_log(7, log)
     ingest(spark, made.path, warehouse)
-    shard = Shard(group_config())
+    shard = new_shard()
     opened = PartitionLog.open(OsFiles(), str(made.partition(7)), LogConfig())
     assert list(Load(opened, shard, OsFiles(), GroupRecordCodec()).steps())
     opened.close()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from protocol.apis import APIS
 from protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
-from protocol.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+from protocol.records.record_types import SERVED_TYPES
 from protocol.records.transaction_state import TransactionLogKey, TransactionLogValue
 from protocol.schema import FieldLayout, FieldType, layout, message_info
 
@@ -17,10 +17,7 @@ Declared: TypeAlias = tuple[type[Any], int]
 DATA: Final[tuple[type[Any], ...]] = (
     ConsumerProtocolSubscription,
     ConsumerProtocolAssignment,
-    OffsetCommitKey,
-    OffsetCommitValue,
-    GroupMetadataKey,
-    GroupMetadataValue,
+    *(cls for kind in SERVED_TYPES for cls in (kind.key, kind.value)),
     TransactionLogKey,
     TransactionLogValue,
 )

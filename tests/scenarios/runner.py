@@ -18,13 +18,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from coordinator.group.requests import Request, TopicsChanged
-from coordinator.group.shard import Shard
 from coordinator.group.timer_key import TimerKey, TimerKind
 from coordinator.machine.outcome import Context, Now, Outcome
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from tests.group.config import group_config
 from tests.group.coordinator import Entry, entries_of, replay
+from tests.group.new_shard import new_shard
 from tests.scenarios import render
 from tests.scenarios.client import ONCE, Client, member_uuid, milliseconds, options_of, shorten
 from tests.scenarios.requests import NEWEST, build
@@ -50,7 +50,7 @@ class Story:
         self.waiters: dict[int, tuple[str, int]] = {}
         self.asked = 0
         self.ids = 0
-        self.shard = Shard(self.config)
+        self.shard = new_shard(self.config)
         self.begin()
 
     def now(self) -> Now:
@@ -59,7 +59,7 @@ class Story:
 
     def begin(self) -> list[str]:
         """Load the log into a new core."""
-        self.shard = Shard(self.config)
+        self.shard = new_shard(self.config)
         self.timers.clear()
         self.waiters.clear()
         replay(self.shard, self.log)
@@ -195,7 +195,7 @@ class Story:
     def check(self) -> None:
         """The state makes sense, and the log alone gives its durable half."""
         self.shard.check_invariants()
-        loaded = Shard(self.config)
+        loaded = new_shard(self.config)
         replay(loaded, self.log)
         assert loaded.durable_state() == self.shard.durable_state(), "the log tells another story"
 

@@ -14,7 +14,6 @@ from coordinator.engine.loader import Load
 from coordinator.engine.state_records import batches_of
 from coordinator.group.durable import DurableGroup, DurableState
 from coordinator.group.record_codec import GroupRecordCodec
-from coordinator.group.shard import Shard
 from coordinator.machine.outcome import Fact
 from protocol.errors import ErrorCode
 from protocol.messages.end_txn import EndTxnRequest
@@ -38,7 +37,7 @@ from storage.log_config import LogConfig
 from storage.record import Record
 from storage.state_file import STATE_SUFFIX, StatePoint
 from tests.engine.states import written_state
-from tests.group.config import group_config
+from tests.group.new_shard import new_shard
 from tests.server.harness import Client, begin_producer, heartbeat_request, join_alone, serving
 from tests.server.test_cleaner import one_turn
 from tests.server.test_runtime import ONE_PARTITION, code, commit, committed
@@ -137,7 +136,7 @@ class FilesWithoutStates(FaultyFiles):
 
 
 def loaded(log: PartitionLog, files: FaultyFiles) -> tuple[dict[str, DurableGroup], Load]:
-    shard = Shard(group_config())
+    shard = new_shard()
     reading = Load(log, shard, files, GroupRecordCodec())
     list(reading.steps())
     return shard.durable_state(), reading
@@ -148,7 +147,7 @@ def offset_value(offset: int) -> OffsetCommitValue:
 
 
 def take_state(log: PartitionLog, files: FaultyFiles) -> None:
-    shard = Shard(group_config())
+    shard = new_shard()
     list(Load(log, shard, files, GroupRecordCodec()).steps())
     point = StatePoint.of(log, log.log_end_offset)
     if point is not None:

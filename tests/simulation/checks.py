@@ -30,6 +30,7 @@ from protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteRes
 from protocol.messages.offset_fetch import OffsetFetchResponseGroup
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from protocol.records import GroupMetadataKey, OffsetCommitKey
+from tests.group.new_shard import new_shard
 from tests.simulation.disk import Disk
 
 Place: TypeAlias = tuple[str, str, int]
@@ -71,7 +72,7 @@ class Checks:
 
     def __init__(self, config: GroupConfig) -> None:
         self._config = config
-        self._shadow = Shard(config)
+        self._shadow = new_shard(config)
         self._prints: list[int] = []
         self._asked: dict[int, Asked] = {}
         self._answered: set[int] = set()
@@ -154,7 +155,7 @@ class Checks:
         del self._prints[disk.end :]
         if self._prints:
             demand(fingerprint(shard) == self._prints[-1], "loading a prefix gives another state")
-        self._shadow = Shard(self._config)
+        self._shadow = new_shard(self._config)
         for record in disk.load():
             self._shadow.replay(record)
 
@@ -163,7 +164,7 @@ class Checks:
         silent = set(self._asked) - self._answered
         demand(not silent, f"never answered: {[self._asked[waiter].message for waiter in silent]}")
         for end in {1, len(self._prints) // 2, len(self._prints)} - {0}:
-            shard = Shard(self._config)
+            shard = new_shard(self._config)
             for record in disk.load(end):
                 shard.replay(record)
             demand(fingerprint(shard) == self._prints[end - 1], f"the first {end} batches give another state")

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Final
 
-from coordinator.group.config import GroupConfig
 from coordinator.group.shard import Shard
 from protocol.consumer_protocol import decode_assignment
 from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
@@ -31,7 +30,7 @@ class Simulation:
     def __init__(
         self,
         seed: int,
-        shard: Callable[[GroupConfig], Shard] = Shard,
+        shard: Callable[..., Shard] = Shard,
         shell: type[Shell] = Shell,
         show: Callable[[str], None] | None = None,
     ) -> None:

@@ -17,12 +17,14 @@ from coordinator.group.events import Event
 from coordinator.group.requests import FetchOffsets
 from coordinator.group.shard import Shard
 from coordinator.group.timer_key import TimerKey
+from coordinator.group.topics_image import NO_TOPICS
 from coordinator.machine.outcome import Context, Now, Outcome
 from protocol.codec import decode, encode
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from tests.group.new_shard import CONSUMER_CONFIG
 from tests.simulation.checks import Checks
 from tests.simulation.disk import AppendFailed, Disk
 from tests.simulation.network import Connection, Request
@@ -39,7 +41,7 @@ class Shell:
     """One coordinator process with one partition; it can crash and come back."""
 
     def __init__(
-        self, world: World, config: GroupConfig, shard: Callable[[GroupConfig], Shard], checks: Checks
+        self, world: World, config: GroupConfig, shard: Callable[..., Shard], checks: Checks
     ) -> None:
         self.world = world
         self.config = config
@@ -115,7 +117,7 @@ class Shell:
         if not self.up or self.shard is not None:
             return
         self.disk.durable = self.disk.end
-        self.shard = self._make(self.config)
+        self.shard = self._make(self.config, NO_TOPICS, CONSUMER_CONFIG)
         for record in self.disk.load():
             self.shard.replay(record)
         self.checks.loaded(self.shard, self.disk)

@@ -22,6 +22,7 @@ from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_fetch import OffsetFetchResponseGroup
 from protocol.messages.sync_group import SyncGroupResponse
+from tests.group.new_shard import new_shard
 from tests.simulation.run import Failed, Simulation
 from tests.simulation.shell import Shell
 
@@ -144,9 +145,9 @@ class ForgetsTheParked(Mutant):
         return super().unload()[1:]
 
 
-def expires_early(config: GroupConfig) -> Shard:
+def expires_early(config: GroupConfig, *_: object) -> Shard:
     """A core that keeps offsets for a minute whatever it is told."""
-    return Shard(replace(config, offsets_retention_minutes=1, offsets_retention_check_interval_ms=1_000))
+    return new_shard(replace(config, offsets_retention_minutes=1, offsets_retention_check_interval_ms=1_000))
 
 
 class AnswersBeforeDurable(Shell):
@@ -158,7 +159,7 @@ class AnswersBeforeDurable(Shell):
             self._release(waiter, message)
 
 
-def finding(shard: Callable[[GroupConfig], Shard], shell: type[Shell] = Shell) -> str:
+def finding(shard: Callable[..., Shard], shell: type[Shell] = Shell) -> str:
     """What the checker says of the first run that breaks a rule."""
     for seed in range(SEEDS):
         try:

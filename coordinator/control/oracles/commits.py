@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from coordinator.group.config import GroupConfig
+from coordinator.group.consumer.config import ConsumerGroupConfig
 from coordinator.group.member_name import MemberName
 from coordinator.group.requests import Request
 from coordinator.group.shard import Shard
@@ -38,8 +39,10 @@ class WatchedShard(Shard):
 
     __slots__ = ("_hear",)
 
-    def __init__(self, hear: HearCommit, config: GroupConfig, topics: TopicsImage) -> None:
-        super().__init__(config, topics)
+    def __init__(
+        self, hear: HearCommit, config: GroupConfig, topics: TopicsImage, consumer_config: ConsumerGroupConfig
+    ) -> None:
+        super().__init__(config, topics, consumer_config)
         self._hear = hear
 
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:

@@ -62,7 +62,7 @@ class ClassicFace:
 
     # Commits
 
-    def commit_verdict(self, request: CommitRequest) -> CommitVerdict:
+    def commit_verdict(self, request: CommitRequest, api_version: int) -> CommitVerdict:
         """One for all partitions. A member may commit in its current generation, also while the next one is being
         prepared: what it has read is read. It may not while the group completes a rebalance, since its partitions
         may be another's by then. A consumer without group management commits with generation -1, while there are no
@@ -83,6 +83,10 @@ class ClassicFace:
         if group.state is COMPLETING_REBALANCE and is_plain:
             return CommitVerdict(ErrorCode.REBALANCE_IN_PROGRESS)
         return ACCEPTED
+
+    def fetch_error(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """Anyone may."""
+        return NONE
 
     def heard(self, member_id: str, turn: Turn) -> None:
         """A member's session starts anew."""

@@ -14,7 +14,7 @@ class MetadataStore:
 
     __slots__ = ("_by_group",)
 
-    record_type: Final = GROUP_METADATA
+    record_types: Final = (GROUP_METADATA,)
 
     def __init__(self) -> None:
         self._by_group: dict[str, GroupMetadataValue] = {}
@@ -44,7 +44,7 @@ class MetadataStore:
     def facts(self) -> Iterator[Fact]:
         """A record for each group."""
         for group_id, value in self._by_group.items():
-            yield fact_of(self.record_type, GroupMetadataKey(group=group_id), value)
+            yield fact_of(GROUP_METADATA, GroupMetadataKey(group=group_id), value)
 
     def copy(self) -> Self:
         """What it holds now."""

@@ -37,7 +37,7 @@ def offset_commit(groups: Groups, request: OffsetCommitRequest, context: Context
     if group is None:
         verdict = missing_group_verdict(request, context, GROUP_ID_NOT_FOUND_VERSION)
     else:
-        verdict = group.commit_verdict(request)
+        verdict = group.commit_verdict(request, context.api_version)
     if verdict is not ACCEPTED and is_refused(groups, group, request, context, verdict, turn):
         return
     if group is not None:

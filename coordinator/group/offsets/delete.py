@@ -3,6 +3,7 @@
 Source: Kafka's OffsetMetadataManager, deleteOffsets and onTopicsDeleted.
 """
 
+from coordinator.group.consumer.topics import take_topics
 from coordinator.group.events import OffsetsDeleted
 from coordinator.group.group import Group
 from coordinator.group.groups import Groups
@@ -59,7 +60,7 @@ def _error(group: Group | None, request: OffsetDeleteRequest) -> ErrorCode:
 
 def topics_changed(groups: Groups, request: TopicsChanged, turn: Turn) -> None:
     """Know the topics as they are now, and remove every group's offsets of those that are gone."""
-    groups.topics = request.image
+    take_topics(groups, request.image)
     offsets = groups.durable.offsets
     gone_of: dict[str, list[str]] = {}
     for name in dict.fromkeys(request.gone):

@@ -19,16 +19,24 @@ from protocol.messages.offset_fetch import (
 )
 from protocol.records import OffsetCommitValue
 
+NONE: Final = ErrorCode.NONE
 NO_OFFSET: Final = -1
 NO_LEADER_EPOCH: Final = -1
 
 
 def fetch_offsets(groups: Groups, request: FetchOffsets, context: Context, turn: Turn) -> None:
     """Answer with an OffsetFetchResponseGroup: the partitions asked for in their order, or all that have
-    an offset. With `require_stable` nobody is told one that a transaction may be about to replace."""
+    an offset. A member of a consumer group that names another epoch than its own is refused. With `require_stable` nobody is told one that a transaction may be about to replace."""
     asked = request.group
     group = groups.find(asked.group_id)
     is_gone = group is None or group.is_dead
+    error = NONE if group is None or is_gone else group.fetch_error(asked.member_id, asked.member_epoch)
+    if error is not NONE:
+        turn.reply(
+            context.waiter,
+            OffsetFetchResponseGroup(group_id=asked.group_id, topics=[], error_code=error),
+        )
+        return
     store = groups.durable.offsets
     offsets: GroupOffsets = NO_OFFSETS if is_gone else store.of_group(asked.group_id)
     is_told_all = is_gone or not request.require_stable

@@ -27,7 +27,7 @@ class OffsetStore:
 
     __slots__ = ("_by_group", "_committed", "_waiting", "pending")
 
-    record_type: Final = OFFSET_COMMIT
+    record_types: Final = (OFFSET_COMMIT,)
 
     def __init__(self) -> None:
         self._committed: OffsetMap[OffsetCommitValue] = OffsetMap()
@@ -123,7 +123,7 @@ class OffsetStore:
             for topic, partitions in topics.items():
                 for partition, value in partitions.items():
                     key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
-                    yield fact_of(self.record_type, key, value)
+                    yield fact_of(OFFSET_COMMIT, key, value)
 
     def copy(self) -> Self:
         """What it holds now; no transaction is open."""

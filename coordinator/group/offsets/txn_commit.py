@@ -41,7 +41,7 @@ def txn_offset_commit(groups: Groups, request: TxnOffsetCommitRequest, context: 
     if group is None:
         verdict = missing_group_verdict(request, context, GROUP_ID_NOT_FOUND_VERSION)
     else:
-        verdict = group.commit_verdict(request)
+        verdict = group.commit_verdict(request, context.api_version)
     if verdict is not ACCEPTED and is_refused(groups, group, request, context, verdict, turn):
         return
     new = new_offsets(groups, group, request, context, IN_TRANSACTION, None, turn)

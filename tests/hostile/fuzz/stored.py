@@ -11,7 +11,6 @@ from typing import Final
 from coordinator.config.properties_file import parse_properties
 from coordinator.engine.loader import Load, LoadFailed
 from coordinator.group.record_codec import GroupRecordCodec
-from coordinator.group.shard import Shard
 from coordinator.machine.outcome import Now
 from coordinator.topics.cluster_metadata import read_cluster_topics
 from protocol.malformed import Malformed
@@ -48,7 +47,7 @@ from storage.topic_partition import TopicPartition
 from storage.transaction_index import read_aborted
 from storage.validate import validate_batch
 from tests.engine.states import written_state
-from tests.group.config import group_config
+from tests.group.new_shard import new_shard
 from tests.hostile.fuzz.target import Target
 from tests.protocol.declared import full
 from tests.storage.batches import keys_and_values
@@ -201,13 +200,13 @@ def verify(data: bytes) -> None:
 def load(data: bytes) -> None:
     files = with_file(_SEGMENT, data)
     log = PartitionLog.open(files, _DIRECTORY, LogConfig())
-    shard = Shard(group_config())
+    shard = new_shard()
     for _ in Load(log, shard, files, GroupRecordCodec()).steps():
         pass
     shard.loaded(Now(0, 1_000))
     shard.check_invariants()
     facts = list(shard.durable_state().items())
-    copy = Shard(group_config())
+    copy = new_shard()
     for _ in Load(log, copy, files, GroupRecordCodec()).steps():
         pass
     assert list(copy.durable_state().items()) == facts

@@ -1,0 +1,345 @@
+"""What the log says of one consumer group, and what follows from that.
+
+Only `replay` of the store (`store.py`) writes it. Members are values: a record makes another one. What is derived from
+them (who subscribes to what, who holds which partition) follows at once, live as on load.
+
+Source: Kafka's `ModernGroup` and `ConsumerGroup`.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from coordinator.group.consumer.counts import count
+from coordinator.group.consumer.member import NO_TARGET, ConsumerMember, MemberState, Target
+from coordinator.group.consumer.record import (
+    ResolvedRegex,
+    assignment_epoch_record,
+    assignment_epoch_tombstone,
+    current_record,
+    current_tombstone,
+    epoch_record,
+    epoch_tombstone,
+    member_record,
+    member_tombstone,
+    partition_metadata_tombstone,
+    read_regex,
+    read_target,
+    regex_record,
+    regex_tombstone,
+    target_record,
+    target_tombstone,
+    with_current,
+    with_metadata,
+)
+from coordinator.group.modern.java_order import TimelineOrder
+from coordinator.machine.outcome import Fact
+from protocol.records.consumer_group import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupPartitionMetadataValue,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+
+FIRST_EPOCH: Final = 1
+"""Of the group and of its target, before anything was written."""
+
+
+class DurableConsumerGroup:
+    """By record: `epoch` and `metadata_hash` (3), `partition_metadata` (4), `members` (5 and 8), `assignment_epoch`
+    and `assignment_timestamp_ms` (6), `targets` by member (7), `regexes` (16). Derived: `names` counts the members
+    that name a topic, `regex_topics` the resolved expressions that match it; `regex_members` counts the members of
+    an expression, `assignors` those that prefer one, `classic_protocols` those of the classic protocol that
+    support a protocol; `static_members` are member ids by instance id; `holders` says by topic id who has a partition,
+    or has yet to give it up; `stable` counts the stable members by their epoch; `order` is that in which Kafka goes
+    through the members. `changes` grows with each record."""
+
+    __slots__ = (
+        "assignment_epoch",
+        "assignment_timestamp_ms",
+        "assignors",
+        "changes",
+        "classic_members",
+        "classic_protocols",
+        "epoch",
+        "group_id",
+        "has_assignment_epoch",
+        "has_epoch",
+        "holders",
+        "members",
+        "metadata_hash",
+        "names",
+        "order",
+        "partition_metadata",
+        "regex_members",
+        "regex_topics",
+        "regexes",
+        "stable",
+        "static_members",
+        "targets",
+        "without_current",
+        "without_metadata",
+    )
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.has_epoch = self.has_assignment_epoch = False
+        self.epoch = self.assignment_epoch = FIRST_EPOCH
+        self.metadata_hash = self.assignment_timestamp_ms = 0
+        self.partition_metadata: ConsumerGroupPartitionMetadataValue | None = None
+        self.members: dict[str, ConsumerMember] = {}
+        self.without_metadata: set[str] = set()
+        self.without_current: set[str] = set()
+        self.targets: dict[str, Target] = {}
+        self.regexes: dict[str, ResolvedRegex] = {}
+        self.order = TimelineOrder()
+        self.static_members: dict[str, str] = {}
+        self.names: dict[str, int] = {}
+        self.regex_topics: dict[str, int] = {}
+        self.regex_members: dict[str, int] = {}
+        self.assignors: dict[str, int] = {}
+        self.classic_members = 0
+        self.classic_protocols: dict[str, int] = {}
+        self.holders: dict[bytes, dict[int, str]] = {}
+        self.stable: dict[int, int] = {}
+        self.changes = 0
+
+    # What it says
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether the log says nothing of it."""
+        return not (
+            self.has_epoch
+            or self.has_assignment_epoch
+            or self.members
+            or self.targets
+            or self.regexes
+            or self.partition_metadata is not None
+        )
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether a member names a topic, or an expression was found to match it."""
+        return topic in self.names or topic in self.regex_topics
+
+    def subscribed_topics(self) -> set[str]:
+        """The names of all such topics, whether they exist or not."""
+        return {*self.names, *self.regex_topics}
+
+    def holder_of(self, topic_id: bytes, partition: int) -> str | None:
+        """The member that has a partition, or has yet to give it up; None where nobody does."""
+        of_topic = self.holders.get(topic_id)
+        return None if of_topic is None else of_topic.get(partition)
+
+    def member_of(self, instance_id: str) -> ConsumerMember | None:
+        """The static member of an instance id; None where there is none."""
+        member_id = self.static_members.get(instance_id)
+        return None if member_id is None else self.members[member_id]
+
+    def target_of(self, member_id: str) -> Target:
+        """What a member is to have."""
+        return self.targets.get(member_id, NO_TARGET)
+
+    @property
+    def is_reconciled(self) -> bool:
+        """Whether every member has what the target gives it."""
+        return self.stable.get(self.assignment_epoch, 0) == len(self.members)
+
+    def __len__(self) -> int:
+        """The number of keys that have a value."""
+        return (
+            self.has_epoch
+            + self.has_assignment_epoch
+            + (self.partition_metadata is not None)
+            + 2 * len(self.members)
+            - len(self.without_metadata)
+            - len(self.without_current)
+            + len(self.targets)
+            + len(self.regexes)
+        )
+
+    def facts(self) -> Iterator[Fact]:
+        """Records that make it of nothing, members in their order."""
+        group_id = self.group_id
+        if self.has_epoch:
+            yield epoch_record(group_id, self.epoch, self.metadata_hash)
+        if self.partition_metadata is not None:
+            yield Fact(ConsumerGroupPartitionMetadataKey(group_id=group_id), self.partition_metadata)
+        for member_id, member in self.members.items():
+            if member_id not in self.without_metadata:
+                yield member_record(group_id, member)
+            if member_id not in self.without_current:
+                yield current_record(group_id, member)
+        for member_id, target in self.targets.items():
+            yield target_record(group_id, member_id, target)
+        for regex, resolved in self.regexes.items():
+            yield regex_record(group_id, regex, resolved)
+        if self.has_assignment_epoch:
+            yield assignment_epoch_record(group_id, self.assignment_epoch, self.assignment_timestamp_ms)
+
+    def tombstones(self) -> Iterator[Fact]:
+        """The records of its end, in Kafka's order."""
+        group_id = self.group_id
+        for member_id in self.members:
+            yield current_tombstone(group_id, member_id)
+        for member_id in self.targets:
+            yield target_tombstone(group_id, member_id)
+        yield assignment_epoch_tombstone(group_id)
+        for member_id in self.members:
+            yield member_tombstone(group_id, member_id)
+        for regex in self.regexes:
+            yield regex_tombstone(group_id, regex)
+        yield partition_metadata_tombstone(group_id)
+        yield epoch_tombstone(group_id)
+
+    # Its records
+
+    def put_epoch(self, value: ConsumerGroupMetadataValue | None) -> None:
+        """A record of type 3."""
+        self.has_epoch = value is not None
+        self.epoch = FIRST_EPOCH if value is None else value.epoch
+        self.metadata_hash = 0 if value is None else value.metadata_hash
+
+    def put_assignment_epoch(self, value: ConsumerGroupTargetAssignmentMetadataValue | None) -> None:
+        """A record of type 6."""
+        self.has_assignment_epoch = value is not None
+        self.assignment_epoch = FIRST_EPOCH if value is None else value.assignment_epoch
+        self.assignment_timestamp_ms = 0 if value is None else value.assignment_timestamp
+
+    def put_metadata(self, member_id: str, value: ConsumerGroupMemberMetadataValue | None) -> None:
+        """A record of type 5."""
+        member = self.members.get(member_id)
+        if value is not None:
+            if member is None:
+                self.without_current.add(member_id)
+            self.without_metadata.discard(member_id)
+            self._put(member, with_metadata(member or ConsumerMember(member_id), value))
+        elif member is not None and member_id not in self.without_metadata:
+            if member_id in self.without_current:
+                self._remove(member)
+            else:
+                self.without_metadata.add(member_id)
+                bare = ConsumerMember(
+                    member_id,
+                    member_epoch=member.member_epoch,
+                    previous_member_epoch=member.previous_member_epoch,
+                    state=member.state,
+                    assigned=member.assigned,
+                    pending=member.pending,
+                )
+                self._put(member, bare)
+
+    def put_current(self, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | None) -> None:
+        """A record of type 8."""
+        member = self.members.get(member_id)
+        if value is not None:
+            if member is None:
+                self.without_metadata.add(member_id)
+            self.without_current.discard(member_id)
+            self._put(member, with_current(member or ConsumerMember(member_id), value))
+        elif member is not None and member_id not in self.without_current:
+            if member_id in self.without_metadata:
+                self._remove(member)
+            else:
+                self.without_current.add(member_id)
+                self._put(member, with_current(member, NOWHERE))
+
+    def put_target(self, member_id: str, value: ConsumerGroupTargetAssignmentMemberValue | None) -> None:
+        """A record of type 7."""
+        if value is None:
+            self.targets.pop(member_id, None)
+        else:
+            self.targets[member_id] = read_target(value)
+
+    def put_regex(self, regex: str, value: ConsumerGroupRegularExpressionValue | None) -> None:
+        """A record of type 16."""
+        old = self.regexes.pop(regex, None) if value is None else self.regexes.get(regex)
+        if old is not None:
+            count(self.regex_topics, old.topics, -1)
+        if value is not None:
+            resolved = self.regexes[regex] = read_regex(value)
+            count(self.regex_topics, resolved.topics, 1)
+
+    # What follows from them
+
+    def _put(self, old: ConsumerMember | None, new: ConsumerMember) -> None:
+        self.members[new.member_id] = new
+        self.order.put(new.member_id)
+        if old is not None:
+            self._count(old, -1)
+            self._release(old)
+            if old.instance_id is not None and self.static_members.get(old.instance_id) == old.member_id:
+                del self.static_members[old.instance_id]
+        self._count(new, 1)
+        self._hold(new)
+        if new.instance_id is not None:
+            self.static_members[new.instance_id] = new.member_id
+
+    def _remove(self, member: ConsumerMember) -> None:
+        del self.members[member.member_id]
+        self.order.remove(member.member_id)
+        self.without_current.discard(member.member_id)
+        self.without_metadata.discard(member.member_id)
+        self._count(member, -1)
+        self._release(member)
+        instance_id = member.instance_id
+        if instance_id is not None and self.static_members.get(instance_id) == member.member_id:
+            del self.static_members[instance_id]
+
+    def _count(self, member: ConsumerMember, change: int) -> None:
+        count(self.names, member.subscribed_topic_names, change)
+        if member.subscribed_topic_regex:
+            count(self.regex_members, (member.subscribed_topic_regex,), change)
+        if member.server_assignor is not None:
+            count(self.assignors, (member.server_assignor,), change)
+        if member.classic is not None:
+            self.classic_members += change
+            supported = dict.fromkeys(protocol.name for protocol in member.classic.supported_protocols)
+            count(self.classic_protocols, supported, change)
+        if member.state is MemberState.STABLE:
+            count(self.stable, (member.member_epoch,), change)
+
+    def _hold(self, member: ConsumerMember) -> None:
+        for partitions in (member.assigned, member.pending):
+            for topic_id, of_topic in partitions.items():
+                self.holders.setdefault(topic_id, {}).update(dict.fromkeys(of_topic, member.member_id))
+
+    def _release(self, member: ConsumerMember) -> None:
+        for partitions in (member.assigned, member.pending):
+            for topic_id, of_topic in partitions.items():
+                holders = self.holders.get(topic_id)
+                if holders is None:
+                    continue
+                for partition in of_topic:
+                    if holders.get(partition) == member.member_id:
+                        del holders[partition]
+                if not holders:
+                    del self.holders[topic_id]
+
+    def copy(self) -> "DurableConsumerGroup":
+        """What it says now, which later records do not change. What is derived is left out: nobody looks at it in a
+        copy, which is there to be written down."""
+        copied = DurableConsumerGroup(self.group_id)
+        copied.has_epoch, copied.has_assignment_epoch = self.has_epoch, self.has_assignment_epoch
+        copied.epoch, copied.metadata_hash = self.epoch, self.metadata_hash
+        copied.assignment_epoch = self.assignment_epoch
+        copied.assignment_timestamp_ms = self.assignment_timestamp_ms
+        copied.partition_metadata = self.partition_metadata
+        copied.members, copied.targets = dict(self.members), dict(self.targets)
+        copied.without_metadata = set(self.without_metadata)
+        copied.without_current = set(self.without_current)
+        copied.regexes = dict(self.regexes)
+        return copied
+
+
+NOWHERE: Final = ConsumerGroupCurrentMemberAssignmentValue(
+    member_epoch=0,
+    previous_member_epoch=0,
+    state=MemberState.STABLE,
+    assigned_partitions=[],
+    partitions_pending_revocation=[],
+)
+"""Where a new member stands."""

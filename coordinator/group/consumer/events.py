@@ -1,0 +1,115 @@
+"""Facts worth telling of consumer groups, beside those of any group (`coordinator/group/events.py`).
+
+`generation_id` is the group's epoch. Kafka's log says the same of the first five, the last two and of a change of type.
+"""
+
+from enum import StrEnum
+
+from coordinator.group.events import Event, GenerationEvent, MemberEvent
+from coordinator.group.member_name import MemberName
+from protocol.errors import ErrorCode
+
+
+class ConsumerMemberJoined(MemberEvent):
+    """A member came to a group that did not know it; `uses_classic_protocol` says with which requests."""
+
+    uses_classic_protocol: bool = False
+
+
+class ConsumerMemberReplaced(MemberEvent):
+    """A static member came back, as `member`, and has what `old_member_id` had."""
+
+    old_member_id: str
+    uses_classic_protocol: bool = False
+
+
+class ConsumerMemberLeft(MemberEvent):
+    """A member said that it leaves. One that `returns` is static, and keeps its partitions for a session."""
+
+    returns: bool
+
+
+class FenceCause(StrEnum):
+    """Why a member was removed that did not leave."""
+
+    SESSION_EXPIRED = "the member session expired"
+    NOT_REVOKED = "it did not give up its partitions in time"
+    NOT_REJOINED = "it did not join again in time"
+    NOT_SYNCED = "it did not ask for its assignment in time"
+    ASKED = "somebody asked for it"
+
+
+class ConsumerMemberFenced(MemberEvent):
+    """A member was removed. It was last heard of `silent_ms` ago, and had `timeout_ms` for what it did not do;
+    `partitions` is how many it held."""
+
+    cause: FenceCause
+    silent_ms: int
+    timeout_ms: int
+    partitions: int
+
+
+class EpochCause(StrEnum):
+    """Why a group has another epoch."""
+
+    MEMBER_JOINED = "a member joined"
+    SUBSCRIPTION_CHANGED = "a member subscribed to other topics"
+    ASSIGNOR_CHANGED = "members prefer another assignor"
+    TOPICS_CHANGED = "topics changed"
+    REGEX_RESOLVED = "a regular expression matches other topics"
+    MEMBER_LEFT = "a member left"
+    MEMBER_FENCED = "a member was fenced"
+
+
+class EpochBumped(GenerationEvent):
+    """The group has a new epoch, `generation_id`; `member` is whose doing it is, None where it is nobody's."""
+
+    cause: EpochCause
+    metadata_hash: int
+
+
+class TargetComputed(GenerationEvent):
+    """Who is to have what was computed, for the epoch `generation_id`. `partitions` counts all of them, `moved` those
+    that another member was to have before, or nobody."""
+
+    assignor: str
+    members: int
+    partitions: int
+    moved: int
+
+
+class MemberReconciled(MemberEvent):
+    """A member was told something new of its assignment, or confirmed it. `member_epoch` is its own; it has so many
+    partitions, has to give up `pending`, and is to have `missing` more, which others have not given up."""
+
+    member_epoch: int
+    state: str
+    assigned: int
+    pending: int
+    missing: int
+
+
+class RegexesResolved(GenerationEvent):
+    """Regular expressions were held against so many topics; `changed` of them match others than before."""
+
+    regexes: int
+    topics: int
+    changed: int
+
+
+class ConsumerHeartbeatRefused(Event):
+    """A ConsumerGroupHeartbeat was answered with an error. `generation_id` is the epoch that it was sent in; the id
+    of `member` is "" for who has none yet."""
+
+    generation_id: int | None
+    member: MemberName
+    error: ErrorCode
+    reason: str
+
+
+class GroupConverted(GenerationEvent):
+    """A group is one of another type now, "classic" or "consumer". `members` came along."""
+
+    from_type: str
+    to_type: str
+    members: int

@@ -1,0 +1,109 @@
+"""Members that are removed: they leave, their session is over, or they kept what they had to give up.
+
+Source: Kafka's GroupMetadataManager, consumerGroupFenceMembers and consumerGroupFenceMemberOperation.
+"""
+
+from collections.abc import Sequence
+
+from coordinator.group.consumer.events import ConsumerMemberFenced, EpochBumped, EpochCause, FenceCause
+from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.member import Assigned, ConsumerMember
+from coordinator.group.consumer.record import (
+    assignment_epoch_record,
+    current_tombstone,
+    epoch_record,
+    member_tombstone,
+    regex_tombstone,
+    target_tombstone,
+)
+from coordinator.group.consumer.session import end_session, rebalance_key, session_key
+from coordinator.group.consumer.subscription import Subscription
+from coordinator.group.groups import Groups
+from coordinator.group.timer_key import TimerKey
+from coordinator.machine.outcome import Fact
+from coordinator.machine.turn import Turn
+
+
+def remove_members(
+    groups: Groups, group: ConsumerGroup, members: Sequence[ConsumerMember], cause: EpochCause, turn: Turn
+) -> None:
+    """Take members out of a group, which has a new epoch then; with the last one its next target is computed at
+    once."""
+    durable, group_id = group.durable, group.group_id
+    subscription = Subscription.without(durable, members)
+    facts: list[Fact] = []
+    for member in members:
+        facts.append(current_tombstone(group_id, member.member_id))
+        facts.append(target_tombstone(group_id, member.member_id))
+        facts.append(member_tombstone(group_id, member.member_id))
+    regexes = dict.fromkeys(member.subscribed_topic_regex for member in members)
+    facts += [
+        regex_tombstone(group_id, regex)
+        for regex in regexes
+        if regex and regex not in subscription.regex_members
+    ]
+    epoch, metadata_hash = durable.epoch + 1, subscription.metadata_hash(groups.topics)
+    facts.append(epoch_record(group_id, epoch, metadata_hash))
+    if not subscription.members:
+        facts.append(assignment_epoch_record(group_id, epoch, 0))
+    for fact in facts:
+        turn.write(fact)
+    for member in members:
+        end_session(group, member.member_id, turn)
+    turn.tell(EpochBumped(group_id, epoch, member=members[0].name, cause=cause, metadata_hash=metadata_hash))
+
+
+def fence(groups: Groups, group: ConsumerGroup, member_id: str, cause: FenceCause, turn: Turn) -> None:
+    """Remove a member that did not do what it had to in time."""
+    member, session = group.durable.members[member_id], group.sessions[member_id]
+    now_ms = turn.now.monotonic_ms
+    timeout_ms = (
+        session.rebalance_timeout_ms
+        if cause is FenceCause.NOT_REVOKED
+        else session.deadline_ms - session.heard_ms
+    )
+    turn.tell(
+        ConsumerMemberFenced(
+            group.group_id,
+            group.durable.epoch,
+            member.name,
+            cause=cause,
+            silent_ms=max(0, now_ms - session.heard_ms),
+            timeout_ms=timeout_ms,
+            partitions=partition_count(member.assigned) + partition_count(member.pending),
+        )
+    )
+    remove_members(groups, group, [member], EpochCause.MEMBER_FENCED, turn)
+
+
+def partition_count(assigned: Assigned) -> int:
+    """How many partitions there are."""
+    return sum(map(len, assigned.values()))
+
+
+def fire_session(groups: Groups, key: TimerKey, turn: Turn) -> None:
+    """The timer of a member's session fired: fence it, unless it was heard in the meantime."""
+    group = groups.consumers.get(key.group_id)
+    session = None if group is None else group.sessions.get(key.member_id)
+    if group is None or group.is_dead or session is None:
+        return
+    if turn.now.monotonic_ms < session.deadline_ms:
+        session.timer_ms = session.deadline_ms
+        turn.arm(session_key(group, key.member_id), session.deadline_ms)
+    else:
+        session.timer_ms = None
+        fence(groups, group, key.member_id, FenceCause.SESSION_EXPIRED, turn)
+
+
+def fire_rebalance(groups: Groups, key: TimerKey, turn: Turn) -> None:
+    """The timer of a member that has to give partitions up fired: fence it, unless it has moved on."""
+    group = groups.consumers.get(key.group_id)
+    session = None if group is None else group.sessions.get(key.member_id)
+    if group is None or group.is_dead or session is None or session.rebalance_ms is None:
+        return
+    if turn.now.monotonic_ms < session.rebalance_ms:
+        turn.arm(rebalance_key(group, key.member_id), session.rebalance_ms)
+        return
+    session.rebalance_ms = None
+    if group.durable.members[key.member_id].member_epoch == session.rebalance_epoch:
+        fence(groups, group, key.member_id, FenceCause.NOT_REVOKED, turn)

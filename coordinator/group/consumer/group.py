@@ -1,0 +1,69 @@
+"""A consumer group in service: what the log says of it, and what is soft beside that (deadlines, work under way).
+
+Source: Kafka's `ConsumerGroup`.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from coordinator.group.consumer.durable_group import DurableConsumerGroup
+from coordinator.group.consumer.state import ConsumerGroupState, state_of
+
+NEVER_LOOKED: Final = 0
+
+
+@dataclass(slots=True)
+class Session:
+    """Of one member, in monotonic time. `deadline_ms` is when it counts as lost unless it is heard before;
+    `timer_ms` is when the timer outside fires, which may be earlier: a heartbeat moves only the former. `heard_ms` is
+    when it was heard last. `rebalance_ms` is until when it has to give its partitions up, None where it has none to
+    give up, and `rebalance_epoch` its epoch when that began. `connection_id` is the one over which it was heard
+    last, 0 when that was before a restart."""
+
+    heard_ms: int
+    deadline_ms: int
+    timer_ms: int | None = None
+    rebalance_ms: int | None = None
+    rebalance_epoch: int = 0
+    rebalance_timeout_ms: int = 0
+    connection_id: int = 0
+
+
+class ConsumerGroup:
+    """The soft half, beside `durable`, which is the store's own. `metadata_deadline_ms` (wall) is when the topics are
+    to be looked at again; `sessions` has every member; `resolving` is the work, while its expressions are held against
+    the topics somewhere else."""
+
+    __slots__ = ("durable", "group_id", "is_dead", "metadata_deadline_ms", "resolving", "sessions")
+
+    def __init__(self, durable: DurableConsumerGroup) -> None:
+        self.group_id = durable.group_id
+        self.durable = durable
+        self.metadata_deadline_ms = NEVER_LOOKED
+        self.sessions: dict[str, Session] = {}
+        self.resolving: object | None = None
+        self.is_dead = False
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        """One of the five."""
+        return ConsumerGroupState.DEAD if self.is_dead else state_of(self.durable)
+
+    @property
+    def state_name(self) -> str:
+        """Its state, as ListGroups and ConsumerGroupDescribe call it."""
+        return self.state.value
+
+    @property
+    def generation_id(self) -> int:
+        """Its epoch."""
+        return self.durable.epoch
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no members."""
+        return not self.durable.members
+
+    def holder_of(self, group_instance_id: str) -> str | None:
+        """The id of the static member that has this instance id; None when there is none."""
+        return self.durable.static_members.get(group_instance_id)

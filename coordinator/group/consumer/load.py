@@ -1,0 +1,36 @@
+"""A consumer group, made from what the log says of it."""
+
+from coordinator.group.consumer.durable_group import DurableConsumerGroup
+from coordinator.group.consumer.session import restart_session, watch_revocation
+from coordinator.group.events import GroupLoaded
+from coordinator.group.groups import Groups
+from coordinator.machine.turn import Turn
+
+NO_CONNECTION = 0
+
+
+def load_consumer_group(groups: Groups, group_id: str, turn: Turn) -> None:
+    """Take a group into service: every member has a session anew, and who has to give partitions up has its rebalance
+    timeout for that. ValueError when two members hold the same."""
+    group = groups.add_consumer(group_id)
+    durable = group.durable
+    _throw_if_held_twice(durable)
+    times = groups.consumer_times(group_id)
+    for member in durable.members.values():
+        restart_session(group, member.member_id, times.session_timeout_ms, NO_CONNECTION, turn)
+        watch_revocation(group, member, turn)
+    turn.tell(GroupLoaded(group.group_id, durable.epoch, group.state_name, len(durable.members)))
+
+
+def _throw_if_held_twice(group: DurableConsumerGroup) -> None:
+    counted = sum(
+        len(of_topic)
+        for member in group.members.values()
+        for partitions in (member.assigned, member.pending)
+        for of_topic in partitions.values()
+    )
+    if counted != sum(map(len, group.holders.values())):
+        raise ValueError(f"two members of group {group.group_id} hold the same partition")
+    statics = sum(member.instance_id is not None for member in group.members.values())
+    if statics != len(group.static_members):
+        raise ValueError(f"two members of group {group.group_id} have the same instance id")

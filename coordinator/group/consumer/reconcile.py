@@ -1,0 +1,142 @@
+"""The next step of a member to its target: what it gives up first, what it may have then.
+
+Nobody waits for others here. A member that has to give partitions up keeps its epoch until it says that it did; one
+whose new partitions are still another's has the rest, and asks again. Source: Kafka's `CurrentAssignmentBuilder`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from coordinator.group.consumer.member import (
+    NOTHING_ASSIGNED,
+    Assigned,
+    ConsumerMember,
+    MemberState,
+    Target,
+)
+from coordinator.group.consumer.refusal import Refusal
+from protocol.errors import ErrorCode
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequestTopicPartitions
+
+Owned = Sequence[ConsumerGroupHeartbeatRequestTopicPartitions]
+"""What a member says that it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Where a member is to go. `is_subscribed` takes a topic id: whether the member reads it now; `is_held` takes a
+    topic id and a partition: whether anybody has it, or has yet to give it up; `reads_any` is whether it subscribes to
+    any topic at all, be it there or not."""
+
+    epoch: int
+    target: Target
+    is_subscribed: Callable[[bytes], bool]
+    is_held: Callable[[bytes, int], bool]
+    reads_any: bool
+    has_subscription_changed: bool
+
+
+def reconciled(member: ConsumerMember, goal: Goal, owned: Owned | None) -> ConsumerMember:
+    """The member after its next step; itself where there is none. In: what it says that it has, None where it does
+    not say. Refusal: FENCED_MEMBER_EPOCH for one whose state is not known and that does not begin anew."""
+    if member.state is MemberState.STABLE:
+        if member.member_epoch != goal.epoch:
+            return _next(member, member.member_epoch, goal, owned)
+        return _trimmed(member, goal, owned) if goal.has_subscription_changed else member
+    if member.state is MemberState.UNREVOKED_PARTITIONS:
+        if owns_any(owned, member.pending):
+            return _trimmed(member, goal, owned) if goal.has_subscription_changed else member
+        return _next(member, member.member_epoch, goal, owned)
+    if member.state is MemberState.UNRELEASED_PARTITIONS:
+        return _next(member, member.member_epoch, goal, owned)
+    if owned is None or len(owned) > 0:
+        message = (
+            "The consumer group member is in a unknown state. "
+            "The member must abandon all its partitions and rejoin."
+        )
+        raise Refusal(ErrorCode.FENCED_MEMBER_EPOCH, message)
+    return _next(member, goal.epoch, goal, owned)
+
+
+def owns_any(owned: Owned | None, partitions: Assigned) -> bool:
+    """Whether a member has any of these; one that does not say may."""
+    if owned is None:
+        return True
+    return any(
+        partition in of_topic
+        for topic in owned
+        for of_topic in [partitions.get(topic.topic_id, {})]
+        for partition in topic.partitions
+    )
+
+
+def owns_only(owned: Owned | None, partitions: Assigned) -> bool:
+    """Whether all that a member has is among these; one that does not say may have more."""
+    return owned is not None and all(
+        topic.topic_id in partitions
+        and all(partition in partitions[topic.topic_id] for partition in topic.partitions)
+        for topic in owned
+    )
+
+
+def _next(member: ConsumerMember, epoch: int, goal: Goal, owned: Owned | None) -> ConsumerMember:
+    kept: dict[bytes, Mapping[int, int]] = {}
+    revoked: dict[bytes, Mapping[int, int]] = {}
+    added: dict[bytes, Sequence[int]] = {}
+    is_unreleased = False
+    for topic_id in dict.fromkeys((*goal.target, *member.assigned)):
+        target = frozenset(goal.target.get(topic_id, ()) if goal.is_subscribed(topic_id) else ())
+        has = member.assigned.get(topic_id, {})
+        waits_for = member.pending.get(topic_id, {})
+        missing = [partition for partition in sorted(target) if partition not in has]
+        free = [
+            partition
+            for partition in missing
+            if partition in waits_for or not goal.is_held(topic_id, partition)
+        ]
+        is_unreleased = is_unreleased or len(free) < len(missing)
+        keeps = {partition: since for partition, since in has.items() if partition in target}
+        gives = {partition: since for partition, since in has.items() if partition not in target}
+        if keeps:
+            kept[topic_id] = keeps
+        if gives:
+            revoked[topic_id] = gives
+        if free:
+            added[topic_id] = free
+    if revoked and owns_any(owned, revoked):
+        return _at_epoch(member, epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoked)
+    for topic_id, partitions in added.items():
+        kept[topic_id] = {**kept.get(topic_id, {}), **dict.fromkeys(partitions, goal.epoch)}
+    state = MemberState.UNRELEASED_PARTITIONS if is_unreleased else MemberState.STABLE
+    return _at_epoch(member, goal.epoch, state, kept, NOTHING_ASSIGNED)
+
+
+def _trimmed(member: ConsumerMember, goal: Goal, owned: Owned | None) -> ConsumerMember:
+    """The member without topics that it does not read any more; others it neither gets nor loses."""
+    kept, pending = {}, dict(member.pending)
+    for topic_id, of_topic in member.assigned.items():
+        if goal.is_subscribed(topic_id):
+            kept[topic_id] = of_topic
+        else:
+            pending[topic_id] = {**pending.get(topic_id, {}), **of_topic}
+    if len(kept) == len(member.assigned) and (goal.reads_any or member.pending):
+        return member
+    if pending and owns_any(owned, pending):
+        return _at_epoch(member, member.member_epoch, MemberState.UNREVOKED_PARTITIONS, kept, pending)
+    return _at_epoch(member, member.member_epoch, member.state, kept, member.pending)
+
+
+def _at_epoch(
+    member: ConsumerMember, epoch: int, state: MemberState, assigned: Assigned, pending: Assigned
+) -> ConsumerMember:
+    """The epoch before is the last one that was told, even if it is the same."""
+    return replace(
+        member,
+        member_epoch=epoch,
+        previous_member_epoch=member.member_epoch,
+        state=state,
+        assigned=assigned,
+        pending=pending,
+    )

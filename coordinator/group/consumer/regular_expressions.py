@@ -1,0 +1,137 @@
+"""Regular expressions of members: refused at once when they are none, held against the topics somewhere else.
+
+What an expression matches is looked up by whoever does the work; the result comes back as an operation of its own.
+Only a heartbeat looks whether that is due. Source: Kafka's GroupMetadataManager, maybeUpdateRegularExpressions and
+handleRegularExpressionsResult, and `TopicRegexResolver`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from coordinator.group.consumer.counts import count
+from coordinator.group.consumer.durable_group import DurableConsumerGroup
+from coordinator.group.consumer.events import EpochBumped, EpochCause, RegexesResolved
+from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.member import ConsumerMember
+from coordinator.group.consumer.record import ResolvedRegex, epoch_record, regex_record, regex_tombstone
+from coordinator.group.consumer.refusal import Refusal
+from coordinator.group.consumer.subscription import topics_hash
+from coordinator.group.groups import Groups
+from coordinator.group.modern.regular_expression import matches, why_invalid
+from coordinator.group.topics_image import TopicsImage
+from coordinator.machine.outcome import Fact, Work, WorkDone
+from coordinator.machine.turn import Turn
+from protocol.errors import ErrorCode
+
+REGEX_WORK: Final = "consumer group regular expressions"
+REFRESH_HOLD_MS: Final = 10_000
+"""Between two looks at the topics, whatever happens."""
+METADATA_LASTS_MS: Final = 2**31 - 1
+
+
+class RegexWork(NamedTuple):
+    """A group's expressions, as work, to be held against all topics of an image; since when (wall)."""
+
+    group_id: str
+    regexes: tuple[str, ...]
+    image: TopicsImage
+    timestamp_ms: int
+
+
+def resolve_regexes(work: RegexWork) -> Mapping[str, Sequence[str]]:
+    """What whoever does the work has to call: topics by expression. Pure, and may take a second."""
+    return matches(work.regexes, work.image.by_name.keys())
+
+
+@dataclass(frozen=True, slots=True)
+class RegexChange:
+    """What a heartbeat does about its member's expression. `is_changed`: it has another one, or none any more;
+    `is_resolved`: what that comes to is known; `is_new`: nobody had that one."""
+
+    is_changed: bool = False
+    is_resolved: bool = False
+    is_new: bool = False
+    facts: tuple[Fact, ...] = ()
+
+
+NO_CHANGE: Final = RegexChange()
+
+
+def regex_change(group: DurableConsumerGroup, old: ConsumerMember, new: ConsumerMember) -> RegexChange:
+    """In: the member before and after. Refusal: INVALID_REGULAR_EXPRESSION."""
+    before, after = old.subscribed_topic_regex, new.subscribed_topic_regex
+    if before == after:
+        return NO_CHANGE
+    facts: tuple[Fact, ...] = ()
+    if before and group.regex_members.get(before) == 1:
+        facts = (regex_tombstone(group.group_id, before),)
+    if not after:
+        return RegexChange(is_changed=True, is_resolved=True, facts=facts)
+    if after in group.regex_members:
+        return RegexChange(is_changed=True, is_resolved=after in group.regexes, facts=facts)
+    problem = why_invalid(after)
+    if problem is not None:
+        message = f"SubscribedTopicRegex `{after}` is not a valid regular expression: {problem}."
+        raise Refusal(ErrorCode.INVALID_REGULAR_EXPRESSION, message)
+    return RegexChange(is_changed=True, is_new=True, facts=facts)
+
+
+def begin_resolution(groups: Groups, group: ConsumerGroup, is_new: bool, turn: Turn) -> None:
+    """Have a group's expressions held against the topics if that is due. In: whether there is a new one."""
+    durable, now_ms = group.durable, turn.now.wall_ms
+    if not durable.regex_members or group.resolving is not None:
+        return
+    last = next(iter(durable.regexes.values()), None)
+    if last is not None and now_ms <= last.timestamp_ms + REFRESH_HOLD_MS:
+        return
+    refresh_ms = groups.consumer_config.group_consumer_regex_refresh_interval_ms
+    if (
+        is_new
+        or last is None
+        or len(durable.regex_members) != len(durable.regexes)
+        or last.version < groups.new_topics_version
+        or now_ms > last.timestamp_ms + refresh_ms
+    ):
+        work = RegexWork(group.group_id, tuple(durable.regex_members), groups.topics, now_ms)
+        group.resolving = work
+        turn.begin(Work(REGEX_WORK, work))
+
+
+def regexes_resolved(groups: Groups, done: WorkDone, turn: Turn) -> None:
+    """Take what the expressions match; those that nobody uses any more are left out. No reply."""
+    work: RegexWork = done.work.argument  # type: ignore[assignment]
+    group = groups.consumers.get(work.group_id)
+    if group is None or group.resolving is not work:
+        return
+    group.resolving = None
+    if done.error is not None:
+        return
+    durable, facts, changed = group.durable, list[Fact](), 0
+    found: Mapping[str, Sequence[str]] = done.result  # type: ignore[assignment]
+    regex_topics = dict(durable.regex_topics)
+    for regex, topics in found.items():
+        if regex not in durable.regex_members:
+            continue
+        resolved = ResolvedRegex(frozenset(topics), work.image.version, work.timestamp_ms)
+        old = durable.regexes.get(regex)
+        old_topics = frozenset[str]() if old is None else old.topics
+        if old_topics != resolved.topics:
+            changed += 1
+            count(regex_topics, old_topics, -1)
+            count(regex_topics, resolved.topics, 1)
+        facts.append(regex_record(group.group_id, regex, resolved))
+    metadata_hash = topics_hash({*durable.names, *regex_topics}, groups.topics)
+    epoch, is_bumped = durable.epoch, bool(changed) or metadata_hash != durable.metadata_hash
+    if is_bumped:
+        epoch += 1
+        facts.append(epoch_record(group.group_id, epoch, metadata_hash))
+        group.metadata_deadline_ms = turn.now.wall_ms + METADATA_LASTS_MS
+    for fact in facts:
+        turn.write(fact)
+    topics_seen = len(work.image.by_name)
+    turn.tell(RegexesResolved(group.group_id, epoch, regexes=len(found), topics=topics_seen, changed=changed))
+    if is_bumped:
+        turn.tell(
+            EpochBumped(group.group_id, epoch, cause=EpochCause.REGEX_RESOLVED, metadata_hash=metadata_hash)
+        )

@@ -1,0 +1,104 @@
+"""What a group reads once a member has changed or gone: computed beside what the log says, which stays as it is.
+
+Source: Kafka's ConsumerGroup, computeSubscribedTopicNames, computeSubscribedRegularExpressions, subscriptionType,
+computePreferredServerAssignor; ModernGroup, computeMetadataHash.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from coordinator.group.consumer.counts import count
+from coordinator.group.consumer.durable_group import DurableConsumerGroup
+from coordinator.group.consumer.member import ConsumerMember
+from coordinator.group.modern.java_order import HashOrder, mixed_string
+from coordinator.group.modern.topic_hash import group_hash
+from coordinator.group.topics_image import TopicImage, TopicsImage
+
+
+class Subscription:
+    """Of a group in which one member is another value (`old` None: it is new), or of one that some have left."""
+
+    __slots__ = ("members", "names", "regex_members", "regex_topics")
+
+    def __init__(self, group: DurableConsumerGroup) -> None:
+        self.members = len(group.members)
+        self.names = dict(group.names)
+        self.regex_topics = dict(group.regex_topics)
+        self.regex_members = dict(group.regex_members)
+
+    @classmethod
+    def with_member(
+        cls, group: DurableConsumerGroup, old: ConsumerMember | None, new: ConsumerMember
+    ) -> "Subscription":
+        """One member is another value. An expression that nobody else uses goes with the old one."""
+        made = cls(group)
+        if old is not None:
+            made._leave(group, [old])
+        made.members += 1
+        count(made.names, new.subscribed_topic_names, 1)
+        if new.subscribed_topic_regex:
+            is_back = old is not None and old.subscribed_topic_regex == new.subscribed_topic_regex
+            if is_back and new.subscribed_topic_regex not in made.regex_members:
+                made._count_topics(group, new.subscribed_topic_regex, 1)
+            count(made.regex_members, (new.subscribed_topic_regex,), 1)
+        return made
+
+    @classmethod
+    def without(cls, group: DurableConsumerGroup, members: Iterable[ConsumerMember]) -> "Subscription":
+        """These members are gone, and with them the expressions that nobody else uses."""
+        made = cls(group)
+        made._leave(group, members)
+        return made
+
+    def _leave(self, group: DurableConsumerGroup, members: Iterable[ConsumerMember]) -> None:
+        for member in members:
+            self.members -= 1
+            count(self.names, member.subscribed_topic_names, -1)
+            regex = member.subscribed_topic_regex
+            if regex:
+                count(self.regex_members, (regex,), -1)
+                if regex not in self.regex_members:
+                    self._count_topics(group, regex, -1)
+
+    def _count_topics(self, group: DurableConsumerGroup, regex: str, change: int) -> None:
+        resolved = group.regexes.get(regex)
+        if resolved is not None:
+            count(self.regex_topics, resolved.topics, change)
+
+    @property
+    def is_homogeneous(self) -> bool:
+        """Whether all members subscribe to the same topics in the same way."""
+        if not self.regex_members:
+            return all(members == self.members for members in self.names.values())
+        return (
+            next(iter(self.regex_members.values())) == self.members
+            and not self.names
+            and all(regexes == 1 for regexes in self.regex_topics.values())
+        )
+
+    def metadata_hash(self, image: TopicsImage) -> int:
+        """What the topics are that it reads."""
+        return topics_hash({*self.names, *self.regex_topics}, image)
+
+
+def topics_hash(names: Collection[str], image: TopicsImage) -> int:
+    """What these topics are; those that do not exist say nothing."""
+    found: list[TopicImage] = [image.by_name[name] for name in names if name in image.by_name]
+    return group_hash(found)
+
+
+def preferred_assignor(assignors: Mapping[str, int], otherwise: str) -> str:
+    """The one that most members name; of two, that which comes first in Kafka's map of them."""
+    if not assignors:
+        return otherwise
+    return max(HashOrder(mixed_string, keys=assignors), key=lambda name: assignors[name])
+
+
+def assignors_with(
+    group: DurableConsumerGroup, old: ConsumerMember | None, new: ConsumerMember
+) -> dict[str, int]:
+    """How many members name each assignor when one is another value."""
+    assignors = dict(group.assignors)
+    for member, change in ((old, -1), (new, 1)):
+        if member is not None and member.server_assignor is not None:
+            count(assignors, (member.server_assignor,), change)
+    return assignors

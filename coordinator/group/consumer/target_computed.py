@@ -1,0 +1,36 @@
+"""A target was computed somewhere else: who waited for it goes on, in order.
+
+The first one is looked at again from the start. When the group is not what it was, its target is computed again.
+"""
+
+from coordinator.group.consumer.heartbeat import answer_heartbeat, consumer_group_heartbeat
+from coordinator.group.consumer.target import Computed, TargetWork
+from coordinator.group.groups import Groups
+from coordinator.group.refusal import error_response
+from coordinator.machine.outcome import WorkDone
+from coordinator.machine.turn import Turn
+from protocol.errors import ErrorCode
+
+
+def target_computed(groups: Groups, done: WorkDone, turn: Turn) -> None:
+    """Answer those who waited, or park them anew. No reply of its own."""
+    work: TargetWork = done.work.argument  # type: ignore[assignment]
+    awaited = groups.targets.get(work.group_id)
+    if awaited is None or awaited.work is not work:
+        return
+    del groups.targets[work.group_id]
+    computed = Computed(work, done.result, done.error)  # type: ignore[arg-type]
+    (first, context), *behind = awaited.parked
+    answer_heartbeat(groups, first, context, turn, computed)
+    for request, its_context in behind:
+        consumer_group_heartbeat(groups, request, its_context, turn)
+
+
+def unload_targets(groups: Groups, turn: Turn) -> None:
+    """Nobody waits here any more: everyone is told NOT_COORDINATOR."""
+    for awaited in groups.targets.values():
+        for request, context in awaited.parked:
+            turn.reply(
+                context.waiter, error_response(request, context.api_version, ErrorCode.NOT_COORDINATOR)
+            )
+    groups.targets.clear()

@@ -1,0 +1,178 @@
+"""The orders in which Kafka's hash maps are iterated, which decide who is given what.
+
+Java's hash maps have no order of their own, but a fixed one: it follows from the hashes of the keys, the size of
+the table, and the order of insertion. Kafka's assignors iterate them, so equal assignments need equal orders.
+Sources:
+`java.util.HashMap` and `HashSet`, Kafka's `org.apache.kafka.timeline.TimelineHashMap`, `Uuid.hashCode`.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Final, Generic, TypeVar
+
+from protocol.partitioner import java_hash
+
+Key = TypeVar("Key")
+
+SMALLEST_TABLE: Final = 16
+"""The slots of a HashMap that is made without a capacity."""
+_LONGEST_CHAIN: Final = 8
+_ROOM_FOR_TREES: Final = 64
+_SMALLEST_TIMELINE_TABLE: Final = 2
+_GOLDEN: Final = 0x9E3779B97F4A7C15
+_64_BITS: Final = 0xFFFFFFFFFFFFFFFF
+
+
+def mixed_string(text: str) -> int:
+    """The hash of a string as a HashMap mixes it: not negative, its lower bits choose the slot."""
+    return _mixed(java_hash(text) & 0xFFFFFFFF)
+
+
+def mixed_id(topic_id: bytes) -> int:
+    """The same of a topic id, of 16 bytes."""
+    halves = int.from_bytes(topic_id)
+    folded = (halves >> 64 ^ halves) & _64_BITS
+    return _mixed((folded >> 32 ^ folded) & 0xFFFFFFFF)
+
+
+def mixed_number(partition: int) -> int:
+    """The same of a number, not negative, below 2**31."""
+    return _mixed(partition)
+
+
+def _mixed(value: int) -> int:
+    return value ^ value >> 16
+
+
+def room_for(keys: int) -> int:
+    """The capacity that Kafka asks for where it knows how many keys will come: of Java's `n / 0.75 + 1`."""
+    return keys * 4 // 3 + 1
+
+
+def room_of_copy(keys: int) -> int:
+    """The capacity of a HashSet that is made from a collection of so many keys."""
+    return max(room_for(keys), SMALLEST_TABLE)
+
+
+class HashOrder(Generic[Key]):
+    """The keys of a HashMap or HashSet, in the order in which Java iterates it.
+
+    In: how a key is mixed (`mixed_string` and its like); the capacity it was made with; the first keys. Not
+    modelled: the trees that Java makes of nine and more keys in one slot, from 64 slots on; their keys come as
+    they were inserted.
+    """
+
+    __slots__ = ("_first", "_keys", "_last", "_mixed", "_slots")
+
+    def __init__(
+        self, mixed: Callable[[Key], int], capacity: int = SMALLEST_TABLE, keys: Iterable[Key] = ()
+    ) -> None:
+        self._mixed = mixed
+        self._slots = 1 << max(capacity - 1, 0).bit_length()
+        self._keys: dict[Key, int] = {}
+        self._first = self._last = 0
+        for key in keys:
+            self.put(key)
+
+    def put(self, key: Key) -> None:
+        """Inserts a key behind the others of its slot, as `put` does; one that is there stays where it is."""
+        if key in self._keys:
+            return
+        self._break_chain(key, _LONGEST_CHAIN)
+        self._last += 1
+        self._keys[key] = self._last
+        self._grow()
+
+    def put_first(self, key: Key) -> None:
+        """Inserts a key before the others of its slot, as `computeIfAbsent` does. It makes the table larger
+        before it looks for the key, and not behind it."""
+        self._grow()
+        if key in self._keys:
+            return
+        self._break_chain(key, _LONGEST_CHAIN - 1)
+        self._first -= 1
+        self._keys[key] = self._first
+
+    def remove(self, key: Key) -> None:
+        """Takes a key out; nothing happens without it. The table does not shrink."""
+        self._keys.pop(key, None)
+
+    def _grow(self) -> None:
+        if len(self._keys) > self._slots * 3 // 4:
+            self._slots *= 2
+
+    def _break_chain(self, key: Key, longest: int) -> None:
+        """A small table becomes larger instead of a slot with more than so many keys."""
+        if len(self._keys) < longest or self._slots >= _ROOM_FOR_TREES:
+            return
+        mask = self._slots - 1
+        slot = self._mixed(key) & mask
+        if sum(self._mixed(other) & mask == slot for other in self._keys) >= longest:
+            self._slots *= 2
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def __iter__(self) -> Iterator[Key]:
+        """Slot by slot, and in one slot as they were inserted."""
+        mask, mixed, keys = self._slots - 1, self._mixed, self._keys
+        return iter(sorted(keys, key=lambda key: (mixed(key) & mask, keys[key])))
+
+
+def ordered_names(names: Collection[str]) -> tuple[str, ...]:
+    """What a member subscribed to, in the order of Kafka's set of it. In: as the request or the record has it."""
+    return tuple(HashOrder(mixed_string, room_of_copy(len(names)), names))
+
+
+def ordered_partitions(partitions: Collection[int]) -> tuple[int, ...]:
+    """The partitions of a topic in the order of the HashSet that Kafka makes of a record's list of them."""
+    room = room_of_copy(len(partitions))
+    if max(partitions, default=0) < room:
+        return tuple(sorted(partitions))
+    return tuple(HashOrder(mixed_number, room, partitions))
+
+
+class TimelineOrder:
+    """The keys of a TimelineHashMap, in the order in which it is iterated: that of the members of a group.
+
+    A reload of the log builds it anew, in the order of the records.
+    """
+
+    __slots__ = ("_ordered", "_products", "_slots")
+
+    def __init__(self) -> None:
+        self._products: dict[str, int] = {}
+        self._slots = _SMALLEST_TIMELINE_TABLE
+        self._ordered: tuple[str, ...] | None = ()
+
+    def put(self, key: str) -> None:
+        """Inserts a key, or replaces its value, which leaves it where it is. To be called for each of Kafka's puts:
+        also one that replaces a value can double the table."""
+        if (len(self._products) + 1) * 3 > self._slots * 4:
+            self._slots *= 2
+            self._ordered = None
+        if key not in self._products:
+            self._products[key] = java_hash(key) * _GOLDEN & _64_BITS
+            self._ordered = None
+
+    def remove(self, key: str) -> None:
+        """Takes a key out; nothing happens without it. The table does not shrink."""
+        if self._products.pop(key, None) is not None:
+            self._ordered = None
+
+    def __len__(self) -> int:
+        return len(self._products)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._products
+
+    def __iter__(self) -> Iterator[str]:
+        """Slot by slot, by the upper bits of the hash; in one slot the last inserted comes first."""
+        if self._ordered is None:
+            products, shift = self._products, 64 - (self._slots.bit_length() - 1)
+            last_first = list(reversed(products))
+            last_first.sort(key=lambda key: products[key] >> shift)
+            self._ordered = tuple(last_first)
+        return iter(self._ordered)

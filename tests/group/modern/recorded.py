@@ -1,0 +1,96 @@
+"""Histories of groups, and what Kafka's own classes answered to their assignments."""
+
+import json
+import lzma
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from tests.group.modern.histories import History
+
+RECORDING: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "assignments-4.4.0.jsonl.xz")
+
+Records: TypeAlias = dict[str, list[tuple[str, list[int]]]]
+
+
+class Answer(Struct, frozen=True):
+    """What came of one assignment. `order`: the members as Kafka's map of them has them. `hash`: that of all topics.
+    `records`: the targets that are new, by member, with ids of topics and partitions in the order of the record.
+    """
+
+    order: list[str]
+    hash: int
+    records: Records
+
+
+Recorded: TypeAlias = tuple[History, list[Answer]]
+
+
+def read() -> Iterator[Recorded]:
+    """The recording. A member is written there as its place among the history's, a topic as its place likewise."""
+    with lzma.open(RECORDING, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            history, answers = json.loads(line)
+            members, topics = _members(history), _topics(history)
+            yield history, [_unpacked(answer, members, topics) for answer in answers]
+
+
+def write(recorded: Iterable[tuple[History, list[Any]]]) -> None:
+    """Writes a recording. In: histories, and the answers as the program in Java prints them."""
+    with lzma.open(RECORDING, "wt", preset=9 | lzma.PRESET_EXTREME, encoding="utf-8") as lines:
+        for history, answers in recorded:
+            members, topics = _members(history), _topics(history)
+            packed = [_packed(answer, members, topics) for answer in answers]
+            lines.write(json.dumps([history, packed], separators=(",", ":")) + "\n")
+
+
+def _members(history: History) -> list[str]:
+    return list(dict.fromkeys(step[1] for step in history if step[0] == "put"))
+
+
+def _topics(history: History) -> list[str]:
+    return list(dict.fromkeys(step[2] for step in history if step[0] == "topic"))
+
+
+def _packed(answer: dict[str, Any], members: list[str], topics: list[str]) -> list[Any]:
+    return [
+        [members.index(member_id) for member_id in answer["order"]],
+        answer["hash"],
+        [
+            [members.index(member_id), [[topics.index(topic_id), _runs(given)] for topic_id, given in target]]
+            for member_id, target in answer["records"].items()
+        ],
+    ]
+
+
+def _unpacked(answer: list[Any], members: list[str], topics: list[str]) -> Answer:
+    order, topics_hash, records = answer
+    return Answer(
+        order=[members[number] for number in order],
+        hash=topics_hash,
+        records={
+            members[number]: [(topics[topic], _partitions(runs)) for topic, runs in target]
+            for number, target in records
+        },
+    )
+
+
+def _runs(partitions: list[int]) -> list[int]:
+    """Numbers as pairs: the first of a run, and how many more follow it one by one."""
+    runs: list[int] = []
+    for partition in partitions:
+        if runs and partition == runs[-2] + runs[-1] + 1:
+            runs[-1] += 1
+        else:
+            runs += [partition, 0]
+    return runs
+
+
+def _partitions(runs: list[int]) -> list[int]:
+    return [
+        partition
+        for first, more in zip(runs[::2], runs[1::2], strict=True)
+        for partition in range(first, first + more + 1)
+    ]

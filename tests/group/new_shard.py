@@ -1,0 +1,17 @@
+"""A shard of groups as tests make one: with the properties of consumer groups at their defaults, and no topics."""
+
+from typing import Final
+
+from coordinator.group.config import GroupConfig
+from coordinator.group.shard import Shard
+from coordinator.group.topics_image import NO_TOPICS, TopicsImage
+from tests.group.config import consumer_group_config, group_config
+
+CONSUMER_CONFIG: Final = consumer_group_config()
+
+
+def new_shard(
+    config: GroupConfig | None = None, topics: TopicsImage = NO_TOPICS, kind: type[Shard] = Shard
+) -> Shard:
+    """In: the properties of groups, defaults if not given; a mutant, where it is to be one."""
+    return kind(group_config() if config is None else config, topics, CONSUMER_CONFIG)
