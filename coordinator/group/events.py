@@ -348,7 +348,8 @@ class GroupDeleted(Event):
 
 
 class GroupLoaded(GenerationEvent):
-    """The group was read back from the log."""
+    """The group was read back from the log; `type` is its type's name."""
 
     state: str
     members: int
+    type: str = "classic"

@@ -58,6 +58,7 @@ from coordinator.group.events import (
 from coordinator.group.member_name import MemberName
 from coordinator.machine.outcome import Outcome
 from coordinator.net.peer import MAX_PRINTED, printable
+from coordinator.server.consumer_group_lines import CONSUMER_LINES
 from coordinator.server.line_limit import LineLimit
 from coordinator.server.log_words import client, client_of, count, listed, member_at, printable_name, seconds
 from coordinator.server.rebalance_lines import completed, waits
@@ -272,7 +273,7 @@ LINES: Final[Mapping[type[Event], tuple[int, Template] | None]] = {
     ),
     GroupLoaded: (
         INFO,
-        "Loaded classic group {group_id} with {members} members (state {state}, generation {generation_id}).",
+        "Loaded {type} group {group_id} with {members} members (state {state}, generation {generation_id}).",
     ),
 }
 """By the class of the event: level and text; None for what has no line."""
@@ -282,9 +283,14 @@ SILENT: Final = frozenset({OffsetsCommitted, OffsetsPending})
 """What happens too often to be looked at twice."""
 
 
+def _template_of(event: Event) -> tuple[int, Template] | None:
+    kind = type(event)
+    return CONSUMER_LINES[kind] if kind in CONSUMER_LINES else LINES[kind]
+
+
 def event_line(event: Event) -> tuple[int, str] | None:
     """Level and text of an event's line; None for one that has none."""
-    found = LINES[type(event)]
+    found = _template_of(event)
     if found is None or _is_told_by_fencing(event):
         return None
     level, template = found
@@ -324,7 +330,7 @@ def _printable(value: Any, name: str = "") -> Any:
 def log_event(partition: TopicPartition, event: Event, limit: LineLimit) -> None:
     """Writes the line of what happened in a group of one partition. What a client may cause again and again has a
     line only as often as `limit` admits."""
-    found = LINES[type(event)]
+    found = _template_of(event)
     if found is None or not _GROUPS.isEnabledFor(found[0]):
         return
     times = _admit(event, limit)

@@ -14,7 +14,6 @@ from protocol.records import (
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
-    UnknownKey,
     decode_key,
     decode_value,
 )
@@ -59,7 +58,7 @@ def _meaning(record: Record) -> Row:
     if record.key is None:
         raise Malformed("a record without a key")
     key = decode_key(record.key)
-    if isinstance(key, UnknownKey):
+    if not isinstance(key, OffsetCommitKey | GroupMetadataKey):
         raise Malformed("a key of another type")
     value = None if record.value is None else decode_value(key, record.value)
     version = None if record.value is None else int.from_bytes(record.value[:2], "big", signed=True)

@@ -8,7 +8,11 @@ from tests.interop.build import kafka
 JAVA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "java")
 NEWEST: Final = "4.4.0"
 BROKERS: Final = {
-    NEWEST: ("kafka-broker", "broker", ("ConfigValues.java", "ShareMember.java", "Values.java")),
+    NEWEST: (
+        "kafka-broker",
+        "broker",
+        ("ConfigValues.java", "ShareMember.java", "TopicExpressions.java", "Values.java"),
+    ),
     "3.9.1": ("kafka-broker-3.9.1", "broker_3.9.1", ()),
 }
 """Version of Kafka: a name for the cache, the folder of its pom, programs that are compiled with it."""

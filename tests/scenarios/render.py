@@ -177,6 +177,7 @@ def record(entry: Fact) -> str:
         words = [line, *_fields(value, ["protocol_type", "generation", "protocol", "leader"])]
         words.append(f"since={wall(value.current_state_timestamp)}")
         return " ".join([*words, *map(_member, value.members)])
+    assert isinstance(value, OffsetCommitValue)
     line += f" offset={value.offset}" + (f" epoch={value.leader_epoch}" if value.leader_epoch >= 0 else "")
     line += f" ({value.metadata})" if value.metadata else ""
     expires = f" expires={wall(value.expire_timestamp)}" if value.expire_timestamp != -1 else ""

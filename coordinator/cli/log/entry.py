@@ -31,7 +31,6 @@ from protocol.records import (
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
-    UnknownKey,
     decode_key,
     decode_value,
 )
@@ -163,7 +162,7 @@ def _offsets(record: Record) -> Meaning:
         decoded = decode_key(key)
     except Malformed as error:
         return name, {"type": key_type, "hex": key.hex()}, _versioned(record.value), str(error)
-    if isinstance(decoded, UnknownKey):
+    if not isinstance(decoded, OffsetCommitKey | GroupMetadataKey):
         return name, _other_key(key_type, key), _versioned(record.value), None
     fields = {"type": key_type, "group": decoded.group}
     if isinstance(decoded, OffsetCommitKey):

@@ -6,9 +6,7 @@ type.
 
 from enum import StrEnum
 
-from coordinator.group.events import Event, GenerationEvent, MemberEvent
-from coordinator.group.member_name import MemberName
-from protocol.errors import ErrorCode
+from coordinator.group.events import GenerationEvent, MemberEvent, Refused
 
 
 class ConsumerMemberJoined(MemberEvent):
@@ -100,13 +98,9 @@ class RegexesResolved(GenerationEvent):
     changed: int
 
 
-class ConsumerHeartbeatRefused(Event):
-    """A ConsumerGroupHeartbeat was answered with an error. `generation_id` is the epoch that it was sent in; the id
-    of `member` is "" for who has none yet."""
+class ConsumerHeartbeatRefused(Refused, kw_only=True):
+    """A ConsumerGroupHeartbeat was; `generation_id` is the epoch that it was sent in, `reason` what it was told."""
 
-    generation_id: int | None
-    member: MemberName
-    error: ErrorCode
     reason: str
 
 

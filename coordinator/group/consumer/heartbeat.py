@@ -59,7 +59,6 @@ from coordinator.group.consumer.target import (
     Change,
     Computed,
     TargetWork,
-    assigned_to,
     compute_target,
     group_spec,
     is_small,
@@ -72,6 +71,7 @@ from coordinator.group.events import Event
 from coordinator.group.groups import Groups
 from coordinator.group.member_name import MemberName
 from coordinator.group.modern.assignors.assignor import Assignment
+from coordinator.group.refusal import tell_fenced
 from coordinator.machine.outcome import Context, Fact, Now, Work
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
@@ -130,14 +130,33 @@ def answer_heartbeat(
         response = ConsumerGroupHeartbeatResponse(
             error_code=refusal.error, error_message=refusal.message, member_id=None
         )
-        sender = MemberName(request.member_id, request.instance_id, context.client_id, context.client_host)
-        epoch, reason = request.member_epoch, refusal.message or ""
-        turn.tell(ConsumerHeartbeatRefused(request.group_id, epoch, sender, refusal.error, reason))
+        _tell_refusal(groups, request, context, refusal, turn)
     except AwaitsTarget as awaits:
         groups.targets[request.group_id] = AwaitedTarget(awaits.work, [(request, context)])
         turn.begin(Work(TARGET_WORK, awaits.work))
         return
     turn.reply(context.waiter, response)
+
+
+def _tell_refusal(
+    groups: Groups, request: ConsumerGroupHeartbeatRequest, context: Context, refusal: Refusal, turn: Turn
+) -> None:
+    sender = MemberName(request.member_id, request.instance_id, context.client_id, context.client_host)
+    group = groups.find(request.group_id)
+    if group is not None and refusal.error is ErrorCode.FENCED_INSTANCE_ID:
+        tell_fenced(group, sender, type(request), turn)
+    turn.tell(
+        ConsumerHeartbeatRefused(
+            request.group_id,
+            request.member_epoch,
+            sender,
+            refusal.error,
+            "" if group is None else group.state_name,
+            None,
+            None,
+            reason=refusal.message or "",
+        )
+    )
 
 
 def _has_nothing_to_hear(
@@ -339,7 +358,7 @@ def _target(
     assignment = _assignment_of(work, computed, draft.epoch)
     moved = 0
     for member_id, spec in work.spec.members.items():
-        target = assigned_to(assignment, member_id)
+        target = assignment[member_id]
         moved += moved_partitions(target, spec.assigned)
         is_known = member_id in group.targets or (
             change.replaced is not None and member_id == updated.member_id
@@ -357,7 +376,7 @@ def _target(
             moved=moved,
         )
     )
-    return draft.epoch, assigned_to(assignment, updated.member_id)
+    return draft.epoch, assignment[updated.member_id]
 
 
 def _assignment_of(work: TargetWork, computed: Computed | None, epoch: int) -> Assignment:
@@ -410,7 +429,7 @@ def _reconcile(
             assigned=partition_count(final.assigned),
             pending=partition_count(final.pending),
             missing=sum(
-                len(partitions - final.assigned.get(topic_id, {}).keys())
+                len(set(partitions) - final.assigned.get(topic_id, {}).keys())
                 for topic_id, partitions in target.items()
                 if is_subscribed(topic_id)
             ),

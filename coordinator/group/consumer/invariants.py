@@ -69,7 +69,7 @@ def _check_settled(group: DurableConsumerGroup, member: ConsumerMember) -> None:
     if member.is_reconciled_to(group.assignment_epoch):
         target = group.target_of(member.member_id)
         for topic_id, of_topic in member.assigned.items():
-            assert of_topic.keys() <= target.get(topic_id, frozenset()), (
+            assert of_topic.keys() <= set(target.get(topic_id, ())), (
                 f"{group.group_id}: {member.member_id} has more than its target"
             )
 

@@ -3,6 +3,7 @@
 from coordinator.group.consumer.durable_group import DurableConsumerGroup
 from coordinator.group.consumer.session import restart_session, watch_revocation
 from coordinator.group.events import GroupLoaded
+from coordinator.group.group_type import GroupType
 from coordinator.group.groups import Groups
 from coordinator.machine.turn import Turn
 
@@ -19,7 +20,8 @@ def load_consumer_group(groups: Groups, group_id: str, turn: Turn) -> None:
     for member in durable.members.values():
         restart_session(group, member.member_id, times.session_timeout_ms, NO_CONNECTION, turn)
         watch_revocation(group, member, turn)
-    turn.tell(GroupLoaded(group.group_id, durable.epoch, group.state_name, len(durable.members)))
+    size = len(durable.members)
+    turn.tell(GroupLoaded(group.group_id, durable.epoch, group.state_name, size, type=GroupType.CONSUMER))
 
 
 def _throw_if_held_twice(group: DurableConsumerGroup) -> None:

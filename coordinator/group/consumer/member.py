@@ -14,8 +14,8 @@ from protocol.records.consumer_group import ClassicMemberMetadata
 
 Assigned: TypeAlias = Mapping[bytes, Mapping[int, int]]
 """Partitions by topic id, each with the epoch of the member at which it became its own. No topic is empty."""
-Target: TypeAlias = Mapping[bytes, frozenset[int]]
-"""Partitions by topic id. No topic is empty."""
+Target: TypeAlias = Mapping[bytes, tuple[int, ...]]
+"""Partitions by topic id, in the order of the record. No topic is empty."""
 
 NOTHING_ASSIGNED: Final[Assigned] = {}
 NO_TARGET: Final[Target] = {}

@@ -87,7 +87,7 @@ def _next(member: ConsumerMember, epoch: int, goal: Goal, owned: Owned | None) -
     added: dict[bytes, Sequence[int]] = {}
     is_unreleased = False
     for topic_id in dict.fromkeys((*goal.target, *member.assigned)):
-        target = goal.target.get(topic_id, frozenset()) if goal.is_subscribed(topic_id) else frozenset()
+        target = frozenset(goal.target.get(topic_id, ()) if goal.is_subscribed(topic_id) else ())
         has = member.assigned.get(topic_id, {})
         waits_for = member.pending.get(topic_id, {})
         missing = [partition for partition in sorted(target) if partition not in has]

@@ -74,8 +74,8 @@ def _written(assigned: Assigned) -> list[CurrentTopicPartitions]:
     return [
         CurrentTopicPartitions(
             topic_id=topic_id,
-            partitions=list(partitions),
-            assignment_epochs=list(partitions.values()),
+            partitions=sorted(partitions),
+            assignment_epochs=[partitions[partition] for partition in sorted(partitions)],
         )
         for topic_id, partitions in assigned.items()
     ]
@@ -85,7 +85,7 @@ def target_record(group_id: str, member_id: str, target: Target) -> Fact:
     """What a member is to have."""
     value = ConsumerGroupTargetAssignmentMemberValue(
         topic_partitions=[
-            TargetTopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
+            TargetTopicPartitions(topic_id=topic_id, partitions=list(partitions))
             for topic_id, partitions in target.items()
         ]
     )
@@ -205,7 +205,7 @@ def _read(topics: Sequence[CurrentTopicPartitions], member_epoch: int) -> Assign
 def read_target(value: ConsumerGroupTargetAssignmentMemberValue) -> Target:
     """What a member is to have."""
     return {
-        topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions if topic.partitions
+        topic.topic_id: tuple(topic.partitions) for topic in value.topic_partitions if topic.partitions
     }
 
 

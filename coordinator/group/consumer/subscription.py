@@ -4,11 +4,12 @@ Source: Kafka's ConsumerGroup, computeSubscribedTopicNames, computeSubscribedReg
 computePreferredServerAssignor; ModernGroup, computeMetadataHash.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from coordinator.group.consumer.counts import count
 from coordinator.group.consumer.durable_group import DurableConsumerGroup
 from coordinator.group.consumer.member import ConsumerMember
+from coordinator.group.modern.java_order import HashOrder, mixed_string
 from coordinator.group.modern.topic_hash import group_hash
 from coordinator.group.topics_image import TopicImage, TopicsImage
 
@@ -85,9 +86,11 @@ def topics_hash(names: Collection[str], image: TopicsImage) -> int:
     return group_hash(found)
 
 
-def preferred_assignor(assignors: dict[str, int], otherwise: str) -> str:
-    """The one that most members name."""
-    return max(assignors, key=lambda name: assignors[name]) if assignors else otherwise
+def preferred_assignor(assignors: Mapping[str, int], otherwise: str) -> str:
+    """The one that most members name; of two, that which comes first in Kafka's map of them."""
+    if not assignors:
+        return otherwise
+    return max(HashOrder(mixed_string, keys=assignors), key=lambda name: assignors[name])
 
 
 def assignors_with(

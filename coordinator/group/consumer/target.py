@@ -6,14 +6,14 @@ request is looked at again, from the start, when the result is there.
 Source: Kafka's GroupMetadataManager, maybeUpdateTargetAssignment, and `TargetAssignmentBuilder`.
 """
 
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from coordinator.group.consumer.durable_group import DurableConsumerGroup
-from coordinator.group.consumer.member import NO_TARGET, ConsumerMember, Target
+from coordinator.group.consumer.member import ConsumerMember, Target
 from coordinator.group.modern.assignors import ASSIGNORS
 from coordinator.group.modern.assignors.assignor import Assignment, GroupSpec, MemberSpec
+from coordinator.group.modern.java_order import ordered_names
 from coordinator.group.topics_image import TopicsImage
 
 TARGET_WORK: Final = "consumer group target"
@@ -84,10 +84,16 @@ def group_spec(
         subscribed = (member.subscribed_topic_names, member.subscribed_topic_regex)
         ids = topic_ids.get(subscribed)
         if ids is None:
-            topics = [image.by_name.get(name) for name in subscribed_names(group, member)]
+            topics = [image.by_name.get(name) for name in _in_order(group, member)]
             ids = topic_ids[subscribed] = tuple(topic.topic_id for topic in topics if topic is not None)
             partitions.update((topic.topic_id, topic.partitions) for topic in topics if topic is not None)
-        return MemberSpec(member.member_id, member.instance_id, ids, group.target_of(target_id))
+        return MemberSpec(
+            member_id=member.member_id,
+            instance_id=member.instance_id,
+            topic_ids=ids,
+            subscribed=len(subscribed_names(group, member)),
+            assigned=group.target_of(target_id),
+        )
 
     members: dict[str, MemberSpec] = {}
     for member_id in group.order:
@@ -97,7 +103,7 @@ def group_spec(
             members[member_id] = spec_of(group.members[member_id], member_id)
     if new.member_id not in members:
         members[new.member_id] = spec_of(new, change.replaced or new.member_id)
-    return GroupSpec(members, is_homogeneous, partitions)
+    return GroupSpec(members=members, is_homogeneous=is_homogeneous, partitions=partitions)
 
 
 def subscribed_names(group: DurableConsumerGroup, member: ConsumerMember) -> frozenset[str]:
@@ -108,18 +114,23 @@ def subscribed_names(group: DurableConsumerGroup, member: ConsumerMember) -> fro
     )
 
 
+def _in_order(group: DurableConsumerGroup, member: ConsumerMember) -> tuple[str, ...]:
+    """The same, in the order in which Kafka goes through them."""
+    by_name = ordered_names(sorted(member.subscribed_topic_names))
+    resolved = group.regexes.get(member.subscribed_topic_regex) if member.subscribed_topic_regex else None
+    if resolved is None:
+        return by_name
+    matched = ordered_names(sorted(resolved.topics))
+    return (*by_name, *(name for name in matched if name not in member.subscribed_topic_names))
+
+
 def is_small(spec: GroupSpec) -> bool:
     """Whether the target is computed at once."""
     return len(spec.members) * sum(spec.partitions.values()) <= INLINE_MAX
 
 
-def assigned_to(assignment: Assignment, member_id: str) -> Target:
-    """A member's part of an assignment."""
-    return {topic_id: parts for topic_id, parts in assignment.get(member_id, NO_TARGET).items() if parts}
-
-
-def moved_partitions(target: Target, before: Mapping[bytes, Collection[int]]) -> int:
+def moved_partitions(target: Target, before: Target) -> int:
     """How many partitions a target has that the one before had not."""
     return sum(
-        len(partitions.difference(before.get(topic_id, ()))) for topic_id, partitions in target.items()
+        len(set(partitions).difference(before.get(topic_id, ()))) for topic_id, partitions in target.items()
     )

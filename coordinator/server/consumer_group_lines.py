@@ -1,0 +1,104 @@
+"""What happens in groups of the consumer protocol, as lines of a log, in Kafka's words where it has some.
+
+Source: the log statements of Kafka's `GroupMetadataManager`.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from coordinator.group.consumer.events import (
+    ConsumerHeartbeatRefused,
+    ConsumerMemberFenced,
+    ConsumerMemberJoined,
+    ConsumerMemberLeft,
+    ConsumerMemberReplaced,
+    EpochBumped,
+    GroupConverted,
+    MemberReconciled,
+    RegexesResolved,
+    TargetComputed,
+)
+from coordinator.group.events import Event
+from coordinator.server.log_words import client_of, count, seconds
+
+DEBUG, INFO = logging.DEBUG, logging.INFO
+
+
+def _protocol(event: ConsumerMemberJoined | ConsumerMemberReplaced) -> str:
+    return "classic" if event.uses_classic_protocol else "consumer"
+
+
+def _joined(event: ConsumerMemberJoined) -> str:
+    member, kind, static = event.member, "Member", ""
+    if member.group_instance_id is not None:
+        kind, static = "Static member", f" with instance id {member.group_instance_id}"
+    return (
+        f"[GroupId {event.group_id}] {kind} {member.member_id}{static} joins the consumer group using the "
+        f"{_protocol(event)} protocol (client {client_of(member)})."
+    )
+
+
+def _replaced(event: ConsumerMemberReplaced) -> str:
+    return (
+        f"[GroupId {event.group_id}] Static member with instance id {event.member.group_instance_id} re-joins the "
+        f"consumer group using the {_protocol(event)} protocol. Created a new member {event.member.member_id} to "
+        f"replace the existing member {event.old_member_id}."
+    )
+
+
+def _left(event: ConsumerMemberLeft) -> str:
+    member, kind, static = event.member, "Member", ""
+    if member.group_instance_id is not None:
+        kind, static = "Static member", f" with instance id {member.group_instance_id}"
+    how = "temporarily left" if event.returns else "left"
+    return f"[GroupId {event.group_id}] {kind} {member.member_id}{static} {how} the consumer group."
+
+
+def _fenced(event: ConsumerMemberFenced) -> str:
+    return (
+        f"[GroupId {event.group_id}] Member {event.member.member_id} fenced from the group because "
+        f"{event.cause.value}: client {client_of(event.member)} was heard {seconds(event.silent_ms)} ago, it had "
+        f"{seconds(event.timeout_ms)}; {count(event.partitions, 'partition')} go to others."
+    )
+
+
+def _refused(event: ConsumerHeartbeatRefused) -> str:
+    return (
+        f"[GroupId {event.group_id}] ConsumerGroupHeartbeat of member {event.member.member_id or '(new)'} (client "
+        f"{client_of(event.member)}) at epoch {event.generation_id} is refused: {event.error.name}"
+        f"{': ' if event.reason else ''}{event.reason}"
+    )
+
+
+CONSUMER_LINES: Final[Mapping[type[Event], tuple[int, str | Callable[[Any], str]]]] = {
+    ConsumerMemberJoined: (INFO, _joined),
+    ConsumerMemberReplaced: (INFO, _replaced),
+    ConsumerMemberLeft: (INFO, _left),
+    ConsumerMemberFenced: (INFO, _fenced),
+    EpochBumped: (
+        INFO,
+        "[GroupId {group_id}] Bumped group epoch to {generation_id} with metadata hash {metadata_hash}: {cause}.",
+    ),
+    TargetComputed: (
+        INFO,
+        "[GroupId {group_id}] Computed a new target assignment for epoch {generation_id} with '{assignor}' assignor: "
+        "{members} members, {partitions} partitions, {moved} of them moved.",
+    ),
+    MemberReconciled: (
+        DEBUG,
+        "[GroupId {group_id}] Member {member.member_id} new assignment state: epoch={member_epoch}, state={state}, "
+        "{assigned} partitions assigned, {pending} to revoke, {missing} not released by others.",
+    ),
+    RegexesResolved: (
+        INFO,
+        "[GroupId {group_id}] Scanned {topics} topics to refresh {regexes} regular expressions, {changed} of which "
+        "match other topics than before.",
+    ),
+    ConsumerHeartbeatRefused: (INFO, _refused),
+    GroupConverted: (
+        INFO,
+        "[GroupId {group_id}] Converted the {from_type} group with {members} members to a {to_type} group.",
+    ),
+}
+"""By the class of the event: level and text."""
