@@ -18,18 +18,21 @@ from msgspec.structs import replace
 from coordinator.group.admin.delete_groups import delete_groups
 from coordinator.group.admin.describe_groups import describe_groups
 from coordinator.group.admin.list_groups import list_groups
-from coordinator.group.classic.heartbeat import beat, expire_member, fire_heartbeat, heartbeat
-from coordinator.group.classic.join import join_group
-from coordinator.group.classic.leave import leave_group
+from coordinator.group.classic.heartbeat import beat, expire_member, fire_heartbeat
 from coordinator.group.classic.rebalance import fire_join, fire_sync
 from coordinator.group.classic.report import fire_report
-from coordinator.group.classic.sync import sync_group
 from coordinator.group.classic.times import deadlines, keep_alive, move_times
+from coordinator.group.classic_requests import classic_request
 from coordinator.group.config import GroupConfig
 from coordinator.group.consumer.config import ConsumerGroupConfig
 from coordinator.group.consumer.configs_changed import group_configs_changed
 from coordinator.group.consumer.describe import consumer_group_describe
-from coordinator.group.consumer.fence import fire_rebalance, fire_session
+from coordinator.group.consumer.fence import (
+    fire_classic_join,
+    fire_classic_sync,
+    fire_rebalance,
+    fire_session,
+)
 from coordinator.group.consumer.heartbeat import consumer_group_heartbeat
 from coordinator.group.consumer.regular_expressions import REGEX_WORK, regexes_resolved
 from coordinator.group.consumer.state import ConsumerGroupState
@@ -79,10 +82,10 @@ from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 Handler: TypeAlias = Callable[[Groups, Any, Context, Turn], None]
 
 HANDLERS: Final[dict[type[object], Handler]] = {
-    JoinGroupRequest: join_group,
-    SyncGroupRequest: sync_group,
-    HeartbeatRequest: heartbeat,
-    LeaveGroupRequest: leave_group,
+    JoinGroupRequest: classic_request,
+    SyncGroupRequest: classic_request,
+    HeartbeatRequest: classic_request,
+    LeaveGroupRequest: classic_request,
     ConsumerGroupHeartbeatRequest: consumer_group_heartbeat,
     ConsumerGroupDescribeRequest: consumer_group_describe,
     OffsetCommitRequest: offset_commit,
@@ -106,6 +109,8 @@ FIRES: Final[dict[TimerKind, Callable[[Groups, TimerKey, Turn], None]]] = {
     TimerKind.REPORT: fire_report,
     TimerKind.CONSUMER_SESSION: fire_session,
     TimerKind.CONSUMER_REBALANCE: fire_rebalance,
+    TimerKind.CLASSIC_MEMBER_JOIN: fire_classic_join,
+    TimerKind.CLASSIC_MEMBER_SYNC: fire_classic_sync,
 }
 """The timers of one group each."""
 

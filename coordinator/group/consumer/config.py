@@ -26,6 +26,11 @@ class MigrationPolicy(StrEnum):
         return self in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL)
 
     @property
+    def admits_classic_members(self) -> bool:
+        """Whether members of the classic protocol may join a consumer group."""
+        return self is not MigrationPolicy.DISABLED
+
+    @property
     def downgrades(self) -> bool:
         """Whether a consumer group becomes a classic one when it has only classic members left."""
         return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)

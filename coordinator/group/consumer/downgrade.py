@@ -80,7 +80,6 @@ def downgrade(
         GroupConverted(
             classic.group_id,
             classic.generation_id,
-            None if trigger is None else trigger.actor,
             from_type=GroupType.CONSUMER,
             to_type=GroupType.CLASSIC,
             members=len(classic.members),

@@ -19,12 +19,12 @@ from protocol.consumer_protocol import (
 
 def by_topic_id(topics: Iterable[TopicPartitions], image: TopicsImage) -> Target:
     """Partitions by topic id; topics that do not exist are left out."""
-    found: dict[bytes, frozenset[int]] = {}
+    found: dict[bytes, tuple[int, ...]] = {}
     for topic in topics:
         known = image.by_name.get(topic.topic)
         if known is not None and topic.partitions:
-            before = found.get(known.topic_id, frozenset())
-            found[known.topic_id] = before.union(topic.partitions)
+            before = found.get(known.topic_id, ())
+            found[known.topic_id] = tuple(sorted({*before, *topic.partitions}))
     return found
 
 

@@ -18,6 +18,7 @@ from coordinator.group.consumer.record import (
     regex_tombstone,
     target_tombstone,
 )
+from coordinator.group.consumer.refusal import Refusal
 from coordinator.group.consumer.session import end_session, join_key, rebalance_key, session_key, sync_key
 from coordinator.group.consumer.subscription import Subscription
 from coordinator.group.groups import Groups
@@ -39,12 +40,19 @@ def remove_members(
     """Take members out of a group, which has a new epoch then; with the last one its next target is computed at
     once. Where only members of the classic protocol are left, it is a classic group then. Refusal: where it cannot
     become one."""
-    durable, group_id = group.durable, group.group_id
+    group_id = group.group_id
     gone = {member.member_id for member in members}
     if may_downgrade(groups, group, gone):
         sentence = f"Downgrade group {group_id} from consumer to classic for member leaving."
         downgrade(groups, group, gone, Trigger(REBALANCES[cause], sentence, members[0].name), turn)
-        return
+    else:
+        _take_out(groups, group, members, cause, turn)
+
+
+def _take_out(
+    groups: Groups, group: ConsumerGroup, members: Sequence[ConsumerMember], cause: EpochCause, turn: Turn
+) -> None:
+    durable, group_id = group.durable, group.group_id
     subscription = Subscription.without(durable, members)
     facts: list[Fact] = []
     for member in members:
@@ -85,7 +93,11 @@ def fence(groups: Groups, group: ConsumerGroup, member_id: str, cause: FenceCaus
             partitions=partition_count(member.assigned) + partition_count(member.pending),
         )
     )
-    remove_members(groups, group, [member], EpochCause.MEMBER_FENCED, turn)
+    try:
+        remove_members(groups, group, [member], EpochCause.MEMBER_FENCED, turn)
+    except Refusal:
+        # Nobody is there to be told that the others cannot become a classic group: they stay what they are.
+        _take_out(groups, group, [member], EpochCause.MEMBER_FENCED, turn)
 
 
 def partition_count(assigned: Assigned) -> int:

@@ -12,20 +12,22 @@ from coordinator.group.consumer.durable_group import DurableConsumerGroup
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import JOINING_EPOCH
 from coordinator.group.consumer.refusal import Refusal
+from coordinator.group.consumer.upgrade import upgraded
 from coordinator.group.groups import Groups
 from coordinator.group.removal import leftovers
 from coordinator.group.state import EMPTY
 from coordinator.machine.outcome import Fact
+from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 
 def joined_group(
-    groups: Groups, request: ConsumerGroupHeartbeatRequest
+    groups: Groups, request: ConsumerGroupHeartbeatRequest, turn: Turn
 ) -> tuple[DurableConsumerGroup, list[Fact]]:
     """What the log says of the group, and the records that make it one of the consumer protocol first: an empty
-    classic group is replaced. A group that is new exists once something is written of it. Refusal:
-    GROUP_ID_NOT_FOUND."""
+    classic group is replaced, and one with members converted. A group that is new exists once something is written
+    of it. Refusal: GROUP_ID_NOT_FOUND."""
     group_id, joins = request.group_id, request.member_epoch == JOINING_EPOCH
     group = groups.consumers.get(group_id)
     if group is not None:
@@ -35,7 +37,9 @@ def joined_group(
             raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
         return DurableConsumerGroup(intern(group_id)), []
     classic = groups.find_classic(group_id)
-    if classic is None or not joins or classic.state is not EMPTY:
+    if classic is not None and joins and classic.state is not EMPTY:
+        return upgraded(groups, classic, turn)
+    if classic is None or not joins:
         raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
     facts = [*leftovers(groups.durable, group_id), group_tombstone(classic)]
     return DurableConsumerGroup(classic.group_id), facts
@@ -52,7 +56,8 @@ def left_group(groups: Groups, group_id: str) -> ConsumerGroup:
 
 
 def new_member_id(new_member_uuid: str) -> str:
-    """An id for a member that has none: 22 characters, as Kafka's Uuid is written, the first of which is no dash."""
+    """An id for a member that has none: 22 characters, as Kafka's Uuid is written, the first of which is no
+    dash."""
     raw = bytearray(UUID(new_member_uuid).bytes)
     if urlsafe_b64encode(raw).startswith(b"-"):
         raw[0] &= 0x7F

@@ -48,6 +48,13 @@ def restart_session(
         turn.arm(session_key(group, member_id), deadline_ms)
 
 
+def start_classic_sessions(group: ConsumerGroup, turn: Turn) -> None:
+    """Members of the classic protocol came with their group: they have the sessions that they joined with."""
+    for member in group.durable.members.values():
+        if member.classic is not None and member.member_id not in group.sessions:
+            restart_session(group, member.member_id, member.classic.session_timeout_ms, 0, turn)
+
+
 def watch_revocation(group: ConsumerGroup, member: ConsumerMember, turn: Turn) -> None:
     """A member was told where it stands: one that has to give partitions up has its rebalance timeout for that,
     from now on."""

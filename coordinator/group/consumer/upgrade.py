@@ -130,9 +130,7 @@ def _converted(classic: ClassicGroup, member: Member, image: TopicsImage) -> Con
         ),
         member_epoch=epoch,
         previous_member_epoch=epoch,
-        assigned={
-            topic_id: dict.fromkeys(sorted(partitions), epoch) for topic_id, partitions in assigned.items()
-        },
+        assigned={topic_id: dict.fromkeys(partitions, epoch) for topic_id, partitions in assigned.items()},
     )
 
 
@@ -153,7 +151,7 @@ def _records(classic: ClassicGroup, members: Sequence[ConsumerMember], image: To
     group_id, epoch = classic.group_id, classic.generation_id
     names = frozenset[str]().union(*(member.subscribed_topic_names for member in members))
     targets = {
-        member.member_id: {topic_id: frozenset(of_topic) for topic_id, of_topic in member.assigned.items()}
+        member.member_id: {topic_id: tuple(of_topic) for topic_id, of_topic in member.assigned.items()}
         for member in members
     }
     return [
