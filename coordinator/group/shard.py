@@ -18,13 +18,12 @@ from msgspec.structs import replace
 from coordinator.group.admin.delete_groups import delete_groups
 from coordinator.group.admin.describe_groups import describe_groups
 from coordinator.group.admin.list_groups import list_groups
-from coordinator.group.classic.heartbeat import beat, expire_member, fire_heartbeat, heartbeat
+from coordinator.group.classic.heartbeat import beat, fire_heartbeat, heartbeat
 from coordinator.group.classic.join import join_group
 from coordinator.group.classic.leave import leave_group
 from coordinator.group.classic.rebalance import fire_join, fire_sync
 from coordinator.group.classic.report import fire_report
 from coordinator.group.classic.sync import sync_group
-from coordinator.group.classic.times import deadlines, keep_alive, move_times
 from coordinator.group.config import GroupConfig
 from coordinator.group.consumer.config import ConsumerGroupConfig
 from coordinator.group.consumer.configs_changed import group_configs_changed
@@ -58,6 +57,7 @@ from coordinator.group.requests import (
     TopicsChanged,
 )
 from coordinator.group.state import ClassicGroupState
+from coordinator.group.times import deadlines, expire_member, keep_alive, move_times
 from coordinator.group.timer_key import TimerKey, TimerKind
 from coordinator.group.topics_image import TopicsImage
 from coordinator.group.view import GroupView
@@ -210,8 +210,7 @@ class Shard:
     def deadlines(self, group_id: str) -> dict[TimerKey, int]:
         """What time alone will bring about in a group, with its monotonic time; nothing when there is no such
         group."""
-        group = self._groups.find_classic(group_id)
-        return {} if group is None else dict(deadlines(group))
+        return dict(deadlines(self._groups, group_id))
 
     def committed(self, group_id: str, topic: str, partition: int) -> int | None:
         """The committed offset of a partition; None when there is none."""

@@ -8,25 +8,19 @@ By far the most heartbeats say nothing new, to members that have nothing to lear
 Source: Kafka's GroupMetadataManager, consumerGroupHeartbeat.
 """
 
-from dataclasses import dataclass, field
 from sys import intern
 from typing import Final
 
 from msgspec.structs import replace
 
 from coordinator.group.consumer.awaited_target import AwaitedTarget
+from coordinator.group.consumer.bump import bump
 from coordinator.group.consumer.checks import check_heartbeat
-from coordinator.group.consumer.durable_group import DurableConsumerGroup
+from coordinator.group.consumer.draft import Draft
 from coordinator.group.consumer.events import (
     ConsumerHeartbeatRefused,
     ConsumerMemberJoined,
-    ConsumerMemberReplaced,
-    EpochBumped,
-    EpochCause,
-    MemberReconciled,
-    TargetComputed,
 )
-from coordinator.group.consumer.fence import partition_count
 from coordinator.group.consumer.find import joined_group, new_member_id
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.leave import leave_consumer_group
@@ -35,44 +29,26 @@ from coordinator.group.consumer.member import (
     NO_TIMEOUT,
     Assigned,
     ConsumerMember,
-    Target,
 )
-from coordinator.group.consumer.reconcile import Goal, Owned, reconciled
+from coordinator.group.consumer.new_target import target_for
 from coordinator.group.consumer.record import (
-    assignment_epoch_record,
-    current_record,
-    current_tombstone,
-    epoch_record,
     member_record,
-    member_tombstone,
-    partition_metadata_tombstone,
-    target_record,
-    target_tombstone,
 )
 from coordinator.group.consumer.refusal import Refusal
-from coordinator.group.consumer.regular_expressions import RegexChange, begin_resolution, regex_change
+from coordinator.group.consumer.regular_expressions import begin_resolution, regex_change
 from coordinator.group.consumer.session import end_session, restart_session, watch_revocation
-from coordinator.group.consumer.subscription import Subscription, assignors_with, preferred_assignor
+from coordinator.group.consumer.static_member import take_place
+from coordinator.group.consumer.step import make_step
 from coordinator.group.consumer.target import (
     TARGET_WORK,
     AwaitsTarget,
-    Change,
     Computed,
-    TargetWork,
-    compute_target,
-    group_spec,
-    is_small,
-    may_compute,
-    moved_partitions,
-    subscribed_names,
 )
 from coordinator.group.consumer.who import Who, dynamic_member, static_member, throw_if_full
-from coordinator.group.events import Event
 from coordinator.group.groups import Groups
 from coordinator.group.member_name import MemberName
-from coordinator.group.modern.assignors.assignor import Assignment
 from coordinator.group.refusal import tell_fenced
-from coordinator.machine.outcome import Context, Fact, Now, Work
+from coordinator.machine.outcome import Context, Work
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 from protocol.messages.consumer_group_heartbeat import (
@@ -83,20 +59,6 @@ from protocol.messages.consumer_group_heartbeat import (
 )
 
 METADATA_LASTS_MS: Final = 2**31 - 1
-
-
-@dataclass(slots=True)
-class _Draft:
-    """What a heartbeat comes to, until it is written. `epoch` is the group's; `topics_seen` says that its topics were
-    looked at."""
-
-    group: DurableConsumerGroup
-    epoch: int
-    metadata_hash: int
-    is_homogeneous: bool | None = None
-    topics_seen: bool = False
-    facts: list[Fact] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
 
 
 def consumer_group_heartbeat(
@@ -208,7 +170,7 @@ def _heartbeat(
 ) -> ConsumerGroupHeartbeatResponse:
     group_id, owned = request.group_id, request.topic_partitions
     durable, facts = joined_group(groups, request)
-    draft = _Draft(durable, durable.epoch, durable.metadata_hash, facts=facts)
+    draft = Draft(durable, durable.epoch, durable.metadata_hash, facts=facts)
     throw_if_full(
         durable, request.member_id, request.instance_id, groups.consumer_config.group_consumer_max_size
     )
@@ -217,15 +179,15 @@ def _heartbeat(
         who = dynamic_member(durable, member_id, request.member_epoch, owned)
     else:
         who = static_member(durable, member_id, request.instance_id, request.member_epoch, owned)
-    _introduce(draft, who)
+    take_place(draft, who)
     updated = merged(who.member, request, context)
     if updated != who.member:
         draft.facts.append(member_record(group_id, updated))
     regex = regex_change(durable, who.member, updated)
     draft.facts.extend(regex.facts)
-    _bump(groups, draft, who, updated, regex, turn.now)
-    target_epoch, target = _target(groups, draft, who, updated, computed, turn.now)
-    final = _reconcile(groups, draft, who, updated, regex, target_epoch, target, owned)
+    bump(groups, draft, who, updated, regex, turn.now)
+    target_epoch, target = target_for(groups, draft, who, updated, computed, turn.now)
+    final = make_step(groups, draft, who, updated, regex, target_epoch, target, owned)
     group = _written(groups, draft, who, final, turn)
     times = groups.consumer_times(group_id)
     restart_session(group, member_id, times.session_timeout_ms, context.connection_id, turn)
@@ -274,169 +236,7 @@ def merged(
     return member if new == member else new
 
 
-def _introduce(draft: _Draft, who: Who) -> None:
-    """A new member, or one in a static member's place."""
-    group_id, member, known = draft.group.group_id, who.member, who.known
-    if known is not None and who.replaces:
-        draft.facts += [
-            current_tombstone(group_id, known.member_id),
-            target_tombstone(group_id, known.member_id),
-            member_tombstone(group_id, known.member_id),
-            member_record(group_id, member),
-            target_record(group_id, member.member_id, draft.group.target_of(known.member_id)),
-            current_record(group_id, member),
-        ]
-        draft.events.append(
-            ConsumerMemberReplaced(group_id, draft.epoch, member.name, old_member_id=known.member_id)
-        )
-
-
-def _bump(
-    groups: Groups, draft: _Draft, who: Who, updated: ConsumerMember, regex: RegexChange, now: Now
-) -> None:
-    """Give the group a new epoch if its members subscribe to something else, prefer another assignor, or if their
-    topics are not what they were."""
-    group, known = draft.group, who.known
-    otherwise = groups.consumer_config.assignors[0]
-    names_changed = updated.subscribed_topic_names != who.member.subscribed_topic_names
-    before = preferred_assignor(group.assignors, otherwise)
-    assignor_changed = before != preferred_assignor(assignors_with(group, known, updated), otherwise)
-    wanted = names_changed or regex.is_resolved or assignor_changed
-    soft = groups.consumers.get(group.group_id)
-    if not wanted and soft is not None and now.wall_ms < soft.metadata_deadline_ms:
-        return
-    subscription = Subscription.with_member(group, known, updated)
-    metadata_hash = subscription.metadata_hash(groups.topics)
-    draft.is_homogeneous = subscription.is_homogeneous
-    draft.topics_seen = True
-    if wanted or metadata_hash != group.metadata_hash:
-        draft.epoch, draft.metadata_hash = group.epoch + 1, metadata_hash
-        draft.facts.append(epoch_record(group.group_id, draft.epoch, metadata_hash))
-        cause = EpochCause.TOPICS_CHANGED
-        if known is None:
-            cause = EpochCause.MEMBER_JOINED
-        elif names_changed or regex.is_resolved:
-            cause = EpochCause.SUBSCRIPTION_CHANGED
-        elif assignor_changed:
-            cause = EpochCause.ASSIGNOR_CHANGED
-        draft.events.append(
-            EpochBumped(group.group_id, draft.epoch, member=updated.name, cause=cause, metadata_hash=metadata_hash)
-        )
-    if group.partition_metadata is not None:
-        draft.facts.append(partition_metadata_tombstone(group.group_id))
-
-
-def _target(
-    groups: Groups,
-    draft: _Draft,
-    who: Who,
-    updated: ConsumerMember,
-    computed: Computed | None,
-    now: Now,
-) -> tuple[int, Target]:
-    """The target that the member is to go to, with its epoch: a new one where that is due."""
-    group, known = draft.group, who.known
-    last = group.target_of(updated.member_id if known is None else known.member_id)
-    interval_ms = groups.consumer_times(group.group_id).assignment_interval_ms
-    is_due = group.assignment_epoch < draft.epoch
-    if not is_due or not may_compute(group.assignment_timestamp_ms, interval_ms, now.wall_ms):
-        return group.assignment_epoch, last
-    change = Change(known, updated, known.member_id if known is not None and who.replaces else None)
-    is_homogeneous = draft.is_homogeneous
-    if is_homogeneous is None:
-        is_homogeneous = Subscription(group).is_homogeneous
-    assignor = preferred_assignor(assignors_with(group, known, updated), groups.consumer_config.assignors[0])
-    work = TargetWork(
-        group.group_id,
-        assignor,
-        group_spec(group, change, is_homogeneous, groups.topics),
-        group.changes,
-        groups.topics,
-    )
-    assignment = _assignment_of(work, computed, draft.epoch)
-    moved = 0
-    for member_id, spec in work.spec.members.items():
-        target = assignment[member_id]
-        moved += moved_partitions(target, spec.assigned)
-        is_known = member_id in group.targets or (
-            change.replaced is not None and member_id == updated.member_id
-        )
-        if not is_known or target != spec.assigned:
-            draft.facts.append(target_record(group.group_id, member_id, target))
-    draft.facts.append(assignment_epoch_record(group.group_id, draft.epoch, now.wall_ms))
-    draft.events.append(
-        TargetComputed(
-            group.group_id,
-            draft.epoch,
-            assignor=assignor,
-            members=len(work.spec.members),
-            partitions=sum(work.spec.partitions.values()),
-            moved=moved,
-        )
-    )
-    return draft.epoch, assignment[updated.member_id]
-
-
-def _assignment_of(work: TargetWork, computed: Computed | None, epoch: int) -> Assignment:
-    if computed is not None and computed.is_for(work):
-        if computed.assignment is None:
-            message = f"Failed to compute a new target assignment for epoch {epoch}: {computed.error}"
-            raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, message)
-        return computed.assignment
-    if not is_small(work.spec):
-        raise AwaitsTarget(work)
-    return compute_target(work)
-
-
-def _reconcile(
-    groups: Groups,
-    draft: _Draft,
-    who: Who,
-    updated: ConsumerMember,
-    regex: RegexChange,
-    target_epoch: int,
-    target: Target,
-    owned: Owned | None,
-) -> ConsumerMember:
-    """The member after its next step, with the record of that."""
-    group, image = draft.group, groups.topics
-    has_changed = updated.subscribed_topic_names != who.member.subscribed_topic_names or regex.is_changed
-    if not has_changed and updated.is_reconciled_to(target_epoch):
-        return updated
-    names = subscribed_names(group, updated)
-
-    def is_subscribed(topic_id: bytes) -> bool:
-        topic = image.by_id.get(topic_id)
-        return topic is not None and topic.name in names
-
-    def is_held(topic_id: bytes, partition: int) -> bool:
-        return group.holder_of(topic_id, partition) is not None
-
-    goal = Goal(target_epoch, target, is_subscribed, is_held, bool(names), has_changed)
-    final = reconciled(updated, goal, owned)
-    if final == updated:
-        return updated
-    draft.facts.append(current_record(group.group_id, final))
-    draft.events.append(
-        MemberReconciled(
-            group.group_id,
-            draft.epoch,
-            final.name,
-            member_epoch=final.member_epoch,
-            state=final.state.name,
-            assigned=partition_count(final.assigned),
-            pending=partition_count(final.pending),
-            missing=sum(
-                len(set(partitions) - final.assigned.get(topic_id, {}).keys())
-                for topic_id, partitions in target.items()
-                if is_subscribed(topic_id)
-            ),
-        )
-    )
-    return final
-
-
-def _written(groups: Groups, draft: _Draft, who: Who, final: ConsumerMember, turn: Turn) -> ConsumerGroup:
+def _written(groups: Groups, draft: Draft, who: Who, final: ConsumerMember, turn: Turn) -> ConsumerGroup:
     """All of it, made true; nothing of it can fail any more."""
     group_id = draft.group.group_id
     if group_id not in groups.consumers and group_id in groups.by_id:

@@ -204,9 +204,7 @@ def _read(topics: Sequence[CurrentTopicPartitions], member_epoch: int) -> Assign
 
 def read_target(value: ConsumerGroupTargetAssignmentMemberValue) -> Target:
     """What a member is to have."""
-    return {
-        topic.topic_id: tuple(topic.partitions) for topic in value.topic_partitions if topic.partitions
-    }
+    return {topic.topic_id: tuple(topic.partitions) for topic in value.topic_partitions if topic.partitions}
 
 
 def read_regex(value: ConsumerGroupRegularExpressionValue) -> ResolvedRegex:
