@@ -18,10 +18,9 @@ from msgspec.structs import replace
 from coordinator.group.admin.delete_groups import delete_groups
 from coordinator.group.admin.describe_groups import describe_groups
 from coordinator.group.admin.list_groups import list_groups
-from coordinator.group.classic.heartbeat import beat, expire_member, fire_heartbeat
+from coordinator.group.classic.heartbeat import beat, fire_heartbeat
 from coordinator.group.classic.rebalance import fire_join, fire_sync
 from coordinator.group.classic.report import fire_report
-from coordinator.group.classic.times import deadlines, keep_alive, move_times
 from coordinator.group.classic_requests import classic_request
 from coordinator.group.config import GroupConfig
 from coordinator.group.consumer.config import ConsumerGroupConfig
@@ -62,6 +61,7 @@ from coordinator.group.requests import (
 )
 from coordinator.group.state import ClassicGroupState
 from coordinator.group.timer_key import TimerKey, TimerKind
+from coordinator.group.times import deadlines, expire_member, keep_alive, move_times
 from coordinator.group.topics_image import TopicsImage
 from coordinator.group.view import GroupView
 from coordinator.machine.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome, WorkDone
@@ -215,8 +215,7 @@ class Shard:
     def deadlines(self, group_id: str) -> dict[TimerKey, int]:
         """What time alone will bring about in a group, with its monotonic time; nothing when there is no such
         group."""
-        group = self._groups.find_classic(group_id)
-        return {} if group is None else dict(deadlines(group))
+        return dict(deadlines(self._groups, group_id))
 
     def committed(self, group_id: str, topic: str, partition: int) -> int | None:
         """The committed offset of a partition; None when there is none."""

@@ -23,7 +23,10 @@ from coordinator.group.classic.session import (
 )
 from coordinator.group.classic.static_member import replace_static_member
 from coordinator.group.config import NEW_MEMBER_JOIN_TIMEOUT_MS
+from coordinator.group.consumer.events import GroupConverted
 from coordinator.group.events import MemberIdRequired, MemberJoined, MemberRejoined
+from coordinator.group.group import Group
+from coordinator.group.group_type import GroupType
 from coordinator.group.groups import Groups
 from coordinator.group.rebalance_facts import DepartureCause, RebalanceCause, Trigger
 from coordinator.group.refusal import check_join, refuse, tell_refusal
@@ -34,6 +37,7 @@ from coordinator.group.refusal_facts import (
     RefusalDetail,
     SessionTimeoutOutOfRange,
 )
+from coordinator.group.removal import leftovers
 from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
 from coordinator.machine.outcome import Context
 from coordinator.machine.turn import Turn
@@ -63,7 +67,8 @@ def _join_classic(groups: Groups, join: Join, turn: Turn) -> None:
     group = groups.find_classic(request.group_id)
     if group is None:
         other = groups.find(request.group_id)
-        if other is not None:
+        makes_way = other is not None and other.type is GroupType.CONSUMER and other.is_abandoned
+        if other is not None and not makes_way:
             error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
             turn.reply(join.context.waiter, join_error(error, "", join.context.api_version))
             tell_refusal(other, request, join.context, error, turn)
@@ -71,6 +76,8 @@ def _join_classic(groups: Groups, join: Join, turn: Turn) -> None:
         if request.member_id:
             refuse(None, request, join.context, ErrorCode.UNKNOWN_MEMBER_ID, turn)
             return
+        if other is not None:
+            _convert(groups, other, turn)
         group = groups.create_classic(intern(request.group_id), turn.now.wall_ms)
         turn.write(new_group_record(group))
     if not _has_room_for(groups, group, request.member_id):
@@ -84,6 +91,18 @@ def _join_classic(groups: Groups, join: Join, turn: Turn) -> None:
         _join_known(groups, group, join, turn)
     else:
         _join_unknown(groups, group, join, turn)
+
+
+def _convert(groups: Groups, other: Group, turn: Turn) -> None:
+    """A consumer group without members makes way for a classic one. Its offsets stay."""
+    for fact in (*leftovers(groups.durable, other.group_id), *other.tombstones()):
+        turn.write(fact)
+    turn.tell(
+        GroupConverted(
+            other.group_id, other.generation_id, from_type=other.type, to_type=GroupType.CLASSIC, members=0
+        )
+    )
+    groups.give_up(other.group_id, turn)
 
 
 def _has_room_for(groups: Groups, group: ClassicGroup, member_id: str) -> bool:

@@ -4,10 +4,8 @@ from collections.abc import Iterator
 
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.session import cancel_session, heartbeat_key
-from coordinator.group.groups import Groups
-from coordinator.group.requests import Acted, KeepAlive, MoveTimes
+from coordinator.group.requests import KeepAlive
 from coordinator.group.timer_key import TimerKey, TimerKind
-from coordinator.machine.outcome import Context
 from coordinator.machine.turn import Turn
 
 
@@ -27,11 +25,9 @@ def deadlines(group: ClassicGroup) -> Iterator[tuple[TimerKey, int]]:
         yield TimerKey(TimerKind.REPORT, group.group_id), group.rebalance.report_deadline_ms
 
 
-def keep_alive(groups: Groups, request: KeepAlive, context: Context, turn: Turn) -> None:
-    """Answer a KeepAlive with Acted."""
-    group = groups.find_classic(request.group_id)
-    for member_id in request.member_ids if group is not None else ():
-        assert group is not None
+def keep_alive(group: ClassicGroup, request: KeepAlive, turn: Turn) -> None:
+    """The sessions of these members last longer, but of those who owe no sign of life."""
+    for member_id in request.member_ids:
         member = group.members.get(member_id)
         if (
             member is not None
@@ -40,19 +36,10 @@ def keep_alive(groups: Groups, request: KeepAlive, context: Context, turn: Turn)
         ):
             member.session_deadline_ms = member.timer_deadline_ms = request.until_ms
             turn.arm(heartbeat_key(group, member_id), request.until_ms)
-    turn.reply(context.waiter, Acted())
 
 
-def move_times(groups: Groups, request: MoveTimes, context: Context, turn: Turn) -> None:
-    """Answer a MoveTimes with Acted."""
-    for group_id in request.group_ids:
-        group = groups.find_classic(group_id)
-        if group is not None:
-            _move(group, request.by_ms, turn)
-    turn.reply(context.waiter, Acted())
-
-
-def _move(group: ClassicGroup, by_ms: int, turn: Turn) -> None:
+def move(group: ClassicGroup, by_ms: int, turn: Turn) -> None:
+    """All that it waits for comes in as much time as was left."""
     for member in group.members.values():
         member.session_deadline_ms += by_ms
         if member.is_exempt_from_session:

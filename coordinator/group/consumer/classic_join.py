@@ -13,25 +13,22 @@ from msgspec.structs import replace
 from coordinator.group.classic.join_request import Join, read_join
 from coordinator.group.classic.responses import join_error
 from coordinator.group.consumer.awaited_target import AwaitedTarget
+from coordinator.group.consumer.bump import bump
 from coordinator.group.consumer.downgrade import downgrade, may_downgrade_with
-from coordinator.group.consumer.draft import (
-    Draft,
-    bump_epoch,
-    introduce,
-    reconcile,
-    take_target,
-    write_all,
-)
+from coordinator.group.consumer.draft import Draft, write_draft
 from coordinator.group.consumer.durable_group import DurableConsumerGroup
 from coordinator.group.consumer.embedded_protocol import by_topic_id
 from coordinator.group.consumer.find import new_member_id
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import ConsumerMember
+from coordinator.group.consumer.new_target import target_for
 from coordinator.group.consumer.reconcile import Owned
 from coordinator.group.consumer.record import member_record
 from coordinator.group.consumer.refusal import Refusal
 from coordinator.group.consumer.regular_expressions import regex_change
 from coordinator.group.consumer.session import await_sync, restart_session
+from coordinator.group.consumer.static_member import take_place
+from coordinator.group.consumer.step import make_step
 from coordinator.group.consumer.target import TARGET_WORK, AwaitsTarget, Computed
 from coordinator.group.consumer.who import Who, known_static_member, successor_of, throw_if_full
 from coordinator.group.groups import Groups
@@ -88,23 +85,23 @@ def _join(
     who = _sender(durable, join, member_id)
     subscription = _subscription(join)
     draft = Draft(durable, durable.epoch, durable.metadata_hash)
-    introduce(draft, who)
+    take_place(draft, who)
     updated = _merged(who.member, join, subscription)
     if updated != who.member:
         draft.facts.append(member_record(group.group_id, updated))
     regex = regex_change(durable, who.member, updated)
     draft.facts.extend(regex.facts)
-    bump_epoch(groups, draft, who, updated, regex, turn.now)
+    bump(groups, draft, who, updated, regex, turn.now)
     owned = _owned(groups, subscription)
     if who.known is not None and is_static and may_downgrade_with(groups, group, who.known):
         target = durable.assignment_epoch, durable.target_of(who.known.member_id)
         is_behind = durable.assignment_epoch < draft.epoch
-        final = updated if is_behind else reconcile(groups, draft, who, updated, regex, *target, owned)
+        final = updated if is_behind else make_step(groups, draft, who, updated, regex, *target, owned)
         _downgrade(groups, group, final, is_behind, turn)
     else:
-        target = take_target(groups, draft, who, updated, computed, turn.now)
-        final = reconcile(groups, draft, who, updated, regex, *target, owned)
-        write_all(groups, draft, who, final, turn)
+        target = target_for(groups, draft, who, updated, computed, turn.now)
+        final = make_step(groups, draft, who, updated, regex, *target, owned)
+        write_draft(groups, draft, who, final, turn)
         timeout_ms = request.session_timeout_ms
         restart_session(group, member_id, timeout_ms, context.connection_id, turn)
         await_sync(group, member_id, join.rebalance_timeout_ms, turn)

@@ -10,6 +10,8 @@ from coordinator.group.consumer.durable_group import DurableConsumerGroup
 from coordinator.group.consumer.state import ConsumerGroupState, state_of
 
 NEVER_LOOKED: Final = 0
+METADATA_LASTS_MS: Final = 2**31 - 1
+"""Until the topics are looked at again by themselves."""
 
 
 @dataclass(slots=True)

@@ -13,8 +13,9 @@ from sys import intern
 from msgspec.structs import replace
 
 from coordinator.group.consumer.awaited_target import AwaitedTarget
+from coordinator.group.consumer.bump import bump
 from coordinator.group.consumer.checks import check_heartbeat
-from coordinator.group.consumer.draft import Draft, bump_epoch, introduce, reconcile, take_target, write_all
+from coordinator.group.consumer.draft import Draft, write_draft
 from coordinator.group.consumer.events import (
     ConsumerHeartbeatRefused,
 )
@@ -26,12 +27,15 @@ from coordinator.group.consumer.member import (
     Assigned,
     ConsumerMember,
 )
+from coordinator.group.consumer.new_target import target_for
 from coordinator.group.consumer.record import (
     member_record,
 )
 from coordinator.group.consumer.refusal import Refusal
 from coordinator.group.consumer.regular_expressions import begin_resolution, regex_change
 from coordinator.group.consumer.session import restart_session, watch_revocation
+from coordinator.group.consumer.static_member import take_place
+from coordinator.group.consumer.step import make_step
 from coordinator.group.consumer.target import (
     TARGET_WORK,
     AwaitsTarget,
@@ -55,8 +59,7 @@ from protocol.messages.consumer_group_heartbeat import (
 def consumer_group_heartbeat(
     groups: Groups, request: ConsumerGroupHeartbeatRequest, context: Context, turn: Turn
 ) -> None:
-    """Answer a ConsumerGroupHeartbeat with a ConsumerGroupHeartbeatResponse, or park it until a target is
-    computed."""
+    """Answer a ConsumerGroupHeartbeat with a ConsumerGroupHeartbeatResponse, or park it until a target is computed."""
     awaited = groups.targets.get(request.group_id)
     if awaited is not None:
         awaited.parked.append((request, context))
@@ -116,8 +119,8 @@ def _tell_refusal(
 def _has_nothing_to_hear(
     groups: Groups, request: ConsumerGroupHeartbeatRequest, context: Context, turn: Turn
 ) -> bool:
-    """Take the heartbeat of a member that says nothing new, to which there is nothing new to say; whether it was
-    one. If not, nothing has changed."""
+    """Take the heartbeat of a member that says nothing new, to which there is nothing new to say; whether it was one.
+    If not, nothing has changed."""
     group = groups.consumers.get(request.group_id)
     if group is None or request.member_epoch <= JOINING_EPOCH:
         return False
@@ -171,16 +174,16 @@ def _heartbeat(
         who = dynamic_member(durable, member_id, request.member_epoch, owned)
     else:
         who = static_member(durable, member_id, request.instance_id, request.member_epoch, owned)
-    introduce(draft, who)
+    take_place(draft, who)
     updated = merged(who.member, request, context)
     if updated != who.member:
         draft.facts.append(member_record(group_id, updated))
     regex = regex_change(durable, who.member, updated)
     draft.facts.extend(regex.facts)
-    bump_epoch(groups, draft, who, updated, regex, turn.now)
-    target_epoch, target = take_target(groups, draft, who, updated, computed, turn.now)
-    final = reconcile(groups, draft, who, updated, regex, target_epoch, target, owned)
-    group = write_all(groups, draft, who, final, turn)
+    bump(groups, draft, who, updated, regex, turn.now)
+    target_epoch, target = target_for(groups, draft, who, updated, computed, turn.now)
+    final = make_step(groups, draft, who, updated, regex, target_epoch, target, owned)
+    group = write_draft(groups, draft, who, final, turn)
     times = groups.consumer_times(group_id)
     restart_session(group, member_id, times.session_timeout_ms, context.connection_id, turn)
     if final is not updated:

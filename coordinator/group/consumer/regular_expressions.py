@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from coordinator.group.consumer.counts import count
 from coordinator.group.consumer.durable_group import DurableConsumerGroup
 from coordinator.group.consumer.events import EpochBumped, EpochCause, RegexesResolved
-from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.group import METADATA_LASTS_MS, ConsumerGroup
 from coordinator.group.consumer.member import ConsumerMember
 from coordinator.group.consumer.record import ResolvedRegex, epoch_record, regex_record, regex_tombstone
 from coordinator.group.consumer.refusal import Refusal
@@ -27,7 +27,6 @@ from protocol.errors import ErrorCode
 REGEX_WORK: Final = "consumer group regular expressions"
 REFRESH_HOLD_MS: Final = 10_000
 """Between two looks at the topics, whatever happens."""
-METADATA_LASTS_MS: Final = 2**31 - 1
 
 
 class RegexWork(NamedTuple):

@@ -1,0 +1,89 @@
+"""The target that a member is to go to: the last one, or a new one where that is due.
+
+Source: Kafka's GroupMetadataManager, maybeUpdateTargetAssignment.
+"""
+
+from coordinator.group.consumer.draft import Draft
+from coordinator.group.consumer.events import TargetComputed
+from coordinator.group.consumer.member import ConsumerMember, Target
+from coordinator.group.consumer.record import assignment_epoch_record, target_record
+from coordinator.group.consumer.refusal import Refusal
+from coordinator.group.consumer.subscription import Subscription, assignors_with, preferred_assignor
+from coordinator.group.consumer.target import (
+    AwaitsTarget,
+    Change,
+    Computed,
+    TargetWork,
+    compute_target,
+    group_spec,
+    is_small,
+    may_compute,
+    moved_partitions,
+)
+from coordinator.group.consumer.who import Who
+from coordinator.group.groups import Groups
+from coordinator.group.modern.assignors.assignor import Assignment
+from coordinator.machine.outcome import Now
+from protocol.errors import ErrorCode
+
+
+def target_for(
+    groups: Groups,
+    draft: Draft,
+    who: Who,
+    updated: ConsumerMember,
+    computed: Computed | None,
+    now: Now,
+) -> tuple[int, Target]:
+    """The target that the member is to go to, with its epoch: a new one where that is due."""
+    group, known = draft.group, who.known
+    last = group.target_of(updated.member_id if known is None else known.member_id)
+    interval_ms = groups.consumer_times(group.group_id).assignment_interval_ms
+    is_due = group.assignment_epoch < draft.epoch
+    if not is_due or not may_compute(group.assignment_timestamp_ms, interval_ms, now.wall_ms):
+        return group.assignment_epoch, last
+    change = Change(known, updated, known.member_id if known is not None and who.replaces else None)
+    is_homogeneous = draft.is_homogeneous
+    if is_homogeneous is None:
+        is_homogeneous = Subscription(group).is_homogeneous
+    assignor = preferred_assignor(assignors_with(group, known, updated), groups.consumer_config.assignors[0])
+    work = TargetWork(
+        group.group_id,
+        assignor,
+        group_spec(group, change, is_homogeneous, groups.topics),
+        group.changes,
+        groups.topics,
+    )
+    assignment = _assignment_of(work, computed, draft.epoch)
+    moved = 0
+    for member_id, spec in work.spec.members.items():
+        target = assignment[member_id]
+        moved += moved_partitions(target, spec.assigned)
+        is_known = member_id in group.targets or (
+            change.replaced is not None and member_id == updated.member_id
+        )
+        if not is_known or target != spec.assigned:
+            draft.facts.append(target_record(group.group_id, member_id, target))
+    draft.facts.append(assignment_epoch_record(group.group_id, draft.epoch, now.wall_ms))
+    draft.events.append(
+        TargetComputed(
+            group.group_id,
+            draft.epoch,
+            assignor=assignor,
+            members=len(work.spec.members),
+            partitions=sum(work.spec.partitions.values()),
+            moved=moved,
+        )
+    )
+    return draft.epoch, assignment[updated.member_id]
+
+
+def _assignment_of(work: TargetWork, computed: Computed | None, epoch: int) -> Assignment:
+    if computed is not None and computed.is_for(work):
+        if computed.assignment is None:
+            message = f"Failed to compute a new target assignment for epoch {epoch}: {computed.error}"
+            raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+        return computed.assignment
+    if not is_small(work.spec):
+        raise AwaitsTarget(work)
+    return compute_target(work)
