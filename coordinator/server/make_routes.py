@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 
+from coordinator.config.properties import Config
 from coordinator.net.route import Handler
 from coordinator.net.routes import Routes
 from coordinator.net.run_queue import RunQueue
 from coordinator.server.handlers.api_versions import ApiVersionsHandler, refuse_api_versions
+from coordinator.server.handlers.consumer_groups import ConsumerGroups
 from coordinator.server.handlers.describe_cluster import DescribeClusterHandler
 from coordinator.server.handlers.find_coordinator import FindCoordinatorHandler, TopicOfTransactions
 from coordinator.server.handlers.group_admin import GroupAdmin
@@ -20,7 +22,7 @@ from protocol.apis import ApiKey
 
 def make_routes(
     cluster_id: str,
-    transaction_version: int,
+    config: Config,
     groups: GroupRouter,
     topics: TopicsHandler,
     catalogue: Catalogue,
@@ -30,9 +32,10 @@ def make_routes(
 ) -> Routes:
     """The table of a server. In: who answers which API of transactions."""
     admin = GroupAdmin(groups, run_queue)
+    consumer_groups = ConsumerGroups(groups, admin, config)
     handlers: dict[int, Handler] = dict.fromkeys(ANSWERED_BY, topics.handle)
     handlers |= {
-        ApiKey.API_VERSIONS: ApiVersionsHandler(cluster_id, transaction_version).handle,
+        ApiKey.API_VERSIONS: ApiVersionsHandler(cluster_id, config.transaction_version).handle,
         ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(run_queue, transactions).handle,
         ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(cluster_id).handle,
         ApiKey.HEARTBEAT: groups.heartbeat,
@@ -45,6 +48,8 @@ def make_routes(
         ApiKey.LIST_GROUPS: admin.list_groups,
         ApiKey.DESCRIBE_GROUPS: admin.describe_groups,
         ApiKey.DELETE_GROUPS: admin.delete_groups,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_groups.heartbeat,
+        ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_groups.describe,
         **of_transactions,
     }
     return Routes(handlers, {ApiKey.HEARTBEAT: groups.repeat}, refuse_api_versions)

@@ -232,7 +232,7 @@ class Server:
         )
         return make_routes(
             self.directory.meta.cluster_id,
-            self.settings.config.transaction_version,
+            self.settings.config,
             router,
             self.topics,
             self.data_plane.catalogue,

@@ -21,6 +21,9 @@ _NAMES_BROKER_SINCE: Final = 5
 _NO_NODE: Final = -1
 _SHOWS_LEAST_0_SINCE: Final = 4
 """Before, a feature whose lowest level is 0 is not shown as one that is supported (KAFKA-17011)."""
+GROUP_VERSION: Final = "group.version"
+MAX_GROUP_LEVEL: Final = 1
+"""Consumer groups are there."""
 TRANSACTION_VERSION: Final = "transaction.version"
 MAX_LEVEL: Final = 2
 _FEATURES_EPOCH: Final = 0
@@ -41,22 +44,20 @@ class ApiVersionsHandler:
     def __init__(self, cluster_id: str, transaction_version: int) -> None:
         """In: the level of transactions, which clients learn as that of a feature (KIP-584)."""
         self._cluster_id = cluster_id
-        finalized = []
-        if transaction_version:
-            level = FinalizedFeatureKey(
-                name=TRANSACTION_VERSION,
-                max_version_level=transaction_version,
-                min_version_level=transaction_version,
-            )
-            finalized = [level]
+        levels = {GROUP_VERSION: MAX_GROUP_LEVEL, TRANSACTION_VERSION: transaction_version}
         self._response = ApiVersionsResponse(
             error_code=ErrorCode.NONE,
             api_keys=_advertised(),
             supported_features=[
-                SupportedFeatureKey(name=TRANSACTION_VERSION, min_version=0, max_version=MAX_LEVEL)
+                SupportedFeatureKey(name=GROUP_VERSION, min_version=0, max_version=MAX_GROUP_LEVEL),
+                SupportedFeatureKey(name=TRANSACTION_VERSION, min_version=0, max_version=MAX_LEVEL),
             ],
             finalized_features_epoch=_FEATURES_EPOCH,
-            finalized_features=finalized,
+            finalized_features=[
+                FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+                for name, level in levels.items()
+                if level
+            ],
         )
         self._older_response = copy(self._response)
         self._older_response.supported_features = []

@@ -28,9 +28,11 @@ class GroupAdmin:
         self._router = router
         self._run_queue = run_queue
 
-    def _ask_all(
+    def ask_all(
         self, parts: Iterable[tuple[GroupPartition, Any] | None], combine: Combine, caller: Caller
     ) -> object:
+        """Puts such a request to each of these partitions; None is a step on the way. Out: what the answers
+        combine to, or one of `coordinator.answers`."""
         merge = Merge(combine, self._run_queue, caller.api_version)
         asked = (part and partial(self._router.ask, part[0], part[1], caller) for part in parts)
         return merge.answer(asked, caller)
@@ -43,7 +45,7 @@ class GroupAdmin:
         if any(partition.state is PartitionState.LOADING for partition in partitions):
             return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, groups=[])
         parts = [(partition, request) for partition in partitions if partition.machine is not None]
-        return self._ask_all(parts, _combine_list, caller)
+        return self.ask_all(parts, _combine_list, caller)
 
     def describe_groups(self, request: DescribeGroupsRequest, caller: Caller) -> object:
         """Each group as its partition describes it, in the order asked for."""
@@ -60,7 +62,7 @@ class GroupAdmin:
                 yield
             return DescribeGroupsResponse(groups=[by_id[group_id] for group_id in request.groups])
 
-        return self._ask_all(self._split(dict.fromkeys(request.groups), part), combine, caller)
+        return self.ask_all(self.split(dict.fromkeys(request.groups), part), combine, caller)
 
     def delete_groups(self, request: DeleteGroupsRequest, caller: Caller) -> object:
         """Each group once, however often it was named."""
@@ -76,9 +78,9 @@ class GroupAdmin:
                 yield
             return DeleteGroupsResponse(results=[by_id[group_id] for group_id in group_ids])
 
-        return self._ask_all(self._split(group_ids, part), combine, caller)
+        return self.ask_all(self.split(group_ids, part), combine, caller)
 
-    def _split(
+    def split(
         self, group_ids: Iterable[str], part: Callable[[list[str]], Any]
     ) -> Iterator[tuple[GroupPartition, Any] | None]:
         """Requests about so many groups each, by partition; None for a step on the way to them."""

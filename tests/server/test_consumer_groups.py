@@ -1,0 +1,84 @@
+"""Consumer groups over the wire: who is asked, and what is said where nobody is."""
+
+from pathlib import Path
+
+import pytest
+
+from protocol.errors import ErrorCode
+from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from tests.server.harness import Client, serving
+
+
+def joining(
+    group_id: str = "billing", member_id: str = "m", topic: str = "orders"
+) -> ConsumerGroupHeartbeatRequest:
+    return ConsumerGroupHeartbeatRequest(
+        group_id=group_id,
+        member_id=member_id,
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=[topic],
+        topic_partitions=[],
+    )
+
+
+def describing(*group_ids: str) -> ConsumerGroupDescribeRequest:
+    return ConsumerGroupDescribeRequest(group_ids=list(group_ids), include_authorized_operations=False)
+
+
+async def test_a_member_joins_and_is_described(tmp_path: Path) -> None:
+    async with serving(tmp_path, topics=[("orders", 3)]) as server, Client(server) as client:
+        answer = await client.call(joining(), 1)
+        assert (answer.error_code, answer.member_epoch) == (ErrorCode.NONE, 2)
+        assert answer.heartbeat_interval_ms == 5000
+        assert sorted(answer.assignment.topic_partitions[0].partitions) == [0, 1, 2]
+        described = await client.call(describing("nobody", "billing", "nobody"), 1)
+        assert [group.group_id for group in described.groups] == ["nobody", "billing", "nobody"]
+        assert [group.error_code for group in described.groups] == [69, 0, 69]
+        assert described.groups[1].group_state == "Stable"
+        assert described.groups[1].members[0].member_id == "m"
+
+
+async def test_a_member_of_the_first_version_is_given_an_id(tmp_path: Path) -> None:
+    async with serving(tmp_path, topics=[("orders", 1)]) as server, Client(server) as client:
+        answer = await client.call(joining(member_id=""), 0)
+        assert answer.error_code == ErrorCode.NONE
+        assert len(answer.member_id) == 22
+        other = await client.call(joining(member_id=""), 0)
+        assert other.member_id != answer.member_id
+
+
+async def test_a_group_outlives_the_daemon(tmp_path: Path) -> None:
+    async with serving(tmp_path, topics=[("orders", 1)]) as server, Client(server) as client:
+        assert (await client.call(joining(), 1)).member_epoch == 2
+    async with serving(tmp_path) as server, Client(server) as client:
+        described = await client.call(describing("billing"), 1)
+        assert described.groups[0].members[0].member_epoch == 2
+
+
+async def test_without_the_protocol_nobody_is_asked(tmp_path: Path) -> None:
+    texts = {"group.coordinator.rebalance.protocols": "classic"}
+    async with serving(tmp_path, texts, topics=[("orders", 1)]) as server, Client(server) as client:
+        answer = await client.call(joining(), 1)
+        assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+        described = await client.call(describing("billing", "other"), 1)
+        assert [(group.group_id, group.error_code) for group in described.groups] == [
+            ("billing", ErrorCode.UNSUPPORTED_VERSION),
+            ("other", ErrorCode.UNSUPPORTED_VERSION),
+        ]
+
+
+@pytest.mark.parametrize("protocols", ["classic", "classic,consumer,streams"])
+async def test_clients_learn_of_the_feature(tmp_path: Path, protocols: str) -> None:
+    texts = {"group.coordinator.rebalance.protocols": protocols}
+    async with serving(tmp_path, texts) as server, Client(server) as client:
+        request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+        answer = await client.call(request, 4)
+        supported = {each.name: (each.min_version, each.max_version) for each in answer.supported_features}
+        finalized = {
+            each.name: (each.min_version_level, each.max_version_level) for each in answer.finalized_features
+        }
+        assert supported["group.version"] == (0, 1)
+        assert finalized["group.version"] == (1, 1)
