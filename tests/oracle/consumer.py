@@ -253,3 +253,21 @@ class ClassicConsumer(Member):
         """Joins and syncs, of a consumer group or a classic one of one member."""
         self.join()
         self.sync()
+
+
+def mixed(play: Play, orders: Topic) -> tuple[Consumer, ClassicConsumer]:
+    """A Stable group of one member of each protocol; not told."""
+    a, k = Consumer(play, "a", [orders]), ClassicConsumer(play, "k", topics=[orders])
+    stable(a)
+    with play.quietly():
+        k.enter()
+        k.sync()
+
+    def settled() -> bool:
+        a.confirm()
+        if k.heartbeat().error_code:
+            k.rejoin()
+        return bool(group_of(play).group_state == "Stable")
+
+    play.until(settled)
+    return a, k

@@ -7,6 +7,7 @@ in the order of their names, so that the same assignment comes out.
 import itertools
 from collections.abc import Iterable, Mapping
 
+from tests.oracle.answer import Plain
 from tests.oracle.consumer import Consumer, group_of, known_topic, look, settle, stable, tell_group
 from tests.oracle.peers import CONSUMERS, UPGRADING
 from tests.oracle.play import Play, Topic
@@ -44,7 +45,7 @@ def _topic_in(play: Play, short: str, partitions: int, buckets: range) -> Topic:
 def tell_targets(play: Play, note: str) -> None:
     """Tells in short what each member is to have, and the epochs."""
     group = group_of(play)
-    targets = {
+    targets: dict[str, Plain] = {
         each.member_id: {
             play.names.text(part.topic_name): " ".join(map(str, sorted(part.partitions)))
             for part in sorted(each.target_assignment.topic_partitions, key=lambda part: part.topic_name)

@@ -173,7 +173,7 @@ def a_consumer_changes_its_expression(play: Play) -> None:
     a = Consumer(play, "a", regex=of_all(play, "a."))
     resolved(play, a)
     a.heartbeat("another", subscribed_topic_regex=of_all(play, "b."))
-    until_resolved(play, 3)
+    play.until(lambda: a.confirm() and group_of(play).group_epoch >= 3)
     look(play, "resolved")
     tell_group(play, a, note="settled")
 
