@@ -29,7 +29,7 @@ def left(play: Play, note: str = "what is left") -> None:
     play.ask(fetch_request(play.group, 9), 9, note=note)
 
 
-@session(setup=CONSUMERS, version=(1, 2, 7, 8, 9, 10))
+@session(setup=CONSUMERS, version=(2, 7, 8, 9, 10))
 def a_consumer_commits(play: Play, version: int) -> None:
     orders = known_topic(play)
     a = Consumer(play, "a", [orders])
@@ -146,7 +146,7 @@ def older_fetches_of_a_consumer_group(play: Play, version: int) -> None:
     play.ask(fetch_request(play.group, version), version, note="all")
 
 
-@session(setup=CONSUMERS, version=(1, 6, 7, 9))
+@session(setup=CONSUMERS, version=(2, 6, 7, 9))
 def commits_of_a_classic_member(play: Play, version: int) -> None:
     orders = known_topic(play)
     _, k = mixed(play, orders)
@@ -268,7 +268,7 @@ def transactional_offsets_of_consumers(play: Play, version: int) -> None:
             f"{member or 'no member'} at {epoch}",
             version,
             member_id=member,
-            generation_id=epoch,
+            generation_id_or_member_epoch=epoch,
         )
     with play.quietly():
         producer.end()
