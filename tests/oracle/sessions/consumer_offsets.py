@@ -273,5 +273,4 @@ def transactional_offsets_of_consumers(play: Play, version: int) -> None:
     with play.quietly():
         producer.end()
     a.commit({(orders, 1): 1}, "with another instance", group_instance_id="i")
-    a.commit({(orders, 1): 2}, "to no group", group_id="")
     left(play)
