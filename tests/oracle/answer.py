@@ -3,7 +3,7 @@
 An answer becomes plain data, field by field as its version carries them. Error codes get their names. Apart
 from that only this is replaced, because no two brokers have it in common:
 
-- the random part of member ids: `#1`, `#2`, … in the order in which they are first seen;
+- the random part of member ids, or the whole: `#1`, `#2`, … in the order in which they are first seen;
 - ids of topics, producers and fetch sessions, the id of the cluster: by what they name, so that an answer with the
   id of before is told from one with another;
 - ports, the data directory and the size of its volume, the time of an append where the broker stamps records, times
@@ -69,12 +69,22 @@ UNORDERED: Final = {
     ("DescribeTransactionsTopicData", "partitions"): "",
     ("ListTransactionsResponse", "transaction_states"): "transactional_id",
     ("ListTransactionsResponse", "unknown_state_filters"): "",
+    ("ConsumerGroupHeartbeatResponseAssignment", "topic_partitions"): "topic_id",
+    ("ConsumerGroupHeartbeatResponseTopicPartitions", "partitions"): "",
+    ("ConsumerGroupDescribeResponse", "groups"): "group_id",
+    ("ConsumerGroupDescribeResponseGroup", "members"): "member_id",
+    ("ConsumerGroupDescribeResponseMember", "subscribed_topic_names"): "",
+    ("ConsumerGroupDescribeResponseAssignment", "topic_partitions"): "topic_name",
+    ("ConsumerGroupDescribeResponseTopicPartitions", "partitions"): "",
 }
 """Message and array whose order Kafka takes from a hash map, and what its items are sorted by first ("" for items
 that are no structs).
 """
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_SHORT_UUID: Final = re.compile(r"[0-9A-Za-z_-]{22}")
+"""A member id that a consumer group gave out."""
+_MEMBERS: Final = ("member_id", "leader")
 _ZERO_UUID: Final = bytes(16)
 _ERRORS: Final = ("error_code", "topic_config_error_code", "partition_error_code")
 _ERROR_NAMES: Final[dict[int, str]] = {int(error): error.name for error in ErrorCode}
@@ -116,6 +126,14 @@ class Names:
         value = value.replace(self.suffix, "")
         return _UUID.sub(lambda found: self.members.setdefault(found[0], f"#{len(self.members) + 1}"), value)
 
+    def member(self, value: str, learn: bool = True) -> str:
+        """A member id, of which the whole may be random."""
+        if not _SHORT_UUID.fullmatch(value):
+            return self.text(value) if learn else self.text_so_far(value)
+        if not learn:
+            return self.members.get(value, "#?")
+        return self.members.setdefault(value, f"#{len(self.members) + 1}")
+
     def text_so_far(self, value: str) -> str:
         """As `text`, without learning new ids."""
         return _UUID.sub(lambda found: self.members.get(found[0], "#?"), value.replace(self.suffix, ""))
@@ -139,6 +157,8 @@ def plain(value: Any, version: int, names: Names, name: str = "", learn: bool = 
             return "(its id)" if value else value
         if name == "log_dir":
             return "(its directory)" if value.startswith("/") else value
+        if name in _MEMBERS:
+            return names.member(value, learn)
         return names.text(value) if learn else names.text_so_far(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return _bytes(bytes(value), names, name)

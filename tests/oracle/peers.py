@@ -27,6 +27,13 @@ _TRANSACTIONAL: Final = {
     "group.initial.rebalance.delay.ms": "0",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
 }
+_CONSUMERS: Final = {
+    **_COMMON,
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.assignment.interval.ms": "0",
+}
 TRANSACTIONS: Final = "transactions"
 FORGETFUL: Final = "forgetful"
 """As that, but transactional ids expire."""
@@ -34,6 +41,14 @@ ALONE: Final = "alone"
 """As that, but its sessions are played one after the other: they restart the broker, or send what was not added.
 Kafka verifies what all connections send in one request, and the first in it decides which of two errors they get.
 """
+CONSUMERS: Final = "consumers"
+"""For consumer groups: targets are computed at once, and sessions may be short."""
+UPGRADING: Final = "upgrading"
+"""As that, but targets take their time, groups are small, range comes first, and groups are only upgraded."""
+DOWNGRADING: Final = "downgrading"
+"""As that for consumers, but offsets expire, classic groups are small, and groups are only downgraded."""
+NEITHER: Final = "neither"
+"""As that for consumers, but groups are small and keep their protocol, and there is one assignor."""
 SETUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "plain": {**_COMMON, "group.initial.rebalance.delay.ms": "0"},
     "tight": {
@@ -55,7 +70,27 @@ SETUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "transactional.id.expiration.ms": "1500",
         "transaction.remove.expired.transaction.cleanup.interval.ms": "200",
     },
-    ALONE: _TRANSACTIONAL,
+    ALONE: {**_TRANSACTIONAL, **_CONSUMERS},
+    CONSUMERS: _CONSUMERS,
+    UPGRADING: {
+        **_CONSUMERS,
+        "group.consumer.assignment.interval.ms": "2000",
+        "group.consumer.max.size": "3",
+        "group.consumer.assignors": "range,uniform",
+        "group.consumer.migration.policy": "upgrade",
+    },
+    DOWNGRADING: {
+        **_CONSUMERS,
+        "offsets.retention.check.interval.ms": "250",
+        "group.max.size": "2",
+        "group.consumer.migration.policy": "Downgrade",
+    },
+    NEITHER: {
+        **_CONSUMERS,
+        "group.consumer.max.size": "2",
+        "group.consumer.assignors": "uniform",
+        "group.consumer.migration.policy": "disabled",
+    },
 }
 """What both brokers are told, by the name that a session gives."""
 _FOR_TRANSACTIONS: Final = (TRANSACTIONS, FORGETFUL, ALONE)

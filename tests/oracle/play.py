@@ -207,8 +207,8 @@ class Play:
             self._leave_out_others(answer)
         if not self._quiet:
             self.tell(label, plain(answer, version, self.names))
-        elif hasattr(answer, "member_id"):
-            self.names.text(answer.member_id)
+        elif getattr(answer, "member_id", None):
+            self.names.member(answer.member_id)
         elif getattr(answer, "producer_id", -1) >= 0:
             self.names.producer(answer.producer_id)
         return answer

@@ -1,0 +1,436 @@
+"""Groups that pass from one protocol to the other, with members or without, and those that may not."""
+
+from collections.abc import Callable, Sequence
+
+from protocol.messages.delete_groups import DeleteGroupsRequest
+from tests.oracle import member as classic
+from tests.oracle.consumer import (
+    LEAVE_FOR_A_WHILE,
+    ClassicConsumer,
+    Consumer,
+    group_of,
+    known_topic,
+    look,
+    mixed,
+    stable,
+    tell_group,
+)
+from tests.oracle.member import Member, commit_request, gather
+from tests.oracle.offsets import fetch_request
+from tests.oracle.peers import CONSUMERS, DOWNGRADING, NEITHER, UPGRADING
+from tests.oracle.play import Play, Topic
+from tests.oracle.session import session
+
+
+def classic_group(
+    play: Play, names: str = "k", partitions: int = 3, **fields: object
+) -> list[ClassicConsumer]:
+    """A Stable classic group of a topic, its partitions given out round and round."""
+    orders = known_topic(play, partitions=partitions)
+    members = [ClassicConsumer(play, name, topics=[orders], **fields) for name in names]  # type: ignore[arg-type]
+    for place, each in enumerate(members):
+        each.part = {orders: list(range(place, partitions, len(members)))}
+    classic.stable(*members)
+    return members
+
+
+def the_topic(member: ClassicConsumer) -> Topic:
+    """The topic of such a group."""
+    topic = member.topics[0]
+    assert isinstance(topic, Topic)
+    return topic
+
+
+def both_ways(play: Play, note: str) -> None:
+    """Tells what the group is to each of the two requests."""
+    look(play, note)
+    play.describe(version=6, note=note)
+
+
+@session(setup=CONSUMERS, version=(0, 1), offsets=(True, False))
+def a_consumer_joins_an_empty_classic_group(play: Play, version: int, offsets: bool) -> None:
+    (k,) = classic_group(play)
+    if offsets:
+        k.commit({(the_topic(k), 0): 5})
+    k.leave()
+    play.until_state("Empty")
+    both_ways(play, "empty")
+    a = Consumer(play, "a", [the_topic(k)], version=version)
+    a.heartbeat("an epoch", member_epoch=1)
+    a.join()
+    both_ways(play, "of consumers")
+    play.ask(fetch_request(play.group, 9), 9)
+
+
+@session(setup=CONSUMERS)
+def a_consumer_joins_a_simple_group(play: Play) -> None:
+    orders = known_topic(play)
+    play.ask(commit_request(play.group, {(orders, 0): 5}), 9)
+    both_ways(play, "simple")
+    a = Consumer(play, "a", [orders])
+    a.join()
+    both_ways(play, "of consumers")
+    play.ask(fetch_request(play.group, 9), 9)
+
+
+@session(setup=CONSUMERS, version=(3, 9))
+def a_classic_member_joins_an_empty_group_of_consumers(play: Play, version: int) -> None:
+    orders = known_topic(play)
+    a = Consumer(play, "a", [orders])
+    stable(a)
+    a.commit({(orders, 0): 5})
+    a.leave()
+    k = ClassicConsumer(play, "k", topics=[orders], part={orders: [0, 1]})
+    k.enter(version=version)
+    both_ways(play, "classic")
+    k.sync()
+    both_ways(play, "Stable")
+    play.ask(fetch_request(play.group, 9), 9)
+
+
+@session(setup=CONSUMERS)
+def a_connect_worker_joins_an_empty_group_of_consumers(play: Play) -> None:
+    a = Consumer(play, "a", [])
+    a.join()
+    Member(play, "w", protocol_type="connect").join("not empty", version=3)
+    a.leave()
+    Member(play, "w", protocol_type="connect").join("empty", version=3)
+    both_ways(play, "afterwards")
+
+
+@session(setup=CONSUMERS, members=(1, 3))
+def a_consumer_joins_a_stable_classic_group(play: Play, members: int) -> None:
+    group = classic_group(play, "klm"[:members])
+    k = group[0]
+    orders = the_topic(k)
+    k.commit({(orders, 0): 5})
+    a = Consumer(play, "a", [orders])
+    a.join()
+    both_ways(play, "upgraded")
+    play.ask(fetch_request(play.group, 9), 9)
+    for each in group:
+        each.heartbeat("with its generation")
+    for each in group:
+        each.join("first round")
+        each.sync(note="first round")
+    a.heartbeat()
+    both_ways(play, "first round")
+    for each in group:
+        if each.heartbeat("after the first round").error_code:
+            each.join("second round")
+            each.sync(note="second round")
+    a.heartbeat()
+    both_ways(play, "second round")
+
+
+@session(setup=CONSUMERS)
+def a_consumer_joins_while_classic_members_join(play: Play) -> None:
+    k, m = classic_group(play, "km")
+    k.begin_join()
+    a = Consumer(play, "a", k.topics)
+    a.join()
+    k.joined()
+    both_ways(play, "upgraded")
+    k.join("again")
+    m.heartbeat()
+
+
+@session(setup=CONSUMERS)
+def a_consumer_joins_while_classic_members_sync(play: Play) -> None:
+    k, m = classic_group(play, "km")
+    gather(k, m)
+    m.begin_sync()
+    a = Consumer(play, "a", k.topics)
+    a.join()
+    m.synced()
+    both_ways(play, "upgraded")
+    k.sync(m, note="the leader, too late")
+    m.heartbeat()
+
+
+@session(setup=CONSUMERS)
+def a_consumer_joins_the_first_join_of_a_classic_group(play: Play) -> None:
+    orders = known_topic(play)
+    k = ClassicConsumer(play, "k", topics=[orders])
+    k.join("promised an id")
+    a = Consumer(play, "a", [orders])
+    a.join()
+    both_ways(play, "upgraded or not")
+    k.join("with the id")
+    both_ways(play, "afterwards")
+
+
+def _connect(play: Play) -> None:
+    worker = Member(play, "w", protocol_type="connect")
+    with play.quietly():
+        worker.enter()
+        worker.sync()
+
+
+def _strange_subscription(play: Play) -> None:
+    classic.stable(Member(play, "w"))
+
+
+def _strange_assignment(play: Play) -> None:
+    k = ClassicConsumer(play, "k", topics=["orders"])
+    with play.quietly():
+        k.enter()
+        k.play.ask(_sync_with(k, b"\0\1\0"), 5, k.name)
+
+
+def _user_data(play: Play) -> None:
+    k = ClassicConsumer(play, "k", topics=["orders"])
+    with play.quietly():
+        k.enter()
+        k.play.ask(_sync_with(k, b"\0\1\0\0\0\0\0\0\0\1x"), 5, k.name)
+
+
+def _no_assignment(play: Play) -> None:
+    k = ClassicConsumer(play, "k", topics=["orders"])
+    with play.quietly():
+        k.enter()
+        k.play.ask(_sync_with(k, b""), 5, k.name)
+
+
+def _too_many(play: Play) -> None:
+    classic_group(play, "klmn")
+
+
+def _sync_with(member: ClassicConsumer, assignment: bytes) -> object:
+    request, _ = member.sync_request((), {})
+    request.assignments[0].assignment = assignment
+    return request
+
+
+REFUSED: dict[str, Callable[[Play], None]] = {
+    "another_type": _connect,
+    "strange_subscriptions": _strange_subscription,
+    "strange_assignments": _strange_assignment,
+    "user_data": _user_data,
+    "no_assignment": _no_assignment,
+    "too_many": _too_many,
+}
+
+
+@session(setup=UPGRADING, what=REFUSED)
+def groups_that_are_not_upgraded(play: Play, what: str) -> None:
+    REFUSED[what](play)
+    a = Consumer(play, "a", [play.name("nothing")])
+    a.join("a consumer")
+    a.heartbeat("with an epoch", member_epoch=1)
+    a.leave()
+    both_ways(play, "afterwards")
+
+
+@session(setup=UPGRADING)
+def a_refused_upgrade_ends_the_rebalance(play: Play) -> None:
+    w, v = Member(play, "w"), Member(play, "v")
+    classic.stable(w, v)
+    v.begin_join(protocols=["range:other"])
+    a = Consumer(play, "a", [])
+    a.join("a consumer")
+    play.still_waits("v")
+    play.describe(note="afterwards")
+
+
+def _upgrade(play: Play) -> None:
+    (k,) = classic_group(play)
+    a = Consumer(play, "a", k.topics)
+    a.join("a consumer")
+    both_ways(play, "afterwards")
+    k.heartbeat("afterwards")
+
+
+def _upgrade_empty(play: Play) -> None:
+    (k,) = classic_group(play)
+    with play.quietly():
+        k.leave()
+    Consumer(play, "a", k.topics).join("a consumer")
+    both_ways(play, "afterwards")
+
+
+def _join(play: Play) -> None:
+    orders = known_topic(play)
+    a = Consumer(play, "a", [orders])
+    stable(a)
+    ClassicConsumer(play, "k", topics=[orders]).enter()
+    both_ways(play, "afterwards")
+
+
+def _join_empty(play: Play) -> None:
+    orders = known_topic(play)
+    a = Consumer(play, "a", [orders])
+    stable(a)
+    a.leave()
+    ClassicConsumer(play, "k", topics=[orders]).enter()
+    both_ways(play, "afterwards")
+
+
+def _downgrade(play: Play) -> None:
+    orders = known_topic(play)
+    a, k = mixed(play, orders)
+    a.leave()
+    both_ways(play, "afterwards")
+    k.heartbeat("afterwards")
+
+
+WAYS: dict[str, Callable[[Play], None]] = {
+    "upgrade": _upgrade,
+    "upgrade_of_an_empty_one": _upgrade_empty,
+    "classic_join": _join,
+    "classic_join_of_an_empty_one": _join_empty,
+    "downgrade": _downgrade,
+}
+
+
+@session(setup=CONSUMERS, way=WAYS)
+def migration_where_both_ways_are_open(play: Play, way: str) -> None:
+    WAYS[way](play)
+
+
+@session(setup=UPGRADING, way=WAYS)
+def migration_where_groups_are_upgraded(play: Play, way: str) -> None:
+    WAYS[way](play)
+
+
+@session(setup=DOWNGRADING, way=WAYS)
+def migration_where_groups_are_downgraded(play: Play, way: str) -> None:
+    WAYS[way](play)
+
+
+@session(setup=NEITHER, way=[way for way in WAYS if way != "downgrade"])
+def migration_where_no_way_is_open(play: Play, way: str) -> None:
+    WAYS[way](play)
+
+
+@session(setup=CONSUMERS, members=(1, 2))
+def the_last_consumer_leaves_classic_members(play: Play, members: int) -> None:
+    orders = known_topic(play, partitions=4)
+    a, k = mixed(play, orders)
+    both_ways(play, "mixed")
+    others = [ClassicConsumer(play, "l", topics=[orders])] if members == 2 else []
+    for each in others:
+        with play.quietly():
+            each.enter()
+            each.sync()
+        settle_all(play, [a], [k, *others])
+    a.commit({(orders, 0): 5})
+    a.leave("the last consumer")
+    both_ways(play, "downgraded")
+    for each in (k, *others):
+        each.heartbeat("with the generation before")
+        each.commit({(orders, 1): 6}, "with the generation before")
+    play.ask(fetch_request(play.group, 9), 9)
+    for each in others:
+        each.begin_join()
+    k.join("into a classic group")
+    for each in others:
+        each.joined()
+    both_ways(play, "joined again")
+
+
+def settle_all(play: Play, consumers: Sequence[Consumer], members: Sequence[ClassicConsumer]) -> None:
+    """All beat, join and sync until the group is Stable; not told."""
+
+    def settled() -> bool:
+        for consumer in consumers:
+            consumer.confirm()
+        for each in members:
+            if each.heartbeat().error_code:
+                each.rejoin()
+        return bool(group_of(play).group_state == "Stable")
+
+    play.until(settled)
+
+
+@session(setup=CONSUMERS)
+def the_last_consumer_is_fenced_and_leaves_classic_members(play: Play) -> None:
+    orders = known_topic(play)
+    a = Consumer(play, "a", [orders], rebalance_ms=700)
+    k = ClassicConsumer(play, "k", topics=[orders])
+    stable(a)
+    k.enter()
+    a.heartbeat("has to give up")
+    play.until_state("PreparingRebalance")
+    both_ways(play, "downgraded")
+    k.join("into a classic group")
+
+
+@session(setup=CONSUMERS)
+def the_last_static_consumer_is_replaced_by_a_classic_member(play: Play) -> None:
+    orders = known_topic(play)
+    a = Consumer(play, "a", [orders], instance="i")
+    k = ClassicConsumer(play, "k", topics=[orders])
+    stable(a)
+    with play.quietly():
+        k.enter()
+        k.sync()
+    settle_all(play, [a], [k])
+    a.leave("for a while", LEAVE_FOR_A_WHILE)
+    s = ClassicConsumer(play, "s", topics=[orders], instance="i")
+    s.join("in its place")
+    both_ways(play, "downgraded")
+    s.sync(note="in its place")
+    s.heartbeat()
+    k.heartbeat()
+    both_ways(play, "afterwards")
+
+
+@session(setup=CONSUMERS)
+def a_rolling_upgrade_of_static_members_and_back(play: Play) -> None:
+    orders = known_topic(play, partitions=6)
+    olds = [ClassicConsumer(play, f"k{place}", topics=[orders], instance=f"i{place}") for place in range(3)]
+    for place, each in enumerate(olds):
+        each.part = {orders: [2 * place, 2 * place + 1]}
+    classic.stable(*olds)
+    news = [Consumer(play, f"n{place}", [orders], instance=f"i{place}") for place in range(3)]
+    for place, new in enumerate(news):
+        new.join("a newer client starts")
+        both_ways(play, f"{place + 1} of 3 upgraded")
+        settle_all(play, news[: place + 1], olds[place + 1 :])
+    look(play, "all upgraded")
+    backs = [ClassicConsumer(play, f"b{place}", topics=[orders], instance=f"i{place}") for place in range(3)]
+    for place, back in enumerate(backs):
+        news[place].leave("for a while", LEAVE_FOR_A_WHILE)
+        back.join("an older client starts")
+        back.sync(note="an older client starts")
+        both_ways(play, f"{place + 1} of 3 back")
+
+
+@session(setup=DOWNGRADING)
+def a_downgrade_that_would_be_too_large(play: Play) -> None:
+    orders = known_topic(play, partitions=4)
+    a, k = mixed(play, orders)
+    others = [ClassicConsumer(play, name, topics=[orders]) for name in "lm"]
+    with play.quietly():
+        for each in others:
+            each.enter()
+            each.sync()
+    settle_all(play, [a], [k, *others])
+    a.leave("the last consumer")
+    both_ways(play, "three classic members are left")
+    k.heartbeat()
+    k.leave()
+    both_ways(play, "two are left")
+
+
+@session(setup=CONSUMERS)
+def a_group_is_deleted_between_protocols(play: Play) -> None:
+    orders = known_topic(play)
+    a, k = mixed(play, orders)
+    request = DeleteGroupsRequest(groups_names=[play.group])
+    play.ask(request, 2, note="mixed")
+    a.leave()
+    play.ask(request, 2, note="downgraded")
+    k.leave()
+    play.until_state("Empty")
+    play.ask(request, 2, note="empty")
+    both_ways(play, "deleted")
+    tell_group_again(play, orders)
+
+
+def tell_group_again(play: Play, orders: Topic) -> None:
+    """A consumer begins anew."""
+    a = Consumer(play, "a", [orders])
+    stable(a)
+    tell_group(play, a, note="anew")
