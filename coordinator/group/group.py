@@ -74,7 +74,8 @@ class Group(Protocol):
         waits for the end of that."""
 
     def fetch_error(self, member_id: str | None, epoch: int) -> ErrorCode:
-        """Why a sender may not fetch offsets as that member at that epoch (None, -1: as nobody); NONE when it may."""
+        """Why a sender may not fetch offsets as that member at that epoch (None, -1: as nobody); NONE when it
+        may."""
 
     def heard(self, member_id: str, turn: Turn) -> None:
         """A plain commit of this member was accepted ("" for no member)."""

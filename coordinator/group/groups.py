@@ -26,8 +26,8 @@ class Groups:
     """The soft half of a shard (who is a member, who waits) beside the durable one. `by_id` has every group,
     `classic` those of the classic protocol, and `classic_states` how many of these are in which state;
     `commit_kinds` is what is known of how offsets came. `consumers` has those of the consumer protocol, `overrides`
-    the configs that groups have of their own, there or not; `targets` those groups of either kind whose requests wait
-    for a target. `new_topics_version` is that of the last image that brought a new topic."""
+    the configs that groups have of their own, there or not; `targets` those groups of either kind whose requests
+    wait for a target. `new_topics_version` is that of the last image that brought a new topic."""
 
     __slots__ = (
         "by_id",

@@ -1,4 +1,5 @@
-"""What the log says of one type of record, or of a few that belong together: a part of the durable half of a shard."""
+"""What the log says of one type of record, or of a few that belong together: a part of the durable half of a
+shard."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Protocol, Self

@@ -23,8 +23,8 @@ CLIENT_MAKES_ID_VERSION: Final = 1
 def check_heartbeat(
     request: ConsumerGroupHeartbeatRequest, api_version: int, config: ConsumerGroupConfig
 ) -> Refusal | None:
-    """Why a request is refused before anybody looks at its group; None where nothing is wrong. It is told even while
-    its partition is loading."""
+    """Why a request is refused before anybody looks at its group; None where nothing is wrong. It is told even
+    while its partition is loading."""
     problem = _invalid(request, api_version)
     if problem is not None:
         return Refusal(ErrorCode.INVALID_REQUEST, problem)

@@ -9,8 +9,8 @@ from coordinator.machine.outcome import Fact
 
 @dataclass(slots=True)
 class Draft:
-    """What a heartbeat comes to, until it is written. `epoch` is the group's; `topics_seen` says that its topics were
-    looked at."""
+    """What a heartbeat comes to, until it is written. `epoch` is the group's; `topics_seen` says that its topics
+    were looked at."""
 
     group: DurableConsumerGroup
     epoch: int

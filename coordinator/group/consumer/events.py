@@ -1,6 +1,7 @@
 """Facts worth telling of consumer groups, beside those of any group (`coordinator/group/events.py`).
 
-`generation_id` is the group's epoch. Kafka's log says the same of the first five, the last two and of a change of type.
+`generation_id` is the group's epoch. Kafka's log says the same of the first five, the last two and of a change
+of type.
 """
 
 from enum import StrEnum
@@ -67,8 +68,8 @@ class EpochBumped(GenerationEvent):
 
 
 class TargetComputed(GenerationEvent):
-    """Who is to have what was computed, for the epoch `generation_id`. `partitions` counts all of them, `moved` those
-    that another member was to have before, or nobody."""
+    """Who is to have what was computed, for the epoch `generation_id`. `partitions` counts all of them, `moved`
+    those that another member was to have before, or nobody."""
 
     assignor: str
     members: int

@@ -52,7 +52,8 @@ def left_group(groups: Groups, group_id: str) -> ConsumerGroup:
 
 
 def new_member_id(new_member_uuid: str) -> str:
-    """An id for a member that has none: 22 characters, as Kafka's Uuid is written, the first of which is no dash."""
+    """An id for a member that has none: 22 characters, as Kafka's Uuid is written, the first of which is no
+    dash."""
     raw = bytearray(UUID(new_member_uuid).bytes)
     if urlsafe_b64encode(raw).startswith(b"-"):
         raw[0] &= 0x7F

@@ -15,10 +15,10 @@ NEVER_LOOKED: Final = 0
 @dataclass(slots=True)
 class Session:
     """Of one member, in monotonic time. `deadline_ms` is when it counts as lost unless it is heard before;
-    `timer_ms` is when the timer outside fires, which may be earlier: a heartbeat moves only the former. `heard_ms` is
-    when it was heard last. `rebalance_ms` is until when it has to give its partitions up, None where it has none to
-    give up, and `rebalance_epoch` its epoch when that began. `connection_id` is the one over which it was heard
-    last, 0 when that was before a restart."""
+    `timer_ms` is when the timer outside fires, which may be earlier: a heartbeat moves only the former.
+    `heard_ms` is when it was heard last. `rebalance_ms` is until when it has to give its partitions up, None
+    where it has none to give up, and `rebalance_epoch` its epoch when that began. `connection_id` is the one
+    over which it was heard last, 0 when that was before a restart."""
 
     heard_ms: int
     deadline_ms: int
@@ -30,9 +30,9 @@ class Session:
 
 
 class ConsumerGroup:
-    """The soft half, beside `durable`, which is the store's own. `metadata_deadline_ms` (wall) is when the topics are
-    to be looked at again; `sessions` has every member; `resolving` is the work, while its expressions are held against
-    the topics somewhere else."""
+    """The soft half, beside `durable`, which is the store's own. `metadata_deadline_ms` (wall) is when the
+    topics are to be looked at again; `sessions` has every member; `resolving` is the work, while its expressions
+    are held against the topics somewhere else."""
 
     __slots__ = ("durable", "group_id", "is_dead", "metadata_deadline_ms", "resolving", "sessions")
 

@@ -11,8 +11,8 @@ NO_CONNECTION = 0
 
 
 def load_consumer_group(groups: Groups, group_id: str, turn: Turn) -> None:
-    """Take a group into service: every member has a session anew, and who has to give partitions up has its rebalance
-    timeout for that. ValueError when two members hold the same."""
+    """Take a group into service: every member has a session anew, and who has to give partitions up has its
+    rebalance timeout for that. ValueError when two members hold the same."""
     group = groups.add_consumer(group_id)
     durable = group.durable
     _throw_if_held_twice(durable)

@@ -1,6 +1,8 @@
-"""A request of the consumer protocol is refused: raised where that is found out, answered where the request came in.
+"""A request of the consumer protocol is refused: raised where that is found out, answered where the request came
+in.
 
-Until then nothing is written or changed, so that nothing has to be taken back. Texts are Kafka's, which clients print.
+Until then nothing is written or changed, so that nothing has to be taken back. Texts are Kafka's, which clients
+print.
 """
 
 from protocol.errors import ErrorCode

@@ -1,7 +1,7 @@
 """How long a member may be silent, and how long it may take to give partitions up: its two timers.
 
-A heartbeat only moves the deadline of the session; the timer outside is left where it is, and set anew when it fires
-too early. Source: Kafka's GroupMetadataManager, scheduleConsumerGroupSessionTimeout and
+A heartbeat only moves the deadline of the session; the timer outside is left where it is, and set anew when it
+fires too early. Source: Kafka's GroupMetadataManager, scheduleConsumerGroupSessionTimeout and
 scheduleConsumerGroupRebalanceTimeout.
 """
 
@@ -38,8 +38,8 @@ def restart_session(
 
 
 def watch_revocation(group: ConsumerGroup, member: ConsumerMember, turn: Turn) -> None:
-    """A member was told where it stands: one that has to give partitions up has its rebalance timeout for that, from
-    now on."""
+    """A member was told where it stands: one that has to give partitions up has its rebalance timeout for that,
+    from now on."""
     session = group.sessions[member.member_id]
     key = rebalance_key(group, member.member_id)
     if member.state is MemberState.UNREVOKED_PARTITIONS and not member.uses_classic_protocol:

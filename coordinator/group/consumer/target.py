@@ -1,7 +1,7 @@
 """Who is to have what: when a target is computed, and what goes into that and comes out.
 
-Small ones are computed in the call. For larger ones the call ends in `AwaitsTarget`: nothing was written, and the same
-request is looked at again, from the start, when the result is there.
+Small ones are computed in the call. For larger ones the call ends in `AwaitsTarget`: nothing was written, and
+the same request is looked at again, from the start, when the result is there.
 
 Source: Kafka's GroupMetadataManager, maybeUpdateTargetAssignment, and `TargetAssignmentBuilder`.
 """
@@ -63,8 +63,8 @@ def may_compute(timestamp_ms: int, interval_ms: int, now_ms: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The member that a request is about: as the group knows it (`old`, None: it is new), and as it is to be. A static
-    member that takes another's place has its id as `replaced`."""
+    """The member that a request is about: as the group knows it (`old`, None: it is new), and as it is to be. A
+    static member that takes another's place has its id as `replaced`."""
 
     old: ConsumerMember | None
     new: ConsumerMember
