@@ -1,4 +1,5 @@
-"""What groups of any type wait for, as times: told, put off, moved. For whoever gives a group a clock of its own."""
+"""What groups of any type wait for, as times: told, put off, moved. For whoever gives a group a clock of its
+own."""
 
 from collections.abc import Iterator
 

@@ -14,8 +14,8 @@ from coordinator.group.rebalance_facts import Awaited, Trigger
 
 
 class ConsumerMemberView(Struct, frozen=True, kw_only=True):
-    """What there is to say of a member of a consumer group besides: where it stands (`state` is that of a member),
-    what it has, what it has yet to give up and in `revokes_left_ms`, what it is to have, by topic id."""
+    """What there is to say of a member of a consumer group besides: where it stands (`state` is that of a
+    member), what it has, what it has yet to give up and in `revokes_left_ms`, what it is to have, by topic id."""
 
     member_epoch: int
     state: str

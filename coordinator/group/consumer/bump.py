@@ -1,5 +1,5 @@
-"""A new epoch of a group: its members subscribe to something else, prefer another assignor, or their topics are not what
-they were.
+"""A new epoch of a group: its members subscribe to something else, prefer another assignor, or their topics are
+not what they were.
 
 Source: Kafka's GroupMetadataManager, updateSubscriptionMetadata.
 """

@@ -84,7 +84,7 @@ def _member(
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.subscribed_topic_names),
-        subscribed_topic_regex=member.subscribed_topic_regex or None,
+        subscribed_topic_regex=member.subscribed_topic_regex,
         assignment=_assignment(has, image),
         target_assignment=_assignment(group.durable.target_of(member.member_id), image),
         member_type=CLASSIC_MEMBER if member.uses_classic_protocol else CONSUMER_MEMBER,

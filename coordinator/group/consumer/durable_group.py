@@ -1,7 +1,7 @@
 """What the log says of one consumer group, and what follows from that.
 
-Only `replay` of the store (`store.py`) writes it. Members are values: a record makes another one. What is derived
-from them (who subscribes to what, who holds which partition) follows at once, live as on load.
+Only `replay` of the store (`store.py`) writes it. Members are values: a record makes another one. What is
+derived from them (who subscribes to what, who holds which partition) follows at once, live as on load.
 
 Source: Kafka's `ModernGroup` and `ConsumerGroup`.
 """
@@ -52,10 +52,10 @@ class DurableConsumerGroup:
     """By record: `epoch` and `metadata_hash` (3), `partition_metadata` (4), `members` (5 and 8), `assignment_epoch`
     and `assignment_timestamp_ms` (6), `targets` by member (7), `regexes` (16). Derived: `names` counts the members
     that name a topic, `regex_topics` the resolved expressions that match it; `regex_members` counts the members of
-    an expression, `assignors` those that prefer one, `classic_protocols` those of the classic protocol that support
-    a protocol; `static_members` are member ids by instance id; `holders` says by topic id who has a partition, or
-    has yet to give it up; `stable` counts the stable members by their epoch; `order` is that in which Kafka goes
-    through the members. `changes` grows with each record."""
+    an expression, `assignors` those that prefer one, `classic_protocols` those of the classic protocol that
+    support a protocol; `static_members` are member ids by instance id; `holders` says by topic id who has a
+    partition, or has yet to give it up; `stable` counts the stable members by their epoch; `order` is that in
+    which Kafka goes through the members. `changes` grows with each record."""
 
     __slots__ = (
         "assignment_epoch",

@@ -59,7 +59,8 @@ from protocol.messages.consumer_group_heartbeat import (
 def consumer_group_heartbeat(
     groups: Groups, request: ConsumerGroupHeartbeatRequest, context: Context, turn: Turn
 ) -> None:
-    """Answer a ConsumerGroupHeartbeat with a ConsumerGroupHeartbeatResponse, or park it until a target is computed."""
+    """Answer a ConsumerGroupHeartbeat with a ConsumerGroupHeartbeatResponse, or park it until a target is
+    computed."""
     awaited = groups.targets.get(request.group_id)
     if awaited is not None:
         awaited.parked.append((request, context))
@@ -119,8 +120,8 @@ def _tell_refusal(
 def _has_nothing_to_hear(
     groups: Groups, request: ConsumerGroupHeartbeatRequest, context: Context, turn: Turn
 ) -> bool:
-    """Take the heartbeat of a member that says nothing new, to which there is nothing new to say; whether it was one.
-    If not, nothing has changed."""
+    """Take the heartbeat of a member that says nothing new, to which there is nothing new to say; whether it was
+    one. If not, nothing has changed."""
     group = groups.consumers.get(request.group_id)
     if group is None or request.member_epoch <= JOINING_EPOCH:
         return False

@@ -27,8 +27,8 @@ Owned = Sequence[ConsumerGroupHeartbeatRequestTopicPartitions]
 @dataclass(frozen=True, slots=True)
 class Goal:
     """Where a member is to go. `is_subscribed` takes a topic id: whether the member reads it now; `is_held` takes a
-    topic id and a partition: whether anybody has it, or has yet to give it up; `reads_any` is whether it subscribes
-    to any topic at all, be it there or not."""
+    topic id and a partition: whether anybody has it, or has yet to give it up; `reads_any` is whether it
+    subscribes to any topic at all, be it there or not."""
 
     epoch: int
     target: Target

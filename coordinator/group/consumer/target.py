@@ -1,7 +1,7 @@
 """Who is to have what: when a target is computed, and what goes into that and comes out.
 
-Small ones are computed in the call. For larger ones the call ends in `AwaitsTarget`: nothing was written, and the
-same request is looked at again, from the start, when the result is there.
+Small ones are computed in the call. For larger ones the call ends in `AwaitsTarget`: nothing was written, and
+the same request is looked at again, from the start, when the result is there.
 
 Source: Kafka's GroupMetadataManager, maybeUpdateTargetAssignment, and `TargetAssignmentBuilder`.
 """

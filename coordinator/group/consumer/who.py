@@ -85,7 +85,8 @@ def known_static_member(holder: ConsumerMember | None, member_id: str, instance_
     if holder is None:
         raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
     if holder.member_id != member_id:
-        message = f"Static member {member_id} with instance id {instance_id} was fenced by member {holder.member_id}."
+        by = holder.member_id
+        message = f"Static member {member_id} with instance id {instance_id} was fenced by member {by}."
         raise Refusal(ErrorCode.FENCED_INSTANCE_ID, message)
     return holder
 

@@ -25,9 +25,9 @@ NO_LEADER_EPOCH: Final = -1
 
 
 def fetch_offsets(groups: Groups, request: FetchOffsets, context: Context, turn: Turn) -> None:
-    """Answer with an OffsetFetchResponseGroup: the partitions asked for in their order, or all that have an offset.
-    A member of a consumer group that names another epoch than its own is refused. With `require_stable` nobody is
-    told one that a transaction may be about to replace."""
+    """Answer with an OffsetFetchResponseGroup: the partitions asked for in their order, or all that have
+    an offset. A member of a consumer group that names another epoch than its own is refused. With
+    `require_stable` nobody is told one that a transaction may be about to replace."""
     asked = request.group
     group = groups.find(asked.group_id)
     is_gone = group is None or group.is_dead

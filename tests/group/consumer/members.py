@@ -29,8 +29,8 @@ Partitions = Mapping[bytes, Sequence[int]]
 
 
 class Members(Coordinator):
-    """A coordinator to whom members of consumer groups speak. Work is done at once, unless `does_work` is off: then it
-    waits in `work`."""
+    """A coordinator to whom members of consumer groups speak. Work is done at once, unless `does_work` is off:
+    then it waits in `work`."""
 
     def __init__(
         self, topics: TopicsImage = THREE, consumer_config: ConsumerGroupConfig | None = None

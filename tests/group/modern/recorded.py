@@ -16,8 +16,9 @@ Records: TypeAlias = dict[str, list[tuple[str, list[int]]]]
 
 
 class Answer(Struct, frozen=True):
-    """What came of one assignment. `order`: the members as Kafka's map of them has them. `hash`: that of all topics.
-    `records`: the targets that are new, by member, with ids of topics and partitions in the order of the record.
+    """What came of one assignment. `order`: the members as Kafka's map of them has them. `hash`: that of all
+    topics. `records`: the targets that are new, by member, with ids of topics and partitions in the order of the
+    record.
     """
 
     order: list[str]
