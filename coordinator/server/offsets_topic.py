@@ -1,6 +1,7 @@
 """`__consumer_offsets`: the internal topic of groups, as the engine runs it and the data plane shows it."""
 
 from collections.abc import Callable
+from typing import Final
 
 from coordinator.config.properties import Config
 from coordinator.engine.machine import InternalTopic
@@ -8,12 +9,18 @@ from coordinator.group.config import GroupConfig
 from coordinator.group.consumer.config import ConsumerGroupConfig
 from coordinator.group.record_codec import GroupRecordCodec
 from coordinator.group.refusal import error_response, only_reads
+from coordinator.group.requests import GroupConfigsChanged
 from coordinator.group.shard import Shard
 from coordinator.group.topics_image import TopicsImage
+from coordinator.machine.outcome import Context, Now
 from coordinator.names import CONSUMER_OFFSETS
 from coordinator.server.internal_topic import InternalTopicLogs, segment_bytes
 from coordinator.topics.data_plane import DataPlane
+from protocol.partitioner import partition_for
 from storage.data_directory import DataDirectory
+
+NOBODY: Final = Context(0, 0, "", "")
+"""Whoever wants no answer."""
 
 
 class OffsetsTopic:
@@ -39,6 +46,7 @@ class OffsetsTopic:
         self.new_shard: Callable[[GroupConfig, TopicsImage, ConsumerGroupConfig], Shard] = Shard
         """Makes the groups of a partition, whenever one is read."""
         self._config = config
+        self._catalogue = data_plane.catalogue
         self._group_config = group_config
         self._consumer_config = config.view(ConsumerGroupConfig)
 
@@ -51,9 +59,7 @@ class OffsetsTopic:
             flush=self.logs.flush,
             compression=self._config.offsets_topic_compression_codec,
             codec=GroupRecordCodec(),
-            new_machine=lambda number, leader_epoch: self.new_shard(
-                self._group_config, topics(), self._consumer_config
-            ),
+            new_machine=lambda number, leader_epoch: self._new_machine(number, topics()),
             refuse=error_response,
             open_log=self.logs.open,
             logger="GroupCoordinator",
@@ -61,3 +67,10 @@ class OffsetsTopic:
             only_reads=only_reads,
             producer_expiration_ms=self._config.producer_id_expiration_ms,
         )
+
+    def _new_machine(self, number: int, topics: TopicsImage) -> Shard:
+        shard = self.new_shard(self._group_config, topics, self._consumer_config)
+        for group_id, overrides in self._catalogue.group_configs.items():
+            if partition_for(group_id, self.logs.partitions) == number:
+                shard.handle(GroupConfigsChanged(group_id, overrides), NOBODY, Now(0, 0))
+        return shard

@@ -19,6 +19,7 @@ from coordinator.engine.engine import Engine
 from coordinator.engine.flusher import Flusher
 from coordinator.engine.group_clock import GroupClock, ProcessTime
 from coordinator.group.config import GroupConfig
+from coordinator.group.requests import GroupConfigsChanged
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
 from coordinator.net.acceptor import Acceptor
 from coordinator.net.caller import Caller
@@ -50,7 +51,7 @@ from coordinator.server.topic_lines import log_changes, log_found, log_missing
 from coordinator.server.transactions import Transactions
 from coordinator.server.unusable_directory import is_nearly_full, why_too_small, why_unusable
 from coordinator.server.upkeep import Upkeep
-from coordinator.topics.answer import TopicChange
+from coordinator.topics.answer import GroupConfigChanged, TopicChange
 from coordinator.topics.data_plane import DataPlane, TopicsDeclaredSmaller
 from coordinator.topics.missing import TopicMissing
 from coordinator.topics.open_files import TooManyPartitions
@@ -137,6 +138,7 @@ class Server:
             self._declare_topics()
         except InvalidConfig as error:
             raise StartFailed(str(error)) from error
+        self.data_plane.group_bounds = settings.config
         self.data_plane.broker_configs = broker_configs(settings.properties)
         self.data_plane.fetch_room = self.connections.unread.room
         for line in self.data_plane.catalogue.adopted:
@@ -285,6 +287,10 @@ class Server:
 
     def _topics_changed(self, changes: Sequence[TopicChange]) -> None:
         self._changed(changes)
+        for change in changes:
+            if isinstance(change, GroupConfigChanged):
+                told = GroupConfigsChanged(change.group_id, dict(change.configs))
+                self.runtime.receive(change.group_id, told)
         if any(isinstance(change, SHOWN) for change in changes):
             self.runtime.tell_all(self.topic_images.renew())
             for listener in self.topic_listeners:

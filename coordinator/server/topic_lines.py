@@ -12,6 +12,7 @@ from coordinator.server.log_words import client, listed
 from coordinator.topics.answer import (
     ConfigChanged,
     DirectoryFailed,
+    GroupConfigChanged,
     MarkerRepeated,
     PartitionFailed,
     PartitionsAdded,
@@ -94,6 +95,9 @@ def log_changes(changes: Sequence[TopicChange], limit: LineLimit) -> None:
             case ConfigChanged(name, configs):
                 told = ", ".join(f"{key}={printable(value)}" for key, value in configs) or "none"
                 _LOG.info("Topic %s has these configs now: %s", name, told)
+            case GroupConfigChanged(group_id, configs):
+                told = ", ".join(f"{key}={printable(value)}" for key, value in configs) or "none"
+                _LOG.info("Group %s has these configs now: %s", printable(group_id), told)
             case DirectoryFailed(path, reason):
                 _LOG.warning("Unable to describe replica dirs for %s: %s", path, printable(reason))
             case PartitionFailed() | PartitionsRefused() | MarkerRepeated():

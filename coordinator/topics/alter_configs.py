@@ -10,11 +10,12 @@ from enum import IntEnum
 from typing import Final
 
 from coordinator.config.config_key import ConfigType, InvalidConfig
+from coordinator.config.group_configs import check_group_configs
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.machine.outcome import Context, Now
-from coordinator.topics.answer import Answer, ConfigChanged, TopicChange
+from coordinator.topics.answer import Answer, ConfigChanged, GroupConfigChanged, TopicChange
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.config import MOST_CONFIGS
+from coordinator.topics.config import MOST_CONFIGS, MOST_CONFIGURED_GROUPS
 from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.describe_configs import ResourceType, check_broker_name
 from coordinator.topics.refusal import Refusal
@@ -102,6 +103,9 @@ def _alter(
             resource = _as_set(named) if isinstance(named, ReplacedConfigs) else named
             if counts[resource.resource_type, resource.resource_name] > 1:
                 raise Refusal(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            if resource.resource_type == ResourceType.GROUP:
+                yield from _alter_group(plane, resource, changes, replace, validate_only)
+                continue
             topic, overrides = _validate(catalogue, resource, context.node.node_id, replace)
             # What is not on the disk yet may never be: then this has to be.
             is_new = not overrides == topic.overrides == topic.next_overrides
@@ -132,6 +136,23 @@ def _validate(
     catalogue: Catalogue, resource: AlterConfigsResource, node_id: int, replace: bool
 ) -> tuple[Topic, dict[str, str]]:
     """The topic and what its overrides become. Raises Refusal."""
+    names = _check_form(resource)
+    if resource.resource_type == ResourceType.BROKER:
+        check_broker_name(resource.resource_name, node_id)
+        raise Refusal(
+            ErrorCode.INVALID_REQUEST,
+            f"Cannot update these configs dynamically: [{', '.join(sorted(names))}]",
+        )
+    if resource.resource_type != ResourceType.TOPIC:
+        raise Refusal(
+            ErrorCode.INVALID_REQUEST,
+            f"resource type {resource.resource_type} cannot be configured here: topics (2) and groups (32) can",
+        )
+    return _validate_topic(catalogue, resource, replace)
+
+
+def _check_form(resource: AlterConfigsResource) -> Counter[str]:
+    """The names in a resource, which make sense together. Raises Refusal."""
     names = Counter(config.name for config in resource.configs)
     if any(count > 1 for count in names.values()):
         raise Refusal(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
@@ -145,18 +166,43 @@ def _validate(
     for config in resource.configs:
         if config.config_operation not in _OPERATIONS:
             raise Refusal(ErrorCode.INVALID_REQUEST, f"Unknown operation type {config.config_operation}")
-    if resource.resource_type == ResourceType.BROKER:
-        check_broker_name(resource.resource_name, node_id)
-        raise Refusal(
-            ErrorCode.INVALID_REQUEST,
-            f"Cannot update these configs dynamically: [{', '.join(sorted(names))}]",
-        )
-    if resource.resource_type != ResourceType.TOPIC:
-        raise Refusal(
-            ErrorCode.INVALID_REQUEST,
-            f"resource type {resource.resource_type} cannot be configured here: topics (2) can",
-        )
-    return _validate_topic(catalogue, resource, replace)
+    return names
+
+
+def _alter_group(
+    plane: DataPlane,
+    resource: AlterConfigsResource,
+    changes: list[TopicChange],
+    replace: bool,
+    validate_only: bool,
+) -> Work[None]:
+    """The same for a group, which need not be there. Raises Refusal, OSError."""
+    _check_form(resource)
+    group_id, catalogue = resource.resource_name, plane.catalogue
+    if not group_id:
+        raise Refusal(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+    before = catalogue.group_configs.get(group_id, {})
+    overrides = {} if replace else dict(before)
+    for config in resource.configs:
+        if config.config_operation in (Operation.APPEND, Operation.SUBTRACT):
+            operation = Operation(config.config_operation).name
+            raise Refusal(
+                ErrorCode.INVALID_CONFIG,
+                f"Can't {operation} to key {config.name} because its type is not LIST.",
+            )
+        if config.config_operation == Operation.DELETE:
+            overrides.pop(config.name, None)
+        else:
+            overrides[config.name] = config.value or ""
+    try:
+        check_group_configs(overrides, plane.group_bounds)
+    except InvalidConfig as error:
+        raise Refusal(ErrorCode.INVALID_CONFIG, str(error)) from error
+    if overrides and not before and len(catalogue.group_configs) >= MOST_CONFIGURED_GROUPS:
+        raise Refusal(ErrorCode.POLICY_VIOLATION, f"{MOST_CONFIGURED_GROUPS} groups have configs already")
+    if not validate_only and overrides != before:
+        yield from catalogue.configuring_group(group_id, overrides)
+        changes.append(GroupConfigChanged(group_id, tuple(sorted(overrides.items()))))
 
 
 def _validate_topic(

@@ -44,6 +44,14 @@ class ConfigChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupConfigChanged:
+    """The configs that a group has of its own are now these."""
+
+    group_id: str
+    configs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionFailed:
     """A log refused a read or a write; its requests get KAFKA_STORAGE_ERROR until it works again."""
 
@@ -92,6 +100,7 @@ TopicChange = (
     | TopicDeleted
     | PartitionsAdded
     | ConfigChanged
+    | GroupConfigChanged
     | PartitionFailed
     | PartitionsRefused
     | DirectoryFailed

@@ -8,6 +8,7 @@ from coordinator.names import LogFlush
 
 MAX_PARTITIONS: Final = 10_000
 """Most partitions that one request may create. Kafka has the same bound on records of one operation."""
+MOST_CONFIGURED_GROUPS: Final = 10_000
 MOST_CONFIGS: Final = 1_000
 """That one request may set of a topic. There are some forty; Kafka has no bound."""
 

@@ -18,6 +18,7 @@ from importlib import import_module
 from secrets import randbelow
 from typing import Any, Final, Protocol
 
+from coordinator.config.consumer_group_properties import ConsumerGroupProperties
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, MarkerWritten, PartitionsAdded, TopicChange, TopicCreated
 from coordinator.topics.broker_configs import BrokerConfig
@@ -103,6 +104,8 @@ class DataPlane:
         self.config = config
         self.broker_configs: Iterable[BrokerConfig] = ()
         """The broker's own properties, to be described; set by whoever knows them."""
+        self.group_bounds = ConsumerGroupProperties()
+        """What bounds the configs of groups; set by the same."""
         self.fetch_room: Callable[[], int] = lambda: self.config.fetch_max_bytes
         """How many bytes of records an answer may have now, beyond its first batch; set by whoever sends them."""
         self.parked = ParkedFetches()

@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import Final
 
 from coordinator.config.config_key import ConfigKey, ConfigSource
+from coordinator.config.group_configs import GROUP_CONFIG_KEYS, broker_synonym
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer
@@ -64,6 +65,8 @@ def answer_describe_configs(
                 result.configs = _broker(
                     plane.broker_configs, resource, request, context.node.node_id, described
                 )
+            elif resource.resource_type == ResourceType.GROUP and resource.resource_name:
+                result.configs = _group(plane, resource, request, described)
             else:
                 _check_without_configs(resource, context.node.node_id)
         except Refusal as error:
@@ -130,6 +133,34 @@ def _broker(
         entry.read_only = True
         entry.is_sensitive = broker_config.is_sensitive
         entries.append(entry)
+    return entries
+
+
+def _group(
+    plane: DataPlane,
+    resource: DescribeConfigsResource,
+    request: DescribeConfigsRequest,
+    described: Described,
+) -> list[DescribeConfigsResourceResult]:
+    """What a group obeys, whether there is one of that id or not."""
+    overrides = plane.catalogue.group_configs.get(resource.resource_name, {})
+    asked = _keys(resource)
+    alike = (ResourceType.GROUP, tuple(overrides.items()), asked)
+    known = described.get(alike)
+    if known is not None:
+        return known
+    of_broker = {config.key.name: config for config in plane.broker_configs}
+    entries = described[alike] = []
+    for key in GROUP_CONFIG_KEYS.values():
+        if asked and key.name not in asked:
+            continue
+        synonyms: list[tuple[str, str | None, ConfigSource]] = []
+        if key.name in overrides:
+            synonyms.append((key.name, overrides[key.name], ConfigSource.GROUP_CONFIG))
+        default = of_broker.get(broker_synonym(key.name))
+        synonyms += () if default is None else default.synonyms()
+        _, value, source = synonyms[0] if synonyms else ("", key.default, ConfigSource.DEFAULT_CONFIG)
+        entries.append(_entry(key, value, source, synonyms, request))
     return entries
 
 

@@ -36,6 +36,8 @@ class FoundTopics:
         """Partitions, by topic."""
         self.ids: dict[str, bytes] = {}
         self.configs: dict[str, dict[str, str]] = {}
+        self.group_configs: dict[str, dict[str, str]] = {}
+        """What groups have of their own, by id."""
         self.producer_ids_reserved = 0
         self.internal_partitions: dict[str, int] = {}
         """How many partitions the cluster of a directory that is taken over has for its coordinators, by topic."""
@@ -132,15 +134,20 @@ class FoundTopics:
                 self.counts[name] = int(entry["partitions"])
                 self.ids[name] = uuid_from_text(entry["topic_id"])
                 self.configs[name] = {str(key): str(value) for key, value in entry["configs"].items()}
+            for group_id, configs in fields.get("groups", {}).items():
+                self.group_configs[str(group_id)] = {str(key): str(value) for key, value in configs.items()}
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DamagedFile(path, f"is not a catalogue of topics: {error!r}") from error
 
 
 def document(
-    partitions: Mapping[Topic, int], deleted: Mapping[bytes, str], producer_ids_reserved: int
+    partitions: Mapping[Topic, int],
+    deleted: Mapping[bytes, str],
+    producer_ids_reserved: int,
+    group_configs: Mapping[str, Mapping[str, str]],
 ) -> dict[str, object]:
     """What the file is to say. In: how many partitions each topic has, in order; topics, name by id, of which
-    directories may still lie there."""
+    directories may still lie there; the configs that groups have, by id."""
     return {
         "version": VERSION,
         "producer_ids_reserved": producer_ids_reserved,
@@ -154,4 +161,5 @@ def document(
             }
             for topic, count in partitions.items()
         ],
+        **({"groups": dict(sorted(group_configs.items()))} if group_configs else {}),
     }

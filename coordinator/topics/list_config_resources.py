@@ -24,9 +24,9 @@ _NAMES: Final[dict[int, Callable[[Catalogue, Context], Iterable[str]]]] = {
     ResourceType.TOPIC: lambda catalogue, _: (topic.name for topic in catalogue),
     ResourceType.BROKER: lambda _, context: (str(context.node.node_id),),
     ResourceType.BROKER_LOGGER: lambda _, context: (str(context.node.node_id),),
-    # Neither can be given configs here.
+    # These cannot be given configs here.
     ResourceType.CLIENT_METRICS: lambda _catalogue, _context: (),
-    ResourceType.GROUP: lambda _catalogue, _context: (),
+    ResourceType.GROUP: lambda catalogue, _: sorted(catalogue.group_configs),
 }
 
 

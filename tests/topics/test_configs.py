@@ -23,7 +23,7 @@ from protocol.messages.incremental_alter_configs import (
 from tests.topics.broker import Broker, batch
 from tests.topics.versions import all_of
 
-TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS = 2, 4, 8, 16
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 
 
@@ -122,9 +122,9 @@ def test_what_cannot_be_described(broker: Broker) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "name", "wrong_names"),
-    [(BROKER_LOGGER, "1", ["x", "7", ""]), (CLIENT_METRICS, "x", [""]), (GROUP, "billing", [""])],
+    [(BROKER_LOGGER, "1", ["x", "7", ""]), (CLIENT_METRICS, "x", [""])],
 )
-def test_groups_loggers_and_client_metrics_have_no_configs(
+def test_loggers_and_client_metrics_have_no_configs(
     broker: Broker, kind: int, name: str, wrong_names: list[str]
 ) -> None:
     described = describe(broker, name, kind=kind)
