@@ -119,7 +119,6 @@ def an_expression_and_names(play: Play) -> None:
     known_topic(play, "a1")
     a = Consumer(play, "a", [orders], regex=of_all(play, "a."))
     a.join()
-    look(play)
     until_resolved(play, 3)
     look(play, "resolved")
     a.heartbeat()
