@@ -276,3 +276,17 @@ def mixed(play: Play, orders: Topic) -> tuple[Consumer, ClassicConsumer]:
 
     play.until(settled)
     return a, k
+
+
+def settle_all(play: Play, consumers: Sequence[Consumer], members: Sequence[ClassicConsumer]) -> None:
+    """All beat, join and sync until the group is Stable; not told."""
+
+    def settled() -> bool:
+        for consumer in consumers:
+            consumer.confirm()
+        for each in members:
+            if each.heartbeat().error_code:
+                each.rejoin()
+        return bool(group_of(play).group_state == "Stable")
+
+    play.until(settled)
