@@ -183,7 +183,7 @@ def known_topic(play: Play, short: str = "orders", partitions: int = 2) -> Topic
     """Makes a topic and waits until the coordinator of the session's group knows it.
 
     Kafka tells its coordinators of topics a while after others: a member of another group of the same coordinator
-    waits for its partitions.
+    waits for its partitions, those of this topic and not of one that had its name before.
     """
     topic = play.topic(short, partitions=partitions)
     names = (f"probe {play.suffix[1:]} {number}" for number in itertools.count())
@@ -192,7 +192,12 @@ def known_topic(play: Play, short: str = "orders", partitions: int = 2) -> Topic
     probe = Consumer(play, "probe", [topic], group=group)
     with play.quietly():
         probe.join()
-    play.until(lambda: bool(probe.assigned or (probe.heartbeat() and probe.assigned)))
+
+    def known() -> bool:
+        probe.confirm()
+        return any(part.topic_id == topic.id for part in probe.assigned)
+
+    play.until(known)
     with play.quietly():
         probe.leave()
     return topic
@@ -271,3 +276,17 @@ def mixed(play: Play, orders: Topic) -> tuple[Consumer, ClassicConsumer]:
 
     play.until(settled)
     return a, k
+
+
+def settle_all(play: Play, consumers: Sequence[Consumer], members: Sequence[ClassicConsumer]) -> None:
+    """All beat, join and sync until the group is Stable; not told."""
+
+    def settled() -> bool:
+        for consumer in consumers:
+            consumer.confirm()
+        for each in members:
+            if each.heartbeat().error_code:
+                each.rejoin()
+        return bool(group_of(play).group_state == "Stable")
+
+    play.until(settled)

@@ -144,13 +144,13 @@ def configs_of_a_group_are_altered(play: Play, version: int) -> None:
         checked = alter(*changes, name=play.group, kind=GROUP, validate_only=True)
         play.ask(checked, version, note=f"{note}, validated")
         play.ask(alter(*changes, name=play.group, kind=GROUP), version, note=note)
-    play.until(lambda: _described(play) == ["20000", "4000"])
+    play.until(lambda: _described(play, INTERVAL) == ["0"] and _described(play) == ["20000", "4000"])
     play.ask(describe((GROUP, play.group, ASKED), synonyms=True), 4)
     play.ask(alter((SESSION, SET, "20000"), name="", kind=GROUP), version, note="of no group")
 
 
-def _described(play: Play) -> list[str]:
-    answer = play.ask(describe((GROUP, play.group, [SESSION, HEARTBEAT])), 4, "admin")
+def _described(play: Play, *names: str) -> list[str]:
+    answer = play.ask(describe((GROUP, play.group, [*(names or (SESSION, HEARTBEAT))])), 4, "admin")
     return [
         each.value for each in sorted(answer.results[0].configs, key=lambda each: each.name, reverse=True)
     ]

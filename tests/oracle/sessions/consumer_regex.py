@@ -119,7 +119,6 @@ def an_expression_and_names(play: Play) -> None:
     known_topic(play, "a1")
     a = Consumer(play, "a", [orders], regex=of_all(play, "a."))
     a.join()
-    look(play)
     until_resolved(play, 3)
     look(play, "resolved")
     a.heartbeat()
@@ -174,7 +173,6 @@ def a_consumer_changes_its_expression(play: Play) -> None:
     resolved(play, a)
     a.heartbeat("another", subscribed_topic_regex=of_all(play, "b."))
     play.until(lambda: a.confirm() and group_of(play).group_epoch >= 3)
-    look(play, "resolved")
     tell_group(play, a, note="settled")
 
 

