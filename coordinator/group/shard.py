@@ -57,8 +57,8 @@ from coordinator.group.requests import (
     TopicsChanged,
 )
 from coordinator.group.state import ClassicGroupState
-from coordinator.group.times import deadlines, expire_member, keep_alive, move_times
 from coordinator.group.timer_key import TimerKey, TimerKind
+from coordinator.group.times import deadlines, expire_member, keep_alive, move_times
 from coordinator.group.topics_image import TopicsImage
 from coordinator.group.view import GroupView
 from coordinator.machine.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome, WorkDone
