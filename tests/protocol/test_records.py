@@ -245,7 +245,7 @@ CONSUMER_GROUPS: list[tuple[Key, Value, str]] = [
             ],
             partitions_pending_revocation=[],
         ),
-        f"0000 0000000200000000 00 02 {ID_HEX} 04 000000000000000100000002 01 000d 04 000000020000000200000002 01 00",
+        f"0000 0000000200000000 00 02 {ID_HEX} 04 000000000000000100000002 01000d 04 000000020000000200000002 0100",
     ),
     (
         ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="m"),
