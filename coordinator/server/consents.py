@@ -89,7 +89,10 @@ class Consents:
             self._waiting.setdefault(asked.question.transactional_id, []).append(asked)
             return
         asked.answer.set_result(
-            {partition: errors[partition.topic, partition.partition] for partition in asked.question.partitions}
+            {
+                partition: errors[partition.topic, partition.partition]
+                for partition in asked.question.partitions
+            }
         )
 
     def _put_again(self, asked: "_Asked") -> None:
