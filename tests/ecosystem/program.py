@@ -14,7 +14,7 @@ KEPT_LINES: Final = 60
 
 
 _JAVA: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "java")
-CONNECT: Final = ("kafka-connect", os.path.join(_JAVA, "connect"))
+CONNECT: Final = ("kafka-connect", os.path.join(_JAVA, "connect"), ("Numbers.java",))
 STREAMS: Final = ("kafka-streams", os.path.join(_JAVA, "streams"), ("WordCount.java",))
 
 
