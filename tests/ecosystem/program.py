@@ -19,9 +19,11 @@ STREAMS: Final = ("kafka-streams", os.path.join(_JAVA, "streams"), ("WordCount.j
 
 
 def prepared(name: str, folder: str, programs: tuple[str, ...] = ()) -> list[str]:
-    """The command that runs a class of `folder`'s jars; the test is skipped where they cannot be had."""
+    """The command that runs a class of `folder`'s jars; the test is skipped where they cannot be had. What else is
+    in the folder is on the class path, too: META-INF names our own plugins."""
     try:
-        return kafka(name, folder, programs)
+        *command, class_path = kafka(name, folder, programs)
+        return [*command, os.pathsep.join((class_path, folder))]
     except CannotBuild as reason:
         lacking(str(reason))
         raise AssertionError("unreachable") from reason

@@ -115,7 +115,6 @@ def test_exactly_once_no_number_is_lost_or_comes_twice(broker: Broker, start: St
             broker,
             tmp_path / name,
             exactly_once_source_support="enabled",
-            plugin_discovery="only_scan",
         )
         for name in ("first", "second")
     ]

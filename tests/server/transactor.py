@@ -106,7 +106,7 @@ class Transactor:
         self.group = f"group-{transactional_id}"
         self.promises = Promises()
         self.number = 0
-        self._is_capable = level >= TRANSACTION_CAPABLE
+        self.learn(level)
         self._producer_id = self._epoch = -1
         self._sequences = dict.fromkeys(PARTITIONS, 0)
 
@@ -116,6 +116,10 @@ class Transactor:
         copy.promises = self.promises.copy()
         copy._sequences = dict(self._sequences)
         return copy
+
+    def learn(self, level: int) -> None:
+        """It connects to a broker of this level of `transaction.version`."""
+        self._is_capable = level >= TRANSACTION_CAPABLE
 
     @property
     def has_begun(self) -> bool:
