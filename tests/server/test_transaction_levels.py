@@ -1,4 +1,4 @@
-"""The levels of `transaction.version`: what clients are told, and that theirs and that of a directory may be others."""
+"""The levels of `transaction.version`: what clients are told; theirs, and that of a directory, may be another."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -46,7 +46,7 @@ async def test_clients_of_a_level_and_those_that_know_none_have_transactions(
 @pytest.mark.parametrize("then", LEVELS)
 @pytest.mark.parametrize("first", LEVELS)
 async def test_a_directory_of_one_level_is_served_at_another(tmp_path: Path, first: int, then: int) -> None:
-    """A client that learns of the new level goes on with an open transaction, and one that is new ends the other."""
+    """A client that learns of the new level goes on with what is open; a new one ends what is open."""
     going_on, left = Transactor("goes-on", level=first), Transactor("left", level=first)
     async with serving(tmp_path, at(first), topics=TOPICS) as server, Client(server) as client:
         for each in (going_on, left):

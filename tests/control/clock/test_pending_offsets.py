@@ -1,4 +1,4 @@
-"""A group with a time of its own, and transactions whose offsets are pending in it: they have the process's time."""
+"""A group with a time of its own, and offsets pending in it: their transactions have the time of the process."""
 
 from contextlib import AsyncExitStack
 
