@@ -21,7 +21,7 @@ async def finalized(client: Client) -> int:
     """The level that a client is told; 0 where it is told none."""
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
     answer = await client.call(request, 3)
-    levels = {each.name: each.max_version_level for each in answer.finalized_features}
+    levels: dict[str, int] = {each.name: each.max_version_level for each in answer.finalized_features}
     return levels.get("transaction.version", 0)
 
 
