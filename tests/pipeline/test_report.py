@@ -131,6 +131,10 @@ def test_little_makes_a_sane_report_and_a_later_build_replaces_the_tables(
     assert table("lag", "lag") == [None]
     assert sum(table("velocity", "commits")) == 2
     assert table("rebalance_stats", "group") == ["waiting"]
+    older = told.warehouse.gold(spark, "velocity").drop("transactional_commits")
+    told.warehouse.replace_gold("velocity", older)
+    with pytest.raises(BadInput, match="transactional_commits: build the tables anew"):
+        gather(spark, told.warehouse, Selection())
 
 
 @pytest.mark.parametrize("width", [390, 1280])
