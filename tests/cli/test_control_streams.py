@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.cli.control.server_events import ServerEvent, ServerEventParser
+from tests.cli.control_answers import description, offsets, rebalance, summary
 from tests.cli.fake_daemon import END, FakeDaemon
 from tests.cli.terminal import Terminal, environment
-from tests.cli.test_control_answers import description, offsets, rebalance, summary
 from tests.cli.test_serve import TIMEOUT_S
 
 
