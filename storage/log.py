@@ -397,5 +397,4 @@ class PartitionLog(ReadableLog):
     def let_go(self) -> None:
         """Closes the files of a log that is about to be deleted: nothing of it has to last any more."""
         self.is_closed = self.is_deleted = True
-        self.follower = None  # which knows the log, too: full collections of garbage are rare
         self._segments.close(is_deleted=True)

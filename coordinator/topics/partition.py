@@ -177,9 +177,11 @@ class HostedPartition:
 
     def let_go(self) -> None:
         """It is about to be deleted: its log is closed, if it is open, and not opened again."""
-        self.open_log = partial(_deleted, self.name)  # no longer what knows its topic, which knows this one
+        # Full collections of garbage are rare. What it opens its log with knows its topic, which knows this one,
+        self.open_log = partial(_deleted, self.name)
         if self.log is not None:
             self.log.let_go()
+            self.log.follower = None  # and who follows the log knows that.
             self._open_files.give_back()
 
     def usable_log(self, monotonic_ms: int) -> PartitionLog | None:
