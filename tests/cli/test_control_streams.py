@@ -126,6 +126,17 @@ def test_events_of_one_group_and_of_some_kinds(daemon: FakeDaemon) -> None:
     }
 
 
+def test_events_after_one_of_another_process(daemon: FakeDaemon) -> None:
+    with running(daemon, "watch", "--after", "77aa.431") as watch:
+        daemon.pieces.put(
+            b'id: 5f3a.-1\nevent: gap\ndata: {"after": 431, "gone_up_to": -1, "restarted": true}\n\n'
+        )
+        daemon.send(1, "MemberJoined")
+        assert "another daemon" in watch.error()
+        assert "#1" in watch.line()
+    assert daemon.last().query == {"after": ["77aa.431"]}
+
+
 def test_events_as_json(daemon: FakeDaemon) -> None:
     with running(daemon, "watch", "--json") as watch:
         daemon.send(3, "MemberJoined", line="hello", member={"client_id": "bob"})
