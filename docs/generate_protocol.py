@@ -37,8 +37,8 @@ _PROOF: Final = """
   compares with what is kept in `tests/oracle/recordings/`, `make oracle` with a live broker.
 - Frames: requests and answers that a client and Apache Kafka exchanged (`tests/frames/`), which decode and encode
   to the same bytes.
-- Clients: the stock clients among them that speak this version by themselves; all of them also form groups
-  against groupd in `tests/interop/`.
+- Clients: the stock clients among them that speak this version by themselves, or a broker that does; the clients
+  also form groups against groupd in `tests/interop/`.
 
 | API | version | sessions | frames | clients |
 |---|---:|---|---:|---|
@@ -48,6 +48,7 @@ _NAMES: Final = {
     "confluent": "librdkafka",
     "franz_go": "franz-go",
     "java": "Java",
+    "kafka": "a broker",
     "kafka_python": "kafka-python",
     "kafkajs": "kafkajs",
 }

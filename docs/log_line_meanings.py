@@ -244,8 +244,9 @@ FORMATS: Final[Mapping[str, str]] = {
     ),
     "A transaction of producer %d is open in %s from offset %d on, no coordinator knows it, and it could "
     "not be aborted: %s": "The next start tries again; `kafka-transactions.sh abort` may do it now",
-    "%d transactions are open, and whose they are is not known while a partition of %s cannot be read: "
-    "they stay open": "Repair that partition and start again, or end them with `kafka-transactions.sh abort`",
+    "%d transactions are open, and whose they are is not known while %s cannot be used: they stay open": (
+        "Repair that partition and start again, or end them with `kafka-transactions.sh abort`"
+    ),
     "%d partitions of coordinators could not be read": (
         "Of `__consumer_offsets`, `__transaction_state` or both; lines before it name them"
     ),

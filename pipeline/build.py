@@ -18,6 +18,7 @@ from pyspark.sql import functions as sf
 from pipeline.gold.anomalies import ANOMALIES
 from pipeline.gold.anomalies.expiring_offsets import expiring_offsets
 from pipeline.gold.anomalies.flapping_group import flapping_group
+from pipeline.gold.anomalies.mixed_commits import mixed_commits
 from pipeline.gold.anomalies.offset_rewind import offset_rewind
 from pipeline.gold.anomalies.outside_ownership import outside_ownership
 from pipeline.gold.anomalies.rebalance_storm import rebalance_storm
@@ -152,6 +153,7 @@ def _build_rest(
     kinds = [
         offset_rewind(history),
         outside_ownership(history, records, members),
+        mixed_commits(history),
         stuck_partition(history, behind, owners, now.ts),
         rebalance_storm(rebalances),
         flapping_group(rebalances),

@@ -8,7 +8,7 @@ A bounded encoder looks at the length of what it has written after each struct o
 that is too long: what an answer repeats need not have been in the request, so that nothing else bounds it.
 """
 
-from struct import pack
+from struct import calcsize, pack
 from typing import Any
 
 from protocol.malformed import TooLong
@@ -146,6 +146,13 @@ class EncoderSource:
         self._source.line(f"{self._out}.append({count})")
         for entry in in_tags:
             with self._source.block(f"if {conditions[entry.name]}:"):
+                letter = entry.type.kind.letter
+                if letter and entry.tag is not None and entry.tag < 0x80:
+                    self._run.add("B", str(entry.tag))
+                    self._run.add("B", str(calcsize(f">{letter}")))
+                    self._run.add(letter, f"{value}.{entry.name}")
+                    self._flush()
+                    continue
                 around, self._out = self._out, self._source.variable("field")
                 self._source.line(f"{self._out} = bytearray()")
                 if entry.type.struct_class is not None:

@@ -41,8 +41,11 @@ def scan_records(
                 timestamp_delta, position = decode_varint(data, position, MAX_VARLONG_BYTES)
             offset_delta, position = _number(data, position)
             key_length, position = _number(data, position)
-            value_length, position = _number(data, position + max(key_length, 0))
-            position += max(value_length, 0)
+            if key_length > 0:
+                position += key_length
+            value_length, position = _number(data, position)
+            if value_length > 0:
+                position += value_length
             if data[position] == 0:
                 position += 1
             else:
@@ -57,10 +60,14 @@ def scan_records(
 
 
 def _number(data: bytes | bytearray, position: int) -> tuple[int, int]:
-    """A varint, most of which take a byte; where it ends."""
-    byte = data[position]
-    if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), position + 1
+    """A varint, most of which take a byte or two; where it ends."""
+    first = data[position]
+    if first < 0x80:
+        return (first >> 1) ^ -(first & 1), position + 1
+    second = data[position + 1]
+    if second < 0x80:
+        zigzag = first & 0x7F | second << 7
+        return (zigzag >> 1) ^ -(zigzag & 1), position + 2
     return decode_varint(data, position)
 
 

@@ -1,6 +1,5 @@
 """`groupd wait`: until a group is as it should be."""
 
-import re
 from typing import Any, Final
 
 import click
@@ -9,6 +8,7 @@ from coordinator.cli.control.arguments import (
     DURATION,
     LONGEST_WAIT_S,
     count,
+    event_number,
     group_argument,
     listed,
     offsets,
@@ -20,7 +20,6 @@ from coordinator.cli.control.failure import Misused
 from coordinator.cli.control.printed import answer
 from coordinator.cli.control.question import PATIENCE_S
 
-_EVENT_NUMBER: Final = re.compile(r"([0-9a-f]{1,32}\.)?(-1|[0-9]{1,18})")
 EPILOG: Final = """All that is asked for has to be so at once. Names in a list have commas between them, and an
 option may be repeated. Examples:
 
@@ -29,15 +28,6 @@ groupd wait billing --state Stable --members 3 --owned orders --within 10s
 groupd wait billing --members 2.. --clients alice,bob --absent carol
 groupd wait billing --owner orders-3=alice --committed orders-0=41
 groupd wait billing --rebalanced "cause=session expired,client=bob" --after 431"""
-
-
-def _event_number(_: click.Context, __: click.Parameter, said: str | None) -> int | str | None:
-    found = None if said is None else _EVENT_NUMBER.fullmatch(said)
-    if said is None or (found is not None and found[1]):
-        return said
-    if found is None:
-        raise click.BadParameter(f"{said!r} is no event: write 431, or 5f3a9c1e.431")
-    return int(said)
 
 
 def _rebalanced(
@@ -94,7 +84,7 @@ def _rebalanced(
 @click.option(
     "--after",
     metavar="SEQ",
-    callback=_event_number,
+    callback=event_number,
     help="For --rebalanced: after this event (431, or with the mark of the daemon's process, 5f3a9c1e.431).",
 )
 @click.option(

@@ -4,7 +4,7 @@ from typing import Final
 
 import click
 
-from coordinator.cli.control.arguments import group_argument, listed
+from coordinator.cli.control.arguments import event_number, group_argument, listed
 from coordinator.cli.control.command import Asking, daemon_command
 from coordinator.cli.control.event_line import event_parts
 from coordinator.cli.control.printed import note, print_json_line
@@ -28,11 +28,12 @@ _GAP: Final = "  "
 )
 @click.option(
     "--after",
-    type=click.IntRange(min=-1),
     metavar="SEQ",
-    help="Begin after this event, as far as the daemon still knows; -1: with all that it knows. [default: now]",
+    callback=event_number,
+    help="Begin after this event (431, or with the mark of the daemon's process, 5f3a9c1e.431), as far as the "
+    "daemon still knows; -1: with all that it knows. [default: now]",
 )
-def command(asking: Asking, group: str | None, kinds: list[str] | None, after: int | None) -> int:
+def command(asking: Asking, group: str | None, kinds: list[str] | None, after: int | str | None) -> int:
     """Print what happens in GROUP, or in all groups, as it happens."""
     from coordinator.cli.control.following import Following
 

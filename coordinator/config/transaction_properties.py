@@ -51,7 +51,10 @@ class TransactionProperties:
     add_partitions_to_txn_retry_backoff_ms: int = declared(
         _INT,
         20,
-        "How long a Produce waits before it asks again, where the transaction before is not ended everywhere yet.",
+        (
+            "How long a Produce waits at most before it asks again, where the transaction before is not ended "
+            "everywhere yet."
+        ),
         at_least(1),
     )
     add_partitions_to_txn_retry_backoff_max_ms: int = declared(

@@ -116,11 +116,15 @@ class ControlAccess:
     def _is_own_address(self, host: str, local_host: str) -> bool:
         """Whether it is the address that a port of many was reached by. In front of a wildcard others may translate
         addresses, as those of containers; no page can make a number stand for another machine, as it can a name."""
-        if self.is_loopback:
+        named = _packed(host)
+        if self.is_loopback or not named:
             return False
-        if Address(self.own_host, 0).is_wildcard:
-            return packed_address(host) != b""
-        return host == local_host
+        return Address(self.own_host, 0).is_wildcard or named == _packed(local_host)
+
+
+def _packed(host: str) -> bytes:
+    """The bytes of an address, however it is written: one of IPv6 may be in many ways, and with its zone."""
+    return packed_address(host.partition("%")[0])
 
 
 def control_access(

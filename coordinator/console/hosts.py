@@ -15,5 +15,6 @@ def host_of(header: str) -> str:
     """The host in a `Host`, in lower case: without port and brackets."""
     header = header.strip().lower()
     if header.startswith("["):
-        return header[1:].partition("]")[0]
+        host, _, port = header[1:].partition("]")
+        return header if port and not port.startswith(":") else host
     return header.partition(":")[0]

@@ -66,6 +66,8 @@ class Ownership(Generic[M]):
         self._refused = RefusedPartitions(
             shared.loop, shared.failures, self._trial_refused, self._writable, self.reload
         )
+        self.is_in_order: Callable[[Partition[M]], None] = self._refused.is_over
+        """Called with a partition when a write of it went through."""
         self._logs = PartitionLogs(topic, shared, self._load, self._load_durable)
         self._by_log: dict[PartitionLog, Partition[M]] = {}
 
@@ -137,10 +139,6 @@ class Ownership(Generic[M]):
             self._logs.try_later(partition)
         else:
             self._open_again(partition)
-
-    def is_in_order(self, partition: Partition[M]) -> None:
-        """A write of a partition went through."""
-        self._refused.is_over(partition)
 
     def doubt(self) -> None:
         """The disk may refuse what partitions write: each is tried when it was read."""

@@ -22,7 +22,8 @@ _LEVEL: Final = 2
 
 
 class Consents:
-    """Asks, and where the transaction before is not ended everywhere yet, asks again."""
+    """Asks, and where the transaction before is not ended everywhere yet, asks again: when it is, and every now and
+    then meanwhile."""
 
     def __init__(
         self,
@@ -38,20 +39,30 @@ class Consents:
         self._arrival = arrival
         self._retry_backoff_ms = retry_backoff_ms
         self._retry_backoff_max_ms = retry_backoff_max_ms
+        self._waiting: dict[str, list[_Asked]] = {}
+        """What is asked again in a moment, by transactional id."""
 
     def ask(self, question: AskConsent, *, retries: bool = True) -> "asyncio.Future[Consent]":
         """What the coordinator says to each partition. In: whether CONCURRENT_TRANSACTIONS is asked again for a
         moment, which a producer wants, and a group does not."""
-        answer: asyncio.Future[Consent] = self._loop.create_future()
         give_up_ms = clock.monotonic_ms()
         if retries and question.adds:
             give_up_ms += self._retry_backoff_max_ms
-        self._ask(question, answer, give_up_ms)
-        return answer
+        asked = _Asked(question, self._loop.create_future(), give_up_ms)
+        self._put(asked)
+        return asked.answer
 
-    def _ask(self, question: AskConsent, answer: "asyncio.Future[Consent]", give_up_ms: int) -> None:
-        if answer.done():
+    def ended(self, transactional_id: str) -> None:
+        """A transaction has ended everywhere: whoever waits for that need not wait any longer."""
+        for asked in self._waiting.pop(transactional_id, ()):
+            assert asked.timer is not None, transactional_id
+            asked.timer.cancel()
+            self._put(asked)
+
+    def _put(self, asked: "_Asked") -> None:
+        if asked.answer.done():
             return
+        question = asked.question
         added = AddPartitions(
             transactional_id=question.transactional_id,
             producer_id=question.producer_id,
@@ -60,24 +71,46 @@ class Consents:
             verify_only=not question.adds,
             transaction_version=_LEVEL,
         )
-        take = partial(self._answered, question, answer, give_up_ms)
+        take = partial(self._answered, asked)
         self._arrival.advance(clock.monotonic_ns())
         context = Context(self._router.runtime.next_waiter(), 0, "", "")
         response = self._router.ask(question.transactional_id, added, context, Taker(take))
         if not isinstance(response, Later):
             take(response)
 
-    def _answered(
-        self, question: AskConsent, answer: "asyncio.Future[Consent]", give_up_ms: int, response: object
-    ) -> None:
+    def _answered(self, asked: "_Asked", response: object) -> None:
         assert isinstance(response, PartitionsAdded)
-        if answer.done():
+        if asked.answer.done():
             return
         errors = response.errors
         retry_ms = clock.monotonic_ms() + self._retry_backoff_ms
-        if retry_ms <= give_up_ms and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values():
-            self._loop.call_later(self._retry_backoff_ms / 1000, self._ask, question, answer, give_up_ms)
+        if retry_ms <= asked.give_up_ms and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values():
+            asked.timer = self._loop.call_later(self._retry_backoff_ms / 1000, self._put_again, asked)
+            self._waiting.setdefault(asked.question.transactional_id, []).append(asked)
             return
-        answer.set_result(
-            {partition: errors[partition.topic, partition.partition] for partition in question.partitions}
+        asked.answer.set_result(
+            {
+                partition: errors[partition.topic, partition.partition]
+                for partition in asked.question.partitions
+            }
         )
+
+    def _put_again(self, asked: "_Asked") -> None:
+        waiting = self._waiting[asked.question.transactional_id]
+        waiting.remove(asked)
+        if not waiting:
+            del self._waiting[asked.question.transactional_id]
+        self._put(asked)
+
+
+class _Asked:
+    """A question, for as long as it has no answer."""
+
+    __slots__ = ("answer", "give_up_ms", "question", "timer")
+
+    def __init__(self, question: AskConsent, answer: "asyncio.Future[Consent]", give_up_ms: int) -> None:
+        self.question = question
+        self.answer = answer
+        self.give_up_ms = give_up_ms
+        self.timer: asyncio.TimerHandle | None = None
+        """Until it is asked again."""

@@ -23,6 +23,8 @@ from protocol.errors import ErrorCode
 _LOG: Final = logging.getLogger("TransactionCoordinator")
 _LEVEL: Final = 0
 """The epoch of the marker is that of the producer: nobody has raised it."""
+_NAMED: Final = 3
+"""Of the partitions that keep it from being known."""
 
 
 def end_hanging(
@@ -35,16 +37,20 @@ def end_hanging(
     found = open_transactions(data_plane, groups)
     if not found:
         return True
-    states = {partition.state for partition in transactions.partitions}
-    states |= {partition.state for partition in groups.partitions}
-    if PartitionState.LOADING in states:
+    unread = [
+        partition
+        for runtime in (transactions, groups)
+        for partition in runtime.partitions
+        if partition.state is not PartitionState.OWNED
+    ]
+    if any(partition.state is PartitionState.LOADING for partition in unread):
         return False
-    if states != {PartitionState.OWNED}:
+    if unread:
         _LOG.warning(
-            "%d transactions are open, and whose they are is not known while a partition of %s cannot be read: "
-            "they stay open",
+            "%d transactions are open, and whose they are is not known while %s cannot be used: they stay open",
             len(found),
-            transactions.topic.name,
+            ", ".join(str(partition.name) for partition in unread[:_NAMED])
+            + (f" and {len(unread) - _NAMED} more" if len(unread) > _NAMED else ""),
         )
         return True
     known = {

@@ -13,6 +13,7 @@ Source: Kafka's `TransactionMarkerChannelManager`, `TransactionMarkerRequestComp
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -42,11 +43,18 @@ class Markers:
     """The deliveries that are under way, one for each transactional id at most."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, writer: MarkerWriter, runtime: Runtime[TransactionShard]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        writer: MarkerWriter,
+        runtime: Runtime[TransactionShard],
+        ended: Callable[[str], None],
     ) -> None:
+        """In: who is told of transactional ids when the coordinator knows that their transactions have ended
+        everywhere."""
         self._loop = loop
         self._writer = writer
         self._runtime = runtime
+        self._ended = ended
         self._under_way: dict[str, _Delivery] = {}
         self._in_line: deque[_Delivery] = deque()
         """Those with markers to be written now."""
@@ -151,6 +159,8 @@ class Markers:
             delivery.retry_ms = min(2 * delivery.retry_ms, MOST_RETRY_MS)
         if done or not again:
             self._tell(request, request.written(_pairs(done)))
+        if not again:
+            self._ended(request.transactional_id)
 
     def _try_again(self, delivery: "_Delivery", partitions: list[TopicPartition]) -> None:
         if self._is_current(delivery):

@@ -72,7 +72,7 @@ class TransactionParts:
             config.add_partitions_to_txn_retry_backoff_max_ms,
         )
         self.writer = MarkerWriter(data_plane, topics, groups, arrival, changed)
-        self.markers = Markers(loop, self.writer, self.runtime)
+        self.markers = Markers(loop, self.writer, self.runtime, self.consents.ended)
         self._groups = groups.runtime
         self._topics = topics
         self._data_plane = data_plane

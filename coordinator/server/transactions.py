@@ -83,6 +83,7 @@ class Transactions:
         self._is_made = False
         self._is_closing = False
         self._awaiting: list[Callable[[], None]] = []
+        self._making: asyncio.TimerHandle | None = None
         self._engine = engine
         self._data_plane = data_plane
         self._settings = settings
@@ -171,9 +172,9 @@ class Transactions:
             lambda number: partitions[number].readable_offset,
             lambda number: partitions[number].producers,
         )
+        self._making = self._loop.call_later(MAKING_S, self._made)
         for partition in partitions:
             runtime.ownership.take(partition, epoch=0)
-        self._loop.call_later(MAKING_S, self._made)
         if not logs.is_there:
             created = TopicCreated(TRANSACTION_STATE, logs.topic_id, logs.partitions, automatic=True)
             self._changed([created])
@@ -204,6 +205,9 @@ class Transactions:
         self._made()
 
     def _made(self) -> None:
+        if self._making is not None:
+            self._making.cancel()
+            self._making = None
         self._is_made = True
         awaiting, self._awaiting = self._awaiting, []
         for call in awaiting:

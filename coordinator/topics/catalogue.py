@@ -305,9 +305,8 @@ class Catalogue:
         self.open_files.gone(len(parts))
         try:
             for part in parts:
+                part.let_go()
                 if part.log is not None:
-                    part.log.let_go()
-                    self.open_files.give_back()
                     yield None
             yield from self.saving()
             yield from written(self._directory.deleting_logs({part.name: part.log for part in parts}))

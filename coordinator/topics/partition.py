@@ -12,10 +12,11 @@ second.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, Protocol
 
 from coordinator.topics.open_files import OpenFiles
-from storage.errors import StorageError
+from storage.errors import FileClosed, StorageError
 from storage.log import PartitionLog
 from storage.producers.log_producers import LogProducers
 from storage.topic_partition import TopicPartition
@@ -174,6 +175,15 @@ class HostedPartition:
             raise
         self.log, self.producers, self.failure = log, producers, None
 
+    def let_go(self) -> None:
+        """It is about to be deleted: its log is closed, if it is open, and not opened again."""
+        # Full collections of garbage are rare. What it opens its log with knows its topic, which knows this one,
+        self.open_log = partial(_deleted, self.name)
+        if self.log is not None:
+            self.log.let_go()
+            self.log.follower = None  # and who follows the log knows that.
+            self._open_files.give_back()
+
     def usable_log(self, monotonic_ms: int) -> PartitionLog | None:
         """The log, reopened from what the disk holds if it had failed; None while that does not work."""
         log = self.log
@@ -191,6 +201,10 @@ class HostedPartition:
             self.failure = error
             return None
         return self.log
+
+
+def _deleted(name: TopicPartition) -> PartitionLog:
+    raise FileClosed(str(name), "is deleted")
 
 
 def _last_stable_offset(partition: Partition) -> int:

@@ -37,7 +37,7 @@ from coordinator.topics.produced_transaction import (
     topic_of,
     verify,
 )
-from coordinator.topics.steps import Mark, Work, taken
+from coordinator.topics.steps import Mark, Work, but_for_others, taken
 from coordinator.topics.topic import Topic
 from protocol.errors import ErrorCode
 from protocol.messages.produce import (
@@ -76,7 +76,7 @@ def answer_produce(plane: DataPlane, request: ProduceRequest, context: Context, 
     if sum([1 + len(topic.partition_data) for topic in request.topic_data]) > MOST_AT_ONCE:
         return _take_steps(plane, request, context)
     if taken(is_transactional(request)):
-        return _write_transaction(plane, request, context)
+        return _write_transaction(plane, request, context, now)
     sent = taken(_sent(plane, request, context))
     return _examine_at_once(plane, request, context, now, sent, NONE_HELD)
 
@@ -93,12 +93,12 @@ def _take_steps(plane: DataPlane, request: ProduceRequest, context: Context) -> 
     return (yield from _examine_elsewhere(plane, request, context, now, sent, verified))
 
 
-def _write_transaction(plane: DataPlane, request: ProduceRequest, context: Context) -> Steps:
+def _write_transaction(plane: DataPlane, request: ProduceRequest, context: Context, now: Now) -> Steps:
     """The same for a request with batches of a transaction, and not many others."""
     yield Mark.CHANGES
-    sent, verified = yield from _sent_in_transaction(plane, request, context)
-    now: Now = yield None
-    answer = _examine_at_once(plane, request, context, now, sent, verified)
+    sent, verified = yield from but_for_others(_sent_in_transaction(plane, request, context), now)
+    later: Now = yield None
+    answer = _examine_at_once(plane, request, context, later, sent, verified)
     return answer if isinstance(answer, Answer) else (yield from answer)
 
 

@@ -54,6 +54,19 @@ def taken(steps: Work[T], now: Now | None = None, ask: Callable[[AskConsent], Co
         result = step() if callable(step) else now
 
 
+def but_for_others(steps: Work[T], now: Now) -> Work[T]:
+    """The same steps as fewer: those that others do, and all between two of them in one go. In: the time, for steps
+    that ask for it."""
+    result: Any = None
+    while True:
+        try:
+            step = steps.send(result)
+        except StopIteration as end:
+            found: T = end.value
+            return found
+        result = now if step is None else (yield step)
+
+
 def outcome(write: Callable[[], None]) -> OSError | None:
     """Why something could not be written; None when it was."""
     try:

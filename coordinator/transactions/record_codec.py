@@ -24,6 +24,12 @@ FLEXIBLE_VERSION: Final = 1
 _INT16: Final = Struct(">h")
 _VALUE_VERSIONS: Final = message_info(TransactionLogValue).versions
 _EMPTY_STATUS: Final = STATUSES[EMPTY]
+_KEY_PREFIX: Final = _INT16.pack(KEY_VERSION)
+_write_key: Final = writer(TransactionLogKey, KEY_VERSION)
+_VALUE_WRITERS: Final = {
+    version: (_INT16.pack(version), writer(TransactionLogValue, version))
+    for version in (PLAIN_VERSION, FLEXIBLE_VERSION)
+}
 
 
 class UnknownValue(NamedTuple):
@@ -59,12 +65,13 @@ class TransactionRecordCodec:
 
     def encode(self, fact: Fact) -> EncodedFact:
         """Key and value of a fact."""
-        key = bytearray(_INT16.pack(KEY_VERSION))
-        writer(TransactionLogKey, KEY_VERSION)(fact.key, key)
+        key = bytearray(_KEY_PREFIX)
+        _write_key(fact.key, key)
         if fact.value is None:
             return EncodedFact(bytes(key), None)
-        value = bytearray(_INT16.pack(fact.value_version))
-        writer(TransactionLogValue, fact.value_version)(fact.value, value)
+        prefix, write_value = _VALUE_WRITERS[fact.value_version]
+        value = bytearray(prefix)
+        write_value(fact.value, value)
         return EncodedFact(bytes(key), bytes(value))
 
     def encoder(self) -> Callable[[Fact], EncodedFact]:

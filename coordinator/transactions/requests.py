@@ -1,8 +1,9 @@
 """What the shell asks of the core in a form of its own, what it gets, and what the core asks of others."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from coordinator.machine.outcome import Context, WorkDone
 from protocol.errors import ErrorCode
@@ -19,8 +20,7 @@ TRANSACTION_MARKERS: Final = "transaction markers"
 """Where WriteMarkers go. No topic: none may have that name."""
 
 
-@dataclass(frozen=True, slots=True)
-class AddPartitions:
+class AddPartitions(Struct, frozen=True):
     """Take partitions into a transaction, which begins with the first of them; with `verify_only` tell whether it
     has them. `transaction_version` is the level of who asks: 2 for what a broker asks on behalf of a producer
     that adds implicitly, 0 for AddPartitionsToTxn below v4 and AddOffsetsToTxn. Answered with PartitionsAdded."""
@@ -33,23 +33,20 @@ class AddPartitions:
     transaction_version: int
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionsAdded:
+class PartitionsAdded(Struct, frozen=True):
     """What became of each partition. PRODUCER_FENCED and TRANSACTION_ABORTABLE stand there whatever the asker's
     version."""
 
     errors: Mapping[TransactionPartition, ErrorCode]
 
 
-@dataclass(frozen=True, slots=True)
-class DescribeTransaction:
+class DescribeTransaction(Struct, frozen=True):
     """One id of a DescribeTransactions. Answered with a DescribeTransactionsTransactionState."""
 
     transactional_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class ListTransactions:
+class ListTransactions(Struct, frozen=True):
     """Those that pass every filter. An empty one lets everything through, and so does a negative duration, in
     milliseconds. Answered with a ListTransactionsResponse."""
 
@@ -89,8 +86,7 @@ class WriteMarkers(NamedTuple):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class MarkersWritten:
+class MarkersWritten(Struct, frozen=True):
     """These partitions have the marker that was asked for, or are gone for good. No reply. `coordinator_epoch`
     tells which load of the coordinator asked: what it is told of another one's markers does not count."""
 
@@ -101,8 +97,7 @@ class MarkersWritten:
     partitions: Sequence[TransactionPartition]
 
 
-@dataclass(frozen=True, slots=True)
-class MarkersRefused:
+class MarkersRefused(Struct, frozen=True):
     """These partitions refused the marker with INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED: it is
     given up until the next load. No reply."""
 
@@ -114,8 +109,7 @@ class MarkersRefused:
     error: ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
-class AbortTimedOut:
+class AbortTimedOut(Struct, frozen=True):
     """Abort a transaction if it has been open for longer than its producer allows. No reply; nobody outside
     asks."""
 

@@ -34,6 +34,9 @@ from typing import Final
 class TransactionState(Enum):
     """A state; its value is the name that DescribeTransactions and ListTransactions give it."""
 
+    # That of enumerations hashes the name in Python, and every request looks up some states.
+    __hash__ = object.__hash__
+
     EMPTY = "Empty"
     ONGOING = "Ongoing"
     PREPARE_COMMIT = "PrepareCommit"

@@ -49,7 +49,7 @@ NO_TIME: Final = -1
 
 
 class Transaction:
-    """A transactional id. `Transactions.write` alone changes `value`."""
+    """A transactional id. `Transactions.write` alone has it take another value."""
 
     __slots__ = (
         "draws_producer_id",
@@ -57,6 +57,9 @@ class Transaction:
         "markers_error",
         "partitions",
         "previous_producer_id",
+        "producer_epoch",
+        "producer_id",
+        "state",
         "transactional_id",
         "value",
     )
@@ -64,7 +67,7 @@ class Transaction:
     def __init__(self, transactional_id: str, value: TransactionLogValue) -> None:
         """In: its newest value in the log."""
         self.transactional_id = transactional_id
-        self.value = value
+        self.take(value)
         self.last_epoch = NO_EPOCH
         """The one before, as long as its owner may ask again for what it was not told: -1 after a load, as in
         Kafka."""
@@ -79,20 +82,15 @@ class Transaction:
         if self.state is ONGOING or self.state in PREPARED:
             self.partitions.update(partitions_of(value))
 
-    @property
-    def state(self) -> TransactionState:
+    def take(self, value: TransactionLogValue) -> None:
+        """This is its newest value in the log, or is about to be."""
+        self.value = value
+        self.state: TransactionState = WRITTEN[value.transaction_status]
         """Where it stands."""
-        return WRITTEN[self.value.transaction_status]
-
-    @property
-    def producer_id(self) -> int:
+        self.producer_id: int = value.producer_id
         """Of its present producer."""
-        return self.value.producer_id
-
-    @property
-    def producer_epoch(self) -> int:
+        self.producer_epoch: int = value.producer_epoch
         """Of its present producer; while markers are under way that of these."""
-        return self.value.producer_epoch
 
     @property
     def is_exhausted(self) -> bool:

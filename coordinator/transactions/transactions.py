@@ -1,7 +1,7 @@
 """The transactional ids of one shard, by id: the soft half beside the durable one."""
 
 from collections import Counter
-from typing import Any, cast
+from typing import Any
 
 from msgspec import structs
 
@@ -111,7 +111,7 @@ class Transactions:
             plain = _changed(value, previous_producer_id=NO_PRODUCER_ID)
             # Plain records lack the producer id before; a next one, or a level, must not be left out.
             value = plain if fits_plain_version(plain) else value
-        transaction.value = value
+        transaction.take(value)
         turn.write(fact_of(transaction.transactional_id, value, is_flexible=is_flexible))
 
     def take_in(self, transaction: Transaction) -> None:
@@ -129,8 +129,8 @@ class Transactions:
         self.states[transaction.state] -= 1
 
 
-def _changed(value: TransactionLogValue, **changes: Any) -> TransactionLogValue:
-    """A copy with other values in some fields."""
+def _changed(value: Any, **changes: Any) -> TransactionLogValue:
+    """A copy of a value with others in some fields."""
     # The decorator that declares the class makes it a Struct, which its type does not say.
-    changed: TransactionLogValue = structs.replace(cast("Any", value), **changes)
+    changed: TransactionLogValue = structs.replace(value, **changes)
     return changed

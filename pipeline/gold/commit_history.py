@@ -58,7 +58,7 @@ def commit_history(
     - `group_log_offset`: the group record that it follows, NULL for none;
     - `member`, `client_id`: the presumed writer; `n_owners`: how many own the partition there (NULL for none);
     - `number`: which commit of the group to the partition it is, from 1;
-    - `previous_…` (offset, log_offset, ts, member): of the commit before, NULL after a tombstone;
+    - `previous_…` (offset, log_offset, ts, member, producer_id): of the commit before, NULL after a tombstone;
     - `is_unmoved`, `is_rewind`: against that one. A topic of another id is another topic.
     """
     after_record = Window.partitionBy(*GROUP).orderBy("log_offset").rowsBetween(Window.unboundedPreceding, 0)
@@ -82,6 +82,7 @@ def commit_history(
         "previous_log_offset": sf.lag("log_offset").over(before),
         "previous_ts": sf.lag("commit_ts").over(before),
         "previous_member": sf.lag("member").over(before),
+        "previous_producer_id": sf.lag("producer_id").over(before),
     }
     linked = written.withColumns(
         {"number": sf.row_number().over(before), "is_continued": is_continued, **previous}

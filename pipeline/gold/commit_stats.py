@@ -18,6 +18,7 @@ COMMIT_STATS: Final = Table.declare(
     unmoved_commits bigint
     unmoved_share double
     rewinds bigint
+    transactional_commits bigint
     partitions bigint
     first_commit_ts timestamp
     last_commit_ts timestamp
@@ -51,7 +52,10 @@ def commit_stats(history: DataFrame) -> DataFrame:
     per_client = (
         per_partition.groupBy(*_CLIENT)
         .agg(
-            *(sf.sum(name).alias(name) for name in ("commits", "unmoved_commits", "rewinds")),
+            *(
+                sf.sum(name).alias(name)
+                for name in ("commits", "unmoved_commits", "rewinds", "transactional_commits")
+            ),
             sf.count("*").alias("partitions"),
             *(sf.min(name).alias(name) for name in ("first_commit_ts", "first_log_offset")),
             *(sf.max(name).alias(name) for name in ("last_commit_ts", "last_log_offset")),

@@ -25,6 +25,7 @@ PROGRESS: Final = Table.declare(
     commits bigint
     unmoved_commits bigint
     rewinds bigint
+    transactional_commits bigint
     advance bigint
     offsets_per_s double
     lag bigint
@@ -104,7 +105,7 @@ def progress(history: DataFrame, log_end_offsets: DataFrame, step_s: int) -> Dat
         .withColumns(
             {
                 name: sf.coalesce(name, sf.lit(0))
-                for name in ("commits", "unmoved_commits", "rewinds", "advance")
+                for name in ("commits", "unmoved_commits", "rewinds", "transactional_commits", "advance")
             }
         )
         .withColumn("offsets_per_s", sf.col("advance") / step_s)

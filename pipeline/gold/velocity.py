@@ -19,6 +19,7 @@ VELOCITY: Final = Table.declare(
     commits bigint
     unmoved_commits bigint
     rewinds bigint
+    transactional_commits bigint
     last_offset bigint
     advance bigint
     elapsed_s double
@@ -35,6 +36,7 @@ def counters() -> list[Column]:
         sf.count("*").alias("commits"),
         sf.sum(sf.col("is_unmoved").cast("long")).alias("unmoved_commits"),
         sf.sum(sf.col("is_rewind").cast("long")).alias("rewinds"),
+        sf.count("producer_id").alias("transactional_commits"),
     ]
 
 

@@ -14,7 +14,18 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
+from pipeline.errors import BadInput
+from pipeline.gold.anomalies import ANOMALIES
+from pipeline.gold.build_info import BUILD_INFO
+from pipeline.gold.commit_stats import COMMIT_STATS
 from pipeline.gold.group_records import ASSIGNED
+from pipeline.gold.lag import LAG
+from pipeline.gold.ownership import OWNERSHIP
+from pipeline.gold.progress import PROGRESS
+from pipeline.gold.rebalance_stats import REBALANCE_STATS
+from pipeline.gold.velocity import VELOCITY
+from pipeline.report.findings import shown_findings
+from pipeline.table import Table
 from pipeline.warehouse import Warehouse
 
 Row = dict[str, Any]
@@ -31,9 +42,7 @@ _MEASURES: Final = ("n_anomalies", "lag", "commits", "n_rebalances")
 """Whoever stands high in one of these is worth a look."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_TABLES: Final = (
-    "build_info", "velocity", "progress", "lag", "rebalance_stats", "ownership", "commit_stats", "anomalies",
-)  # fmt: skip
+_TABLES: Final = (BUILD_INFO, VELOCITY, PROGRESS, LAG, REBALANCE_STATS, OWNERSHIP, COMMIT_STATS, ANOMALIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +101,17 @@ class Gathered:
     anomaly_kinds: dict[str, int]
     overall: list[Row]
     findings: list[Row]
+    """At most 20; each says in `n_of_kind` how many there are of its kind."""
     unknown: list[Row]
 
 
 def gather(spark: SparkSession, warehouse: Warehouse, selection: Selection) -> Gathered:
-    """Raises BadInput when the gold tables are not there."""
+    """Raises BadInput when the gold tables are not there, or not those of this version of the pipeline."""
     warehouse.check_version()
+    whole = {table.name: _gold(spark, warehouse, table) for table in _TABLES}
     tables = {
-        name: selection.of_groups(warehouse.gold(spark, name))
-        if name != "build_info"
-        else warehouse.gold(spark, name)
-        for name in _TABLES
+        name: frame if name == BUILD_INFO.name else selection.of_groups(frame)
+        for name, frame in whole.items()
     }
     info = _rows(tables["build_info"])[0]
     first, last = info["first_record_ts"] or _EPOCH, info["last_record_ts"] or _EPOCH
@@ -129,7 +138,9 @@ def gather(spark: SparkSession, warehouse: Warehouse, selection: Selection) -> G
         .where(selection.within("step_ts"))
         .withColumn("name", sf.when(shown, sf.col("group")))
     )
-    findings = warehouse.silver(spark, "ingest_findings").orderBy("found_ts", "log_partition").limit(20)
+    findings = shown_findings(
+        warehouse.silver(spark, "ingest_findings"), whole["velocity"], whole["rebalance_stats"]
+    )
     unknown = warehouse.silver(spark, "unknown_records").groupBy("key_type").agg(sf.count("*").alias("n"))
     return Gathered(
         warehouse=warehouse.root,
@@ -147,11 +158,19 @@ def gather(spark: SparkSession, warehouse: Warehouse, selection: Selection) -> G
     )
 
 
+def _gold(spark: SparkSession, warehouse: Warehouse, table: Table) -> DataFrame:
+    frame = warehouse.gold(spark, table.name)
+    for column, _ in table.columns:
+        if column not in frame.columns:
+            raise BadInput(f"{warehouse.path(table.name)}: has no column {column}: build the tables anew")
+    return frame
+
+
 def _summaries(
     velocity: DataFrame, rebalances: DataFrame, anomalies: DataFrame, tables: dict[str, DataFrame]
 ) -> DataFrame:
     """One row for each group."""
-    sums = ("commits", "unmoved_commits", "rewinds", "advance")
+    sums = ("commits", "unmoved_commits", "rewinds", "transactional_commits", "advance")
     consumed = velocity.groupBy("group").agg(*(sf.sum(name).alias(name) for name in sums))
     joined = rebalances.groupBy("group").agg(
         sf.count_if(sf.col("kind") == "rebalance").alias("n_rebalances"),
@@ -221,8 +240,8 @@ def _most_remarkable(summaries: DataFrame, limit: int) -> list[Row]:
 def _totals(summaries: DataFrame, rebalances: DataFrame) -> DataFrame:
     """One row for all groups together."""
     sums = (
-        "commits", "unmoved_commits", "rewinds", "advance", "lag", "lost", "n_rebalances", "n_emptied",
-        "n_anomalies", "n_partitions", "n_measured",
+        "commits", "unmoved_commits", "rewinds", "transactional_commits", "advance", "lag", "lost",
+        "n_rebalances", "n_emptied", "n_anomalies", "n_partitions", "n_measured",
     )  # fmt: skip
     quickest = rebalances.agg(
         sf.median("sync_ms").alias("median_sync_ms"), sf.max("sync_ms").alias("longest_sync_ms")

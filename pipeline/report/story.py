@@ -10,6 +10,10 @@ from pipeline.report.words import count, cut, duration, length, listed, moment, 
 KINDS: Final = {
     "offset_rewind": ("offset that went backwards", "offsets that went backwards"),
     "outside_ownership": ("partition committed without an owner", "partitions committed without an owner"),
+    "mixed_commits": (
+        "group that mixes plain and transactional commits",
+        "groups that mix plain and transactional commits",
+    ),
     "stuck_partition": ("stuck partition", "stuck partitions"),
     "rebalance_storm": ("rebalance storm", "rebalance storms"),
     "flapping_group": ("flapping group", "flapping groups"),
@@ -75,7 +79,11 @@ def _busiest(gathered: Gathered) -> Line:
         f"({share(totals['busiest_commits'], totals['commits'])} of all) for "
         f"{count(totals['busiest_advance'], 'offset')}."
     )
-    return Line(text, "velocity: commits, advance")
+    transactional = totals["transactional_commits"]
+    if transactional:
+        part = share(transactional, totals["commits"])
+        text += f" Of all commits {number(transactional)} ({part}) came in transactions."
+    return Line(text, "velocity: commits, advance, transactional_commits")
 
 
 def _wasted(gathered: Gathered) -> Line:
@@ -187,9 +195,7 @@ def _anomalies(gathered: Gathered) -> Line:
 def _log(gathered: Gathered) -> Line:
     parts = []
     if gathered.findings:
-        kinds: dict[str, int] = {}
-        for finding in gathered.findings:
-            kinds[finding["kind"]] = kinds.get(finding["kind"], 0) + 1
+        kinds = {finding["kind"]: finding["n_of_kind"] for finding in gathered.findings}
         found = listed([f"{shown(kind).replace('_', ' ')} ({number(n)})" for kind, n in kinds.items()], 6)
         parts.append(f"Reading the log found: {found}; what is affected is listed at the end.")
     else:

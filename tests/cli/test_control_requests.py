@@ -119,6 +119,7 @@ def test_who_asks_is_told_with_the_token(daemon: FakeDaemon) -> None:
         ("--lag-max 0 --topics orders", {"lag_max": 0, "topics": ["orders"]}),
         ("--generation 4", {"generation": {"min": 4}}),
         ("--rebalanced client=bob --after 431", {"rebalanced": {"client": "bob"}, "after": 431}),
+        ("--rebalanced any --after 5f3a9c1e.431", {"rebalanced": {}, "after": "5f3a9c1e.431"}),
         ("--rebalanced any", {"rebalanced": {}}),
         ("--quiet 5s", {"quiet": "5s"}),
     ],
@@ -234,6 +235,8 @@ def test_a_fault_may_take_the_place_of_another(daemon: FakeDaemon) -> None:
     [
         "wait billing",
         "wait billing --after 3",
+        "watch --after -2",
+        "watch --after 5f3a9c1e.",
         "wait billing --members three",
         "wait billing --members ..",
         "wait billing --owner orders-3",

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.cli.control.server_events import ServerEvent, ServerEventParser
+from tests.cli.control_answers import description, offsets, rebalance, summary
 from tests.cli.fake_daemon import END, FakeDaemon
 from tests.cli.terminal import Terminal, environment
-from tests.cli.test_control_answers import description, offsets, rebalance, summary
 from tests.cli.test_serve import TIMEOUT_S
 
 
@@ -124,6 +124,17 @@ def test_events_of_one_group_and_of_some_kinds(daemon: FakeDaemon) -> None:
         "kind": ["MemberJoined", "MemberLeft"],
         "after": ["-1"],
     }
+
+
+def test_events_after_one_of_another_process(daemon: FakeDaemon) -> None:
+    with running(daemon, "watch", "--after", "77aa.431") as watch:
+        daemon.pieces.put(
+            b'id: 5f3a.-1\nevent: gap\ndata: {"after": 431, "gone_up_to": -1, "restarted": true}\n\n'
+        )
+        daemon.send(1, "MemberJoined")
+        assert "another daemon" in watch.error()
+        assert "#1" in watch.line()
+    assert daemon.last().query == {"after": ["77aa.431"]}
 
 
 def test_events_as_json(daemon: FakeDaemon) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from storage.files import OsFile, OsFiles
 from tests.cli.log_directory import OFFSETS, log, segments, write_data_directory
-from tests.cli.test_log_dump import commit
+from tests.cli.log_records import commit
 
 
 def is_refused(path: Path | str, *more: str) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from storage.batch import encode_batch
 from tests.cli.log_directory import OFFSETS, flip, segments, write_data_directory
+from tests.cli.log_records import commit
 from tests.cli.terminal import Terminal, at_terminal, environment, piped, screen
-from tests.cli.test_log_dump import commit
 from tests.cli.test_serve import TIMEOUT_S
 
 BAR = " MB, __consumer_offsets"

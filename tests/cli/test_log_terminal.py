@@ -29,8 +29,8 @@ from protocol.records import (
 )
 from storage.record import Record
 from tests.cli.log_directory import OFFSETS, ORDERS, fact, flip, segments, write_data_directory
+from tests.cli.log_records import commit
 from tests.cli.terminal import COLORED, at_terminal, piped, screen
-from tests.cli.test_log_dump import commit
 from tests.cli.test_serve import FREE, Daemon, groupd
 
 FIRST, SECOND = uuid.UUID(int=(1 << 127) + 1), uuid.UUID(int=1 << 126)

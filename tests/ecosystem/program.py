@@ -14,14 +14,16 @@ KEPT_LINES: Final = 60
 
 
 _JAVA: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "java")
-CONNECT: Final = ("kafka-connect", os.path.join(_JAVA, "connect"))
+CONNECT: Final = ("kafka-connect", os.path.join(_JAVA, "connect"), ("Numbers.java",))
 STREAMS: Final = ("kafka-streams", os.path.join(_JAVA, "streams"), ("WordCount.java",))
 
 
 def prepared(name: str, folder: str, programs: tuple[str, ...] = ()) -> list[str]:
-    """The command that runs a class of `folder`'s jars; the test is skipped where they cannot be had."""
+    """The command that runs a class of `folder`'s jars; the test is skipped where they cannot be had. What else is
+    in the folder is on the class path, too: META-INF names our own plugins."""
     try:
-        return kafka(name, folder, programs)
+        *command, class_path = kafka(name, folder, programs)
+        return [*command, os.pathsep.join((class_path, folder))]
     except CannotBuild as reason:
         lacking(str(reason))
         raise AssertionError("unreachable") from reason

@@ -1,8 +1,9 @@
-"""Kafka Connect, distributed, on groupd: two workers copy a file through a topic and one is killed."""
+"""Kafka Connect, distributed, on groupd: two workers share the work and one is killed."""
 
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from tests.ecosystem.conftest import Start
@@ -15,6 +16,9 @@ from tests.kafka_log.connection import Connection
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(240), pytest.mark.violates("flapping")]
 LINES = 500
 TOPIC = "copied-lines"
+LANES = 2
+LONG_MS = 900_000
+"""No transaction ends because its time is over."""
 
 
 def _append(file: Path, first: int) -> list[str]:
@@ -72,3 +76,78 @@ def test_every_line_is_copied_though_a_worker_dies(broker: Broker, start: Start,
     assert set(survivor.tasks("source").values()) == {survivor.id}
     assert set(survivor.tasks("sink").values()) == {survivor.id}
     assert set(sink.read_text(encoding="utf-8").splitlines()) == set(written)
+
+
+class Reader:
+    """What a topic has been written: all of it, or what is committed."""
+
+    def __init__(self, broker: Broker, topic: str, isolation_level: str) -> None:
+        """Reads every partition from its start."""
+        self.numbers: list[list[int]] = [[] for _ in range(LANES)]
+        at = {"bootstrap.servers": broker.bootstrap, "group.id": "nobody"}
+        self._consumer = Consumer(at | {"isolation.level": isolation_level})
+        self._consumer.assign([TopicPartition(topic, lane, 0) for lane in range(LANES)])
+
+    def counts(self) -> list[int]:
+        """How many numbers there are by now, by lane."""
+        for message in self._consumer.consume(1000, timeout=0.2):
+            assert message.error() is None, message.error()
+            lane = message.partition()
+            assert lane is not None
+            self.numbers[lane].append(int(message.value() or b""))
+        return [len(numbers) for numbers in self.numbers]
+
+    def close(self) -> None:
+        """End reading."""
+        self._consumer.close()
+
+
+def test_exactly_once_no_number_is_lost_or_comes_twice(broker: Broker, start: Start, tmp_path: Path) -> None:
+    """A worker is killed amid the transaction of its task; the next tasks are fewer than the last ones, so what it
+    left open is nobody's to begin anew: the leader fences it, and the only task goes on from what was committed."""
+    command = prepared(*CONNECT)
+    topic, fewest, most = "numbers", 250, 1000
+    broker.create_topic(topic, LANES)
+    workers = [
+        Worker(
+            command,
+            start,
+            broker,
+            tmp_path / name,
+            exactly_once_source_support="enabled",
+        )
+        for name in ("first", "second")
+    ]
+    for worker in workers:
+        worker.wait_ready()
+    eventually("both workers to be members", lambda: _members(broker) == 2, workers[0].report)
+    config = {
+        "connector.class": "Numbers",
+        "topic": topic,
+        "limit": str(fewest),
+        "tasks.max": str(LANES),
+        "exactly.once.support": "required",
+        "transaction.boundary": "connector",
+        "producer.override.transaction.timeout.ms": str(LONG_MS),
+    }
+    everything = Reader(broker, topic, "read_uncommitted")
+    committed = Reader(broker, topic, "read_committed")
+    try:
+        workers[0].create("numbers", config)
+        eventually("all numbers", lambda: everything.counts() == [fewest] * LANES, workers[0].report)
+        eventually("those of whole transactions", lambda: committed.counts() == [200, 200], workers[0].report)
+        homes = workers[0].tasks("numbers")
+        assert set(homes.values()) == {worker.id for worker in workers}, homes
+        (victim,) = [worker for worker in workers if worker.id == homes[LANES - 1]]
+        (survivor,) = [worker for worker in workers if worker is not victim]
+        victim.kill()
+        survivor.create("numbers", config | {"limit": str(most), "tasks.max": "1"})
+        eventually("all that is committed", lambda: committed.counts() == [most] * LANES, survivor.report)
+        assert committed.numbers == [list(range(most))] * LANES
+        assert survivor.tasks("numbers") == {0: survivor.id}
+        eventually(
+            "what was given up", lambda: min(everything.counts()) >= most + fewest - 200, survivor.report
+        )
+    finally:
+        everything.close()
+        committed.close()

@@ -21,8 +21,17 @@ REQUEST_TIMEOUT_S: Final = 60
 class Worker:
     """One worker of the group `connect-cluster`."""
 
-    def __init__(self, command: Sequence[str], start: Start, broker: Broker, directory: Path) -> None:
-        """Starts it. In: the command that runs a class; where its properties file goes."""
+    def __init__(
+        self,
+        command: Sequence[str],
+        start: Start,
+        broker: Broker,
+        directory: Path,
+        **more_properties: str,
+    ) -> None:
+        """Starts it. In: the command that runs a class; where its properties file goes; properties that this
+        worker has besides, underscores for dots.
+        """
         (port,) = free_ports(1)
         self.id = f"127.0.0.1:{port}"
         directory.mkdir()
@@ -47,6 +56,7 @@ class Worker:
         for storage in ("config", "offset", "status"):
             properties[f"{storage}.storage.topic"] = f"connect-{storage}"
             properties[f"{storage}.storage.replication.factor"] = "1"
+        properties |= {name.replace("_", "."): value for name, value in more_properties.items()}
         file = directory / "worker.properties"
         file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
         self._program = start([*command[:1], QUIET, *command[1:], MAIN, str(file)])

@@ -18,14 +18,17 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from protocol.framing import parse_request_header
+from protocol.malformed import Malformed
 from tests.frames.choice import choose
 from tests.frames.proxy import Proxy
-from tests.frames.recording import Exchange, write
+from tests.frames.recording import Exchange, request_again, write
 from tests.free_ports import free_ports
 from tests.interop.broker import Broker, eventually
-from tests.interop.driver import DRIVERS, Driver
+from tests.interop.driver import DRIVERS, PRODUCERS, Driver
 from tests.interop.group import Group, partitions_of, records_of
 from tests.interop.member import Board, Member
+from tests.interop.transactor import Transactor
 from tests.kafka_log.artifacts import NEWEST, tools
 from tests.kafka_log.broker import KafkaBroker
 from tests.oracle.peers import ONE_AFTER_THE_OTHER, SETUPS, TRANSACTIONS, is_ready, play_all, served
@@ -38,6 +41,9 @@ RECORDS = 20
 BY_HAND = "oracle"
 BY_HAND_SETUPS = ("plain", TRANSACTIONS)
 """Of the sessions that are played: the broker has the configuration of both."""
+BROKER = "kafka"
+OF_A_BROKER = ("broker-1-txn-marker-sender", "AddPartitionsManager-client-1")
+"""Client ids of the connections that a broker opens to itself, at the address that clients are told."""
 WELL_FORMED = ("what_is_served",)
 """Of the sessions about frames, those that send nothing which no encoder would write."""
 COMMANDS = (
@@ -54,6 +60,15 @@ COMMANDS = (
     ),
     ("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--delete", "--group", "group-java"),
     ("org.apache.kafka.tools.TopicCommand", "--delete", "--topic", "tools"),
+)
+HANGING = "hanging"
+"""A topic, and what writes to it: its one transaction begins with the first record."""
+ABOUT_TRANSACTIONS = (
+    ("list",),
+    ("describe", "--transactional-id", HANGING),
+    ("describe-producers", "--topic", HANGING, "--partition", "0"),
+    ("find-hanging", "--topic", HANGING),
+    ("abort", "--topic", HANGING, "--partition", "0", "--start-offset", "0"),
 )
 
 
@@ -118,6 +133,38 @@ def _play(proxy: Proxy, group: Group, topic: str) -> None:
     proxy.client = ""
 
 
+def transactions(proxy: Proxy, bootstrap: str, driver: Driver) -> None:
+    """A transactional producer commits and aborts records, and offsets of the group that has lived."""
+    board, topic = Board(), f"topic-{driver.name}"
+    with _ended(board):
+        proxy.client = driver.name
+        options = ("--group", f"group-{driver.name}", "--topics", topic)
+        producer = _transactor(bootstrap, board, driver, f"transactions-{driver.name}", *options)
+        for end in ("commit", "abort"):
+            producer.do("begin", f"produce {topic} {end} 1", f"offsets {topic} 0 1", end)
+        producer.leave()
+        proxy.client = ""
+
+
+def administrator_of_transactions(proxy: Proxy, bootstrap: str) -> None:
+    """Kafka's own tool, while a transaction is open and until it has ended that."""
+    board = Board()
+    Broker(bootstrap, None).create_topic(HANGING, 1)
+    java = next(driver for driver in PRODUCERS if driver.name == "java")
+    with _ended(board):
+        _transactor(bootstrap, board, java, HANGING).do("begin", f"produce {HANGING} open 1")
+        proxy.client = java.name
+        for arguments in ABOUT_TRANSACTIONS:
+            _run_tool(bootstrap, "org.apache.kafka.tools.TransactionsCommand", *arguments)
+        proxy.client = ""
+
+
+def _transactor(bootstrap: str, board: Board, driver: Driver, name: str, *options: str) -> Transactor:
+    producer = Transactor(Broker(bootstrap, None), driver, driver.prepare(), board, name, *options)
+    producer.do("init")
+    return producer
+
+
 @contextlib.contextmanager
 def _ended(board: Board) -> Iterator[None]:
     try:
@@ -137,9 +184,13 @@ def administrators(proxy: Proxy, bootstrap: str) -> None:
     broker.describe("group-kafka_python")
     proxy.client = "java"
     for program, *arguments in COMMANDS:
-        command = [*tools(), program, "--bootstrap-server", bootstrap, *arguments]
-        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        _run_tool(bootstrap, program, *arguments)
     proxy.client = ""
+
+
+def _run_tool(bootstrap: str, program: str, *arguments: str) -> None:
+    command = [*tools(), program, "--bootstrap-server", bootstrap, *arguments]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
 
 
 def by_hand(proxy: Proxy, bootstrap: str) -> None:
@@ -169,9 +220,13 @@ def main() -> int:
             for driver in DRIVERS:
                 if driver.name != "kcat":  # librdkafka, as confluent
                     clients[driver.name] = life_of_a_group(proxy, bootstrap, driver)
+            for driver in PRODUCERS:
+                transactions(proxy, bootstrap, driver)
+            administrator_of_transactions(proxy, bootstrap)
             administrators(proxy, bootstrap)
         by_hand(proxy, bootstrap)
-    said = list(itertools.chain.from_iterable(each.exchanges() for each in proxy.conversations))
+    exchanges = itertools.chain.from_iterable(each.exchanges() for each in proxy.conversations)
+    said = [spoken(each) for each in exchanges if each.client != BY_HAND or is_well_formed(each)]
     kept = choose(each for each in said if kafka == NEWEST or not answered_by_newest(each))
     about: dict[str, Any] = {
         "origin": f"captured from Apache Kafka {kafka} by `make frames-record`",
@@ -183,6 +238,20 @@ def main() -> int:
     counted = Counter(each.client for each in kept)
     print(f"kept {len(kept)} of {len(said)} exchanges:", *(f"{who} {n}," for who, n in counted.items()))
     return 0
+
+
+def spoken(exchange: Exchange) -> Exchange:
+    """By whom: what a broker asks itself comes while it serves somebody else."""
+    client_id = parse_request_header(exchange.request).client_id
+    return exchange._replace(client=BROKER) if client_id in OF_A_BROKER else exchange
+
+
+def is_well_formed(exchange: Exchange) -> bool:
+    """Whether a request is one that an encoder would write: sessions send others, too."""
+    try:
+        return request_again(exchange) == exchange.request
+    except Malformed:
+        return False
 
 
 def answered_by_newest(exchange: Exchange) -> bool:

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from protocol.apis import APIS, Api
+from protocol.codec import decode
+from protocol.framing import encode_request, encode_response, parse_request_header, response_body_position
 
 FOLDER: Final = Path(__file__).parent
 _BY_NAME: Final = {api.name: api for api in APIS.values()}
@@ -43,6 +45,24 @@ def origin(kafka: str) -> dict[str, Any]:
     with _file(kafka).open(encoding="ascii") as file:
         first: dict[str, Any] = json.loads(file.readline())
     return first
+
+
+def request_again(exchange: Exchange) -> bytes:
+    """The request, decoded and encoded. Raises Malformed."""
+    _, api, version, request, _ = exchange
+    header = parse_request_header(request)
+    assert (header.api_key, header.api_version) == (api.key, version)
+    asked = decode(api.request, version, request, header.body_position)
+    return bytes(encode_request(api.key, version, header.correlation_id, header.client_id, asked))[4:]
+
+
+def response_again(exchange: Exchange) -> bytes:
+    """The answer, decoded and encoded. Raises Malformed."""
+    _, api, version, request, response = exchange
+    answered = decode(api.response, version, response, response_body_position(api.key, version, response))
+    return bytes(encode_response(api.key, version, parse_request_header(request).correlation_id, answered))[
+        4:
+    ]
 
 
 def write(kafka: str, about: dict[str, Any], exchanges: Iterable[Exchange]) -> None:

@@ -15,11 +15,11 @@ from protocol.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from protocol.framing import encode_request, encode_response, parse_request_header, response_body_position
+from protocol.framing import parse_request_header, response_body_position
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.sync_group import SyncGroupRequest
 from tests.frames.choice import choose
-from tests.frames.recording import Exchange, read
+from tests.frames.recording import Exchange, read, request_again, response_again
 
 EXCHANGES = read()
 CLIENTS = ("java", "confluent", "franz_go", "kafka_python", "kafkajs", "aiokafka")
@@ -39,47 +39,38 @@ GROUP_LIFE = {
 """What every client asks for that produces, reads, commits and leaves."""
 ONLY_SAID_TO_BE_SERVED = {(ApiKey.PRODUCE, version) for version in range(3)}
 """Kafka advertises these and closes the connection."""
-WITHOUT_A_CLIENT = frozenset(
-    {
-        ApiKey.ADD_PARTITIONS_TO_TXN,
-        ApiKey.ADD_OFFSETS_TO_TXN,
-        ApiKey.END_TXN,
-        ApiKey.WRITE_TXN_MARKERS,
-        ApiKey.TXN_OFFSET_COMMIT,
-        ApiKey.DESCRIBE_PRODUCERS,
-        ApiKey.DESCRIBE_TRANSACTIONS,
-        ApiKey.LIST_TRANSACTIONS,
-    }
-)
-"""No client was recorded with transactions: of these Kafka's own answers are in `tests/oracle` alone."""
+TRANSACTIONS = {
+    ApiKey.INIT_PRODUCER_ID,
+    ApiKey.ADD_PARTITIONS_TO_TXN,
+    ApiKey.ADD_OFFSETS_TO_TXN,
+    ApiKey.TXN_OFFSET_COMMIT,
+    ApiKey.END_TXN,
+}
+"""What a client asks for that commits records and offsets in a transaction."""
+ADDS_NOTHING = {
+    client: {ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN} for client in ("java", "franz_go")
+}
+"""What clients leave to the broker that know transactions of the second version."""
+ABOUT_TRANSACTIONS = {
+    ApiKey.DESCRIBE_PRODUCERS,
+    ApiKey.DESCRIBE_TRANSACTIONS,
+    ApiKey.LIST_TRANSACTIONS,
+    ApiKey.WRITE_TXN_MARKERS,
+}
+"""What `kafka-transactions.sh` asks for."""
 APIS_AND_VERSIONS = sorted({(one.api.name, one.version) for one in EXCHANGES})
 
 
 @pytest.mark.parametrize(("api", "version"), APIS_AND_VERSIONS, ids=lambda value: str(value))
 def test_every_frame_encodes_to_the_same_bytes(api: str, version: int) -> None:
     exchanges = [one for one in EXCHANGES if (one.api.name, one.version) == (api, version)]
-    different = [
-        one for one in exchanges if encoded_again(one) != (framed(one.request), framed(one.response))
-    ]
-    assert different == []
+    assert [one for one in exchanges if not is_the_same_again(one)] == []
 
 
-def encoded_again(exchange: Exchange) -> tuple[bytes, bytes]:
-    """Both frames, decoded and encoded."""
-    _, api, version, request, response = exchange
-    header = parse_request_header(request)
-    assert (header.api_key, header.api_version) == (api.key, version)
-    asked = decode(api.request, version, request, header.body_position)
-    answered = decode(api.response, version, response, response_body_position(api.key, version, response))
-    return (
-        bytes(encode_request(api.key, version, header.correlation_id, header.client_id, asked)),
-        bytes(encode_response(api.key, version, header.correlation_id, answered)),
-    )
-
-
-def framed(content: bytes) -> bytes:
-    """With its size."""
-    return len(content).to_bytes(4, "big") + content
+def is_the_same_again(exchange: Exchange) -> bool:
+    """Whether both frames, decoded and encoded, are what they were."""
+    again = request_again(exchange), response_again(exchange)
+    return again == (exchange.request, exchange.response)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -100,7 +91,8 @@ def test_a_frame_that_would_be_written_otherwise_is_seen() -> None:
     *head, tags = one.request
     assert tags == 0
     with_a_tag = one._replace(request=bytes(head) + b"\x01\x07\x01z")
-    assert encoded_again(with_a_tag) != (framed(with_a_tag.request), framed(one.response))
+    assert is_the_same_again(one)
+    assert not is_the_same_again(with_a_tag)
 
 
 def test_every_version_that_is_served_is_there() -> None:
@@ -108,10 +100,8 @@ def test_every_version_that_is_served_is_there() -> None:
     served = {
         (key, version)
         for key, api in APIS.items()
-        if key not in WITHOUT_A_CLIENT
         for version in range(api.versions.first, api.versions.last + 1)
     }
-    assert not {key for key, _ in there} & WITHOUT_A_CLIENT
     assert served - there == ONLY_SAID_TO_BE_SERVED
 
 
@@ -119,6 +109,17 @@ def test_every_version_that_is_served_is_there() -> None:
 def test_the_life_of_a_group_is_there_from_every_client(client: str) -> None:
     there = {exchange.api.key for exchange in EXCHANGES if exchange.client == client}
     assert there >= GROUP_LIFE
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_transaction_is_there_from_every_client(client: str) -> None:
+    there = {exchange.api.key for exchange in EXCHANGES if exchange.client == client}
+    assert there >= TRANSACTIONS - ADDS_NOTHING.get(client, set())
+
+
+def test_the_tool_for_transactions_is_there() -> None:
+    there = {exchange.api.key for exchange in EXCHANGES if exchange.client == "java"}
+    assert there >= ABOUT_TRANSACTIONS
 
 
 @pytest.mark.parametrize("client", CLIENTS)

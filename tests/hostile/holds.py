@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.crash.process import Process
-from tests.hostile.largest import KNOWN, KNOWN_PARTITIONS, LARGEST
+from tests.hostile.largest import LARGEST
+from tests.hostile.shapes import KNOWN, KNOWN_PARTITIONS
 from tests.hostile.siege.attacker import Attacker, frame
 from tests.hostile.siege.siege import OPTIONS
 from tests.hostile.watched_loop import FILE

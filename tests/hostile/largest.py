@@ -1,15 +1,9 @@
 """The largest requests that the bounds of each API allow: what takes a handler longest for its bytes."""
 
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from protocol.apis import APIS, MEMBERS, NAMES
 from protocol.kinds import ZERO_UUID
-from protocol.messages.add_partitions_to_txn import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTransaction,
-)
 from protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
@@ -28,9 +22,7 @@ from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicStat
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
-from protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersTopicRequest
 from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
-from protocol.messages.describe_transactions import DescribeTransactionsRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.incremental_alter_configs import (
@@ -47,7 +39,6 @@ from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from protocol.messages.list_config_resources import ListConfigResourcesRequest
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from protocol.messages.list_transactions import ListTransactionsRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -71,58 +62,13 @@ from protocol.messages.offset_for_leader_epoch import (
 )
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from protocol.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
-from protocol.messages.write_txn_markers import (
-    WritableTxnMarker,
-    WritableTxnMarkerTopic,
-    WriteTxnMarkersRequest,
-)
+from tests.hostile.largest_of_transactions import OF_TRANSACTIONS
+from tests.hostile.shapes import KNOWN, KNOWN_PARTITIONS, PARTITIONS, TOPICS, Largest, names, over_topics
 
-PARTITIONS: Final = 100_000
-TOPICS: Final = 64_900
-"""With a partition each."""
-KNOWN: Final = "wide"
-KNOWN_PARTITIONS: Final = 10_000
-"""Of one topic that is there."""
 KNOWN_TOPICS: Final = 10_000
 """That CreateTopics makes at most at once, of a partition each."""
 KEYS: Final = 129_000
 TOPIC, BROKER = 2, 4
-
-
-class Largest(NamedTuple):
-    """A request, made when it is needed, and its version."""
-
-    make: Callable[[], Any]
-    version: int
-
-
-def _shapes(partition: Callable[[int], Any]) -> dict[str, list[tuple[str, list[Any]]]]:
-    """Topics with their partitions: one that has many, or many that have one."""
-    return {
-        "partitions": [(KNOWN, [partition(number) for number in range(PARTITIONS)])],
-        "topics": [(f"nobody-{number}", [partition(0)]) for number in range(TOPICS)],
-    }
-
-
-def _over_topics(
-    name: str,
-    version: int,
-    request: Callable[[list[tuple[str, list[Any]]]], Any],
-    partition: Callable[[int], Any],
-) -> dict[str, Largest]:
-    def make(shape: str) -> Callable[[], Any]:
-        return lambda: request(_shapes(partition)[shape])
-
-    return {f"{name}: {shape}": Largest(make(shape), version) for shape in ("partitions", "topics")}
-
-
-def _names(count: int) -> list[str]:
-    return [f"nobody-{number}" for number in range(count)]
 
 
 def _commit(index: int) -> OffsetCommitRequestPartition:
@@ -153,7 +99,7 @@ def creation(
                     CreatableReplicaAssignment(partition_index=number, broker_ids=[])
                     for number in range(assigned)
                 ],
-                configs=[CreatableTopicConfig(name=key, value="1") for key in _names(configs)],
+                configs=[CreatableTopicConfig(name=key, value="1") for key in names(configs)],
             )
             for name, partitions in topics
         ],
@@ -169,8 +115,8 @@ def _growth(*names: str, count: int, assigned: int = 0) -> CreatePartitionsReque
 
 
 def _alter(kind: int, resources: int, configs: int) -> AlterConfigsRequest:
-    entries = [AlterableConfig(name=key, value="1") for key in _names(configs)]
-    named = [KNOWN if kind == TOPIC else "0"] if resources == 1 else _names(resources)
+    entries = [AlterableConfig(name=key, value="1") for key in names(configs)]
+    named = [KNOWN if kind == TOPIC else "0"] if resources == 1 else names(resources)
     return AlterConfigsRequest(
         resources=[
             AlterConfigsResource(resource_type=kind, resource_name=name, configs=entries) for name in named
@@ -180,8 +126,8 @@ def _alter(kind: int, resources: int, configs: int) -> AlterConfigsRequest:
 
 
 def _alter_incrementally(kind: int, resources: int, configs: int) -> IncrementalAlterConfigsRequest:
-    entries = [IncrementalConfig(name=key, config_operation=0, value="1") for key in _names(configs)]
-    named = [KNOWN if kind == TOPIC else "0"] if resources == 1 else _names(resources)
+    entries = [IncrementalConfig(name=key, config_operation=0, value="1") for key in names(configs)]
+    named = [KNOWN if kind == TOPIC else "0"] if resources == 1 else names(resources)
     return IncrementalAlterConfigsRequest(
         resources=[
             IncrementalResource(resource_type=kind, resource_name=name, configs=entries) for name in named
@@ -191,8 +137,8 @@ def _alter_incrementally(kind: int, resources: int, configs: int) -> Incremental
 
 
 def _describe(resources: int, keys: int | None) -> DescribeConfigsRequest:
-    chosen = None if keys is None else _names(keys)
-    named = [KNOWN] if resources == 1 else _names(resources)
+    chosen = None if keys is None else names(keys)
+    named = [KNOWN] if resources == 1 else names(resources)
     return DescribeConfigsRequest(
         resources=[
             DescribeConfigsResource(resource_type=TOPIC, resource_name=name, configuration_keys=chosen)
@@ -202,7 +148,7 @@ def _describe(resources: int, keys: int | None) -> DescribeConfigsRequest:
 
 
 def _join() -> JoinGroupRequest:
-    protocols = [JoinGroupRequestProtocol(name=name, metadata=b"") for name in _names(APIS[11].most_elements)]
+    protocols = [JoinGroupRequestProtocol(name=name, metadata=b"") for name in names(APIS[11].most_elements)]
     return JoinGroupRequest(
         group_id="joined",
         session_timeout_ms=10_000,
@@ -214,7 +160,7 @@ def _join() -> JoinGroupRequest:
 
 
 def _sync() -> SyncGroupRequest:
-    plan = [SyncGroupRequestAssignment(member_id=name, assignment=b"") for name in _names(MEMBERS)]
+    plan = [SyncGroupRequestAssignment(member_id=name, assignment=b"") for name in names(MEMBERS)]
     return SyncGroupRequest(
         group_id="neighbours", generation_id=1, member_id="m", protocol_type="consumer", assignments=plan
     )
@@ -227,56 +173,8 @@ def _offset_fetch(topics: list[tuple[str, list[Any]]]) -> OffsetFetchRequest:
 
 def _groups(count: int) -> OffsetFetchRequest:
     return OffsetFetchRequest(
-        groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in _names(count)]
+        groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in names(count)]
     )
-
-
-def _add(topics: list[tuple[str, list[Any]]]) -> AddPartitionsToTxnRequest:
-    return AddPartitionsToTxnRequest(
-        v3_and_below_transactional_id="t",
-        v3_and_below_producer_id=1,
-        v3_and_below_producer_epoch=0,
-        v3_and_below_topics=[
-            AddPartitionsToTxnTopic(name=name, partitions=numbers) for name, numbers in topics
-        ],
-    )
-
-
-def _add_batch(transactions: int) -> AddPartitionsToTxnRequest:
-    topics = [AddPartitionsToTxnTopic(name=KNOWN, partitions=[0])]
-    return AddPartitionsToTxnRequest(
-        transactions=[
-            AddPartitionsToTxnTransaction(
-                transactional_id=name, producer_id=1, producer_epoch=0, verify_only=False, topics=topics
-            )
-            for name in _names(transactions)
-        ]
-    )
-
-
-def _markers(topics: list[tuple[str, list[Any]]]) -> WriteTxnMarkersRequest:
-    marker = WritableTxnMarker(
-        producer_id=1,
-        producer_epoch=0,
-        transaction_result=True,
-        topics=[WritableTxnMarkerTopic(name=name, partition_indexes=numbers) for name, numbers in topics],
-        coordinator_epoch=0,
-    )
-    return WriteTxnMarkersRequest(markers=[marker])
-
-
-def _txn_commits(topics: list[tuple[str, list[Any]]]) -> TxnOffsetCommitRequest:
-    return TxnOffsetCommitRequest(
-        transactional_id="t",
-        group_id="g",
-        producer_id=1,
-        producer_epoch=0,
-        topics=[TxnOffsetCommitRequestTopic(name=name, partitions=parts) for name, parts in topics],
-    )
-
-
-def _txn_commit(index: int) -> TxnOffsetCommitRequestPartition:
-    return TxnOffsetCommitRequestPartition(partition_index=index, committed_offset=1, committed_metadata="")
 
 
 def _log_dirs(topics: list[tuple[str, list[Any]]]) -> DescribeLogDirsRequest:
@@ -286,7 +184,7 @@ def _log_dirs(topics: list[tuple[str, list[Any]]]) -> DescribeLogDirsRequest:
 
 
 LARGEST: Final[dict[str, Largest]] = {
-    **_over_topics(
+    **over_topics(
         "Produce",
         9,
         lambda topics: ProduceRequest(
@@ -296,7 +194,7 @@ LARGEST: Final[dict[str, Largest]] = {
         ),
         lambda index: PartitionProduceData(index=index, records=b""),
     ),
-    **_over_topics(
+    **over_topics(
         "Fetch",
         12,
         lambda topics: FetchRequest(
@@ -308,7 +206,7 @@ LARGEST: Final[dict[str, Largest]] = {
         ),
         _fetch,
     ),
-    **_over_topics(
+    **over_topics(
         "ListOffsets",
         9,
         lambda topics: ListOffsetsRequest(
@@ -318,57 +216,57 @@ LARGEST: Final[dict[str, Largest]] = {
     ),
     "Metadata: names": Largest(
         lambda: MetadataRequest(
-            topics=[MetadataRequestTopic(name=name) for name in _names(NAMES)],
+            topics=[MetadataRequestTopic(name=name) for name in names(NAMES)],
             allow_auto_topic_creation=False,
         ),
         12,
     ),
     "Metadata: all": Largest(lambda: MetadataRequest(topics=None), 12),
-    **_over_topics("OffsetCommit", 8, _commits, _commit),
+    **over_topics("OffsetCommit", 8, _commits, _commit),
     "OffsetCommit: known": Largest(
         lambda: _commits([(KNOWN, [_commit(number) for number in range(KNOWN_PARTITIONS)])]), 8
     ),
     "OffsetFetch: known": Largest(lambda: _offset_fetch([(KNOWN, [*range(KNOWN_PARTITIONS)])]), 8),
-    **_over_topics("OffsetFetch", 8, _offset_fetch, lambda index: index),
+    **over_topics("OffsetFetch", 8, _offset_fetch, lambda index: index),
     "OffsetFetch: partitions of v7": Largest(
         lambda: OffsetFetchRequest(group_id="g", topics=_v7_topics()),
         7,
     ),
     "OffsetFetch: groups": Largest(lambda: _groups(KEYS), 8),
-    "FindCoordinator": Largest(lambda: FindCoordinatorRequest(coordinator_keys=_names(NAMES)), 6),
+    "FindCoordinator": Largest(lambda: FindCoordinatorRequest(coordinator_keys=names(NAMES)), 6),
     "FindCoordinator: of transactions": Largest(
-        lambda: FindCoordinatorRequest(key_type=1, coordinator_keys=_names(NAMES)), 6
+        lambda: FindCoordinatorRequest(key_type=1, coordinator_keys=names(NAMES)), 6
     ),
     "JoinGroup": Largest(_join, 3),
     "LeaveGroup": Largest(
         lambda: LeaveGroupRequest(
-            group_id="neighbours", members=[MemberIdentity(member_id=name) for name in _names(MEMBERS)]
+            group_id="neighbours", members=[MemberIdentity(member_id=name) for name in names(MEMBERS)]
         ),
         4,
     ),
     "SyncGroup": Largest(_sync, 4),
-    "DescribeGroups": Largest(lambda: DescribeGroupsRequest(groups=_names(NAMES)), 5),
-    "ListGroups": Largest(lambda: ListGroupsRequest(states_filter=_names(2000)), 5),
-    "DeleteGroups": Largest(lambda: DeleteGroupsRequest(groups_names=_names(NAMES)), 2),
+    "DescribeGroups": Largest(lambda: DescribeGroupsRequest(groups=names(NAMES)), 5),
+    "ListGroups": Largest(lambda: ListGroupsRequest(states_filter=names(2000)), 5),
+    "DeleteGroups": Largest(lambda: DeleteGroupsRequest(groups_names=names(NAMES)), 2),
     "CreateTopics: names": Largest(
-        lambda: creation(*((name, 1) for name in _names(TOPICS)), validate_only=True), 7
+        lambda: creation(*((name, 1) for name in names(TOPICS)), validate_only=True), 7
     ),
     "CreateTopics: configs": Largest(lambda: creation(("new", 1), configs=PARTITIONS), 7),
     "CreateTopics: assignments": Largest(lambda: creation(("new", -1), assigned=PARTITIONS), 7),
-    "CreateTopics: created": Largest(lambda: creation(*((name, 1) for name in _names(KNOWN_TOPICS))), 7),
+    "CreateTopics: created": Largest(lambda: creation(*((name, 1) for name in names(KNOWN_TOPICS))), 7),
     "Metadata: all, of many": Largest(lambda: MetadataRequest(topics=None), 12),
-    "CreatePartitions: names": Largest(lambda: _growth(*_names(NAMES), count=2), 3),
+    "CreatePartitions: names": Largest(lambda: _growth(*names(NAMES), count=2), 3),
     "CreatePartitions: assignments": Largest(
         lambda: _growth(KNOWN, count=KNOWN_PARTITIONS + 10_000, assigned=PARTITIONS), 3
     ),
     "DeleteTopics": Largest(
         lambda: DeleteTopicsRequest(
-            topics=[DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in _names(NAMES)],
+            topics=[DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in names(NAMES)],
             timeout_ms=30_000,
         ),
         6,
     ),
-    **_over_topics(
+    **over_topics(
         "DeleteRecords",
         2,
         lambda topics: DeleteRecordsRequest(
@@ -377,7 +275,7 @@ LARGEST: Final[dict[str, Largest]] = {
         ),
         lambda index: DeleteRecordsPartition(partition_index=index, offset=0),
     ),
-    **_over_topics(
+    **over_topics(
         "OffsetForLeaderEpoch",
         4,
         lambda topics: OffsetForLeaderEpochRequest(
@@ -393,9 +291,9 @@ LARGEST: Final[dict[str, Largest]] = {
     "IncrementalAlterConfigs: names": Largest(lambda: _alter_incrementally(TOPIC, PARTITIONS, 0), 1),
     "IncrementalAlterConfigs: configs": Largest(lambda: _alter_incrementally(TOPIC, 1, KEYS), 1),
     "IncrementalAlterConfigs: some configs each": Largest(lambda: _alter_incrementally(TOPIC, 130, 990), 1),
-    **_over_topics("DescribeLogDirs", 4, _log_dirs, lambda index: index),
+    **over_topics("DescribeLogDirs", 4, _log_dirs, lambda index: index),
     "DescribeLogDirs: all": Largest(lambda: DescribeLogDirsRequest(topics=None), 4),
-    **_over_topics(
+    **over_topics(
         "OffsetDelete",
         0,
         lambda topics: OffsetDeleteRequest(
@@ -418,32 +316,10 @@ LARGEST: Final[dict[str, Largest]] = {
         ),
         0,
     ),
-    **_over_topics("AddPartitionsToTxn", 3, _add, lambda index: index),
-    "AddPartitionsToTxn: transactions": Largest(lambda: _add_batch(40_000), 4),
-    **_over_topics("WriteTxnMarkers", 1, _markers, lambda index: index),
-    "WriteTxnMarkers: known": Largest(lambda: _markers([(KNOWN, [*range(KNOWN_PARTITIONS)])]), 1),
-    **_over_topics("TxnOffsetCommit", 4, _txn_commits, _txn_commit),
-    "TxnOffsetCommit: known": Largest(
-        lambda: _txn_commits([(KNOWN, [_txn_commit(number) for number in range(KNOWN_PARTITIONS)])]), 4
-    ),
-    **_over_topics(
-        "DescribeProducers",
-        0,
-        lambda topics: DescribeProducersRequest(
-            topics=[
-                DescribeProducersTopicRequest(name=name, partition_indexes=numbers)
-                for name, numbers in topics
-            ]
-        ),
-        lambda index: index,
-    ),
-    "DescribeTransactions": Largest(lambda: DescribeTransactionsRequest(transactional_ids=_names(NAMES)), 0),
-    "ListTransactions": Largest(
-        lambda: ListTransactionsRequest(state_filters=_names(1000), producer_id_filters=[*range(1000)]), 0
-    ),
+    **OF_TRANSACTIONS,
     "ListConfigResources": Largest(lambda: ListConfigResourcesRequest(resource_types=[1] * 2000), 1),
     "DescribeTopicPartitions": Largest(
-        lambda: DescribeTopicPartitionsRequest(topics=[TopicRequest(name=name) for name in _names(NAMES)]), 0
+        lambda: DescribeTopicPartitionsRequest(topics=[TopicRequest(name=name) for name in names(NAMES)]), 0
     ),
 }
 """By what they are of."""

@@ -10,7 +10,8 @@ from typing import Final
 import pytest
 
 from tests.hostile.holds import MODULE, Holds
-from tests.hostile.largest import KNOWN, LARGEST
+from tests.hostile.largest import LARGEST
+from tests.hostile.shapes import KNOWN
 from tests.hostile.siege.attacker import frame
 from tests.hostile.siege.siege import besieged
 from tests.hostile.watched_loop import FILE

@@ -118,9 +118,9 @@ class KafkaBroker:
 
 
 @contextlib.contextmanager
-def running(directory: Path) -> Iterator[KafkaBroker]:
+def running(directory: Path, properties: Mapping[str, str] | None = None) -> Iterator[KafkaBroker]:
     """A broker on the data below a directory. Where its artifacts cannot be had, the test is skipped or fails."""
-    broker = KafkaBroker(str(directory), {"log.index.size.max.bytes": "65536"})
+    broker = KafkaBroker(str(directory), {"log.index.size.max.bytes": "65536", **(properties or {})})
     try:
         broker.start()
     except CannotBuild as reason:

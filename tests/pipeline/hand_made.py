@@ -101,6 +101,15 @@ class HandMade:
         self.next_offset += 1
         return place
 
+    def finding(self, kind: str, offset: int, seconds: float) -> None:
+        """Something odd that was found at an offset of the log."""
+        self._rows["ingest_findings"].append(
+            {
+                "found_ts": at(seconds), "log_partition": self._log_partition, "kind": kind,
+                "first_offset": offset, "path": "00000000000000000000.log", "detail": kind, "ingest_batch": 0,
+            }
+        )  # fmt: skip
+
     def add_rows(self, other: "HandMade") -> None:
         """Takes over the rows of another history, as they are."""
         for name, rows in other._rows.items():
@@ -109,7 +118,7 @@ class HandMade:
     @property
     def names(self) -> frozenset[str]:
         """The silver tables that it has."""
-        return frozenset({"commits", "group_generations", "members", "assignments"})
+        return frozenset({"commits", "group_generations", "members", "assignments", "ingest_findings"})
 
     def table(self, name: str) -> DataFrame:
         """A silver table."""

@@ -26,6 +26,10 @@ pytestmark = pytest.mark.timeout(300)
 Served = dict[str, Any]
 REPORTED = "compacted"
 """The report takes as long as all before it, and says no more of the others."""
+TRANSACTIONAL = {"clean": {"transactional": 4}, "killed": {"open-transaction": 1}}
+"""Offsets of transactions that were committed, by group: others were aborted, or never ended. How many the cleaner
+left in the third directory is its own affair."""
+MIXED = {"clean": [("transactional", "orders", 3, 300, 50)], "killed": []}
 OF_MEMBER = ("client_id", "client_host", "group_instance_id", "generation")
 
 
@@ -105,6 +109,22 @@ def check_lag(rows: list[Row], latest: list[Row], root: Path) -> None:
         assert row["lag"] == (None if end is None else max(0, end - row["offset"]))
 
 
+def check_transactions(name: str, tables: dict[str, list[Row]], findings: list[Row]) -> None:
+    """Counted, told where a plain commit came to one, and the open one is found."""
+    assert any(row["kind"] == "open_transaction" for row in findings) == (name == "killed")
+    counted: dict[str, int] = {}
+    for row in tables["velocity"]:
+        counted[row["group"]] = counted.get(row["group"], 0) + row["transactional_commits"]
+    counted = {group: n for group, n in counted.items() if n}
+    mixed = [
+        (row["group"], row["topic"], row["partition"], row["previous_offset"], row["offset"])
+        for row in tables["anomalies"]
+        if row["kind"] == "mixed_commits"
+    ]
+    assert counted == TRANSACTIONAL.get(name, counted)
+    assert mixed == MIXED.get(name, mixed)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_real_brokers_directory_is_told_as_the_broker_told_it(
     spark: SparkSession, tmp_path: Path, name: str
@@ -127,6 +147,7 @@ def test_a_real_brokers_directory_is_told_as_the_broker_told_it(
     for counting in ("velocity", "progress", "commit_stats"):
         assert sum(row["commits"] for row in tables[counting]) == len(commits)
     assert tables["build_info"][0]["commits"] == len(commits)
+    check_transactions(name, tables, table(warehouse, "ingest_findings"))
 
     if name == REPORTED:
         check_report(spark, warehouse, served, str(tmp_path / "report.html"))

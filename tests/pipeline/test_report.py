@@ -17,7 +17,7 @@ from tests.pipeline.browser import chromium, tab
 from tests.pipeline.hand_made import HandMade, at
 from tests.pipeline.page import Page
 from tests.pipeline.rows import rows
-from tests.pipeline.told import HOSTILE, N_SHOWN, Told, ends
+from tests.pipeline.told import HOSTILE, N_ABORTED, N_SHOWN, Told, ends
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -56,6 +56,10 @@ def test_the_story_has_ten_lines_with_their_sources(gathered: Gathered) -> None:
         "11 rebalances",
         "1 rebalance storm",
         "59 offsets that went backwards",
+        "Of all commits 20 (10 %) came in transactions",
+        "1 group that mixes plain and transactional commits",
+        "aborted transaction (25)",
+        "open transaction (1)",
     ):
         assert fact in text
 
@@ -77,6 +81,16 @@ def test_the_most_remarkable_groups_are_shown_and_the_rest_summed_up(told: Told,
     assert {"restless", "wide", HOSTILE} <= set(shown)
     assert gathered.totals["n_groups"] == 24
     assert "20 other groups" in told.text
+
+
+def test_a_transaction_that_never_ended_is_listed_among_many_that_did(told: Told, gathered: Gathered) -> None:
+    """The one that was open once has ended since: what lies behind it has been read."""
+    open_ones = [row for row in gathered.findings if row["kind"] == "open_transaction"]
+    assert [row["found_ts"] for row in open_ones] == [at(600)]
+    assert len(gathered.findings) < N_ABORTED
+    (section,) = told.text.split("What reading the log found")[1:]
+    assert section.count("open transaction") == 1
+    assert section.count("aborted transaction") == len(gathered.findings) - 1
 
 
 def test_only_the_period_and_groups_asked_for_are_told(told: Told) -> None:
@@ -117,6 +131,10 @@ def test_little_makes_a_sane_report_and_a_later_build_replaces_the_tables(
     assert table("lag", "lag") == [None]
     assert sum(table("velocity", "commits")) == 2
     assert table("rebalance_stats", "group") == ["waiting"]
+    older = told.warehouse.gold(spark, "velocity").drop("transactional_commits")
+    told.warehouse.replace_gold("velocity", older)
+    with pytest.raises(BadInput, match="transactional_commits: build the tables anew"):
+        gather(spark, told.warehouse, Selection())
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -16,11 +16,15 @@ from pipeline.reading import pack, ranges, read_task
 from pipeline.segments import find_partitions
 from pipeline.survey import Survey, survey
 from pipeline.walk import MAX_BATCH_BYTES
+from protocol.partitioner import partition_for
 from storage.batch import read_header
 from storage.record import Record
+from tests.oracle.member import commit_request
 from tests.pipeline.log_directory import LogDirectory, segment_name
 from tests.pipeline.random_logs import Log, compacted, logs
 from tests.pipeline.test_decode import commit_record, plain
+from tests.server.harness import Client, settings, start
+from tests.server.transactor import TOPICS, Transactor
 
 Rows = list[dict[str, Any]]
 
@@ -207,6 +211,37 @@ def test_transactions(made: LogDirectory) -> None:
     again = look(made, 7)
     assert [row["offset"] for row in read(made, again)] == [60]
     assert (again.passing, again.next_offset) == ([], 10)
+
+
+@pytest.mark.parametrize("level", [0, 2])
+async def test_of_groupds_own_log_only_offsets_of_committed_transactions_are_read(
+    made: LogDirectory, level: int
+) -> None:
+    """One is committed, one aborted with a plain commit while it was pending, one committed, one still open."""
+    server = await start(settings(made.path, {"transaction.version": str(level)}, topics=TOPICS))
+    transactor = Transactor(level=level)
+    async with Client(server) as client:
+        await transactor.begin(client)
+        await transactor.transact(client)
+        await transactor.look(client)
+        await transactor.write(client)
+        await client.call(commit_request(transactor.group, {("orders", 0): 70}, 8), 8)
+        await transactor.end(client, commits=False)
+        await transactor.look(client)
+        await transactor.transact(client)
+        await transactor.look(client)
+        await transactor.write(client)
+        await client.call(commit_request(transactor.group, {("orders", 0): 80}, 8), 8)
+    server.abandon()
+    seen = look(made, number=partition_for(transactor.group, 3))
+    rows = [row for row in read(made, seen) if row["kind"] == "commit"]
+    assert [(row["offset"], row["producer_id"] is None) for row in rows] == [
+        (1, False),
+        (70, True),
+        (3, False),
+    ]
+    assert kinds(seen) == ["open_transaction"]
+    assert len(seen.aborted) == 1
 
 
 @pytest.mark.parametrize("tasks", [1, 3, 50])

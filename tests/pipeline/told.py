@@ -15,6 +15,7 @@ from tests.pipeline.hand_made import HandMade, at, fill
 
 HOSTILE = "<script>document.title='owned'</script>'\"&$x^2$\\\u202e\x00\n" + "long" * 60
 N_SHOWN = 4
+N_ABORTED = 25
 Fill = Callable[[HandMade], None]
 
 
@@ -30,9 +31,13 @@ def eventful(made: HandMade) -> None:
     for n in range(60):
         made.commit(HOSTILE, HOSTILE, 0, 500 - 7 * n, 10 * n)
         made.commit("wide", "docs", n, 5, 10 * n)
-        made.commit("wide", "orders", 0, 5, 10 * n)
+        made.commit("wide", "orders", 0, 5, 10 * n, producer_id=4 if n % 3 == 1 else None)
     for n in range(20):
         made.commit(f"small-{n}", "orders", 1, n, 600)
+    for n in range(N_ABORTED):
+        made.finding("aborted_transaction", 50 + n, 600)
+    made.finding("open_transaction", 20, 300)
+    made.finding("open_transaction", made.next_offset, 600)
 
 
 class Told:

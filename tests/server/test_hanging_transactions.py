@@ -74,4 +74,20 @@ async def test_it_stays_open_while_somebody_unread_may_know_it(
         assert await committed_values(client, "payments", 0) == ["t 1", "t 2"]
         with pytest.raises(AssertionError, match="UNSTABLE_OFFSET_COMMIT"):
             await committed_values(client, "orders", 0, wait_s=0.5)
-    assert any("they stay open" in line for line in caplog.messages)
+    (line,) = [line for line in caplog.messages if "they stay open" in line]
+    assert f"__transaction_state-{other} " in line
+
+
+async def test_a_partition_of_the_groups_is_named_where_it_is_the_one_not_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    transactor = await leave_one_open(tmp_path)
+    recover(OsFiles(), str(tmp_path))
+    damaged = TopicPartition("__consumer_offsets", partition_for(transactor.group, 3))
+    flip(segments(tmp_path, damaged)[0], 70)
+    async with serving(tmp_path, UNVERIFIED, topics=()) as server, Client(server) as client:
+        with pytest.raises(AssertionError, match="UNSTABLE_OFFSET_COMMIT"):
+            await committed_values(client, "orders", 0, wait_s=0.5)
+    (line,) = [line for line in caplog.messages if "they stay open" in line]
+    assert f"{damaged} " in line
+    assert "__transaction_state" not in line

@@ -5,6 +5,7 @@ import gc
 import os
 import sys
 import threading
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from coordinator.engine.flusher import Flusher
@@ -14,25 +15,35 @@ from protocol.messages.list_groups import ListGroupsRequest
 from storage.files import Files, OsFiles
 from storage.syncer import Syncer
 from tests.server.harness import Client, join_alone, settings
+from tests.server.transactor import TOPICS, Transactor
 from tests.storage.faulty_files import FaultyFiles
 
 SERVERS = int(os.environ.get("SERVERS", "100"))
 """`make soak` has 500 of them."""
 ON_A_DISK = 50
 AT_ONCE = 10
-FEW = {"offsets.topic.num.partitions": "1", "log.cleaner.enable": "false"}
+FEW = {
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "log.cleaner.enable": "false",
+}
 BLOCKS_EACH = 5
 """Blocks of memory that may stay for each, for caches that are still filling; a server takes some thousands."""
 
 
 async def _live_and_end(data_dir: str, files: Files, flusher: Flusher) -> None:
-    server = Server(settings(data_dir, FEW, topics=[("orders", 1)], files=files), flusher)
+    server = Server(settings(data_dir, FEW, topics=TOPICS, files=files), flusher)
     server.open()
     await server.listen()
     await asyncio.wait_for(server.ready.wait(), 60)
     async with Client(server) as client:
         await join_alone(client, "g")
         assert (await client.call(ListGroupsRequest(), 0)).error_code == ErrorCode.NONE
+        transactor = Transactor()
+        await transactor.begin(client)
+        await transactor.transact(client)
+        transactor.promises.check(await transactor.look(client))
+        await transactor.write(client)  # open to the end
     await server.close()
 
 
@@ -87,4 +98,29 @@ async def test_no_file_of_a_disk_stays_open(tmp_path: Path) -> None:
     await _live_and_end_all(ON_A_DISK, flusher, tmp_path / "then")
     # Not collected: a file that only the garbage collector closes was left open.
     assert _open_files() <= files
+    flusher.close()
+
+
+async def test_transactions_of_the_same_name_are_those_of_their_server(tmp_path: Path) -> None:
+    """Producers of one transactional id at servers of one process: none fences another, none sees its records."""
+    flusher = Flusher(asyncio.get_running_loop(), Syncer())
+    async with AsyncExitStack() as stack:
+        at: list[tuple[Transactor, Client]] = []
+        for number in range(AT_ONCE):
+            server = Server(settings(tmp_path / f"data-{number}", FEW, topics=TOPICS), flusher)
+            stack.push_async_callback(server.close)
+            server.open()
+            await server.listen()
+            await asyncio.wait_for(server.ready.wait(), 60)
+            at.append((Transactor(), await stack.enter_async_context(Client(server))))
+        await asyncio.gather(*(transactor.begin(client) for transactor, client in at))
+        for turn in range(3):
+            await asyncio.gather(*(transactor.write(client) for transactor, client in at))
+            ends = enumerate(at, turn)
+            await asyncio.gather(
+                *(transactor.end(client, commits=number % 3 > 0) for number, (transactor, client) in ends)
+            )
+        for transactor, client in at:
+            assert len(transactor.promises.committed) == 2
+            transactor.promises.check(await transactor.look(client))
     flusher.close()

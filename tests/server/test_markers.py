@@ -75,7 +75,7 @@ def ended(transactional_id: str, partitions: int) -> WriteMarkers:
 
 
 def markers(loop: Any, writer: Any, coordinator: Any) -> Markers:
-    return Markers(loop, writer, coordinator)
+    return Markers(loop, writer, coordinator, ended=lambda _: None)
 
 
 def everything(_: TopicPartition) -> ErrorCode:

@@ -39,6 +39,20 @@ def fetch(offset: int = 0) -> FetchRequest:
     )
 
 
+def commit(producer_id: int, epoch: int) -> EndTxnRequest:
+    return EndTxnRequest(transactional_id="t", producer_id=producer_id, producer_epoch=epoch, committed=True)
+
+
+async def initialized(client: Client) -> tuple[int, int]:
+    """A producer id and epoch, once the coordinator is there."""
+    find = FindCoordinatorRequest(key="t", key_type=1)
+    assert (await client.call(find, 3)).error_code == ErrorCode.NONE
+    begin = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=10_000)
+    while (begun := await client.call(begin, 5)).error_code:
+        assert ErrorCode(begun.error_code).retriable
+    return begun.producer_id, begun.producer_epoch
+
+
 async def test_a_batch_waits_for_the_coordinator_and_others_do_not_wait_for_it(tmp_path: Path) -> None:
     async with serving(tmp_path) as server, Client(server) as writer, Client(server) as other:
         asked: asyncio.Queue[AskConsent] = asyncio.Queue()
@@ -91,20 +105,29 @@ async def test_a_consumer_of_committed_records_is_woken_by_the_end(tmp_path: Pat
             Client(server) as reader,
             Client(server) as writer,
         ):
-            find = FindCoordinatorRequest(key="t", key_type=1)
-            assert (await writer.call(find, 3)).error_code == ErrorCode.NONE
-            begin = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=10_000)
-            while (begun := await writer.call(begin, 5)).error_code:
-                assert ErrorCode(begun.error_code).retriable
-            producer_id, epoch = begun.producer_id, begun.producer_epoch
+            producer_id, epoch = await initialized(writer)
             sent = await writer.call(produce(producer_id, epoch), V)
             assert sent.responses[0].partition_responses[0].error_code == ErrorCode.NONE
             reader.send(fetch(), V)
-            ending = EndTxnRequest(
-                transactional_id="t", producer_id=producer_id, producer_epoch=epoch, committed=True
-            )
-            ended = await writer.call(ending, 5)
+            ended = await writer.call(commit(producer_id, epoch), 5)
             assert (ended.error_code, ended.producer_epoch) == (ErrorCode.NONE, epoch + 1)
             data = (await reader.receive()).responses[0].partitions[0]
             assert (data.last_stable_offset, data.aborted_transactions) == (2, [])
             assert data.records
+
+
+async def test_the_next_transaction_begins_as_soon_as_the_last_one_has_ended(tmp_path: Path) -> None:
+    properties = {
+        "add.partitions.to.txn.retry.backoff.ms": "3600000",
+        "add.partitions.to.txn.retry.backoff.max.ms": "7200000",
+    }
+    async with serving(tmp_path, properties) as server, Client(server) as writer:
+        producer_id, epoch = await initialized(writer)
+        assert (await writer.call(produce(producer_id, epoch), V)).responses[0].partition_responses
+        writer.send(commit(producer_id, epoch), 5)
+        # It knows its next epoch, and comes before the end is on the disk.
+        writer.send(produce(producer_id, epoch + 1), V)
+        ended = await writer.receive()
+        assert (ended.error_code, ended.producer_epoch) == (ErrorCode.NONE, epoch + 1)
+        part = (await writer.receive()).responses[0].partition_responses[0]
+        assert (part.error_code, part.base_offset) == (ErrorCode.NONE, 2)

@@ -5,5 +5,7 @@
                   ├──▶ probe      a look at the daemon every few seconds: memory, descriptors, waiters, timers
                   └──▶ judge      flat or not, and what is left when everybody is gone
 
+The daemon is `forgetful_daemon`: what it keeps up to a bound has reached it before anything is judged.
+
 `promises` knows what was acknowledged to whom; in the end the daemon is asked for it.
 """

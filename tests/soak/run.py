@@ -59,6 +59,7 @@ class Soak:
             self._directory / "data",
             self._log,
             ["--profile", "test", "--log-level", "warning", *words],
+            module="tests.soak.forgetful_daemon",
             variables=_PROMPT,
         )
         try:

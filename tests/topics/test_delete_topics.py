@@ -1,7 +1,11 @@
+import gc
+from weakref import ref
+
 import pytest
 
 from coordinator.config.properties import Config
 from coordinator.topics.answer import TopicDeleted
+from coordinator.topics.partition import HostedPartition
 from protocol.errors import ErrorCode
 from protocol.kinds import ZERO_UUID
 from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
@@ -45,6 +49,43 @@ def test_a_topic_of_the_same_name_starts_empty_with_another_id(broker: Broker) -
     part = broker.plane.catalogue.partition("orders", 0)
     assert part is not None
     assert part.high_watermark == 0
+
+
+def partitions_alive() -> int:
+    """How many there are in this process, of whatever broker."""
+    return sum(isinstance(one, HostedPartition) for one in gc.get_objects())
+
+
+def test_nothing_of_a_topic_waits_for_a_collection_of_garbage(broker: Broker) -> None:
+    """Full ones are rare: topics that come and go would pile up until then."""
+    gc.collect()
+    gc.disable()
+    before = partitions_alive()
+    try:
+        broker.create("orders", 2)
+        broker.fill("orders", 3)
+        assert partitions_alive() == before + 2
+        log = broker.plane.catalogue.get("orders").partitions[0].log  # type: ignore[union-attr]
+        assert log is not None
+        is_there = ref(log)
+        del log
+        delete(broker, ("orders", ZERO_UUID))
+        assert is_there() is None
+        assert partitions_alive() == before
+    finally:
+        gc.enable()
+
+
+def test_a_partition_of_a_topic_that_is_deleted_is_not_opened_again(broker: Broker) -> None:
+    """Whoever has it still in hands would make its directory anew."""
+    broker.create("orders")
+    part = broker.plane.catalogue.get("orders").hosted[0]  # type: ignore[union-attr]
+    assert part.log is not None
+    part.log.let_go()
+    part.log = None  # it was offline
+    delete(broker, ("orders", ZERO_UUID))
+    assert part.usable_log(10**9) is None
+    assert not [name for name in broker.files.listdir(broker.path) if name.startswith("orders")]
 
 
 def test_by_id(broker: Broker) -> None:

@@ -13,6 +13,7 @@ _DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,3})?) *(ms|s|m|h|d)")
 _UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _RANGE: Final = re.compile(r"([0-9]+)?\.\.([0-9]+)?")
 _OFFSET_DIGITS: Final = 19
+_EVENT_NUMBER: Final = re.compile(r"([0-9a-f]{1,32}\.)?(-1|[0-9]{1,18})")
 _NOT_ESCAPED_COMMA: Final = re.compile(r"(?<!\\),")
 
 
@@ -54,6 +55,16 @@ def group_argument(*, is_required: bool = True) -> Callable[[Any], Any]:
 def name_argument() -> Callable[[Any], Any]:
     """The argument NAME, passed on as `name`."""
     return click.argument("name", callback=_not_empty)
+
+
+def event_number(_: click.Context, __: click.Parameter, said: str | None) -> int | str | None:
+    """The number of an event (431), or with the mark of its process (5f3a9c1e.431)."""
+    found = None if said is None else _EVENT_NUMBER.fullmatch(said)
+    if said is None or (found is not None and found[1]):
+        return said
+    if found is None:
+        raise click.BadParameter(f"{printable(said)!r} is no event: write 431, or 5f3a9c1e.431")
+    return int(said)
 
 
 def listed(_: click.Context, __: click.Parameter, values: Iterable[str]) -> list[str] | None:

@@ -36,11 +36,11 @@ class Following:
         *,
         group: str | None = None,
         kinds: tuple[str, ...] = (),
-        after: int | None = None,
+        after: int | str | None = None,
         say: Callable[[str], None],
     ) -> None:
-        """In: of which group, of which kinds (all); the number of the event to begin after, None for what happens
-        from now on; who is told that the daemon is lost, and that it answers again."""
+        """In: of which group, of which kinds (all); the event to begin after, as its number or id, None for what
+        happens from now on; who is told that the daemon is lost, and that it answers again."""
         self._client = client
         self._query = {"group": group, "kind": kinds}
         self._after = after

@@ -1,30 +1,31 @@
 """The ledger as JSON lines: `/ledger.jsonl`, `/groups/{group}/ledger.jsonl`."""
 
 from collections.abc import Iterable
-from typing import Annotated, Final
+from typing import Final
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from coordinator.console.api.ledger import known
 from coordinator.console.api.route import Call, Pieces, StreamRoute
 from coordinator.control.control import Control
 from coordinator.control.problem import ProblemKind
+from coordinator.control.stream.event_number import number_after
 
 _LINES: Final = "application/x-ndjson"
 
 
 class LedgerLinesQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`after`: only entries with a later number."""
+    """Entries whose `seq` is higher than `after`: 431, or "5f3a9c1e.431" with the mark of the process."""
 
-    after: Annotated[int, Meta(ge=-1, le=2**63 - 1)] = -1
+    after: str = "-1"
 
 
 async def ledger_lines(control: Control, call: Call) -> Pieces:
-    """Every entry that is closed, one a line, oldest first."""
+    """Every entry that is closed, one a line, oldest first. Raises Problem."""
     group_id = call.path.get("group")
     if group_id is not None:
         known(control, group_id)
-    return _pieces(control.ledger.lines(group_id, call.query.after))
+    return _pieces(control.ledger.lines(group_id, number_after(control.stream, call.query.after)))
 
 
 async def _pieces(lines: Iterable[bytes]) -> Pieces:
@@ -40,6 +41,7 @@ STREAMS: Final[tuple[StreamRoute, ...]] = (
         content_type=_LINES,
         is_endless=False,
         query=LedgerLinesQuery,
+        problems=(ProblemKind.RESTARTED,),
     ),
     StreamRoute(
         path="/groups/{group}/ledger.jsonl",
@@ -48,6 +50,6 @@ STREAMS: Final[tuple[StreamRoute, ...]] = (
         content_type=_LINES,
         is_endless=False,
         query=LedgerLinesQuery,
-        problems=(ProblemKind.NO_SUCH_GROUP, ProblemKind.LOADING),
+        problems=(ProblemKind.NO_SUCH_GROUP, ProblemKind.LOADING, ProblemKind.RESTARTED),
     ),
 )

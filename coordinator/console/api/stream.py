@@ -11,15 +11,15 @@ Source: the WHATWG's HTML standard, "Server-sent events".
 """
 
 import asyncio
-import re
-from typing import Annotated, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from coordinator.console.api.request_values import bad_request
 from coordinator.console.api.route import Call, Pieces, StreamRoute
 from coordinator.control.control import Control
 from coordinator.control.problem import ProblemKind
+from coordinator.control.stream.event_number import event_number
 from coordinator.control.stream.stream import Following, StreamEvent
 from coordinator.net.peer import printable
 from coordinator.server.log_lines import LINES, SILENT
@@ -28,20 +28,18 @@ KINDS: Final = frozenset(kind.__name__ for kind in LINES if kind not in SILENT)
 """What may be followed."""
 HEARTBEAT_S: Final = 15.0
 _RETRY_MS: Final = 1000
-_LAST: Final = 2**63 - 1
 _Where: TypeAlias = tuple[str | None, frozenset[str], int | None, str | None]
 """A group, kinds of events, the number from which to go on, and the mark of the process whose number that is."""
-_ID: Final = re.compile(r"(?:([0-9a-f]{1,32})\.)?(-1|[0-9]{1,18})")
 
 
 class StreamQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of which group; of which kinds, with commas between them or one at a time; `after` is the number from
-    which to go on, where the header Last-Event-ID does not say it. Left out: all groups, all kinds, from now
-    on."""
+    """Of which group; of which kinds, with commas between them or one at a time; `after` is the id of the event
+    after which to go on, or its number, where the header Last-Event-ID does not say it. Left out: all groups, all
+    kinds, from now on."""
 
     group: str | None = None
     kind: list[str] = []
-    after: Annotated[int, Meta(ge=-1, le=_LAST)] | None = None
+    after: str | None = None
 
 
 async def follow(control: Control, call: Call) -> Pieces:
@@ -53,7 +51,7 @@ async def follow(control: Control, call: Call) -> Pieces:
 
 def followed(control: Control, query: StreamQuery, last_event_id: str | None) -> Following:
     """What a reader of the stream follows, to be used as a context. Raises Problem (bad-request) for a kind
-    that there is not, and a Last-Event-ID that is none."""
+    that there is not, and for an id that is none."""
     return control.stream.follow(*_where(query, last_event_id))
 
 
@@ -63,12 +61,14 @@ def _where(query: StreamQuery, last_event_id: str | None) -> _Where:
     if unknown:
         what = f"There is no kind of event {printable(unknown[0])!r}."
         raise bad_request("/kind", "kind is wrong", what)
-    if not last_event_id:
-        return query.group, kinds, query.after, None
-    found = _ID.fullmatch(last_event_id.strip())
-    if found is None:
-        raise bad_request("", "Last-Event-ID is wrong", "Last-Event-ID is the id of an event, or its number.")
-    return query.group, kinds, int(found[2]), found[1]
+    pointer, said = ("", last_event_id) if last_event_id else ("/after", query.after)
+    if said is None:
+        return query.group, kinds, None, None
+    after = event_number(said)
+    if after is None:
+        name = pointer.removeprefix("/") or "Last-Event-ID"
+        raise bad_request(pointer, f"{name} is wrong", f"{name} is the id of an event, or its number.")
+    return query.group, kinds, after.number, after.mark
 
 
 async def _pieces(control: Control, where: _Where) -> Pieces:

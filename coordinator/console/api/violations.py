@@ -8,23 +8,29 @@ from msgspec import Meta, Struct
 from coordinator.console.api.route import ApiRoute, Call
 from coordinator.control.control import Control
 from coordinator.control.oracles.violation import OracleName, Violation
+from coordinator.control.problem import ProblemKind
+from coordinator.control.stream.event_number import number_after
 from coordinator.net.peer import printable
 
 
 class ViolationsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which: of one group, of one oracle, those with a `seq` above `after`, and of them the first so many."""
+    """Which: of one group, of one oracle, those with a `seq` above `after` (7, or "5f3a9c1e.7" with the mark of the
+    process), and of them the first so many."""
 
     group: str | None = None
     oracle: OracleName | None = None
-    after: Annotated[int, Meta(ge=-1, le=2**63 - 1)] = -1
+    after: str = "-1"
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
 
 
 class ViolationList(Struct, frozen=True, kw_only=True):
-    """Oldest first. `forgotten` older ones had to make room since the start."""
+    """Oldest first. `forgotten` older ones had to make room since the start. Ask again with `after` set to `next`,
+    or to "`mark`.`next`", for later ones; `mark` is that of the process, with which numbers begin anew."""
 
     violations: list[Violation]
     forgotten: int
+    next: int
+    mark: str
 
 
 class Cleared(Struct, frozen=True, kw_only=True):
@@ -34,11 +40,13 @@ class Cleared(Struct, frozen=True, kw_only=True):
 
 
 async def list_violations(control: Control, call: Call) -> ViolationList:
-    """GET."""
+    """GET. Raises Problem."""
     query: ViolationsQuery = call.query
-    kept = control.oracles.violations
-    found = kept.after(query.after, query.limit, group_id=query.group, oracle=query.oracle)
-    return ViolationList(violations=found, forgotten=kept.forgotten)
+    kept, stream = control.oracles.violations, control.stream
+    after = number_after(stream, query.after, kept.newest_seq)
+    found = kept.after(after, query.limit, group_id=query.group, oracle=query.oracle)
+    last = found[-1].seq if found else after
+    return ViolationList(violations=found, forgotten=kept.forgotten, next=last, mark=stream.instance)
 
 
 async def clear_violations(control: Control, call: Call) -> Cleared:
@@ -75,6 +83,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         query=ViolationsQuery,
         answer=ViolationList,
         text=as_text,
+        problems=(ProblemKind.RESTARTED,),
     ),
     ApiRoute(
         method="DELETE",

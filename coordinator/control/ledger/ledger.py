@@ -126,8 +126,11 @@ class Ledger:
         return self.store.of_all(after) if group_id is None else self.store.of_group(group_id, after)
 
     def _not_closed(self, group_id: str | None) -> Iterable[OpenEntry]:
-        everyone = (*self._lost, *self._open.values())
-        return everyone if group_id is None else (one for one in everyone if one.group_id == group_id)
+        if group_id is None:
+            return (*self._lost, *self._open.values())
+        entry = self._open.get(group_id)
+        lost = [one for one in self._lost if one.group_id == group_id]
+        return lost if entry is None else [*lost, entry]
 
     def _as_it_is(self, entry: OpenEntry) -> LedgerEntry:
         result = EntryResult.FAILED if entry in self._lost else EntryResult.OPEN

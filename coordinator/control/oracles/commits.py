@@ -1,20 +1,23 @@
 """Commits as they are stored, one by one: seen only where oracle.commits asks for it.
 
 Then the groups of a partition are made as a `WatchedShard`, which does what a shard does and tells of each offset
-what it replaced. Heartbeats do not pass through it.
+what it replaced. One of a transaction is stored when that is committed, and is told of then. Heartbeats do not pass
+through it.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
 
 from coordinator.group.config import GroupConfig
 from coordinator.group.consumer.config import ConsumerGroupConfig
 from coordinator.group.member_name import MemberName
-from coordinator.group.requests import Request
+from coordinator.group.offsets.offset_map import Place
+from coordinator.group.requests import EndTransaction, Request
 from coordinator.group.shard import Shard
 from coordinator.group.topics_image import TopicsImage
-from coordinator.machine.outcome import Context, Now, Outcome
+from coordinator.machine.outcome import Context, Fact, Now, Outcome
 from protocol.messages.offset_commit import OffsetCommitRequest
+from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from protocol.records import OffsetCommitKey
 
 
@@ -34,43 +37,76 @@ class Commit(NamedTuple):
 HearCommit = Callable[[Commit], None]
 
 
+class _Written(NamedTuple):
+    """Who writes, and as a member of which generation."""
+
+    writer: MemberName
+    generation_id: int
+
+
+_UNKNOWN: Final = _Written(MemberName("", None, "", ""), -1)
+"""Who wrote what was pending when the groups were read: the log does not say."""
+
+
 class WatchedShard(Shard):
     """See the top of this file."""
 
-    __slots__ = ("_hear",)
+    __slots__ = ("_hear", "_pending")
 
     def __init__(
         self, hear: HearCommit, config: GroupConfig, topics: TopicsImage, consumer_config: ConsumerGroupConfig
     ) -> None:
         super().__init__(config, topics, consumer_config)
         self._hear = hear
+        self._pending: dict[int, dict[Place, _Written]] = {}
+        """By producer id: whose the offsets are that wait for the end of its transaction."""
 
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
         """See `Shard`."""
-        if type(request) is not OffsetCommitRequest:
-            return super().handle(request, context, now)
-        group_id = request.group_id
-        before = {
-            (topic.name, part.partition_index): self.committed(group_id, topic.name, part.partition_index)
+        if type(request) is OffsetCommitRequest:
+            return self._commit(request, context, now)
+        if type(request) is EndTransaction:
+            return self._end(request, context, now)
+        outcome = super().handle(request, context, now)
+        if type(request) is TxnOffsetCommitRequest:
+            written = _written(request, context)
+            pending = {place: written for place, _ in _offsets(outcome.records)}
+            if pending:
+                self._pending.setdefault(request.producer_id, {}).update(pending)
+        return outcome
+
+    def _commit(self, request: OffsetCommitRequest, context: Context, now: Now) -> Outcome:
+        places = [
+            (request.group_id, topic.name, part.partition_index)
             for topic in request.topics
             for part in topic.partitions
-        }
+        ]
+        before = {place: self.committed(*place) for place in places}
         outcome = super().handle(request, context, now)
-        writer = MemberName(
-            request.member_id, request.group_instance_id, context.client_id, context.client_host
-        )
-        for record in outcome.records:
-            key: Any = record.key
-            if type(key) is OffsetCommitKey:
-                place = key.topic, key.partition
-                self._hear(
-                    Commit(
-                        group_id,
-                        *place,
-                        record.value.offset,
-                        before[place],
-                        writer,
-                        request.generation_id_or_member_epoch,
-                    )
-                )
+        written = _written(request, context)
+        for place, offset in _offsets(outcome.records):
+            self._hear(Commit(*place, offset, before[place], *written))
         return outcome
+
+    def _end(self, request: EndTransaction, context: Context, now: Now) -> Outcome:
+        offsets = self._groups.durable.offsets
+        pending = offsets.pending.by_producer.get(request.producer_id, {})
+        before = {place: (value, self.committed(*place)) for place, (_, value) in pending.items()}
+        outcome = super().handle(request, context, now)
+        written = self._pending.pop(request.producer_id, {})
+        for place, (value, replaced) in before.items():
+            if offsets.get(*place) is value:  # else it was dropped, or a newer one stays
+                self._hear(Commit(*place, value.offset, replaced, *written.get(place, _UNKNOWN)))
+        return outcome
+
+
+def _written(request: OffsetCommitRequest | TxnOffsetCommitRequest, context: Context) -> _Written:
+    writer = MemberName(request.member_id, request.group_instance_id, context.client_id, context.client_host)
+    return _Written(writer, request.generation_id_or_member_epoch)
+
+
+def _offsets(records: Iterable[Fact]) -> Iterable[tuple[Place, int]]:
+    for record in records:
+        key: Any = record.key
+        if type(key) is OffsetCommitKey:
+            yield (key.group, key.topic, key.partition), record.value.offset

@@ -38,9 +38,10 @@ class Violations:
         """Who is told of each violation, and again whenever it is found again."""
         self.forgotten = 0
         """How many had to make room for later ones."""
+        self.newest_seq = 0
+        """The number of the last one that was found."""
         self._metrics = metrics
         self._line_limit = line_limit
-        self._newest_seq = 0
         self._bytes = 0
         self._by_seq: OrderedDict[int, Violation] = OrderedDict()
         self._last: dict[Hashable, tuple[int, int]] = {}
@@ -51,8 +52,8 @@ class Violations:
         """Takes what an oracle has found."""
         if self.found_again(finding.key):
             return
-        self._newest_seq += 1
-        violation = _violation(finding, self._newest_seq, clock.wall_ms())
+        self.newest_seq += 1
+        violation = _violation(finding, self.newest_seq, clock.wall_ms())
         self._by_seq[violation.seq] = violation
         self._bytes += _size(violation)
         self._last[finding.key] = violation.seq, clock.monotonic_ms()

@@ -61,6 +61,8 @@ class GroupWatch:
         self._offsets: Offsets | None = None
         self._is_stale = False
         self._reading: asyncio.Task[None] | None = None
+        self._next_read: asyncio.Future[None] | None = None
+        """Who waits for the reading that begins next."""
         self._look: asyncio.Handle | None = None
         self._not_before_ms = 0
         self._wake: asyncio.TimerHandle | None = None
@@ -128,9 +130,11 @@ class GroupWatch:
     # Offsets
 
     async def read_offsets(self) -> None:
-        """Reads what is committed, and waits until that is durable."""
-        self._offsets = await committed_offsets(self._asker, self.group_id)
-        self._seen = None
+        """Waits until what is committed now was read, and is durable. Many who ask at once share one reading."""
+        if self._next_read is None:
+            self._next_read = self._loop.create_future()
+        self.offsets_moved()
+        await asyncio.shield(self._next_read)
 
     def offsets_moved(self) -> None:
         """Something was committed, or removed: looks when it is durable."""
@@ -142,7 +146,12 @@ class GroupWatch:
         try:
             while self._is_stale:
                 self._is_stale = False
-                await self.read_offsets()
+                readers, self._next_read = self._next_read, None
+                try:
+                    self._offsets = await committed_offsets(self._asker, self.group_id)
+                finally:
+                    if readers is not None:
+                        readers.set_result(None)
                 self.look_soon()
                 if self._offsets is not None and len(self._offsets) > _MANY_OFFSETS:
                     await asyncio.sleep(_MANY_OFFSETS_REST_S)

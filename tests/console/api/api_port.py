@@ -64,6 +64,7 @@ class Api:
     control: Control
     port: int
     session: ClientSession
+    host: str = "127.0.0.1"
 
     async def call(
         self,
@@ -80,7 +81,7 @@ class Api:
             data = msgspec.json.encode(body)
             said.setdefault("Content-Type", JSON)
         skipped = () if data is not None else ("Content-Type",)
-        url = f"http://127.0.0.1:{self.port}{path}"
+        url = f"http://{Address(self.host, self.port)}{path}"
         async with self.session.request(
             method, url, data=data, headers=said, skip_auto_headers=skipped
         ) as answer:
@@ -98,7 +99,7 @@ async def serving_api(
 ) -> AsyncIterator[Api]:
     """The API of a server with the topic `orders` of 3 partitions. In: what the HTTP port is bound to; whether
     to wait until all groups are loaded."""
-    texts = {"http.listener": f"{host}:0", **(properties or {})}
+    texts = {"http.listener": str(Address(host, 0)), **(properties or {})}
     server = await start(settings(directory, texts, topics=[("orders", 3)], files=files), wait=wait)
     late = LateControl(server)
     control = late.make()
@@ -109,7 +110,8 @@ async def serving_api(
     http.start()
     try:
         async with ClientSession(timeout=ClientTimeout(TIMEOUT_S)) as session:
-            yield Api(server, control, sockets[0].getsockname()[1], session)
+            reached = "::1" if ":" in host else "127.0.0.1"
+            yield Api(server, control, sockets[0].getsockname()[1], session, reached)
     finally:
         http.close()
         control.close()

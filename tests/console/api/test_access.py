@@ -1,6 +1,7 @@
 """Who may change what: listener, property, token, Host, Origin and content type against each other."""
 
 import logging
+import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -9,9 +10,11 @@ import pytest
 
 from coordinator.config.errors import ConfigError
 from coordinator.config.sources import read_settings
-from coordinator.console.control_access import control_access
+from coordinator.console.control_access import Caller, ControlAccess, control_access
+from coordinator.control.problem import Problem, ProblemKind
 from storage.files import OsFiles
 from tests.console.api.api_port import Answer, Api, serving_api
+from tests.interop.requirement import lacking
 
 TOKEN: Final = "t0ken-of-the-team"
 TOKENS: Final = (None, TOKEN, "wrong")
@@ -133,6 +136,78 @@ async def test_every_way_in(door: Door, tmp_path: Path) -> None:
             )
             assert outcome(answer) == expected, (host, origin, token, content_type)
             assert await is_changed(api) is (expected == ""), (host, origin, token, content_type)
+
+
+IPV6_DOORS: Final = {
+    "loopback": Door("::1", {}, "", ""),
+    "loopback token": Door("::1", WITH_TOKEN, "bad-token", ""),
+    "everywhere": Door("::", {}, "control-off", "control-off"),
+    "everywhere open": Door("::", {"control.enable": "open"}, "", ""),
+    "everywhere token": Door("::", WITH_TOKEN, "bad-token", ""),
+}
+
+
+@pytest.mark.parametrize("door", IPV6_DOORS.values(), ids=IPV6_DOORS.keys())
+async def test_every_way_in_by_ipv6(door: Door, tmp_path: Path) -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError as error:
+        lacking(f"this machine has no IPv6: {error}")
+    is_everywhere = door.host == "::"
+    hosts = {
+        "[::1]": True,
+        "[0:0:0:0:0:0:0:1]:9080": True,
+        "localhost": True,
+        "127.0.0.1": True,
+        "evil.example": False,
+        "[::1].evil.example": False,
+        "[fd00::1]:9080": is_everywhere,
+        "[::ffff:10.1.2.3]": is_everywhere,
+        "0.0.0.0:9080": is_everywhere,
+        "[::]": is_everywhere,
+    }
+    async with serving_api(tmp_path, door.properties, host=door.host) as api:
+        for host, is_own in hosts.items():
+            for origin, is_ours in origins(host).items():
+                for token in (None, TOKEN):
+                    expected = door.with_token if token else door.without
+                    expected = expected if is_own and is_ours else "foreign-host"
+                    answer = await change(
+                        api,
+                        Host=host,
+                        Origin=origin,
+                        Authorization=None if token is None else f"Bearer {token}",
+                        Content_Type="application/json",
+                    )
+                    assert outcome(answer) == expected, (host, origin, token)
+                    assert await is_changed(api) is (expected == ""), (host, origin, token)
+
+
+@pytest.mark.parametrize(
+    ("own", "local", "host", "is_own"),
+    [
+        ("fd00::1", "fd00::1", "[fd00::1]:9080", True),
+        ("fd00::1", "fd00::1", "[FD00:0:0:0::1]", True),
+        ("fe80::1", "fe80::1%eth0", "[fe80::1]:9080", True),
+        ("fd00::1", "fd00::1", "[fd00::2]", False),
+        ("fd00::1", "fd00::1", "10.0.0.1", False),
+        ("10.0.0.1", "10.0.0.1", "10.0.0.1:9080", True),
+        ("10.0.0.1", "10.0.0.1", "10.0.0.2", False),
+        ("10.0.0.1", "10.0.0.1", "10.0.0.1.evil.example", False),
+        ("groupd.example", "10.0.0.1", "GROUPD.example", True),
+        ("groupd.example", "10.0.0.1", "10.0.0.1", True),
+        ("groupd.example", "10.0.0.1", "evil.example", False),
+    ],
+)
+def test_an_address_is_ones_own_however_it_is_written(own: str, local: str, host: str, is_own: bool) -> None:
+    access = ControlAccess(own_host=own, is_loopback=False, enable="open")
+    caller = Caller(host=host, origin=None, authorization=None, local_host=local)
+    if is_own:
+        access.check_sender(caller)
+        return
+    with pytest.raises(Problem) as refused:
+        access.check_sender(caller)
+    assert refused.value.kind is ProblemKind.FOREIGN_HOST
 
 
 @pytest.mark.parametrize("enable", ["auto", "true", "open"])

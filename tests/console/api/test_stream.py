@@ -119,6 +119,8 @@ async def test_events_are_read_as_they_happen(tmp_path: Path) -> None:
         ("?after=3", "5f3a9c1e.41", (41, "5f3a9c1e")),
         ("?after=3", "5f3a9c1e.-1", (-1, "5f3a9c1e")),
         ("?after=3", None, (3, None)),
+        ("?after=5f3a9c1e.41", None, (41, "5f3a9c1e")),
+        ("?after=-1", "", (-1, None)),
         ("", None, (None, None)),
         ("", "", (None, None)),
     ],
@@ -135,7 +137,8 @@ async def test_who_comes_back_says_where_it_was(
         for wrong in ("x", "-2", "9" * 30, "x.5", "5f.", "5f.-2", ".5", "5f.5.5"):
             refused = await api.call("GET", "/v1/stream", headers={"Last-Event-ID": wrong})
             assert refused.problem == "bad-request"
-        assert (await api.call("GET", "/v1/stream?after=x")).problem == "bad-request"
+            refused = await api.call("GET", f"/v1/stream?after={wrong}")
+            assert (refused.problem, refused.value["pointer"]) == ("bad-request", "/after")
 
 
 async def test_while_nothing_happens_something_is_sent(
@@ -216,6 +219,7 @@ async def test_the_ledger_is_one_entry_a_line(tmp_path: Path) -> None:
 
     async with serving_api(tmp_path) as api:
         setattr(api.control, "ledger", Ledger())  # noqa: B010 - bound late there, too
+        api.control.stream.last_seq = 460
         everything = await api.call("GET", "/v1/ledger.jsonl")
         assert everything.content_type == "application/x-ndjson"
         assert [msgspec.json.decode(line)["seq"] for line in everything.body.splitlines()] == [*range(450)]
@@ -227,6 +231,12 @@ async def test_the_ledger_is_one_entry_a_line(tmp_path: Path) -> None:
             447,
             449,
         ]
-        nothing = await api.call("GET", "/v1/ledger.jsonl?after=1000")
+        nothing = await api.call("GET", f"/v1/ledger.jsonl?after={api.control.stream.instance}.450")
         assert (nothing.status, nothing.body) == (200, b"")
+        for path in ("/v1/ledger.jsonl", "/v1/groups/billing/ledger.jsonl"):
+            for elsewhere in ("1000", "77aa.440"):
+                refused = await api.call("GET", f"{path}?after={elsewhere}")
+                assert (refused.status, refused.problem) == (409, "restarted"), elsewhere
+                assert (refused.value["mark"], refused.value["seq"]) == (api.control.stream.instance, 460)
+            assert (await api.call("GET", f"{path}?after=x")).problem == "bad-request"
         assert (await api.call("GET", "/v1/ledger.jsonl?before=1")).problem == "bad-request"

@@ -10,6 +10,7 @@ import pytest
 from coordinator.console.api.route import ApiRoute, Call
 from coordinator.console.api.violations import ROUTES, ViolationsQuery
 from coordinator.control.oracles.violation import OracleName
+from coordinator.control.problem import Problem, ProblemKind
 from protocol.errors import ErrorCode
 from tests.control.oracles.watched import Member, Watched, generation, orders, watched
 
@@ -63,11 +64,32 @@ async def test_violations_are_listed_oldest_first_and_found_by_group_oracle_and_
     assert first["detail"] in text
     assert len(text.splitlines()) == 4
 
-    for query in ({"group": "audit"}, {"oracle": "zombie_commit"}, {"after": str(first["seq"])}):
+    mark = watch.control.stream.instance
+    assert (said["next"], said["mark"]) == (second["seq"], mark)
+    for query in (
+        {"group": "audit"},
+        {"oracle": "zombie_commit"},
+        {"after": str(first["seq"])},
+        {"after": f"{mark}.{first['seq']}"},
+    ):
         said, _ = await asked(watch, ROUTE["GET"], **query)
         assert [one["seq"] for one in said["violations"]] == [second["seq"]], query
     said, _ = await asked(watch, ROUTE["GET"], limit="1")
     assert [one["seq"] for one in said["violations"]] == [first["seq"]]
+    assert said["next"] == first["seq"]
+    said, _ = await asked(watch, ROUTE["GET"], after=str(second["seq"]))
+    assert (said["violations"], said["next"]) == ([], second["seq"])
+
+
+async def test_a_number_of_another_process_is_told_from_ones_own(watch: Watched) -> None:
+    for after in ("77aa.1", "3"):
+        with pytest.raises(Problem) as restarted:
+            await asked(watch, ROUTE["GET"], after=after)
+        assert restarted.value.kind is ProblemKind.RESTARTED
+        assert restarted.value.fields == {"mark": watch.control.stream.instance, "seq": 2}
+    with pytest.raises(Problem) as wrong:
+        await asked(watch, ROUTE["GET"], after="first")
+    assert wrong.value.kind is ProblemKind.BAD_REQUEST
 
 
 @pytest.mark.parametrize("query", [{"oracle": "double"}, {"limit": "0"}, {"grup": "g"}])

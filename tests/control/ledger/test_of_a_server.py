@@ -166,7 +166,7 @@ async def test_the_stream_tells_of_commits_nothing_and_of_all_else(server: Serve
 async def test_the_stream_goes_on_from_the_last_event_id(server: Server, control: Control) -> None:
     async with Client(server) as client:
         await join_alone(client, "g")
-    query = StreamQuery(kind=["GroupStabilized, RebalanceCompleted"], after=10_000)
+    query = StreamQuery(kind=["GroupStabilized, RebalanceCompleted"], after="10000")
     instance = control.stream.instance
     with followed(control, query, f"{instance}.0") as following:
         texts = [sent(await asyncio.wait_for(anext(following), TIMEOUT_S), instance) for _ in range(2)]

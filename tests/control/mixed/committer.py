@@ -1,6 +1,7 @@
 """A client that commits one offset after another, whatever is done to it, and knows which were acknowledged."""
 
 import asyncio
+from collections.abc import Callable
 
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
@@ -11,14 +12,15 @@ PATIENCE_S = 0.3
 
 
 class Committer:
-    """See the top of this file. Its group has no members."""
+    """See the top of this file. Its group has no members. `heard` is called whenever a commit was acknowledged."""
 
-    def __init__(self, server: Server, group_id: str) -> None:
+    def __init__(self, server: Server, group_id: str, heard: Callable[[], None]) -> None:
         self.group_id = group_id
         self.acknowledged = self.last = 0
         self.wrong: list[tuple[str, int, int, int]] = []
         """What was read back and cannot be: of which group, what was acknowledged, found, and sent last."""
         self._server = server
+        self._heard = heard
         self._task = asyncio.ensure_future(self._work())
 
     async def stop(self) -> None:
@@ -43,6 +45,7 @@ class Committer:
             client.send(commit(offset, group=self.group_id), 2)
             if code(await client.receive(PATIENCE_S)) == ErrorCode.NONE:
                 self.acknowledged = offset
+                self._heard()
             await asyncio.sleep(0.001)
 
     async def _read_back(self, client: Client) -> None:

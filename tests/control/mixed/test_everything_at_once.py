@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import random
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, suppress
 from typing import Any
@@ -57,6 +58,9 @@ ON_EVENTS: tuple[dict[str, Any], ...] = (
     {"disconnect": "member-*"},
 )
 STEPS = 60
+SYNC_S, SLOW_SYNCS = 0.05, 0.2
+FIRST_CUTS_AT_ONCE, MOST_CUTS_AT_ONCE, CUT_AT_ONCE = 3, 10, 0.2
+"""Power is cut at the first commits that are acknowledged, and then at so many of them, by chance."""
 
 
 @pytest.fixture(autouse=True)
@@ -140,6 +144,20 @@ class Fate:
             self._control.faults.remove_all(None)
 
 
+class SlowFiles(FaultyFiles):
+    """On a disk that takes its time now and then: what is acknowledged before it is synced is so long before."""
+
+    def __init__(self, chance: random.Random) -> None:
+        super().__init__()
+        self._chance = chance
+
+    def call(self, operation: str) -> int:
+        """See `FaultyFiles`."""
+        if operation == "fdatasync" and self._chance.random() < SLOW_SYNCS:
+            time.sleep(SYNC_S)
+        return super().call(operation)
+
+
 class PowerCut:
     """What is found after one, and what was acknowledged before it."""
 
@@ -148,10 +166,41 @@ class PowerCut:
         self._acknowledged = {committer.group_id: committer.acknowledged for committer in committers}
 
     async def check(self, properties: dict[str, str]) -> None:
-        async with serving("/data", properties, topics=(), files=self._files) as server:
+        async with (
+            serving("/data", properties, topics=(), files=self._files) as server,
+            Client(server) as client,
+        ):
             for group_id, offset in self._acknowledged.items():
-                async with Client(server) as client:
-                    assert await committed(client, group_id) >= (offset or -1), group_id
+                assert await committed(client, group_id) >= (offset or -1), group_id
+
+
+class PowerCuts:
+    """Some between any two things that happen, and some in the moment in which a commit was acknowledged."""
+
+    def __init__(self, files: FaultyFiles, chance: random.Random) -> None:
+        self.committers: list[Committer] = []
+        self._files = files
+        self._chance = chance
+        self._cuts: list[PowerCut] = []
+        self._at_once = 0
+
+    def cut(self) -> None:
+        """One now."""
+        self._cuts.append(PowerCut(self._files, self.committers))
+
+    def heard(self) -> None:
+        """A commit was acknowledged."""
+        if self._at_once < FIRST_CUTS_AT_ONCE or (
+            self._at_once < MOST_CUTS_AT_ONCE and self._chance.random() < CUT_AT_ONCE
+        ):
+            self._at_once += 1
+            self.cut()
+
+    async def check(self, properties: dict[str, str]) -> None:
+        """Whatever was acknowledged before one is found after it."""
+        assert self._at_once, "no power was cut when a commit was acknowledged"
+        for cut in self._cuts:
+            await cut.check(properties)
 
 
 def check(server: Server) -> None:
@@ -179,7 +228,7 @@ async def test_nothing_is_lost_or_left_behind(
     seed: int, stack: AsyncExitStack, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    chance, files = random.Random(seed), FaultyFiles()
+    chance, files = random.Random(seed), SlowFiles(random.Random(seed))
     properties = {
         "offsets.topic.num.partitions": "2",
         "oracle.commits": chance.choice(["true", "false"]),
@@ -195,12 +244,12 @@ async def test_nothing_is_lost_or_left_behind(
         await stack.enter_async_context(Survivor(server, GROUPS[number % 2], f"member-{number}"))
         for number in range(5)
     ]
-    committers = [Committer(server, name) for name in SIMPLE]
+    power_cuts = PowerCuts(files, random.Random(seed))
+    power_cuts.committers = committers = [Committer(server, name, power_cuts.heard) for name in SIMPLE]
     acting: set[asyncio.Future[Any]] = set()
-    power_cuts = [PowerCut(files, committers)]
     for step in range(STEPS):
         if step % 3 == 0:
-            power_cuts.append(PowerCut(files, committers))
+            power_cuts.cut()
         acting.add(asyncio.ensure_future(fate.next()))
         await asyncio.sleep(chance.choice([0, 0, 0.001, 0.01, 0.05]))
         check(server)
@@ -226,5 +275,4 @@ async def test_nothing_is_lost_or_left_behind(
     assert "internal error" not in caplog.text
     assert not [record for record in caplog.records if record.exc_info], caplog.text
     if "log.flush" not in properties:
-        for power_cut in power_cuts:
-            await power_cut.check(properties)
+        await power_cuts.check(properties)

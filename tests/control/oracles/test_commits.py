@@ -6,10 +6,20 @@ from pathlib import Path
 import pytest
 
 from coordinator.control.oracles.violation import Level, OracleName, WrittenOffset
+from coordinator.group.events import TransactionEnded
 from coordinator.group.shard import Shard
 from protocol.errors import ErrorCode
+from protocol.messages.end_txn import EndTxnRequest
+from protocol.messages.init_producer_id import InitProducerIdResponse
 from protocol.messages.leave_group import LeaveGroupRequest
-from tests.control.oracles.watched import Member, Watched, generation, orders, watched
+from protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from tests.control.oracles.watched import Member, Watched, generation, orders, until_happened, watched
+from tests.server.harness import begin_producer
+from tests.server.transactor import until_answered
 
 ALL = orders(0, 1, 2, 3)
 
@@ -127,3 +137,121 @@ async def test_what_a_reload_has_read_counts_as_committed(tmp_path: Path) -> Non
         assert await again.commit(0, 41) == 0
         (found,) = watch.of(OracleName.COMMIT_WENT_BACK)
     assert found.from_ == WrittenOffset(offset=57, member_id=None, client_id=None, generation_id=None)
+
+
+# Of transactions
+
+
+class Processor(Member):
+    """A member that commits what it has read in a transaction of its producer."""
+
+    def __init__(self, watch: Watched, client_id: str, transactional_id: str | None = None) -> None:
+        super().__init__(watch, client_id)
+        self.transactional_id = transactional_id or f"of-{client_id}"
+        self.producer: InitProducerIdResponse | None = None
+
+    async def write(self, partition: int, offset: int) -> None:
+        """Its transaction begins, if none is open, and has this offset."""
+        if self.producer is None:
+            self.producer = await begin_producer(self, self.transactional_id)
+        part = TxnOffsetCommitRequestPartition(
+            partition_index=partition, committed_offset=offset, committed_metadata=""
+        )
+        request = TxnOffsetCommitRequest(
+            transactional_id=self.transactional_id,
+            group_id=self.group,
+            producer_id=self.producer.producer_id,
+            producer_epoch=self.producer.producer_epoch,
+            generation_id_or_member_epoch=self.generation_id,
+            member_id=self.member_id,
+            topics=[TxnOffsetCommitRequestTopic(name="orders", partitions=[part])],
+        )
+
+        async def ask() -> ErrorCode:
+            answer = await self.call(request, 5)
+            return ErrorCode(answer.topics[0].partitions[0].error_code)
+
+        await until_answered(ask)  # the transaction before may not be wound up yet
+
+    async def end(self, *, is_committed: bool = True) -> None:
+        """Its transaction has ended, and the group knows."""
+        producer = self.producer
+        assert producer is not None
+        request = EndTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            committed=is_committed,
+        )
+        await until_happened(self.watch, TransactionEnded, lambda: self.send(request, 5))
+        answer = await self.receive()
+        assert answer.error_code == 0, answer
+        producer.producer_id, producer.producer_epoch = answer.producer_id, answer.producer_epoch
+
+
+async def test_a_transaction_that_lowers_an_offset_counts_once_it_is_committed(watch: Watched) -> None:
+    async with Processor(watch, "alice") as alice, Processor(watch, "carol") as carol:
+        await generation({alice: orders(2, 3), carol: orders(0, 1)})
+        await carol.write(0, 57)
+        await carol.end()
+        written_by = carol.generation_id
+        await generation({alice: orders(0, 1), carol: orders(2, 3)})
+        await alice.write(0, 41)
+        await alice.end(is_committed=False)
+        assert watch.of(OracleName.COMMIT_WENT_BACK) == []
+        await alice.write(0, 41)
+        await alice.end()
+        (found,) = watch.of(OracleName.COMMIT_WENT_BACK)
+    assert found.from_ == WrittenOffset(
+        offset=57, member_id=carol.member_id, client_id="carol", generation_id=written_by
+    )
+    assert found.to == WrittenOffset(
+        offset=41, member_id=alice.member_id, client_id="alice", generation_id=alice.generation_id
+    )
+
+
+async def test_a_transaction_whose_offset_was_overtaken_has_lowered_nothing(watch: Watched) -> None:
+    async with Processor(watch, "alice") as alice:
+        await generation({alice: ALL})
+        await alice.write(0, 41)
+        assert await alice.commit(0, 57) == 0
+        await alice.end()
+        assert await alice.commit(0, 57) == 0
+    assert watch.of(OracleName.COMMIT_WENT_BACK) == []
+
+
+async def test_progress_in_transactions_is_none(watch: Watched) -> None:
+    async with Processor(watch, "alice") as alice:
+        await generation({alice: ALL})
+        for offset in (0, 0):
+            await alice.write(0, offset)
+            await alice.end()
+        await alice.write(0, 7)
+        await alice.write(0, 0)
+        await alice.end()
+    assert watch.in_group() == []
+
+
+async def test_an_offset_of_a_transaction_behind_the_end_is_found_with_its_writer(watch: Watched) -> None:
+    async with Processor(watch, "alice") as alice:
+        await generation({alice: ALL})
+        await alice.write(0, 9)
+        assert watch.of(OracleName.COMMIT_BEYOND_END) == []
+        await alice.end()
+    (found,) = watch.of(OracleName.COMMIT_BEYOND_END)
+    assert [member.client_id for member in found.members] == ["alice"]
+
+
+async def test_of_a_transaction_that_was_open_at_a_failover_no_writer_is_known(watch: Watched) -> None:
+    """So that nobody is said to have lowered an offset."""
+    async with Processor(watch, "alice") as alice:
+        await generation({alice: ALL})
+        await alice.write(0, 57)
+        await alice.end()
+        await alice.write(0, 41)
+        partition = watch.server.runtime.partition_of(alice.group)
+        await watch.control.failover.partition(partition.number, 0, 0)
+        await alice.end()
+    (found,) = [one for one in watch.of(OracleName.COMMIT_BEYOND_END) if "41" in one.detail]
+    assert found.members == []
+    assert watch.of(OracleName.COMMIT_WENT_BACK) == []

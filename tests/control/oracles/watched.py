@@ -173,7 +173,7 @@ class Member(Client):
         return int(answer.topics[0].partitions[0].error_code)
 
 
-async def _until(watch: Watched, what: type[Event], ask: Callable[[], None]) -> None:
+async def until_happened(watch: Watched, what: type[Event], ask: Callable[[], None]) -> None:
     """Asks for something, and waits until it has happened."""
     has_happened = asyncio.Event()
 
@@ -200,9 +200,9 @@ async def join(members: Sequence[Member]) -> None:
             return
     if not new:
         old.sort(key=lambda member: member.member_id != member.leader)
-        await _until(watch, RebalanceStarted, old[0].ask_to_join)
+        await until_happened(watch, RebalanceStarted, old[0].ask_to_join)
     for member in new:
-        await _until(watch, MemberJoined, member.ask_to_join)
+        await until_happened(watch, MemberJoined, member.ask_to_join)
     for member in old if new else old[1:]:
         member.ask_to_join()
     for member in members:

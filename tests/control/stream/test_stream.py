@@ -1,6 +1,8 @@
 """What happens is followed as it happens: from a number on, in part, and by those who read slowly."""
 
 import asyncio
+import tracemalloc
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -145,6 +147,23 @@ async def test_a_slow_reader_is_cut_off_and_nobody_else() -> None:
         tell(stream, 100)
         assert (await read(quick, 1))[0].seq == 100
     assert stream.cut_off == 1
+
+
+async def test_readers_that_never_read_hold_little_more_than_the_ring() -> None:
+    """Each begins with all that was in the ring at its time: that must not outlive the ring by much."""
+    ring_bytes, behind_bytes, readers = 300_000, 30_000, 32
+    stream = Stream(ring_bytes, behind_bytes)
+    tracemalloc.start()
+    with ExitStack() as stack:
+        for number in range(readers * 100):
+            tell(stream, number)
+            if number % 100 == 0:
+                stack.enter_context(stream.follow(after=-1))
+        held_bytes, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert stream.cut_off > readers - 3
+        assert held_bytes < 1.5 * (ring_bytes + behind_bytes)
+    assert stream.readers == 0
 
 
 async def test_the_end_of_the_process_ends_it() -> None:

@@ -9,17 +9,24 @@ import pytest
 from coordinator import clock
 from coordinator.control.ledger.entry import EntryResult
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.control.waits import recollection, waits
+from coordinator.control.waits import recollection, waits, watch
+from coordinator.control.waits.committed_offsets import committed_offsets
 from coordinator.control.waits.conditions import GenerationFrom, MembersBetween, Rebalanced
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.end_txn import EndTxnRequest
 from protocol.messages.leave_group import LeaveGroupRequest
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from storage.batch import encode_batch
 from storage.record import Record
 from tests.control.waits.kept_ledger import KeptLedger, entry
 from tests.control.waits.stage import GROUP, TIMEOUT_S, Stage, staged
-from tests.server.harness import Client
+from tests.server.harness import Client, begin_producer
 
 
 @pytest.fixture
@@ -288,6 +295,76 @@ async def test_a_thousand_waiters(stage: Stage) -> None:
     mets = await ended(*waiting)
     assert {met.group.members for met in mets} == {2}
     assert len(stage.server.engine.observers) == at_rest
+
+
+async def test_a_thousand_who_ask_for_commits_at_once_are_told_by_one_reading(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (alice,) = await stage.stable("alice")
+    await alice.commit({("orders", number): 1 for number in range(6)})
+    read = committed_offsets
+    readings = 0
+
+    async def counted(*asked: Any) -> Any:
+        nonlocal readings
+        readings += 1
+        return await read(*asked)
+
+    monkeypatch.setattr(watch, "committed_offsets", counted)
+    waiting = [asyncio.ensure_future(stage.wait(committed={"orders-0": 2})) for _ in range(1000)]
+    await begun(stage, 1000)
+    for one in waiting[500:]:
+        one.cancel()
+    await alice.commit({("orders", 0): 2})
+    mets = await ended(*waiting[:500])
+    assert all("committed orders-0=2" in met.detail for met in mets)
+    assert readings < 10
+    assert not len(stage.waits)
+
+
+@pytest.mark.parametrize("flush", ["always", "os"])
+async def test_commits_are_waited_for_while_their_partition_moves(flush: str) -> None:
+    async with staged(properties={"log.flush": flush}) as stage:
+        (alice,) = await stage.stable("alice")
+        await alice.commit({("orders", 0): 5})
+        waiting = asyncio.ensure_future(stage.wait(committed={"orders-0": 9}))
+        before = asyncio.ensure_future(stage.wait(committed={"orders-0": 6}))
+        await begun(stage, 2)
+        runtime = stage.server.runtime
+        partition = runtime.partition_of(GROUP)
+        for offset in (7, 9):
+            runtime.ownership.reload(partition)
+            await stage.wait(committed={"orders-0": 5})
+            assert not waiting.done()
+            await alice.commit({("orders", 0): offset})
+        await ended(waiting, before)
+
+
+async def test_an_offset_of_a_transaction_is_waited_for_until_that_is_committed(stage: Stage) -> None:
+    (alice,) = await stage.stable("alice")
+    producer = await begin_producer(alice.client, "t")
+    part = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=9, committed_metadata="")
+    written = TxnOffsetCommitRequest(
+        transactional_id="t",
+        group_id=GROUP,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        topics=[TxnOffsetCommitRequestTopic(name="orders", partitions=[part])],
+    )
+    waiting = asyncio.ensure_future(stage.wait(committed={"orders-0": 9}))
+    await begun(stage)
+    answer = await alice.client.call(written, 5)
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+    await stage.unmet(committed={"orders-0": 9})
+    assert not waiting.done()
+    end = EndTxnRequest(
+        transactional_id="t",
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        committed=True,
+    )
+    assert (await alice.client.call(end, 5)).error_code == ErrorCode.NONE
+    await ended(waiting)
 
 
 async def test_a_thousand_that_fail(stage: Stage) -> None:

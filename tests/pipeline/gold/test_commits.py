@@ -4,6 +4,7 @@ import random
 
 from pyspark.sql import SparkSession
 
+from pipeline.gold.anomalies.mixed_commits import mixed_commits
 from pipeline.gold.commit_stats import commit_stats
 from pipeline.gold.velocity import velocity
 from tests.pipeline.gold.silver import history, latest_offsets
@@ -119,12 +120,21 @@ def test_tables_agree_with_a_plain_walk(spark: SparkSession) -> None:
     made = HandMade(spark)
     standing: dict[tuple[str, int], int] = {}
     advanced: dict[tuple[str, int], int] = {}
-    counts = {"commits": 0, "unmoved_commits": 0, "rewinds": 0}
+    kinds: dict[tuple[str, int], bool] = {}
+    mixed: dict[str, list[int]] = {}
+    counts = {"commits": 0, "unmoved_commits": 0, "rewinds": 0, "transactional_commits": 0}
     for _ in range(500):
         group, partition, seconds = random.choice("ghijk"), random.randrange(6), random.randrange(300)
         offset = random.choice([None, *range(12)])
-        made.commit(group, "t", partition, offset, seconds)
+        is_transactional = offset is not None and random.random() < 0.3
+        place = made.commit(
+            group, "t", partition, offset, seconds, producer_id=seconds if is_transactional else None
+        )
         key = group, partition
+        if kinds.pop(key, is_transactional) != is_transactional and offset is not None:
+            mixed.setdefault(group, []).append(place)
+        if offset is not None:
+            kinds[key] = is_transactional
         before = standing.pop(key, None)
         if offset is None:
             continue
@@ -133,6 +143,7 @@ def test_tables_agree_with_a_plain_walk(spark: SparkSession) -> None:
         counts["commits"] += 1
         counts["unmoved_commits"] += offset == before
         counts["rewinds"] += before is not None and offset < before
+        counts["transactional_commits"] += is_transactional
     found = history(made)
     assert {
         (group, partition): offset
@@ -145,3 +156,5 @@ def test_tables_agree_with_a_plain_walk(spark: SparkSession) -> None:
     assert sums == advanced
     for counted in ([row[3:] for row in minutes], rows(commit_stats(found), *counts)):
         assert [sum(column) for column in zip(*counted, strict=True)] == list(counts.values())
+    told = rows(mixed_commits(found), "group", "amount", "log_offset")
+    assert told == [(group, len(places), places[0]) for group, places in sorted(mixed.items())]

@@ -106,7 +106,8 @@ class Server:
         self.coordinator.load()
 
     def _new_markers(self) -> Markers:
-        return Markers(cast("Any", _Loop(self.world)), cast("Any", self), cast("Any", self.coordinator))
+        loop, coordinator = cast("Any", _Loop(self.world)), cast("Any", self.coordinator)
+        return Markers(loop, cast("Any", self), coordinator, ended=lambda _: None)
 
     def _send_markers(self, key: str, markers: WriteMarkers) -> None:
         self._markers.receive(key, markers)
