@@ -49,9 +49,12 @@ WITHOUT_A_CLIENT = frozenset(
         ApiKey.DESCRIBE_PRODUCERS,
         ApiKey.DESCRIBE_TRANSACTIONS,
         ApiKey.LIST_TRANSACTIONS,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
     }
 )
-"""No client was recorded with transactions: of these Kafka's own answers are in `tests/oracle` alone."""
+"""No client was recorded with transactions, or in a group of the consumer protocol: of these
+Kafka's own answers are in `tests/oracle` alone."""
 APIS_AND_VERSIONS = sorted({(one.api.name, one.version) for one in EXCHANGES})
 
 
