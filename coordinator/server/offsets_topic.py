@@ -85,7 +85,7 @@ class OffsetsTopic:
 
     def _new_machine(self, number: int, topics: TopicsImage) -> Shard:
         shard = self.new_shard(self._group_config, topics, self._consumer_config)
-        for group_id, overrides in self._catalogue.group_configs.items():
+        for group_id, overrides in self._catalogue.group_configs.by_group.items():
             if partition_for(group_id, self.logs.partitions) == number:
                 shard.handle(GroupConfigsChanged(group_id, overrides), NOBODY, Now(0, 0))
         return shard

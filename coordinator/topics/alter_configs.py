@@ -181,7 +181,7 @@ def _alter_group(
     group_id, catalogue = resource.resource_name, plane.catalogue
     if not group_id:
         raise Refusal(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
-    before = catalogue.group_configs.get(group_id, {})
+    before = catalogue.group_configs.of(group_id)
     overrides = {} if replace else dict(before)
     for config in resource.configs:
         if config.config_operation in (Operation.APPEND, Operation.SUBTRACT):
@@ -198,10 +198,10 @@ def _alter_group(
         check_group_configs(overrides, plane.group_bounds)
     except InvalidConfig as error:
         raise Refusal(ErrorCode.INVALID_CONFIG, str(error)) from error
-    if overrides and not before and len(catalogue.group_configs) >= MOST_CONFIGURED_GROUPS:
+    if overrides and not before and len(catalogue.group_configs.by_group) >= MOST_CONFIGURED_GROUPS:
         raise Refusal(ErrorCode.POLICY_VIOLATION, f"{MOST_CONFIGURED_GROUPS} groups have configs already")
     if not validate_only and overrides != before:
-        yield from catalogue.configuring_group(group_id, overrides)
+        yield from catalogue.group_configs.replacing(group_id, overrides)
         changes.append(GroupConfigChanged(group_id, tuple(sorted(overrides.items()))))
 
 

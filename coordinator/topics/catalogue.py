@@ -18,6 +18,7 @@ from coordinator.config.topic_configs import TopicDefaults
 from coordinator.names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from coordinator.topics.config import TopicsConfig
 from coordinator.topics.found_topics import FoundTopics, document
+from coordinator.topics.group_configs import GroupConfigs
 from coordinator.topics.new_partitions import NewPartitions, open_each
 from coordinator.topics.open_files import OpenFiles
 from coordinator.topics.partition import HostedPartition, InternalPartition, Partition
@@ -57,8 +58,7 @@ class Catalogue:
         """Partitions by which topics grow just now."""
         self._going: set[str] = set()
         """Names of topics that are being removed, and that nobody sees any more."""
-        self.group_configs: dict[str, Mapping[str, str]] = {}
-        """What groups have of their own, by id; groups that have nothing are not there."""
+        self.group_configs = GroupConfigs(self.saving)
         self._deleted: dict[bytes, str] = {}
         """Topics, name by id, of which directories may still lie there."""
         self.left: set[TopicPartition] = set()
@@ -114,7 +114,7 @@ class Catalogue:
                 # Starting needs no space. The file goes on naming them, for the next start or a topic of that name.
                 self._deleted, self.not_removed = found.deleted, error
         self.producer_ids_reserved = found.producer_ids_reserved
-        self.group_configs.update(found.group_configs)
+        self.group_configs.by_group.update(found.group_configs)
         self.internal_partitions, self.adopted = found.internal_partitions, found.adopted
         of_groups = found.internal_directories[CONSUMER_OFFSETS] or self._config.offsets_topic_num_partitions
         # Transactions get their partitions when somebody has one.
@@ -140,7 +140,7 @@ class Catalogue:
             if topic.hosted
         }
         return self._directory.draft_catalogue(
-            document(counts, self._deleted, self.producer_ids_reserved, self.group_configs)
+            document(counts, self._deleted, self.producer_ids_reserved, self.group_configs.by_group)
         )
 
     # Changing
@@ -346,24 +346,6 @@ class Catalogue:
         for part in (*topic.hosted, *self._added.get(topic.name, ())):
             if part.log is not None:
                 part.log.config = values.log
-
-    def configuring_group(self, group_id: str, overrides: Mapping[str, str]) -> Work[None]:
-        """Replaces the configs of a group by valid ones, in steps. What comes meanwhile builds on them. Raises
-        OSError: then it has those that it had, unless others came meanwhile."""
-        before, wanted = self.group_configs.get(group_id, {}), dict(overrides)
-        self._put_group(group_id, wanted)
-        try:
-            yield from self.saving()
-        except OSError:
-            if self.group_configs.get(group_id, {}) == wanted:
-                self._put_group(group_id, before)
-            raise
-
-    def _put_group(self, group_id: str, overrides: Mapping[str, str]) -> None:
-        if overrides:
-            self.group_configs[group_id] = overrides
-        else:
-            self.group_configs.pop(group_id, None)
 
     def attach(
         self,

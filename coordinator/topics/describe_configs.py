@@ -143,7 +143,7 @@ def _group(
     described: Described,
 ) -> list[DescribeConfigsResourceResult]:
     """What a group obeys, whether there is one of that id or not."""
-    overrides = plane.catalogue.group_configs.get(resource.resource_name, {})
+    overrides = plane.catalogue.group_configs.of(resource.resource_name)
     asked = _keys(resource)
     alike = (ResourceType.GROUP, tuple(overrides.items()), asked)
     known = described.get(alike)

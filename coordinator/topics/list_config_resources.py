@@ -26,7 +26,7 @@ _NAMES: Final[dict[int, Callable[[Catalogue, Context], Iterable[str]]]] = {
     ResourceType.BROKER_LOGGER: lambda _, context: (str(context.node.node_id),),
     # These cannot be given configs here.
     ResourceType.CLIENT_METRICS: lambda _catalogue, _context: (),
-    ResourceType.GROUP: lambda catalogue, _: sorted(catalogue.group_configs),
+    ResourceType.GROUP: lambda catalogue, _: sorted(catalogue.group_configs.by_group),
 }
 
 
