@@ -9,9 +9,9 @@ comes back.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from coordinator import clock
 from coordinator.config.config_key import InvalidConfig
@@ -19,6 +19,8 @@ from coordinator.engine.engine import Engine
 from coordinator.engine.flusher import Flusher
 from coordinator.engine.group_clock import GroupClock, ProcessTime
 from coordinator.group.config import GroupConfig
+from coordinator.group.consumer.regular_expressions import REGEX_WORK, resolve_regexes
+from coordinator.group.consumer.target import TARGET_WORK, compute_target
 from coordinator.group.requests import GroupConfigsChanged
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
 from coordinator.net.acceptor import Acceptor
@@ -69,6 +71,8 @@ from storage.uuid_text import uuid_to_text
 _LOG = logging.getLogger("KafkaServer")
 
 CLOSE_TIMEOUT_S: Final = 5.0
+
+W = TypeVar("W")
 
 
 class Server:
@@ -195,6 +199,8 @@ class Server:
         self.topic_images = TopicImages(self.data_plane.catalogue)
         self.runtime = runtime = self.engine.add(offsets.internal_topic(self.topic_images.current))
         runtime.fired = log_expiry
+        self.engine.workers[REGEX_WORK] = self._in_a_thread(resolve_regexes)
+        self.engine.workers[TARGET_WORK] = self._in_a_thread(compute_target)
         self.engine.observers.append(self.group_events.observe)
         self.data_plane.attach_internal(
             CONSUMER_OFFSETS,
@@ -214,6 +220,9 @@ class Server:
             self._topics_changed,
         )
         self.topic_images.renew()
+
+    def _in_a_thread(self, work: Callable[[W], object]) -> Callable[[W], Awaitable[object]]:
+        return lambda argument: self.loop.run_in_executor(None, work, argument)
 
     def _make_routes(self) -> Routes:
         self.topics = TopicsHandler(

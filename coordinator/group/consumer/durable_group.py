@@ -181,16 +181,17 @@ class DurableConsumerGroup:
             yield assignment_epoch_record(group_id, self.assignment_epoch, self.assignment_timestamp_ms)
 
     def tombstones(self) -> Iterator[Fact]:
-        """The records of its end, in Kafka's order."""
+        """The records of its end, in Kafka's order. They may be applied one by one as they come."""
         group_id = self.group_id
-        for member_id in self.members:
+        members = list(self.members)
+        for member_id in members:
             yield current_tombstone(group_id, member_id)
-        for member_id in self.targets:
+        for member_id in list(self.targets):
             yield target_tombstone(group_id, member_id)
         yield assignment_epoch_tombstone(group_id)
-        for member_id in self.members:
+        for member_id in members:
             yield member_tombstone(group_id, member_id)
-        for regex in self.regexes:
+        for regex in list(self.regexes):
             yield regex_tombstone(group_id, regex)
         yield partition_metadata_tombstone(group_id)
         yield epoch_tombstone(group_id)
