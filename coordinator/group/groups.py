@@ -91,6 +91,11 @@ class Groups:
         self.by_id[group.group_id] = ConsumerFace(group)
         return group
 
+    def renew_durable(self, group: ConsumerGroup) -> None:
+        """Know a consumer group's durable half anew: where nothing was left of it for the length of a record, it is
+        another one."""
+        group.durable = self.durable.consumers.by_group[group.group_id]
+
     def consumer_times(self, group_id: str) -> ConsumerGroupTimes:
         """How long members of a group may be silent, and so on: its own times, else the broker's."""
         return self.consumer_config.times(self.overrides.get(group_id, NO_OVERRIDES))
