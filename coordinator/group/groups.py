@@ -3,6 +3,7 @@ protocol find a group by its door, all others see a `Group`."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from sys import intern
 from typing import Final
 
 from coordinator.group.classic.face import ClassicFace
@@ -86,15 +87,11 @@ class Groups:
     def add_consumer(self, group_id: str) -> ConsumerGroup:
         """Take in a consumer group, of which the log says something. There is none of that id, of any type."""
         assert group_id not in self.by_id, group_id
-        group = ConsumerGroup(self.durable.consumers.by_group[group_id])
+        assert group_id in self.durable.consumers, group_id
+        group = ConsumerGroup(intern(group_id), self.durable.consumers)
         self.consumers[group.group_id] = group
         self.by_id[group.group_id] = ConsumerFace(group)
         return group
-
-    def renew_durable(self, group: ConsumerGroup) -> None:
-        """Know a consumer group's durable half anew: where nothing was left of it for the length of a record, it is
-        another one."""
-        group.durable = self.durable.consumers.by_group[group.group_id]
 
     def consumer_times(self, group_id: str) -> ConsumerGroupTimes:
         """How long members of a group may be silent, and so on: its own times, else the broker's."""

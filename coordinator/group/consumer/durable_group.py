@@ -55,7 +55,8 @@ class DurableConsumerGroup:
     an expression, `assignors` those that prefer one, `classic_protocols` those of the classic protocol that
     support a protocol; `static_members` are member ids by instance id; `holders` says by topic id who has a
     partition, or has yet to give it up; `stable` counts the stable members by their epoch; `order` is that in
-    which Kafka goes through the members. `changes` grows with each record."""
+    which Kafka goes through the members. `changes` is another number after each
+    record."""
 
     __slots__ = (
         "assignment_epoch",
@@ -181,17 +182,16 @@ class DurableConsumerGroup:
             yield assignment_epoch_record(group_id, self.assignment_epoch, self.assignment_timestamp_ms)
 
     def tombstones(self) -> Iterator[Fact]:
-        """The records of its end, in Kafka's order. They may be applied one by one as they come."""
+        """The records of its end, in Kafka's order."""
         group_id = self.group_id
-        members = list(self.members)
-        for member_id in members:
+        for member_id in self.members:
             yield current_tombstone(group_id, member_id)
-        for member_id in list(self.targets):
+        for member_id in self.targets:
             yield target_tombstone(group_id, member_id)
         yield assignment_epoch_tombstone(group_id)
-        for member_id in members:
+        for member_id in self.members:
             yield member_tombstone(group_id, member_id)
-        for regex in list(self.regexes):
+        for regex in self.regexes:
             yield regex_tombstone(group_id, regex)
         yield partition_metadata_tombstone(group_id)
         yield epoch_tombstone(group_id)
