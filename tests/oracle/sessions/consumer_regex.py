@@ -248,6 +248,5 @@ def a_static_consumer_comes_back_with_its_expression(play: Play) -> None:
     away = Consumer(play, "c", regex=of_all(play, "nothing"), instance="i")
     again.leave("for a while", LEAVE_FOR_A_WHILE)
     away.join("with another")
-    play.until(lambda: away.confirm() and not group_of(play).members[0].assignment.topic_partitions)
-    away.heartbeat()
-    look(play, "settled")
+    play.until(lambda: away.confirm() and group_of(play).group_epoch >= 3)
+    tell_group(play, away, note="settled")
