@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.interop.driver import DRIVERS, Driver
+from tests.interop.driver import CONSUMER_DRIVERS, DRIVERS, Driver
 from tests.interop.group import Group, partitions_of, records_of
 
 PARTITIONS = 12
@@ -10,7 +10,7 @@ RECORDS = 5
 
 pytestmark = [
     pytest.mark.interop,
-    pytest.mark.parametrize("driver", DRIVERS, ids=str),
+    pytest.mark.parametrize("driver", DRIVERS + CONSUMER_DRIVERS, ids=str),
 ]
 
 
