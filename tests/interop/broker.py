@@ -159,6 +159,14 @@ class Broker:
             described: dict[str, Any] = administrator.describe_groups([group])[group]
             return described
 
+    def listed(self, group: str) -> tuple[str, str]:
+        """Return the type and the state that a list of all groups has for one; ("", "") where it is not there."""
+        with self._administrator() as administrator:
+            for found in administrator.list_groups():
+                if found["group_id"] == group:
+                    return found["group_type"].lower(), found["group_state"]
+        return "", ""
+
     def violations(self) -> dict[str, int]:
         """How often each oracle of a groupd has found something; nothing for a broker that has none."""
         return {} if self._daemon is None else self._daemon.violations()

@@ -74,6 +74,18 @@ class Group:
             f"{names} to share {len(partitions)} partitions", lambda: covered(members, partitions), timeout_s
         )
 
+    def settle(self, members: list[Member], partitions: set[Partition]) -> None:
+        """The same, and the coordinator says that nobody is going to get or give up any of them."""
+        self.converge(members, partitions)
+        found: list[tuple[str, str]] = []
+
+        def settled() -> bool:
+            found.append(self.broker.listed(self.name))
+            return found[-1][1] == "Stable"
+
+        eventually("the group to be Stable; it is", settled, lambda: found[-1])
+        self.converge(members, partitions)
+
     def consumed(
         self, members: list[Member], expected: set[tuple[str, int, int]], timeout_s: float = 60.0
     ) -> None:
