@@ -157,7 +157,7 @@ def _tagged_section(in_tags: list[FieldLayout], version: int, wrap: Wrap) -> Con
     item = Struct("tag" / _UVARINT, "data" / Prefixed(_UVARINT, GreedyBytes), "end" / Tell)
     raw = PrefixedArray(_UVARINT, item)
     by_tag = {
-        entry.tag: (entry, wrap(entry.name, entry.type, _type(entry.type, version, True, wrap)))
+        entry.tag: (entry, wrap(entry.name, entry.type, _type_in_tag(entry.type, version, wrap)))
         for entry in in_tags
     }
 
@@ -179,10 +179,18 @@ def _tagged_section(in_tags: list[FieldLayout], version: int, wrap: Wrap) -> Con
         return [
             {"tag": tag, "data": field.build(values[entry.name])}
             for tag, (entry, field) in by_tag.items()
-            if values[entry.name] != entry.default
+            if entry.sends_null or values[entry.name] != entry.default
         ]
 
     return ExprAdapter(raw, decode, encode)
+
+
+def _type_in_tag(field_type: FieldType, version: int, wrap: Wrap) -> Construct:
+    """A struct in a tag has another marker for null than one with a place of its own."""
+    if field_type.struct_class is None or not field_type.nullable:
+        return _type(field_type, version, True, wrap)
+    nested = _struct(field_type.struct_class, version, True, wrap)
+    return _optional(_COMPACT_LENGTH, nested, True, lambda _: 0)
 
 
 def _type(field_type: FieldType, version: int, flexible: bool, wrap: Wrap) -> Construct:

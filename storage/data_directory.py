@@ -6,7 +6,7 @@
     recovery-point-offset-checkpoint   up to where each log was synced
     log-start-offset-checkpoint        where each log begins
     cleaner-offset-checkpoint          up to where each log is compacted
-    topics.json                        the catalogue: partition counts, configs, those of groups (not a file of Kafka's)
+    topics.json                        the catalogue: partition counts, configs, configs of groups (not Kafka's)
     journal/                           what a process has not settled; none is there after a clean stop
     <topic>-<partition>/               a log, with partition.metadata naming its topic id
 

@@ -3,6 +3,7 @@ protocol find a group by its door, all others see a `Group`."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from sys import intern
 from typing import Final
 
 from coordinator.group.classic.face import ClassicFace
@@ -86,7 +87,8 @@ class Groups:
     def add_consumer(self, group_id: str) -> ConsumerGroup:
         """Take in a consumer group, of which the log says something. There is none of that id, of any type."""
         assert group_id not in self.by_id, group_id
-        group = ConsumerGroup(self.durable.consumers.by_group[group_id])
+        assert group_id in self.durable.consumers, group_id
+        group = ConsumerGroup(intern(group_id), self.durable.consumers)
         self.consumers[group.group_id] = group
         self.by_id[group.group_id] = ConsumerFace(group)
         return group

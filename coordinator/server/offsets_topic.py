@@ -1,10 +1,11 @@
 """`__consumer_offsets`: the internal topic of groups, as the engine runs it and the data plane shows it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from coordinator.config.properties import Config
 from coordinator.engine.machine import InternalTopic
+from coordinator.engine.runtime import Runtime
 from coordinator.group.config import GroupConfig
 from coordinator.group.consumer.config import ConsumerGroupConfig
 from coordinator.group.record_codec import GroupRecordCodec
@@ -15,6 +16,7 @@ from coordinator.group.topics_image import TopicsImage
 from coordinator.machine.outcome import Context, Now
 from coordinator.names import CONSUMER_OFFSETS
 from coordinator.server.internal_topic import InternalTopicLogs, segment_bytes
+from coordinator.topics.answer import GroupConfigChanged, TopicChange
 from coordinator.topics.data_plane import DataPlane
 from protocol.partitioner import partition_for
 from storage.data_directory import DataDirectory
@@ -46,6 +48,7 @@ class OffsetsTopic:
         self.new_shard: Callable[[GroupConfig, TopicsImage, ConsumerGroupConfig], Shard] = Shard
         """Makes the groups of a partition, whenever one is read."""
         self._config = config
+        self._data_plane = data_plane
         self._catalogue = data_plane.catalogue
         self._group_config = group_config
         self._consumer_config = config.view(ConsumerGroupConfig)
@@ -68,9 +71,29 @@ class OffsetsTopic:
             producer_expiration_ms=self._config.producer_id_expiration_ms,
         )
 
+    def show(self, runtime: Runtime[Shard]) -> None:
+        """Have the data plane show what the engine runs."""
+        self._data_plane.attach_internal(
+            CONSUMER_OFFSETS,
+            self.logs.topic_id,
+            self.logs.overrides,
+            self.logs.partitions,
+            lambda number: runtime.partitions[number].log,
+            lambda number: runtime.partitions[number].readable_offset,
+            lambda number: runtime.partitions[number].producers,
+        )
+
     def _new_machine(self, number: int, topics: TopicsImage) -> Shard:
         shard = self.new_shard(self._group_config, topics, self._consumer_config)
         for group_id, overrides in self._catalogue.group_configs.items():
             if partition_for(group_id, self.logs.partitions) == number:
                 shard.handle(GroupConfigsChanged(group_id, overrides), NOBODY, Now(0, 0))
         return shard
+
+
+def tell_group_configs(runtime: Runtime[Shard], changes: Sequence[TopicChange]) -> None:
+    """Tell groups which configs of their own they have now."""
+    for change in changes:
+        if isinstance(change, GroupConfigChanged):
+            told = GroupConfigsChanged(change.group_id, dict(change.configs))
+            runtime.receive(change.group_id, told)

@@ -19,7 +19,6 @@ from coordinator.engine.engine import Engine
 from coordinator.engine.flusher import Flusher
 from coordinator.engine.group_clock import GroupClock, ProcessTime
 from coordinator.group.config import GroupConfig
-from coordinator.group.requests import GroupConfigsChanged
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
 from coordinator.net.acceptor import Acceptor
 from coordinator.net.caller import Caller
@@ -37,13 +36,14 @@ from coordinator.server.cleaner import Cleaner
 from coordinator.server.compactable_logs import compactable_logs
 from coordinator.server.config_views import broker_configs, topics_config
 from coordinator.server.group_events import GroupEvents
+from coordinator.server.group_work import do_group_work
 from coordinator.server.handlers.groups import GroupRouter
 from coordinator.server.handlers.topics import TopicsHandler
 from coordinator.server.line_limit import LineLimit
 from coordinator.server.log_lines import log_expiry
 from coordinator.server.make_routes import make_routes
 from coordinator.server.metrics import Metrics
-from coordinator.server.offsets_topic import OffsetsTopic
+from coordinator.server.offsets_topic import OffsetsTopic, tell_group_configs
 from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
 from coordinator.server.topic_images import SHOWN, TopicImages
@@ -51,7 +51,7 @@ from coordinator.server.topic_lines import log_changes, log_found, log_missing
 from coordinator.server.transactions import Transactions
 from coordinator.server.unusable_directory import is_nearly_full, why_too_small, why_unusable
 from coordinator.server.upkeep import Upkeep
-from coordinator.topics.answer import GroupConfigChanged, TopicChange
+from coordinator.topics.answer import TopicChange
 from coordinator.topics.data_plane import DataPlane, TopicsDeclaredSmaller
 from coordinator.topics.missing import TopicMissing
 from coordinator.topics.open_files import TooManyPartitions
@@ -194,17 +194,10 @@ class Server:
             raise StartFailed(too_small)
         self.topic_images = TopicImages(self.data_plane.catalogue)
         self.runtime = runtime = self.engine.add(offsets.internal_topic(self.topic_images.current))
+        do_group_work(self.engine)
         runtime.fired = log_expiry
         self.engine.observers.append(self.group_events.observe)
-        self.data_plane.attach_internal(
-            CONSUMER_OFFSETS,
-            offsets.logs.topic_id,
-            offsets.logs.overrides,
-            offsets.logs.partitions,
-            lambda number: runtime.partitions[number].log,
-            lambda number: runtime.partitions[number].readable_offset,
-            lambda number: runtime.partitions[number].producers,
-        )
+        offsets.show(runtime)
         self.transactions = Transactions(
             self.engine,
             self.directory,
@@ -287,10 +280,7 @@ class Server:
 
     def _topics_changed(self, changes: Sequence[TopicChange]) -> None:
         self._changed(changes)
-        for change in changes:
-            if isinstance(change, GroupConfigChanged):
-                told = GroupConfigsChanged(change.group_id, dict(change.configs))
-                self.runtime.receive(change.group_id, told)
+        tell_group_configs(self.runtime, changes)
         if any(isinstance(change, SHOWN) for change in changes):
             self.runtime.tell_all(self.topic_images.renew())
             for listener in self.topic_listeners:

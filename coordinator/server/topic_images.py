@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from coordinator import clock
 from coordinator.group.requests import TopicsChanged
 from coordinator.group.topics_image import TopicImage, TopicsImage
 from coordinator.topics.answer import PartitionsAdded, TopicChange, TopicCreated, TopicDeleted
@@ -12,11 +13,13 @@ SHOWN: Final[tuple[type[TopicChange], ...]] = (TopicCreated, TopicDeleted, Parti
 
 
 class TopicImages:
-    """The image that holds now. One for all partitions of the groups, made anew after each change."""
+    """The image that holds now. One for all partitions of the groups, made anew after each change. Its version is
+    an instant, so that it does not go back over restarts: groups write down in which version an expression
+    matched."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
-        self._current = self._made()
+        self._current = self._made(0)
 
     def current(self) -> TopicsImage:
         """The topics now."""
@@ -24,10 +27,9 @@ class TopicImages:
 
     def renew(self) -> TopicsChanged:
         """Looks at the topics again: what groups are told of the difference."""
-        before, self._current = self._current, self._made()
+        before, self._current = self._current, self._made(self._current.version)
         return TopicsChanged(self._current, before.gone_in(self._current))
 
-    def _made(self) -> TopicsImage:
-        return TopicsImage(
-            TopicImage(topic.name, topic.topic_id, len(topic.partitions)) for topic in self._catalogue
-        )
+    def _made(self, version: int) -> TopicsImage:
+        topics = [TopicImage(topic.name, topic.topic_id, len(topic.partitions)) for topic in self._catalogue]
+        return TopicsImage(topics, max(version + 1, clock.wall_ms()))

@@ -90,7 +90,7 @@ def values(field: FieldType, version: int, name: str = "") -> st.SearchStrategy[
 def _field_values(entry: FieldLayout, version: int) -> st.SearchStrategy[Any]:
     strategy = values(entry.type, version, entry.name)
     cls = entry.type.struct_class
-    if entry.tag is None or cls is None:
+    if entry.tag is None or cls is None or entry.sends_null:
         return strategy
     # A struct in a tag that equals its default is sent by some codecs and left out by others.
     return st.just(entry.default) | strategy.filter(lambda value: value != cls())

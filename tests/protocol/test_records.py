@@ -19,6 +19,24 @@ from protocol.records import (
     encode_key,
     encode_value,
 )
+from protocol.records.consumer_group import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    CurrentTopicPartitions,
+    TargetTopicPartitions,
+)
 from tests.protocol.declared import examples
 
 OFFSET_KEY = OffsetCommitKey(group="grp", topic="foo", partition=0)
@@ -128,7 +146,7 @@ def test_a_group_with_a_member(version: int) -> None:
     assert read.current_state_timestamp == (TIME if version >= 2 else -1)
 
 
-@pytest.mark.parametrize("record_type", [3, 8, 16, 24, 32767, -1])
+@pytest.mark.parametrize("record_type", [9, 10, 17, 24, 32767, -1])
 def test_types_of_other_groups_are_kept_as_they_are(record_type: int) -> None:
     data = record_type.to_bytes(2, "big", signed=True) + b"whatever"
     assert decode_key(data) == UnknownKey(record_type, data)
@@ -157,3 +175,101 @@ def test_any_bytes_are_a_value_or_malformed(data: bytes, version: int, key: Key)
     except Malformed:
         return
     assert decode_value(key, encode_value(value, version)) == value
+
+
+ID = bytes(7) + b"\1" + bytes(7) + b"\2"
+ID_HEX = ID.hex()
+MEMBER_KEY = ConsumerGroupMemberMetadataKey(group_id="g", member_id="m")
+HEAD_OF_MEMBER = "0000 00 00 06 70726f6265 0b 2f3132372e302e302e31 02 04 666f6f 01 0000ea60 00"
+
+
+def member_value(classic: ClassicMemberMetadata | None) -> ConsumerGroupMemberMetadataValue:
+    return ConsumerGroupMemberMetadataValue(
+        instance_id=None,
+        rack_id=None,
+        client_id="probe",
+        client_host="/127.0.0.1",
+        subscribed_topic_names=["foo"],
+        subscribed_topic_regex="",
+        rebalance_timeout_ms=60_000,
+        server_assignor=None,
+        classic_member_metadata=classic,
+    )
+
+
+CLASSIC = ClassicMemberMetadata(
+    session_timeout_ms=5, supported_protocols=[ClassicProtocol(name="range", metadata=b"\1\2")]
+)
+CONSUMER_GROUPS: list[tuple[Key, Value, str]] = [
+    (MEMBER_KEY, member_value(None), f"{HEAD_OF_MEMBER} 01 00 01 00"),
+    (
+        MEMBER_KEY,
+        member_value(CLASSIC),
+        f"{HEAD_OF_MEMBER} 01 00 11 01 00000005 02 06 72616e6765 03 0102 00 00",
+    ),
+    (
+        ConsumerGroupMetadataKey(group_id="g"),
+        ConsumerGroupMetadataValue(epoch=2, metadata_hash=-1),
+        "0000 00000002 01 00 08 ffffffffffffffff",
+    ),
+    (
+        ConsumerGroupMetadataKey(group_id="g"),
+        ConsumerGroupMetadataValue(epoch=5),
+        "0000 00000005 00",
+    ),
+    (
+        ConsumerGroupTargetAssignmentMetadataKey(group_id="g"),
+        ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=2, assignment_timestamp=TIME),
+        f"0000 00000002 01 00 08 {TIME_HEX}",
+    ),
+    (
+        ConsumerGroupTargetAssignmentMemberKey(group_id="g", member_id="m"),
+        ConsumerGroupTargetAssignmentMemberValue(
+            topic_partitions=[TargetTopicPartitions(topic_id=ID, partitions=[0, 1, 2])]
+        ),
+        f"0000 02 {ID_HEX} 04 00000000 00000001 00000002 00 00",
+    ),
+    (
+        ConsumerGroupTargetAssignmentMemberKey(group_id="g", member_id="m"),
+        ConsumerGroupTargetAssignmentMemberValue(topic_partitions=[]),
+        "0000 01 00",
+    ),
+    (
+        ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="m"),
+        ConsumerGroupCurrentMemberAssignmentValue(
+            member_epoch=2,
+            previous_member_epoch=0,
+            state=0,
+            assigned_partitions=[
+                CurrentTopicPartitions(topic_id=ID, partitions=[0, 1, 2], assignment_epochs=[2, 2, 2])
+            ],
+            partitions_pending_revocation=[],
+        ),
+        f"0000 0000000200000000 00 02 {ID_HEX} 04 000000000000000100000002 01000d 04 000000020000000200000002 0100",
+    ),
+    (
+        ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="m"),
+        ConsumerGroupCurrentMemberAssignmentValue(
+            member_epoch=2,
+            previous_member_epoch=0,
+            state=0,
+            assigned_partitions=[],
+            partitions_pending_revocation=[],
+        ),
+        "0000 00000002 00000000 00 01 01 00",
+    ),
+    (
+        ConsumerGroupRegularExpressionKey(group_id="g", regular_expression="fo+"),
+        ConsumerGroupRegularExpressionValue(topics=["foo"], version=7, timestamp=TIME),
+        f"0000 02 04 666f6f 0000000000000007 {TIME_HEX} 00",
+    ),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "text"), CONSUMER_GROUPS)
+def test_records_of_consumer_groups_are_those_of_a_broker(key: Key, value: Value, text: str) -> None:
+    """A member of the consumer protocol has a null that is written: Kafka's schema has another default there."""
+    data = bytes.fromhex(text)
+    assert encode_value(value, 0) == data
+    assert decode_value(key, data) == value
+    assert decode_key(encode_key(key)) == key

@@ -220,6 +220,7 @@ def _value(key: OffsetCommitKey | GroupMetadataKey, data: bytes) -> Fields:
             "expire_timestamp": value.expire_timestamp,
             "topic_id": None if value.topic_id == ZERO_UUID else uuid_to_text(value.topic_id),
         }
+    assert isinstance(value, GroupMetadataValue)
     return version | _group(value)
 
 

@@ -55,7 +55,8 @@ class DurableConsumerGroup:
     an expression, `assignors` those that prefer one, `classic_protocols` those of the classic protocol that
     support a protocol; `static_members` are member ids by instance id; `holders` says by topic id who has a
     partition, or has yet to give it up; `stable` counts the stable members by their epoch; `order` is that in
-    which Kafka goes through the members. `changes` grows with each record."""
+    which Kafka goes through the members. `changes` is another number after each
+    record."""
 
     __slots__ = (
         "assignment_epoch",

@@ -5,7 +5,6 @@ Source: Kafka's GroupMetadataManager, getOrMaybeCreateConsumerGroup and consumer
 
 from base64 import urlsafe_b64encode
 from sys import intern
-from uuid import UUID
 
 from coordinator.group.classic.record import group_tombstone
 from coordinator.group.consumer.durable_group import DurableConsumerGroup
@@ -58,7 +57,7 @@ def left_group(groups: Groups, group_id: str) -> ConsumerGroup:
 def new_member_id(new_member_uuid: str) -> str:
     """An id for a member that has none: 22 characters, as Kafka's Uuid is written, the first of which is no
     dash."""
-    raw = bytearray(UUID(new_member_uuid).bytes)
+    raw = bytearray.fromhex(new_member_uuid.replace("-", ""))
     if urlsafe_b64encode(raw).startswith(b"-"):
         raw[0] &= 0x7F
     return urlsafe_b64encode(raw).rstrip(b"=").decode()

@@ -8,6 +8,7 @@ from typing import Final
 
 from coordinator.group.consumer.durable_group import DurableConsumerGroup
 from coordinator.group.consumer.state import ConsumerGroupState, state_of
+from coordinator.group.consumer.store import ConsumerGroupStore
 
 NEVER_LOOKED: Final = 0
 METADATA_LASTS_MS: Final = 2**31 - 1
@@ -35,19 +36,25 @@ class Session:
 
 
 class ConsumerGroup:
-    """The soft half, beside `durable`, which is the store's own. `metadata_deadline_ms` (wall) is when the topics
-    are to be looked at again; `sessions` has every member; `resolving` is the work, while its expressions are held
-    against the topics somewhere else."""
+    """The soft half, beside what the store has of it. `metadata_deadline_ms` (wall) is when the topics are to be
+    looked at again; `sessions` has every member; `resolving` is the work, while its expressions are held against
+    the topics somewhere else."""
 
-    __slots__ = ("durable", "group_id", "is_dead", "metadata_deadline_ms", "resolving", "sessions")
+    __slots__ = ("_store", "group_id", "is_dead", "metadata_deadline_ms", "resolving", "sessions")
 
-    def __init__(self, durable: DurableConsumerGroup) -> None:
-        self.group_id = durable.group_id
-        self.durable = durable
+    def __init__(self, group_id: str, store: ConsumerGroupStore) -> None:
+        self.group_id = group_id
+        self._store = store
         self.metadata_deadline_ms = NEVER_LOOKED
         self.sessions: dict[str, Session] = {}
         self.resolving: object | None = None
         self.is_dead = False
+
+    @property
+    def durable(self) -> DurableConsumerGroup:
+        """What the log says of it. Between two records of a turn that may be nothing: a member that subscribed to
+        nothing can be all that there is."""
+        return self._store.by_group.get(self.group_id) or DurableConsumerGroup(self.group_id)
 
     @property
     def state(self) -> ConsumerGroupState:

@@ -102,12 +102,14 @@ class Members(Coordinator):
         )
         return self.send(request, version, client_id)
 
-    def enter(self, member_id: str, names: Sequence[str] | None = ("foo",), **more: object) -> "Told":
+    def enter(
+        self, member_id: str, names: Sequence[str] | None = ("foo",), **more: object
+    ) -> tuple[object, object]:
         """Send the first heartbeat of a member."""
         given: dict[str, object] = {"rebalance": 60_000, "owned": {}, **more}
         return told(self.beat(member_id, 0, names=names, **given))  # type: ignore[arg-type]
 
-    def say(self, member_id: str, epoch: int, **more: object) -> "Told":
+    def say(self, member_id: str, epoch: int, **more: object) -> tuple[object, object]:
         """Send a heartbeat; what comes back."""
         return told(self.beat(member_id, epoch, **more))  # type: ignore[arg-type]
 
@@ -123,17 +125,14 @@ class Members(Coordinator):
         return described.group_state, described.group_epoch, described.assignment_epoch
 
 
-class Told(tuple[object, ...]):
-    """What a member was told: its epoch and its assignment, None where that was not told; or an error."""
-
-
-def told(ask: Ask) -> Told:
+def told(ask: Ask) -> tuple[object, object]:
+    """What a member was told: its epoch and its assignment, None without one; or an error and its text."""
     response = ask.answer(ConsumerGroupHeartbeatResponse)
     if response.error_code != ErrorCode.NONE:
         assert (response.member_id, response.member_epoch, response.heartbeat_interval_ms) == (None, 0, 0)
         assert response.assignment is None
-        return Told((ErrorCode(response.error_code), response.error_message))
+        return ErrorCode(response.error_code), response.error_message
     if response.assignment is None:
-        return Told((response.member_epoch, None))
+        return response.member_epoch, None
     parts = {one.topic_id: one.partitions for one in response.assignment.topic_partitions}
-    return Told((response.member_epoch, parts))
+    return response.member_epoch, parts

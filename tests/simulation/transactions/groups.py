@@ -7,6 +7,7 @@ from coordinator.engine.producer_batch import header_in_transaction
 from coordinator.group.config import GroupConfig
 from coordinator.group.requests import EndTransaction, FetchOffsets
 from coordinator.group.shard import Shard
+from coordinator.group.topics_image import NO_TOPICS
 from coordinator.machine.outcome import Context, InTransaction, Marker, Now, Outcome
 from coordinator.names import CONSUMER_OFFSETS
 from coordinator.server.marker_writer import TransactionEnd
@@ -19,6 +20,7 @@ from storage.producers.producer_state import (
     ProducerState,
     Verification,
 )
+from tests.group.new_shard import CONSUMER_CONFIG
 from tests.simulation.disk import AppendFailed, Stored, decode, encode
 from tests.simulation.shell import WALL_START_MS
 from tests.simulation.transactions.log import Log
@@ -34,7 +36,7 @@ from tests.simulation.world import World
 
 ADDS_SINCE: Final = 5
 GROUP: Final = "readers"
-MakeGroups: TypeAlias = Callable[[GroupConfig], Shard]
+MakeGroups: TypeAlias = Callable[..., Shard]
 
 
 class Entry(NamedTuple):
@@ -68,7 +70,7 @@ class Groups:
 
     def load(self) -> None:
         """Read the log into a new machine."""
-        self.shard = self._make(self._config)
+        self.shard = self._make(self._config, NO_TOPICS, CONSUMER_CONFIG)
         self.state = self._make_producers(EXPIRATION_MS)
         for offset, entry in enumerate(self.log.entries):
             producer_id = -1 if entry.whose is None else entry.whose.producer_id
