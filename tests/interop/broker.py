@@ -1,9 +1,10 @@
 """The broker under test, and what the tests ask of it as administrators.
 
 By default that is a groupd process of the tests' own. With GROUPD_TEST_BOOTSTRAP=HOST:PORT the same tests run
-against any broker, such as an Apache Kafka (start it with group.min.session.timeout.ms=100 and
-group.initial.rebalance.delay.ms=0); GROUPD_TEST_RESTART then names a program that restarts it, called with
-TERM or KILL, which returns once the broker listens again.
+against any broker, such as an Apache Kafka (start it with group.min.session.timeout.ms=100,
+group.initial.rebalance.delay.ms=0, group.consumer.min.session.timeout.ms=100 and
+group.consumer.min.heartbeat.interval.ms=100); GROUPD_TEST_RESTART then names a program that restarts it, called
+with TERM or KILL, which returns once the broker listens again.
 """
 
 import contextlib
@@ -24,6 +25,7 @@ with warnings.catch_warnings():
     # kafka-python reads its message definitions by a deprecated function when it is imported.
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka import KafkaAdminClient
+    from kafka.admin import ConfigResource, ConfigResourceType
     from kafka.errors import KafkaError
 
 EXTERNAL = os.environ.get("GROUPD_TEST_BOOTSTRAP", "")
@@ -93,6 +95,11 @@ class Broker:
         with self._administrator() as administrator:
             administrator.create_partitions({name: partitions}, timeout_ms=REQUEST_TIMEOUT_MS)
 
+    def configure_group(self, name: str, configs: dict[str, str]) -> None:
+        """Give a group configs of its own."""
+        with self._administrator() as administrator:
+            administrator.alter_configs([ConfigResource(ConfigResourceType.GROUP, name, configs)])
+
     def produce(self, topic: str, partitions: int, each: int) -> None:
         """Write `each` records to every partition and wait for the acknowledgements."""
         failures: list[object] = []
@@ -151,6 +158,14 @@ class Broker:
         with self._administrator() as administrator:
             described: dict[str, Any] = administrator.describe_groups([group])[group]
             return described
+
+    def listed(self, group: str) -> tuple[str, str]:
+        """Return the type and the state that a list of all groups has for one; ("", "") where it is not there."""
+        with self._administrator() as administrator:
+            for found in administrator.list_groups():
+                if found["group_id"] == group:
+                    return found["group_type"].lower(), found["group_state"]
+        return "", ""
 
     def violations(self) -> dict[str, int]:
         """How often each oracle of a groupd has found something; nothing for a broker that has none."""

@@ -30,7 +30,12 @@ def _broker(data_directory: str) -> Iterator[Broker]:
     if EXTERNAL:
         yield Broker(EXTERNAL, None)
         return
-    daemon = Daemon(data_directory, "-o", "oracle.commits=true")
+    daemon = Daemon(
+        data_directory,
+        *("-o", "oracle.commits=true"),
+        *("-o", "group.consumer.min.session.timeout.ms=100"),
+        *("-o", "group.consumer.min.heartbeat.interval.ms=100"),
+    )
     try:
         yield Broker(daemon.bootstrap, daemon)
     except BaseException:

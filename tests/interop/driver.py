@@ -4,7 +4,7 @@ import functools
 import importlib.util
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.interop import build
 
@@ -29,6 +29,8 @@ class Driver:
     idempotent: bool = True
     zombie_interrupts: bool = False
     """One that is fenced when it writes asks for a newer epoch, and so aborts what its heir has open."""
+    group_protocol: str = "classic"
+    """Where it is consumer (KIP-848), the assignors are the coordinator's."""
 
     @property
     def cooperative(self) -> bool:
@@ -36,8 +38,8 @@ class Driver:
         return "cooperative-sticky" in self.assignors
 
     def __str__(self) -> str:
-        """Return the name, for test ids."""
-        return self.name
+        """Return the name, and the protocol that is not classic, for test ids."""
+        return self.name if self.group_protocol == "classic" else f"{self.name}-{self.group_protocol}"
 
 
 def _python(module: str, *needs: str) -> list[str]:
@@ -102,4 +104,10 @@ DRIVERS = (
         codecs=CODECS,
     ),
 )
+CONSUMER_DRIVERS = tuple(
+    replace(driver, group_protocol="consumer", assignors=("uniform", "range"))
+    for driver in DRIVERS
+    if driver.name in ("confluent", "java", "franz_go")
+)
+"""The clients that have the protocol consumer, speaking that."""
 PRODUCERS = tuple(driver for driver in DRIVERS if driver.codecs)

@@ -22,23 +22,29 @@ class Group:
         self.driver = driver
         self.board = board
         board.broker_report = broker.report
+        self.group_protocol = driver.group_protocol
         self.assignor = driver.assignors[0]
         self.session_timeout_ms = SESSION_TIMEOUT_MS
         self.rebalance_timeout_ms = REBALANCE_TIMEOUT_MS
         self.heartbeat_ms = HEARTBEAT_MS
         self.metadata_max_age_ms = 60_000
         self.isolation_level = "read_uncommitted"
+        self._is_configured = False
         self._command = command
         self._numbers = itertools.count(1)
 
     def join(self, *topics: str, pattern: str = "", instance_id: str = "", client_id: str = "") -> Member:
         """Start a member; it is in the group once it is assigned partitions. It has its client id for a name."""
         number = next(self._numbers)
+        if self.group_protocol == "consumer" and not self._is_configured:
+            self.configure()
         arguments = {
             "bootstrap": self.broker.bootstrap,
             "group": self.name,
             "topics": ",".join(topics),
             "pattern": pattern,
+            # Not every driver knows of the other one.
+            "group-protocol": "" if self.group_protocol == "classic" else self.group_protocol,
             "assignor": self.assignor,
             "instance-id": instance_id,
             "client-id": client_id,
@@ -53,12 +59,32 @@ class Group:
         ]
         return Member(self.board, client_id or f"{self.driver.name}-{number}", [*self._command, *options])
 
+    def configure(self) -> None:
+        """Give the group the times that members of the protocol consumer are told by the coordinator."""
+        self._is_configured = True
+        times = {"session.timeout": self.session_timeout_ms, "heartbeat.interval": self.heartbeat_ms}
+        self.broker.configure_group(
+            self.name, {f"consumer.{name}.ms": str(value) for name, value in times.items()}
+        )
+
     def converge(self, members: list[Member], partitions: set[Partition], timeout_s: float = 60.0) -> None:
         """Wait until these members share these partitions: all of them, none twice, nobody idle."""
         names = ", ".join(member.name for member in members)
         self.board.wait(
             f"{names} to share {len(partitions)} partitions", lambda: covered(members, partitions), timeout_s
         )
+
+    def settle(self, members: list[Member], partitions: set[Partition]) -> None:
+        """The same, and the coordinator says that nobody is going to get or give up any of them."""
+        self.converge(members, partitions)
+        found: list[tuple[str, str]] = []
+
+        def settled() -> bool:
+            found.append(self.broker.listed(self.name))
+            return found[-1][1] == "Stable"
+
+        eventually("the group to be Stable; it is", settled, lambda: found[-1])
+        self.converge(members, partitions)
 
     def consumed(
         self, members: list[Member], expected: set[tuple[str, int, int]], timeout_s: float = 60.0

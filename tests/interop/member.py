@@ -110,6 +110,15 @@ class Member:
         """Return the events of one kind, oldest first."""
         return [event for event in self.events if event["event"] == kind]
 
+    def given_up(self, since: int = 0) -> set[Partition]:
+        """Return what was revoked or lost since it had so many events."""
+        return {
+            (topic, partition)
+            for event in self.events[since:]
+            if event["event"] in ("revoked", "lost")
+            for topic, partition in event["partitions"]
+        }
+
     def records(self) -> list[tuple[str, int, int]]:
         """Return (topic, partition, offset) of what was delivered, in order."""
         return [(event["topic"], event["partition"], event["offset"]) for event in self.of("record")]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.interop.driver import DRIVERS, Driver
+from tests.interop.driver import CONSUMER_DRIVERS, DRIVERS, Driver
 from tests.interop.group import Group, partitions_of, records_of
 
 PARTITIONS = 12
@@ -10,16 +10,19 @@ RECORDS = 5
 
 pytestmark = [
     pytest.mark.interop,
-    pytest.mark.parametrize("driver", DRIVERS, ids=str),
+    pytest.mark.parametrize("driver", DRIVERS + CONSUMER_DRIVERS, ids=str),
 ]
 
 
-def test_group_of_three_through_a_crash_a_leave_and_a_join(group: Group, topic: str) -> None:
-    """Whatever happens to the members, the partitions are shared and each record is delivered once."""
+def test_group_of_three_through_a_crash_a_leave_and_a_join(group: Group, topic: str, driver: Driver) -> None:
+    """Whatever happens to the members, the partitions are shared and each record is delivered once. Where the
+    coordinator assigns them, nobody gives up one that it keeps."""
     group.broker.create_topic(topic, PARTITIONS)
     everything = partitions_of(topic, PARTITIONS)
     one, two, three = (group.join(topic) for _ in range(3))
-    group.converge([one, two, three], everything)
+    group.settle([one, two, three], everything)
+    assert group.broker.listed(group.name)[0] == driver.group_protocol
+    seen_of_two, seen_of_three = len(two.events), len(three.events)
 
     group.broker.produce(topic, PARTITIONS, RECORDS)
     group.consumed([one, two, three], records_of(topic, PARTITIONS, 0, RECORDS))
@@ -27,10 +30,16 @@ def test_group_of_three_through_a_crash_a_leave_and_a_join(group: Group, topic: 
 
     one.kill()
     group.converge([two, three], everything)
+    kept_by_two = not two.given_up(seen_of_two)
     two.leave()
     group.converge([three], everything)
+    kept_by_three = not three.given_up(seen_of_three)
     four = group.join(topic)
-    group.converge([three, four], everything)
+    group.settle([three, four], everything)
+    if driver.group_protocol == "consumer":
+        assert kept_by_two, two.report()
+        assert kept_by_three, three.report()
+        assert three.given_up(seen_of_three) == four.owned, group.board.report()
 
     group.broker.produce(topic, PARTITIONS, RECORDS)
     group.consumed([three, four], records_of(topic, PARTITIONS, RECORDS, 2 * RECORDS))

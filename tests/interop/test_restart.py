@@ -4,18 +4,20 @@ import signal
 
 import pytest
 
-from tests.interop.driver import DRIVERS, Driver
+from tests.interop.driver import CONSUMER_DRIVERS, DRIVERS, Driver
 from tests.interop.group import Group, partitions_of, records_of
 from tests.interop.requirement import lacking
 
 PARTITIONS = 12
 RECORDS = 3
 
+CASES = [(driver, how) for driver in DRIVERS for how in (signal.SIGTERM, signal.SIGKILL)]
+CASES += [(driver, signal.SIGKILL) for driver in CONSUMER_DRIVERS]
+
 pytestmark = pytest.mark.interop
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=lambda how: how.name)
-@pytest.mark.parametrize("driver", DRIVERS, ids=str)
+@pytest.mark.parametrize(("driver", "how"), CASES, ids=[f"{driver}-{how.name}" for driver, how in CASES])
 def test_members_survive_a_restart_of_the_broker(
     mortal_group: Group, topic: str, driver: Driver, how: signal.Signals
 ) -> None:

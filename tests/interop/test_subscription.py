@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.interop.driver import DRIVERS
+from tests.interop.driver import CONSUMER_DRIVERS, DRIVERS
 from tests.interop.group import METADATA_MAX_AGE_MS, Group, partitions_of, records_of
 
 pytestmark = pytest.mark.interop
-REGEX = [driver for driver in DRIVERS if driver.regex_finds_new_topics]
+REGEX = [driver for driver in DRIVERS + CONSUMER_DRIVERS if driver.regex_finds_new_topics]
 # kcat takes its topics from its command line; kafkajs fixes them when it starts to run; in kafka-python 3.0 a
 # leader can assign before it knows a topic that only a follower asked for, and it does not assign again.
 CHANGEABLE = [driver for driver in DRIVERS if driver.name not in ("kcat", "kafkajs", "kafka_python")]

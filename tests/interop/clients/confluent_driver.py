@@ -27,21 +27,25 @@ class Member:
     def __init__(self, options: argparse.Namespace) -> None:
         """Subscribe; the group is joined by the first polls."""
         self._owned: set[Partition] = set()
-        self._cooperative = options.assignor == "cooperative-sticky"
+        self._cooperative = options.assignor == "cooperative-sticky" or options.group_protocol == "consumer"
         settings = {
             "bootstrap.servers": options.bootstrap,
             "group.id": options.group,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            "partition.assignment.strategy": options.assignor,
-            "session.timeout.ms": options.session_timeout_ms,
-            "heartbeat.interval.ms": options.heartbeat_ms,
+            "group.protocol": options.group_protocol,
             "max.poll.interval.ms": options.rebalance_timeout_ms,
             "topic.metadata.refresh.interval.ms": options.metadata_max_age_ms,
             "fetch.wait.max.ms": 100,
             "isolation.level": options.isolation_level,
             "reconnect.backoff.max.ms": 500,
         }
+        if options.group_protocol == "consumer":
+            settings["group.remote.assignor"] = options.assignor
+        else:
+            settings["partition.assignment.strategy"] = options.assignor
+            settings["session.timeout.ms"] = options.session_timeout_ms
+            settings["heartbeat.interval.ms"] = options.heartbeat_ms
         if options.instance_id:
             settings["group.instance.id"] = options.instance_id
         if options.client_id:

@@ -25,7 +25,8 @@ var (
 	group            = flag.String("group", "", "group id")
 	topics           = flag.String("topics", "", "comma separated")
 	pattern          = flag.String("pattern", "", "a regular expression instead of topics")
-	assignor         = flag.String("assignor", "range", "assignor")
+	groupProtocol    = flag.String("group-protocol", "classic", "classic or consumer")
+	assignor         = flag.String("assignor", "range", "assignor; the coordinator's, for the protocol consumer")
 	instanceID       = flag.String("instance-id", "", "group.instance.id")
 	clientID         = flag.String("client-id", "", "the client's own where this is empty")
 	sessionTimeout   = flag.Int("session-timeout-ms", 6000, "session timeout")
@@ -127,7 +128,7 @@ func balancer() kgo.GroupBalancer {
 		return kgo.RangeBalancer()
 	case "roundrobin":
 		return kgo.RoundRobinBalancer()
-	case "sticky":
+	case "sticky", "uniform": // this is how the coordinator's is asked for
 		return kgo.StickyBalancer()
 	case "cooperative-sticky":
 		return kgo.CooperativeStickyBalancer()
@@ -165,6 +166,10 @@ func newMember() *kgo.Client {
 		opts = append(opts, kgo.ConsumeRegex(), kgo.ConsumeTopics("^"+*pattern))
 	} else {
 		opts = append(opts, kgo.ConsumeTopics(strings.Split(*topics, ",")...))
+	}
+	if *groupProtocol == "consumer" {
+		optedIn := context.WithValue(context.Background(), "opt_in_kafka_next_gen_balancer_beta", true)
+		opts = append(opts, kgo.WithContext(optedIn))
 	}
 	if *instanceID != "" {
 		opts = append(opts, kgo.InstanceID(*instanceID))

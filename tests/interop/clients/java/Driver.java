@@ -23,6 +23,7 @@ import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -115,11 +116,15 @@ public final class Driver {
         }
     }
 
+    private boolean coordinatorAssigns() {
+        return "consumer".equals(option("group-protocol", "classic"));
+    }
+
     private Properties consumerProperties() {
         Properties p = new Properties();
         p.put("bootstrap.servers", option("bootstrap", ""));
         p.put("group.id", option("group", ""));
-        p.put("group.protocol", "classic");
+        p.put("group.protocol", option("group-protocol", "classic"));
         if (!option("instance-id", "").isEmpty()) {
             p.put("group.instance.id", option("instance-id", ""));
         }
@@ -129,9 +134,13 @@ public final class Driver {
         p.put("auto.offset.reset", "earliest");
         p.put("enable.auto.commit", "false");
         p.put("allow.auto.create.topics", "false");
-        p.put("partition.assignment.strategy", ASSIGNORS.get(option("assignor", "range")));
-        p.put("session.timeout.ms", option("session-timeout-ms", "6000"));
-        p.put("heartbeat.interval.ms", option("heartbeat-ms", "500"));
+        if (coordinatorAssigns()) {
+            p.put("group.remote.assignor", option("assignor", "uniform"));
+        } else {
+            p.put("partition.assignment.strategy", ASSIGNORS.get(option("assignor", "range")));
+            p.put("session.timeout.ms", option("session-timeout-ms", "6000"));
+            p.put("heartbeat.interval.ms", option("heartbeat-ms", "500"));
+        }
         p.put("max.poll.interval.ms", option("rebalance-timeout-ms", "30000"));
         p.put("metadata.max.age.ms", option("metadata-max-age-ms", "60000"));
         p.put("fetch.max.wait.ms", "100");
@@ -174,6 +183,8 @@ public final class Driver {
         Listener listener = new Listener();
         if (option("pattern", "").isEmpty()) {
             consumer.subscribe(Arrays.asList(option("topics", "").split(",")), listener);
+        } else if (coordinatorAssigns()) {
+            consumer.subscribe(new SubscriptionPattern(option("pattern", "")), listener);
         } else {
             consumer.subscribe(Pattern.compile("^" + option("pattern", "")), listener);
         }
