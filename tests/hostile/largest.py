@@ -11,6 +11,11 @@ from protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
+from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatRequestTopicPartitions,
+)
 from protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -220,6 +225,30 @@ def _sync() -> SyncGroupRequest:
     )
 
 
+def _consumer_join(
+    group_id: str, names: list[str] | None = None, regex: str | None = None
+) -> ConsumerGroupHeartbeatRequest:
+    return ConsumerGroupHeartbeatRequest(
+        group_id=group_id,
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=10_000,
+        subscribed_topic_names=names,
+        subscribed_topic_regex=regex,
+        topic_partitions=[],
+    )
+
+
+def _owned(topics: int) -> ConsumerGroupHeartbeatRequest:
+    owned = [
+        ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=number.to_bytes(16, "big"), partitions=[0])
+        for number in range(1, topics + 1)
+    ]
+    return ConsumerGroupHeartbeatRequest(
+        group_id="of nobody", member_id="m", member_epoch=1, topic_partitions=owned
+    )
+
+
 def _offset_fetch(topics: list[tuple[str, list[Any]]]) -> OffsetFetchRequest:
     asked = [OffsetFetchRequestTopics(name=name, partition_indexes=numbers) for name, numbers in topics]
     return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=asked)])
@@ -348,6 +377,17 @@ LARGEST: Final[dict[str, Largest]] = {
     ),
     "SyncGroup": Largest(_sync, 4),
     "DescribeGroups": Largest(lambda: DescribeGroupsRequest(groups=_names(NAMES)), 5),
+    "ConsumerGroupHeartbeat: names": Largest(lambda: _consumer_join("of names", _names(NAMES)), 1),
+    "ConsumerGroupHeartbeat: the same name": Largest(
+        lambda: _consumer_join("of one name", [KNOWN] * NAMES), 1
+    ),
+    "ConsumerGroupHeartbeat: an expression": Largest(
+        lambda: _consumer_join("of an expression", None, "|".join(_names(2_000))), 1
+    ),
+    "ConsumerGroupHeartbeat: topics": Largest(lambda: _owned(NAMES // 2), 1),
+    "ConsumerGroupDescribe": Largest(
+        lambda: ConsumerGroupDescribeRequest(group_ids=_names(NAMES), include_authorized_operations=False), 1
+    ),
     "ListGroups": Largest(lambda: ListGroupsRequest(states_filter=_names(2000)), 5),
     "DeleteGroups": Largest(lambda: DeleteGroupsRequest(groups_names=_names(NAMES)), 2),
     "CreateTopics: names": Largest(
