@@ -90,7 +90,8 @@ KINDS: Final = 2_000
 MEMBERS: Final = 20_000
 """Of one group."""
 NAMES: Final = 50_000
-"""Of groups or topics: admin clients ask for all that there are in one request."""
+"""Of groups or topics: admin clients ask for all that there are in one request. Also what one member of a consumer
+group subscribes to and owns, every name of which is counted and kept."""
 PARTITIONS: Final = 130_000
 """Of at least 20,000 topics with 100,000 partitions."""
 
@@ -137,7 +138,7 @@ APIS: Final[dict[int, Api]] = dict(
         _api(ApiKey.DESCRIBE_PRODUCERS, "0", "0+", PARTITIONS),
         _api(ApiKey.DESCRIBE_TRANSACTIONS, "0", "0+", NAMES),
         _api(ApiKey.LIST_TRANSACTIONS, "0-2", "0+", KINDS),
-        _api(ApiKey.CONSUMER_GROUP_HEARTBEAT, "0-1", "0+", PARTITIONS),
+        _api(ApiKey.CONSUMER_GROUP_HEARTBEAT, "0-1", "0+", NAMES),
         _api(ApiKey.CONSUMER_GROUP_DESCRIBE, "0-1", "0+", NAMES),
         _api(ApiKey.LIST_CONFIG_RESOURCES, "0-1", "0+", KINDS),
         _api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, "0", "0+", NAMES),

@@ -27,6 +27,13 @@ KINDS: Final = {
         "OffsetDelete: topics",
     ],
     "groups": ["FindCoordinator", "DescribeGroups", "DeleteGroups", "LeaveGroup", "SyncGroup"],
+    "consumer groups": [
+        "ConsumerGroupHeartbeat: names",
+        "ConsumerGroupHeartbeat: the same name",
+        "ConsumerGroupHeartbeat: an expression",
+        "ConsumerGroupHeartbeat: topics",
+        "ConsumerGroupDescribe",
+    ],
     "records": ["Produce: partitions", "Produce: topics", "Fetch: topics", "ListOffsets: topics"],
     "topics": ["Metadata: names", "CreateTopics: names", "CreatePartitions: names", "DeleteTopics"],
     "transactions": [

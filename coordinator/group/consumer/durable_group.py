@@ -269,6 +269,10 @@ class DurableConsumerGroup:
     def _put(self, old: ConsumerMember | None, new: ConsumerMember) -> None:
         self.members[new.member_id] = new
         self.order.put(new.member_id)
+        names = frozenset[str]() if old is None else old.subscribed_topic_names
+        if names is not new.subscribed_topic_names:
+            count(self.names, names, -1)
+            count(self.names, new.subscribed_topic_names, 1)
         if old is not None:
             self._count(old, -1)
             self._release(old)
@@ -284,6 +288,7 @@ class DurableConsumerGroup:
         self.order.remove(member.member_id)
         self.without_current.discard(member.member_id)
         self.without_metadata.discard(member.member_id)
+        count(self.names, member.subscribed_topic_names, -1)
         self._count(member, -1)
         self._release(member)
         instance_id = member.instance_id
@@ -291,7 +296,6 @@ class DurableConsumerGroup:
             del self.static_members[instance_id]
 
     def _count(self, member: ConsumerMember, change: int) -> None:
-        count(self.names, member.subscribed_topic_names, change)
         if member.subscribed_topic_regex:
             count(self.regex_members, (member.subscribed_topic_regex,), change)
         if member.server_assignor is not None:

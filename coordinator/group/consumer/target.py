@@ -84,9 +84,9 @@ def group_spec(
         subscribed = (member.subscribed_topic_names, member.subscribed_topic_regex)
         ids = topic_ids.get(subscribed)
         if ids is None:
-            topics = [image.by_name.get(name) for name in _in_order(group, member)]
-            ids = topic_ids[subscribed] = tuple(topic.topic_id for topic in topics if topic is not None)
-            partitions.update((topic.topic_id, topic.partitions) for topic in topics if topic is not None)
+            topics = [image.by_name[name] for name in _in_order(group, member, image)]
+            ids = topic_ids[subscribed] = tuple(topic.topic_id for topic in topics)
+            partitions.update((topic.topic_id, topic.partitions) for topic in topics)
         return MemberSpec(
             member_id=member.member_id,
             instance_id=member.instance_id,
@@ -114,13 +114,13 @@ def subscribed_names(group: DurableConsumerGroup, member: ConsumerMember) -> fro
     )
 
 
-def _in_order(group: DurableConsumerGroup, member: ConsumerMember) -> tuple[str, ...]:
-    """The same, in the order in which Kafka goes through them."""
-    by_name = ordered_names(sorted(member.subscribed_topic_names))
+def _in_order(group: DurableConsumerGroup, member: ConsumerMember, image: TopicsImage) -> tuple[str, ...]:
+    """Those that are there, in the order in which Kafka goes through them."""
+    by_name = ordered_names(sorted(member.subscribed_topic_names), image.by_name)
     resolved = group.regexes.get(member.subscribed_topic_regex) if member.subscribed_topic_regex else None
     if resolved is None:
         return by_name
-    matched = ordered_names(sorted(resolved.topics))
+    matched = ordered_names(sorted(resolved.topics), image.by_name)
     return (*by_name, *(name for name in matched if name not in member.subscribed_topic_names))
 
 

@@ -6,7 +6,7 @@ Sources:
 `java.util.HashMap` and `HashSet`, Kafka's `org.apache.kafka.timeline.TimelineHashMap`, `Uuid.hashCode`.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from typing import Final, Generic, TypeVar
 
 from protocol.partitioner import java_hash
@@ -121,9 +121,13 @@ class HashOrder(Generic[Key]):
         return iter(sorted(keys, key=lambda key: (mixed(key) & mask, keys[key])))
 
 
-def ordered_names(names: Collection[str]) -> tuple[str, ...]:
-    """What a member subscribed to, in the order of Kafka's set of it. In: as the request or the record has it."""
-    return tuple(HashOrder(mixed_string, room_of_copy(len(names)), names))
+def ordered_names(names: Collection[str], known: Container[str]) -> tuple[str, ...]:
+    """What a member subscribed to, as far as it is known, in the order of Kafka's set of it. In: as the request or
+    the record has it."""
+    room = room_of_copy(len(names))
+    if room >= _ROOM_FOR_TREES:  # it never becomes larger: the others change nothing
+        return tuple(HashOrder(mixed_string, room, [name for name in names if name in known]))
+    return tuple(name for name in HashOrder(mixed_string, room, names) if name in known)
 
 
 def ordered_partitions(partitions: Collection[int]) -> tuple[int, ...]:

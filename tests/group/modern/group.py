@@ -64,7 +64,7 @@ class PlayedGroup:
         return MemberSpec(
             member_id=member_id,
             instance_id=instance_id,
-            topic_ids=[self.topics[name].topic_id for name in ordered_names(names) if name in self.topics],
+            topic_ids=[self.topics[name].topic_id for name in ordered_names(names, self.topics)],
             subscribed=len(names),
             assigned=self.targets.get(member_id, {}),
         )
