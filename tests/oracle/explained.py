@@ -90,6 +90,43 @@ EXPLAINED: Final = (
         path="",
         groupd=("closed",),
     ),
+    Explained(
+        "A regular expression of a subscription has 16,384 characters",
+        session="expressions_that_are_none",
+        label="* ConsumerGroupHeartbeat v1 ((((a{100}){100}){100}))",
+        path="*",
+    ),
+    Explained(
+        "A regular expression of a subscription has 16,384 characters",
+        session="expressions_that_are_none",
+        label="why",
+        path="",
+        kafka=(None,),
+    ),
+    Explained(
+        "A regular expression of a subscription has 16,384 characters",
+        session="expressions_that_are_none",
+        label="*(nobody is there)",
+        path="groups(0).members(*",
+    ),
+    Explained(
+        "A group has the configs of consumer groups",
+        session="configs_of_a_group_are_described*",
+        label="*(of no config)",
+        path="results(0).configs*",
+    ),
+    Explained(
+        "As many members of a group name one assignor as another",
+        session="as_many_wish_one_assignor_as_the_other*",
+        label="*",
+        path="*epoch*",
+    ),
+    Explained(
+        "As many members of a group name one assignor as another",
+        session="as_many_wish_one_assignor_as_the_other*",
+        label="after *",
+        path="state",
+    ),
 )
 
 

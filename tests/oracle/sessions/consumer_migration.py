@@ -225,6 +225,7 @@ def a_refused_upgrade_ends_the_rebalance(play: Play) -> None:
     v.begin_join(protocols=["range:other"])
     a = Consumer(play, "a", [])
     a.join("a consumer")
+    play.settle(play.group)
     play.still_waits("v")
     play.describe(note="afterwards")
 
