@@ -59,7 +59,9 @@ def commit(
     assert {part.error_code for part in topic.partitions} == {0}, topic
 
 
-def join(connection: Connection, group: str, instance: str | None = None) -> tuple[str, int]:
+def join(
+    connection: Connection, group: str, instance: str | None = None, assignment: bytes = bytes(range(40))
+) -> tuple[str, int]:
     """Becomes the only member of a Stable group: its id and generation."""
     request = JoinGroupRequest(
         group_id=group,
@@ -81,7 +83,7 @@ def join(connection: Connection, group: str, instance: str | None = None) -> tup
             generation_id=joined.generation_id,
             member_id=joined.member_id,
             group_instance_id=instance,
-            assignments=[SyncGroupRequestAssignment(member_id=joined.member_id, assignment=bytes(range(40)))],
+            assignments=[SyncGroupRequestAssignment(member_id=joined.member_id, assignment=assignment)],
         ),
         3,
     )

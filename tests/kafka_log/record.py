@@ -26,6 +26,7 @@ from tests.kafka_log.artifacts import broker
 from tests.kafka_log.broker import KafkaBroker
 from tests.kafka_log.committed import read_committed
 from tests.kafka_log.connection import Connection
+from tests.kafka_log.consumer_history import AT_ONCE, make_consumer_groups
 from tests.kafka_log.dump import Dumped, dump, records
 from tests.kafka_log.fixture import FIXTURES, OFFSETS_PARTITION
 from tests.kafka_log.view import View, topics, view
@@ -104,6 +105,8 @@ def clean(kafka: KafkaBroker) -> Served:
     clients.visit("consumer-protocol-deleted", [("payments", 0, 5)], **newer)
     clients.delete_group("consumer-protocol-deleted")
     clients.read_share_group("shared", "orders")
+    with Connection(kafka.bootstrap) as connection:
+        make_consumer_groups(connection, "by-hand-of-kafka")
     served = ask(kafka)
     kafka.stop()
     return served
@@ -210,7 +213,7 @@ class Scenario(NamedTuple):
 
 
 SCENARIOS: Final = {
-    "clean": Scenario({}, clean),
+    "clean": Scenario(AT_ONCE, clean),
     "killed": Scenario({"offsets.topic.num.partitions": "5"}, killed),
     "compacted": Scenario(
         {

@@ -15,7 +15,7 @@ from tests.kafka_log.fixture import NAMES, OFFSETS_PARTITION, expected, unpack
 from tests.kafka_log.test_fixtures import ask, comparable, of_groupd
 from tests.storage.compacting import compact, records
 
-CLASSIC_KEY_VERSIONS = (0, 1, 2)
+SERVED_KEY_VERSIONS = (*range(9), 16)
 LATER_MS = 2**42
 """A wall clock at which no young record holds compaction back."""
 
@@ -25,7 +25,7 @@ def of_other_types(log: PartitionLog) -> dict[bytes, bytes | None]:
     return {
         record.key: record.value
         for record in records(log)
-        if record.key is not None and struct.unpack_from(">h", record.key)[0] not in CLASSIC_KEY_VERSIONS
+        if record.key is not None and struct.unpack_from(">h", record.key)[0] not in SERVED_KEY_VERSIONS
     }
 
 

@@ -12,6 +12,16 @@ from tests.interop.build import CannotBuild
 from tests.interop.daemon import Daemon
 from tests.interop.requirement import lacking
 from tests.kafka_log.connection import Connection
+from tests.kafka_log.consumer_history import (
+    AT_ONCE_OPTIONS,
+    CURRENT,
+    EPOCH,
+    MEMBER,
+    REGEX,
+    TARGET,
+    TARGET_EPOCH,
+    make_consumer_groups,
+)
 from tests.kafka_log.dump import Batch, Dumped, check_indexes, dump, records
 from tests.kafka_log.history import (
     COMMITS,
@@ -23,7 +33,7 @@ from tests.kafka_log.history import (
     Deleted,
     fill,
 )
-from tests.kafka_log.view import View, view
+from tests.kafka_log.view import CLASSIC, CONSUMER, View, view
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
@@ -54,10 +64,11 @@ def written(directory: Path) -> dict[int, Written]:
             *("--topic", f"orders:{PARTITIONS}"),
             *("-o", f"offsets.topic.compression.codec={codec}", "-o", "offsets.topic.num.partitions=3"),
             *("-o", "offsets.topic.segment.bytes=9000"),
+            *AT_ONCE_OPTIONS,
         )
         try:
             with Connection(daemon.bootstrap) as connection:
-                deleted = fill(connection)
+                deleted = fill(connection) | make_consumer_groups(connection, "by-hand-of-groupd")
                 served[codec] = view(connection), deleted
             daemon.stop()
         except BaseException:
@@ -134,7 +145,8 @@ def test_it_shows_every_group_that_is_served(log: Written) -> None:
         if record.type == GROUP_METADATA and record.value is not None
     }
     # A simple group has offsets and no metadata.
-    assert groups.keys() == log.served.keys() - {"by-hand-simple"}
+    classic = {name for name, group in log.served.items() if group["type"] == CLASSIC}
+    assert groups.keys() == classic - {"by-hand-simple"}
     for name, value in groups.items():
         served = log.served[name]
         assert served["state"] == ("Stable" if value["members"] else "Empty")
@@ -153,6 +165,39 @@ def test_it_shows_every_group_that_is_served(log: Written) -> None:
             assert value["generation"] == seen["generation"]
             assert value["leader"] == member["memberId"]
         assert len(value["members"]) == len(served["members"])
+
+
+def test_it_shows_every_consumer_group_that_is_served(log: Written) -> None:
+    groups = {name: group for name, group in log.served.items() if group["type"] == CONSUMER}
+    values = {key_of(record): record.value for record in latest(log.batches) if record.value is not None}
+    for name, group in groups.items():
+        epochs = [values[EPOCH, name]["epoch"], values[TARGET_EPOCH, name]["assignmentEpoch"]]
+        assert epochs == group["epochs"]
+        for member_id, seen in group["members"].items():
+            said, stands = values[MEMBER, name, member_id], values[CURRENT, name, member_id]
+            assert (said["instanceId"], said["rackId"]) == (seen["group_instance_id"], seen["rack_id"])
+            assert (said["clientId"], said["clientHost"]) == (seen["client_id"], seen["client_host"])
+            assert (said["subscribedTopicNames"], said["subscribedTopicRegex"] or "") == (
+                seen["topics"],
+                seen["regex"],
+            )
+            assert (said["classicMemberMetadata"] is None) == (seen["member_type"] == 1)
+            assert stands["memberEpoch"] == seen["epoch"]
+            had = [*stands["assignedPartitions"], *stands["partitionsPendingRevocation"]]
+            assert partitions(had) == seen["assignment"].get("orders", [])
+            target = values[TARGET, name, member_id]["topicPartitions"]
+            assert partitions(target) == seen["target"].get("orders", [])
+        members = {
+            member_id for kind, *key in values if kind == MEMBER for of, member_id in [key] if of == name
+        }
+        assert members == group["members"].keys()
+    resolved = {key[1]: value["topics"] for key, value in values.items() if key[0] == REGEX}
+    assert resolved == {"by-hand-of-groupd-regex": ["orders"]}
+
+
+def partitions(rows: list[Any]) -> list[int]:
+    """Of the one topic there is."""
+    return sorted(partition for row in rows for partition in row["partitions"])
 
 
 def test_it_shows_a_tombstone_for_whatever_was_deleted(log: Written) -> None:

@@ -24,8 +24,10 @@ from tests.interop.daemon import Daemon
 from tests.kafka_log.broker import CLUSTER_ID
 from tests.kafka_log.committed import read_committed
 from tests.kafka_log.connection import Connection
+from tests.kafka_log.consumer_history import commit_where_it_reads
+from tests.kafka_log.consumer_members import go_on
 from tests.kafka_log.fixture import NAMES, OFFSETS_PARTITION, expected, unpack
-from tests.kafka_log.view import CLASSIC, View, topics, view
+from tests.kafka_log.view import CONSUMER, OFFSETS_KEPT_BY, View, topics, view
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -65,14 +67,8 @@ def ask(daemon: Daemon) -> View:
 
 
 def of_groupd(served: View) -> View:
-    """What of a broker's groups groupd serves: classic groups whole, of the newer consumer groups their offsets."""
-    groups: View = {}
-    for name, group in served.items():
-        if group["type"] == CLASSIC:
-            groups[name] = group
-        elif group.get("offsets"):
-            groups[name] = {"offsets": group["offsets"]}
-    return groups
+    """What of a broker's groups groupd serves: all but those of the protocols that it does not have."""
+    return {name: group for name, group in served.items() if group["type"] in OFFSETS_KEPT_BY}
 
 
 def comparable(groups: View, wanted: View) -> View:
@@ -118,6 +114,28 @@ def commit(connection: Connection, group: str, topic: str, partition: int, offse
 def test_offsets_groups_members_and_generations_are_those_of_the_broker(name: str, daemon: Daemon) -> None:
     wanted = of_groupd(expected(name)["served"])
     assert comparable(ask(daemon), wanted) == wanted
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_members_of_consumer_groups_go_on_where_the_broker_left_them(
+    tmp_path: Path, how: signal.Signals
+) -> None:
+    """They send heartbeats and commits, come again, give up what they were to give up; none loses a partition."""
+    unpack("clean", str(tmp_path))
+    daemon = Daemon(str(tmp_path))
+    try:
+        groups = [name for name, group in ask(daemon).items() if group["type"] == CONSUMER]
+        for offset in (1000, 2000):
+            with Connection(daemon.bootstrap) as connection:
+                for group in groups:
+                    commit_where_it_reads(connection, go_on(connection, group), group, offset)
+            before = ask(daemon)
+            daemon.restart(how)
+            assert ask(daemon) == before
+    finally:
+        daemon.stop()
+    conditions = {group["state"] for group in expected("clean")["served"].values() if "epochs" in group}
+    assert conditions == {"Stable", "Reconciling", "Empty"}
 
 
 def test_every_group_goes_on_in_its_generation(name: str, daemon: Daemon) -> None:
@@ -228,7 +246,7 @@ def test_files_that_groupd_does_not_know_are_left_alone(data: Path, daemon: Daem
 def test_the_captures_hold_what_they_are_kept_for() -> None:
     """Each scenario is worth its bytes only while these are in it."""
     clean, killed, compacted = (expected(name)["log"] for name in NAMES)
-    assert {"5", "8", "11", "12"} <= clean["live_records"].keys()
+    assert {"3", "5", "6", "7", "8", "16", "11", "12"} <= clean["live_records"].keys()
     assert len(clean["leader_epochs"]) > 1
     assert expected("clean")["topics"]["latest"]["configs"]["cleanup.policy"] == "compact"
     assert killed["generations"].keys() == {"committing", "open-transaction", "static"}
@@ -295,7 +313,8 @@ def test_partitions_that_were_on_other_brokers_do_not_move_the_groups(tmp_path: 
     """The number of partitions comes from the cluster, so that a group's name leads to where it always was."""
     unpack("clean", str(tmp_path))
     wanted = of_groupd(expected("clean")["served"])
-    for number in (0, *range(43, 50)):  # partition_for("transactional") is 45
+    elsewhere = (0, *range(43, 50))  # partition_for("transactional") is 45
+    for number in elsewhere:
         shutil.rmtree(tmp_path / f"__consumer_offsets-{number}")
     daemon = Daemon(str(tmp_path))
     try:
@@ -304,7 +323,7 @@ def test_partitions_that_were_on_other_brokers_do_not_move_the_groups(tmp_path: 
             assert topics(connection)["__consumer_offsets"]["partitions"] == 50
     finally:
         daemon.stop()
-    lost = [group for group in wanted if partition_for(group, 50) >= 43]
+    lost = [group for group in wanted if partition_for(group, 50) in elsewhere]
     assert lost
     kept = {group: seen for group, seen in wanted.items() if group not in lost}
     assert comparable(served, kept) == kept

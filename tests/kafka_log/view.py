@@ -7,6 +7,10 @@ refused.
 from typing import Any, Final
 
 from protocol.errors import ErrorCode
+from protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponseAssignment,
+)
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from protocol.messages.describe_groups import DescribedGroupMember, DescribeGroupsRequest
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -16,8 +20,9 @@ from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchReques
 from tests.kafka_log.connection import Connection
 
 CLASSIC: Final = "classic"
-OFFSETS_KEPT_BY: Final = (CLASSIC, "consumer")
-"""Types of groups that keep committed offsets."""
+CONSUMER: Final = "consumer"
+OFFSETS_KEPT_BY: Final = (CLASSIC, CONSUMER)
+"""Types of groups that keep committed offsets; groupd serves these."""
 MAX_GENERATION: Final = 60
 TOPIC: Final = 2
 """Type of a resource that has properties."""
@@ -28,7 +33,9 @@ View = dict[str, Any]
 
 
 def view(connection: Connection) -> View:
-    """Every group: its type, committed offsets and, of a classic one, state, protocol, generation and members."""
+    """Every group: its type, committed offsets and, of a classic one, state, protocol, generation and members; of a
+    consumer group state, epochs, assignor and members.
+    """
     listed = connection.call(ListGroupsRequest(), 5)
     assert listed.error_code == 0, listed
     return {group.group_id: _group(connection, group) for group in sorted(listed.groups, key=_group_id)}
@@ -45,6 +52,8 @@ def _group(connection: Connection, listed: ListedGroup) -> View:
         seen["offsets"] = offsets(connection, listed.group_id)
     if kind == CLASSIC:
         seen |= _describe(connection, listed.group_id)
+    elif kind == CONSUMER:
+        seen |= describe_consumer_group(connection, listed.group_id)
     return seen
 
 
@@ -117,3 +126,38 @@ def generation(connection: Connection, group_id: str, member: DescribedGroupMemb
             return number
         assert code == ErrorCode.ILLEGAL_GENERATION, (group_id, number, code)
     raise AssertionError(f"{group_id} is in no generation below {MAX_GENERATION}")
+
+
+def describe_consumer_group(connection: Connection, group_id: str) -> View:
+    """All that ConsumerGroupDescribe says of a group: its epochs are its own and that of its target."""
+    request = ConsumerGroupDescribeRequest(group_ids=[group_id], include_authorized_operations=False)
+    (group,) = connection.call(request, 1).groups
+    assert group.error_code == 0, group
+    return {
+        "state": group.group_state,
+        "epochs": [group.group_epoch, group.assignment_epoch],
+        "assignor": group.assignor_name,
+        "members": {
+            member.member_id: {
+                "group_instance_id": member.instance_id,
+                "rack_id": member.rack_id,
+                "epoch": member.member_epoch,
+                "client_id": member.client_id,
+                "client_host": member.client_host,
+                "topics": sorted(member.subscribed_topic_names),
+                "regex": member.subscribed_topic_regex,
+                "assignment": _partitions(member.assignment),
+                "target": _partitions(member.target_assignment),
+                "member_type": member.member_type,
+            }
+            for member in sorted(group.members, key=lambda member: str(member.member_id))
+        },
+    }
+
+
+def _partitions(assignment: ConsumerGroupDescribeResponseAssignment) -> dict[str, list[int]]:
+    """By topic."""
+    return {
+        topic.topic_name: sorted(topic.partitions)
+        for topic in sorted(assignment.topic_partitions, key=lambda topic: topic.topic_name)
+    }

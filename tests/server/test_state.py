@@ -31,6 +31,22 @@ from protocol.records import (
     encode_key,
     encode_value,
 )
+from protocol.records.consumer_group import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    CurrentTopicPartitions,
+    TargetTopicPartitions,
+)
 from storage.files import OsFile, OsFiles
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
@@ -40,6 +56,7 @@ from tests.engine.states import written_state
 from tests.group.new_shard import new_shard
 from tests.server.harness import Client, begin_producer, heartbeat_request, join_alone, serving
 from tests.server.test_cleaner import one_turn
+from tests.server.test_consumer_groups import joining
 from tests.server.test_runtime import ONE_PARTITION, code, commit, committed
 from tests.storage.compacting import compact
 from tests.storage.faulty_files import FaultyFiles
@@ -109,7 +126,76 @@ GROUPS = st.builds(
     current_state_timestamp=st.integers(-1, 9),
     members=st.lists(MEMBERS, max_size=2),
 )
+MEMBER_KEYS = {"group_id": st.sampled_from(["c", "d"]), "member_id": st.sampled_from(["m", "n", "ü" * 70])}
+TOPIC_IDS = st.sampled_from([bytes(range(16)), bytes(range(1, 17))])
+CURRENT = st.builds(
+    ConsumerGroupCurrentMemberAssignmentValue,
+    member_epoch=st.integers(-2, 9),
+    previous_member_epoch=st.integers(-1, 9),
+    state=st.sampled_from([0, 1, 2]),
+    assigned_partitions=st.lists(
+        st.builds(
+            CurrentTopicPartitions,
+            topic_id=TOPIC_IDS,
+            partitions=st.just([0, 3]),
+            assignment_epochs=st.just([2, 4]),
+        ),
+        max_size=1,
+    ),
+    partitions_pending_revocation=st.just([]),
+)
+SAID = st.builds(
+    ConsumerGroupMemberMetadataValue,
+    instance_id=st.none() | st.just("i"),
+    rack_id=st.none() | TEXTS,
+    client_id=TEXTS,
+    client_host=TEXTS,
+    subscribed_topic_names=st.lists(NAMES, unique=True),
+    subscribed_topic_regex=st.sampled_from(["", "t.*"]),
+    rebalance_timeout_ms=st.integers(-1, 9),
+    server_assignor=st.none() | st.just("range"),
+    classic_member_metadata=st.none(),
+)
+TARGETS = st.builds(
+    ConsumerGroupTargetAssignmentMemberValue,
+    topic_partitions=st.lists(
+        st.builds(TargetTopicPartitions, topic_id=TOPIC_IDS, partitions=st.just([5, 0])), max_size=1
+    ),
+)
+GROUP_ID = {"group_id": MEMBER_KEYS["group_id"]}
+CONSUMER_FACTS = st.one_of(
+    st.builds(
+        Fact,
+        st.builds(ConsumerGroupMetadataKey, **GROUP_ID),
+        st.none() | st.builds(ConsumerGroupMetadataValue, epoch=st.integers(1, 9), metadata_hash=INT64),
+    ),
+    st.builds(
+        Fact,
+        st.builds(ConsumerGroupTargetAssignmentMetadataKey, **GROUP_ID),
+        st.none()
+        | st.builds(
+            ConsumerGroupTargetAssignmentMetadataValue,
+            assignment_epoch=st.integers(1, 9),
+            assignment_timestamp=INT64,
+        ),
+    ),
+    st.builds(Fact, st.builds(ConsumerGroupMemberMetadataKey, **MEMBER_KEYS), st.none() | SAID),
+    st.builds(Fact, st.builds(ConsumerGroupTargetAssignmentMemberKey, **MEMBER_KEYS), st.none() | TARGETS),
+    st.builds(Fact, st.builds(ConsumerGroupCurrentMemberAssignmentKey, **MEMBER_KEYS), st.none() | CURRENT),
+    st.builds(
+        Fact,
+        st.builds(ConsumerGroupRegularExpressionKey, regular_expression=st.just("t.*"), **GROUP_ID),
+        st.none()
+        | st.builds(
+            ConsumerGroupRegularExpressionValue,
+            topics=st.just(["t", "ü"]),
+            version=INT64,
+            timestamp=INT64,
+        ),
+    ),
+)
 FACTS = st.one_of(
+    CONSUMER_FACTS,
     st.builds(Fact, OFFSET_KEYS, EXPIRING, st.just(1)),
     st.builds(Fact, OFFSET_KEYS, PLAIN, st.just(4)),
     st.builds(Fact, GROUP_KEYS, GROUPS, st.sampled_from([3, 4])),
@@ -254,6 +340,33 @@ def test_only_what_follows_the_state_is_read() -> None:
     assert (reading.state_end_offset, reading.records) == (290, 1 + 10)
 
 
+EARLIER_CONTENTS = "groups, of record types 0 to 2"
+"""Of a daemon that served no consumer groups."""
+
+
+def test_the_state_of_a_daemon_without_consumer_groups_is_not_believed() -> None:
+    """What it left out is in the log alone."""
+    files = FaultyFiles()
+    files.mkdir("/data")
+    log = PartitionLog.open(files, DIRECTORY, CONFIG)
+    commit = Fact(OffsetCommitKey(group="g", topic="t", partition=0), offset_value(1), 3)
+    epoch = ConsumerGroupMetadataValue(epoch=7, metadata_hash=5)
+    log.append_records([raw(Fact(ConsumerGroupMetadataKey(group_id="g"), epoch)), raw(commit)])
+    wanted, _ = loaded(log, files)
+    point = StatePoint.of(log, log.log_end_offset)
+    assert point is not None
+    without = DurableState()
+    without.replay(commit)
+    batches = list(batches_of(without, GroupRecordCodec()))
+    path = written_state(files, log, point, EARLIER_CONTENTS, len(without), batches)
+    found, reading = loaded(log, files)
+    assert found == wanted
+    assert found["g"].is_consumer
+    assert (reading.state_end_offset, reading.records) == (0, 2)
+    assert reading.warnings
+    assert not files.exists(path)
+
+
 # Through the daemon
 
 
@@ -269,7 +382,10 @@ async def commit_many(client: Client, count: int, first: int = 0) -> None:
 
 
 async def test_a_clean_stop_leaves_a_state_and_the_next_start_uses_it(tmp_path: Path) -> None:
-    async with serving(tmp_path, ONE_PARTITION) as server, Client(server) as client:
+    orders = [("orders", 3)]
+    async with serving(tmp_path, ONE_PARTITION, topics=orders) as server, Client(server) as client:
+        joined = await client.call(joining("consumers"), 1)
+        assert joined.assignment.topic_partitions[0].partitions == [0, 1, 2]
         member_id, generation_id = await join_alone(client, "members")
         await commit_many(client, 700)
     (first,) = state_files(tmp_path)
@@ -277,6 +393,10 @@ async def test_a_clean_stop_leaves_a_state_and_the_next_start_uses_it(tmp_path: 
         assert server.runtime.partitions[0].loaded_records < 20
         assert [await committed(client, f"g{number}") for number in range(7)] == list(range(693, 700))
         assert (await client.call(heartbeat_request("members", member_id, generation_id), 3)).error_code == 0
+        going_on = joining("consumers")
+        going_on.member_epoch = joined.member_epoch
+        going_on.topic_partitions = joined.assignment.topic_partitions
+        assert await client.call(going_on, 1) == joined
         await commit_many(client, 700, 700)
     (second,) = state_files(tmp_path)
     assert second.name > first.name
