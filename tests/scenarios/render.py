@@ -47,6 +47,7 @@ from protocol.records import (
     GroupMetadataValue,
     MemberMetadata,
     OffsetCommitKey,
+    OffsetCommitValue,
     decode_key,
     decode_value,
     encode_key,

@@ -83,7 +83,7 @@ class Told(Coordinator):
         self._number = self._turn = 0
         super().__init__(config or group_config(group_initial_rebalance_delay_ms=0))
 
-    def _take(self, outcome: Outcome) -> None:
+    def take(self, outcome: Outcome) -> None:
         self._turn = self._number
         for event in outcome.events:
             self.metrics.count_event(event)
@@ -91,7 +91,7 @@ class Told(Coordinator):
                 self.ledger.observe(0, event, self._number, self.now)
                 self.stream.observe(0, event, self._number, self.now)
             self._number += 1
-        super()._take(outcome)
+        super().take(outcome)
 
     # Members
 
