@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 from coordinator.group.durable import DurableState
 from coordinator.group.group_type import GroupType
 from coordinator.group.refusal_facts import RefusalDetail
+from coordinator.group.topics_image import TopicsImage
 from coordinator.group.view import GroupView
 from coordinator.machine.outcome import Fact, Now
 from coordinator.machine.turn import Turn
@@ -111,8 +112,8 @@ class Group(Protocol):
         """It is given up: answer whoever is parked with NOT_COORDINATOR, and write nothing. From now on it is
         dead."""
 
-    def view(self, now_ms: int) -> GroupView:
-        """The group as it is at a monotonic time, as values."""
+    def view(self, now_ms: int, topics: TopicsImage) -> GroupView:
+        """The group as it is at a monotonic time, as values. In: the topics, whose ids it may have."""
 
     def check(self, durable: DurableState, waiters: set[int]) -> None:
         """Raise AssertionError when something is not as it must be. `waiters` are those who are parked in other

@@ -207,7 +207,7 @@ class Shard:
         if group is None:
             return None
         view, pending = (
-            group.view(now.monotonic_ms),
+            group.view(now.monotonic_ms, self._groups.topics),
             self._groups.durable.offsets.pending_by_producer(group_id),
         )
         return replace(view, pending_offsets=pending) if pending else view

@@ -15,16 +15,18 @@ from coordinator.group.rebalance_facts import Awaited, Trigger
 
 class ConsumerMemberView(Struct, frozen=True, kw_only=True):
     """What there is to say of a member of a consumer group besides: where it stands (`state` is that of a
-    member), what it has, what it has yet to give up and in `revokes_left_ms`, what it is to have, by topic id."""
+    member), what it has, what it has yet to give up and in `revokes_left_ms`, what it is to have, by topic; those
+    that are gone are left out. `topics` are those that it subscribes to, by name or by its expression."""
 
     member_epoch: int
     state: str
     uses_classic_protocol: bool
     subscribed_topic_names: tuple[str, ...]
     subscribed_topic_regex: str
-    assigned: Mapping[bytes, tuple[int, ...]]
-    pending: Mapping[bytes, tuple[int, ...]]
-    target: Mapping[bytes, tuple[int, ...]]
+    topics: frozenset[str]
+    assigned: Mapping[str, tuple[int, ...]]
+    pending: Mapping[str, tuple[int, ...]]
+    target: Mapping[str, tuple[int, ...]]
     revokes_left_ms: int | None
 
 

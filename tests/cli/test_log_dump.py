@@ -218,7 +218,7 @@ def test_control_batches_and_transactions_are_marked(tmp_path: Path) -> None:
     ("key", "value", "kind", "group"),
     [
         (b"\0\3\0\1g", b"\0\0\1\2", "consumer_group_metadata", "g"),
-        (b"\0\x05\0\1g\0\1m", None, "consumer_group_member_metadata", "g"),
+        (b"\0\x0a\0\1g\0\1m", None, "share_group_member_metadata", "g"),
         (b"\x03\xe7what", b"\0\7rest", "unknown", None),
         (b"\0", b"", "unknown", None),
         (None, b"value", "unknown", None),

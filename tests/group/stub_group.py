@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from coordinator.group.durable import DurableState
 from coordinator.group.group import ACCEPTED, CommitRequest, CommitVerdict
 from coordinator.group.group_type import GroupType
+from coordinator.group.topics_image import TopicsImage
 from coordinator.group.view import GroupView
 from coordinator.machine.outcome import Fact
 from coordinator.machine.turn import Turn
@@ -75,7 +76,7 @@ class StubGroup:
     def unload(self, turn: Turn) -> None:
         self.is_dead = True
 
-    def view(self, now_ms: int) -> GroupView:
+    def view(self, now_ms: int, topics: TopicsImage) -> GroupView:
         return GroupView(
             group_id=self.group_id,
             type=self.type,

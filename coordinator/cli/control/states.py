@@ -2,15 +2,17 @@
 
 from typing import Final
 
-from coordinator.group.state import ClassicGroupState
+from coordinator.group.state_names import STATE_NAMES
 
-STATES: Final = [state.value for state in ClassicGroupState]
+STATES: Final = STATE_NAMES
 STYLES: Final = {
     "Stable": "green",
     "Empty": "cyan",
     "Dead": "red",
     "PreparingRebalance": "yellow",
     "CompletingRebalance": "yellow",
+    "Assigning": "yellow",
+    "Reconciling": "yellow",
 }
 
 

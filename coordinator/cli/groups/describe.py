@@ -93,7 +93,11 @@ def _fields(group: GroupDescription, offsets: GroupOffsets) -> Iterator[tuple[st
     yield "group", printable(group.group_id)
     since = "" if group.state_since_ms is None else f" since {iso_time(group.state_since_ms)}"
     yield "state", f"{group.state}{since}"
-    yield "generation", str(group.generation_id)
+    if group.assignment_epoch is None:
+        yield "generation", str(group.generation_id)
+    else:
+        yield "type", group.type
+        yield "epoch", f"{group.generation_id}, target assignment of epoch {group.assignment_epoch}"
     if group.protocol_type is not None:
         yield "protocol", printable(" ".join(filter(None, (group.protocol_type, group.protocol_name))))
     if group.leader is not None:
@@ -107,6 +111,15 @@ def _fields(group: GroupDescription, offsets: GroupOffsets) -> Iterator[tuple[st
             heard = f"last heard {span(one.silent_ms)} ago{'' if one.is_connected else ', not connected'}"
             whom = f"{one.request} of {printable(one.client_id)}"
             yield "awaits", f"{whom}, {heard}; {span(one.left_ms)} at most"
+    for member in group.members:
+        if member.consumer is not None and member.consumer.revoking:
+            revoking = "; ".join(
+                f"{printable(topic)}: {ranges(numbers)}"
+                for topic, numbers in member.consumer.revoking.items()
+            )
+            left_ms = member.consumer.revokes_left_ms
+            at_most = "" if left_ms is None else f", {span(left_ms)} at most"
+            yield "awaits", f"{printable(_name(member))} to give up {revoking}{at_most}"
     for pending in group.pending:
         client = printable(pending.client_id)
         yield "pending", f"{client} got a member id {span(pending.since_ms)} ago and has not joined with it"

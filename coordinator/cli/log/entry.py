@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
+from coordinator.cli.log.consumer_group_entry import key_fields, topics_of, value_fields
 from coordinator.cli.log.record_types import (
     CONTROL,
     CONTROL_NAMES,
@@ -28,9 +29,11 @@ from protocol.malformed import Malformed
 from protocol.records import (
     GroupMetadataKey,
     GroupMetadataValue,
+    Key,
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
+    UnknownKey,
     decode_key,
     decode_value,
 )
@@ -90,6 +93,7 @@ class Entry(NamedTuple):
             return found
         if "topic" in self.key:
             found.add(self.key["topic"])
+        found.update(topics_of(self.value or {}))
         for member in (self.value or {}).get("members", ()):
             found.update((member["subscription"] or {}).get("topics", ()))
             assigned = (member["assignment"] or {}).get("assigned_partitions", ())
@@ -162,11 +166,9 @@ def _offsets(record: Record) -> Meaning:
         decoded = decode_key(key)
     except Malformed as error:
         return name, {"type": key_type, "hex": key.hex()}, _versioned(record.value), str(error)
-    if not isinstance(decoded, OffsetCommitKey | GroupMetadataKey):
+    if isinstance(decoded, UnknownKey):
         return name, _other_key(key_type, key), _versioned(record.value), None
-    fields = {"type": key_type, "group": decoded.group}
-    if isinstance(decoded, OffsetCommitKey):
-        fields |= {"topic": decoded.topic, "partition": decoded.partition}
+    fields = {"type": key_type} | _key(decoded)
     if record.value is None:
         return name, fields, None, None
     try:
@@ -187,7 +189,7 @@ def what_is_wrong(record: Record) -> str | None:
 
 
 def _other_key(key_type: int, key: bytes) -> Fields:
-    """A key of a group that is not of the classic kind: the group is what all of them begin with."""
+    """A key of a type that is not decoded: the group is what all of them begin with."""
     fields: Fields = {"type": key_type}
     if key_type in NAMES and len(key) >= 2 * _INT16.size:
         (length,) = _INT16.unpack_from(key, _INT16.size)
@@ -208,7 +210,13 @@ def _versioned(value: bytes | None) -> Fields | None:
     return {"version": _INT16.unpack_from(value)[0], "hex": value.hex()}
 
 
-def _value(key: OffsetCommitKey | GroupMetadataKey, data: bytes) -> Fields:
+def _key(key: Key) -> Fields:
+    if isinstance(key, OffsetCommitKey):
+        return {"group": key.group, "topic": key.topic, "partition": key.partition}
+    return {"group": key.group} if isinstance(key, GroupMetadataKey) else key_fields(key)
+
+
+def _value(key: Key, data: bytes) -> Fields:
     value = decode_value(key, data)
     version = {"version": _INT16.unpack_from(data)[0]}
     if isinstance(value, OffsetCommitValue):
@@ -220,8 +228,9 @@ def _value(key: OffsetCommitKey | GroupMetadataKey, data: bytes) -> Fields:
             "expire_timestamp": value.expire_timestamp,
             "topic_id": None if value.topic_id == ZERO_UUID else uuid_to_text(value.topic_id),
         }
-    assert isinstance(value, GroupMetadataValue)
-    return version | _group(value)
+    if isinstance(value, GroupMetadataValue):
+        return version | _group(value)
+    return version | value_fields(value, _subscription)
 
 
 def _group(value: GroupMetadataValue) -> Fields:

@@ -2,6 +2,7 @@
 
 import re
 from functools import cache, lru_cache
+from itertools import zip_longest
 from typing import Final
 
 from coordinator.cli.log.entry import Entry, Fields
@@ -114,6 +115,10 @@ def _add_key(line: list[Piece], key: Fields | None) -> None:
     if "topic" in key:
         _add(line, "topic", _name(key["topic"]), Role.KEY)
         _add(line, "partition", str(key["partition"]), Role.KEY)
+    if "member_id" in key:
+        _add(line, "member_id", _name(key["member_id"]), Role.MEMBER_ID)
+    if "regular_expression" in key:
+        _add(line, "regular_expression", _quoted(key["regular_expression"]), Role.KEY)
     if "hex" in key:
         _add(line, "key", f"0x{key['hex']}", Role.KEY)
 
@@ -125,9 +130,10 @@ def _add_value(line: list[Piece], kind: str, value: Fields) -> None:
         _add_commit(line, value)
     elif kind == TRANSACTION:
         _add_transaction(line, value)
-    else:
-        assert kind == GROUP_METADATA
+    elif kind == GROUP_METADATA:
         _add_group(line, value)
+    else:
+        _add_fields(line, value)
 
 
 def _add_commit(line: list[Piece], value: Fields) -> None:
@@ -206,6 +212,41 @@ def _partitions(assigned: list[Fields]) -> list[str]:
         name = _name(topic["topic"])
         found += [f"{name}-{number}" for number in topic["partitions"]]
     return found
+
+
+def _add_fields(line: list[Piece], value: Fields) -> None:
+    """Of a consumer group: field by field, as they are called."""
+    for name, field in value.items():
+        if name == "version" or (name == "state" and "state_name" in value):
+            continue  # in JSON only: the words say more
+        if isinstance(field, dict):
+            _add_fields(line, field)
+        elif isinstance(field, list):
+            _add_list(line, name, [text for part in field for text in _part(part)])
+        elif field is None:
+            line += (GAP, (Role.DEFAULT, f"{name}=null"))
+        elif name.endswith("timestamp"):
+            _add(line, name, iso_time(field) or str(field))
+        else:
+            _add(line, name.removesuffix("_name"), str(field) if isinstance(field, int) else _name(field))
+
+
+def _part(part: str | Fields) -> list[str]:
+    """Of a list: a name; a topic's partitions, each with the epoch since when it is its member's; a topic with the
+    count of its partitions; or a protocol with the topics that it is for."""
+    if isinstance(part, str):
+        return [_name(part)]
+    if "topic_name" in part:
+        return [f"{_name(part['topic_name'])}:{part['num_partitions']}"]
+    if "partitions" in part:
+        epochs = part.get("assignment_epochs") or [None] * len(part["partitions"])
+        return [
+            f"{part['topic_id']}-{number}" + ("" if epoch is None else f"@{epoch}")
+            for number, epoch in zip_longest(part["partitions"], epochs)
+        ]
+    topics = part["subscription"].get("topics")
+    said = f"0x{part['subscription']['hex']}" if topics is None else " ".join(map(_name, topics))
+    return [f"{_name(part['name'])}({said})"]
 
 
 def _add_list(line: list[Piece], name: str, texts: list[str]) -> None:

@@ -9,16 +9,14 @@ from coordinator.console.api.route import ApiRoute, Call
 from coordinator.control.control import Control
 from coordinator.control.groups.description import GroupDescription, GroupSummary, MemberDescription
 from coordinator.control.problem import ProblemKind
-from coordinator.group.state import ClassicGroupState
+from coordinator.group.state_names import STATE_NAMES
 from coordinator.net.peer import printable
-
-_STATES: Final = [state.value for state in ClassicGroupState]
 
 
 class GroupsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which groups: those in a state, in any case of letters, and those whose id begins so."""
 
-    state: Annotated[str, Meta(extra_json_schema={"enum": _STATES})] | None = None
+    state: Annotated[str, Meta(extra_json_schema={"enum": STATE_NAMES})] | None = None
     prefix: str = ""
 
 
@@ -31,8 +29,8 @@ class GroupList(Struct, frozen=True, kw_only=True):
 async def list_groups(control: Control, call: Call) -> GroupList:
     """All groups, or some."""
     query: GroupsQuery = call.query
-    if query.state is not None and query.state.lower() not in map(str.lower, _STATES):
-        detail = f"{printable(query.state)} is no state of a group: {', '.join(_STATES)}."
+    if query.state is not None and query.state.lower() not in map(str.lower, STATE_NAMES):
+        detail = f"{printable(query.state)} is no state of a group: {', '.join(STATE_NAMES)}."
         raise bad_request("/state", "There is no such state", detail)
     return GroupList(groups=await control.groups.summaries(query.state, query.prefix))
 

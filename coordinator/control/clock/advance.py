@@ -17,7 +17,7 @@ from coordinator.control.asking import GroupAsker
 from coordinator.control.clock.agenda import Agenda
 from coordinator.control.clock.clock_state import Fired
 from coordinator.control.clock.clocks import Clocks
-from coordinator.control.clock.deadline import REPORT, Deadline
+from coordinator.control.clock.deadline import REPORT, SESSIONS, Deadline
 from coordinator.control.clock.event_words import event_words
 from coordinator.control.clock.group_time import GroupTime
 from coordinator.control.clock.happened import happening
@@ -47,8 +47,17 @@ _NOT_DONE: Final = {
     "sync": "fetched the assignment",
     "pending": "joined with the id it was given",
     "session": "sent a heartbeat since it connected anew",
+    "revocation": "given up its partitions",
+    "rejoin": "rejoined",
+    "resync": "fetched the assignment",
 }
 """What a member has not done when the clock stops at a deadline."""
+_OF_LIVING: Final = {
+    "revocation": "ConsumerGroupHeartbeat",
+    "rejoin": AwaitedRequest.JOIN.value,
+    "resync": AwaitedRequest.SYNC.value,
+}
+"""Deadlines of single members of consumer groups, and what one that lives has yet to send."""
 
 
 class Advance:
@@ -161,6 +170,9 @@ class Advance:
         if deadline.timer == "pending" and member_id in living:
             names = [pending.name for pending in view.pending if pending.name.member_id == member_id]
             return [(name, AwaitedRequest.FIRST_JOIN) for name in names]
+        if deadline.timer in _OF_LIVING and member_id in living:
+            names = [member.name for member in view.members if member.name.member_id == member_id]
+            return [(name, _OF_LIVING[deadline.timer]) for name in names]
         if deadline.timer not in ("join", "sync") or view.rebalance is None:
             return []
         return [
@@ -227,9 +239,7 @@ class Advance:
             living = self._silence.living(view)
             if machine is not None:
                 due = [key for key, at_ms in machine.deadlines(view.group_id).items() if at_ms <= target_ms]
-                count += sum(
-                    key.kind is not TimerKind.HEARTBEAT or key.member_id not in living for key in due
-                )
+                count += sum(key.kind not in SESSIONS or key.member_id not in living for key in due)
         if count > MAX_FIRED:
             raise self._too_many(f"{count} deadlines would pass")
 

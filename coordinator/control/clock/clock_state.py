@@ -9,7 +9,9 @@ ClockOf = Literal["group", "default", "process"]
 
 class NextDeadline(Struct, frozen=True, kw_only=True):
     """What time alone will bring about next. `timer`: "session", "pending" (somebody who was given a member id and
-    has not joined), "join", "sync"; `member` is whose, null where it is the group's; `in_ms` is group time."""
+    has not joined), "join", "sync"; of members of consumer groups "session", "revocation" (partitions to be given
+    up), "rejoin" and "resync" (one of the classic protocol has yet to send that). `member` is whose, null where it
+    is the group's; `in_ms` is group time."""
 
     timer: str
     member: str | None

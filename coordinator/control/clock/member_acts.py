@@ -8,6 +8,7 @@ from coordinator.control.clock.happened import happening
 from coordinator.control.groups.member_reference import find_member
 from coordinator.control.member_connections import MemberConnections
 from coordinator.control.problem import Problem, ProblemKind
+from coordinator.group.consumer.state import ConsumerGroupState
 from coordinator.group.member_name import MemberName
 from coordinator.group.requests import Acted, ExpireMember
 from coordinator.group.state import COMPLETING_REBALANCE, PREPARING_REBALANCE
@@ -18,6 +19,12 @@ from protocol.errors import ErrorCode
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 
 _LEAVE_VERSION = 5
+_UNDER_WAY = (
+    COMPLETING_REBALANCE.value,
+    ConsumerGroupState.ASSIGNING.value,
+    ConsumerGroupState.RECONCILING.value,
+)
+"""The group has the number of the generation already."""
 
 
 class MemberActs:
@@ -97,7 +104,7 @@ class MemberActs:
             return None
         if view.state == PREPARING_REBALANCE.value:
             return view.generation_id + 1
-        return view.generation_id if view.state == COMPLETING_REBALANCE.value else None
+        return view.generation_id if view.state in _UNDER_WAY else None
 
 
 def no_such_group(group_id: str) -> Problem:

@@ -2,6 +2,7 @@
 
 from coordinator.control.groups.description import (
     AwaitedDescription,
+    ConsumerMemberDescription,
     GroupDescription,
     GroupSummary,
     MemberDescription,
@@ -13,7 +14,7 @@ from coordinator.control.member_connections import Seen
 from coordinator.group.rebalance_facts import AwaitedRequest
 from coordinator.group.state import ClassicGroupState
 from coordinator.group.topics_image import TopicsImage
-from coordinator.group.view import GroupView, MemberView, RebalanceView
+from coordinator.group.view import ConsumerMemberView, GroupView, MemberView, RebalanceView
 
 
 def summarize(view: GroupView) -> GroupSummary:
@@ -51,6 +52,20 @@ def describe_member(view: GroupView, member: MemberView, seen: Seen) -> MemberDe
         protocols=list(member.protocols),
         subscription=subscription_of(view, member),
         assignment=assignment_of(view, member),
+        consumer=None if member.consumer is None else _consumer(member.consumer),
+    )
+
+
+def _consumer(member: ConsumerMemberView) -> ConsumerMemberDescription:
+    return ConsumerMemberDescription(
+        member_epoch=member.member_epoch,
+        state=member.state,
+        uses_classic_protocol=member.uses_classic_protocol,
+        subscribed_topic_names=list(member.subscribed_topic_names),
+        subscribed_topic_regex=member.subscribed_topic_regex,
+        revoking={topic: list(numbers) for topic, numbers in sorted(member.pending.items())},
+        revokes_left_ms=member.revokes_left_ms,
+        target={topic: list(numbers) for topic, numbers in sorted(member.target.items())},
     )
 
 
@@ -97,6 +112,7 @@ def describe(
         ],
         rebalance=None if view.rebalance is None else _rebalance(view, view.rebalance, seen),
         unowned=unowned,
+        assignment_epoch=view.assignment_epoch,
     )
 
 

@@ -3,10 +3,25 @@
 from msgspec import Struct
 
 
+class ConsumerMemberDescription(Struct, frozen=True, kw_only=True):
+    """A member of a consumer group (KIP-848) besides: its epoch and where it stands; what it has yet to give up
+    (until in `revokes_left_ms`, null: nothing ends that but its session), and what it is to have, by topic."""
+
+    member_epoch: int
+    state: str
+    uses_classic_protocol: bool
+    subscribed_topic_names: list[str]
+    subscribed_topic_regex: str
+    revoking: dict[str, list[int]]
+    revokes_left_ms: int | None
+    target: dict[str, list[int]]
+
+
 class MemberDescription(Struct, frozen=True, kw_only=True):
     """A member. `is_connected`: whether it has a connection, as far as can be seen; `connection_closed_ms_ago`:
     since when it has none. `awaits`: its request that is parked (JoinGroup, SyncGroup). `subscription` and
-    `assignment` (partitions by topic) are null where they are none of the consumer protocol's."""
+    `assignment` (partitions by topic) are null where they are none of the consumer protocol's; `consumer` is, but
+    in consumer groups."""
 
     member_id: str
     group_instance_id: str | None
@@ -23,6 +38,7 @@ class MemberDescription(Struct, frozen=True, kw_only=True):
     protocols: list[str]
     subscription: list[str] | None
     assignment: dict[str, list[int]] | None
+    consumer: ConsumerMemberDescription | None = None
 
 
 class PendingMemberDescription(Struct, frozen=True, kw_only=True):
@@ -75,7 +91,8 @@ class GroupSummary(Struct, frozen=True, kw_only=True):
 
 
 class GroupDescription(Struct, frozen=True, kw_only=True):
-    """A group. `unowned` are partitions of subscribed topics that nobody has in a Stable group, by topic."""
+    """A group. `unowned` are partitions of subscribed topics that nobody has in a Stable group, by topic. Of a
+    consumer group `generation_id` is its epoch, and `assignment_epoch` that of its target; null for others."""
 
     group_id: str
     type: str
@@ -90,3 +107,4 @@ class GroupDescription(Struct, frozen=True, kw_only=True):
     pending: list[PendingMemberDescription]
     rebalance: RebalanceDescription | None
     unowned: dict[str, list[int]]
+    assignment_epoch: int | None = None

@@ -1,8 +1,8 @@
-"""What members of the consumer protocol subscribe to and were assigned, read from their bytes."""
+"""What members of consumers' groups subscribe to and were assigned, for people."""
 
 from collections.abc import Iterable, Mapping
 
-from coordinator.control.member_bytes import assigned_partitions, wanted_topics
+from coordinator.control.member_bytes import partitions_of, topics_of
 from coordinator.group.topics_image import TopicsImage
 from coordinator.group.view import GroupView, MemberView
 from protocol.consumer_protocol import PROTOCOL_TYPE
@@ -10,17 +10,17 @@ from protocol.consumer_protocol import PROTOCOL_TYPE
 
 def subscription_of(view: GroupView, member: MemberView) -> list[str] | None:
     """The topics that a member wants, by name; None where it says nothing of the consumer protocol's."""
-    if view.protocol_type != PROTOCOL_TYPE or not member.metadata:
+    if view.protocol_type != PROTOCOL_TYPE or not (member.metadata or member.consumer):
         return None
-    topics = wanted_topics(member.metadata)
+    topics = topics_of(member)
     return None if topics is None else sorted(topics)
 
 
 def assignment_of(view: GroupView, member: MemberView) -> dict[str, list[int]] | None:
     """The partitions that a member was assigned, by topic; None as above, and where it has none yet."""
-    if view.protocol_type != PROTOCOL_TYPE or not member.assignment:
+    if view.protocol_type != PROTOCOL_TYPE or not (member.assignment or member.consumer):
         return None
-    partitions = assigned_partitions(member.assignment)
+    partitions = partitions_of(member)
     if partitions is None:
         return None
     return {topic: sorted(set(numbers)) for topic, numbers in sorted(partitions.items())}

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
-from coordinator.control.member_bytes import assigned_partitions
+from coordinator.control.member_bytes import assigned_partitions, partitions_of
+from coordinator.group.view import MemberView
 from coordinator.net.peer import printable
 from coordinator.server.log_words import listed
 from protocol.consumer_protocol import ConsumerProtocolSubscription, decode_subscription
@@ -23,6 +24,13 @@ def assigned(assignment: bytes) -> list[Place] | None:
     if partitions is None:
         return None
     return [(topic, number) for topic, numbers in partitions.items() for number in numbers]
+
+
+def held(member: MemberView) -> list[Place] | None:
+    """What a member of a group of either type has; None as above."""
+    if member.consumer is None:
+        return assigned(member.assignment)
+    return [(topic, number) for topic, numbers in (partitions_of(member) or {}).items() for number in numbers]
 
 
 def subscribed(metadata: bytes) -> ConsumerProtocolSubscription | None:

@@ -5,7 +5,7 @@ from typing import Final
 
 from coordinator.control.oracles.finding import Finding
 from coordinator.control.oracles.oracle import Hear
-from coordinator.control.oracles.partitions import Place, assigned, name_of
+from coordinator.control.oracles.partitions import Place, held, name_of
 from coordinator.control.oracles.violation import Level, OracleName, WrittenOffset
 from coordinator.control.oracles.watch import Watch
 from coordinator.control.oracles.words import who, who_at
@@ -18,6 +18,7 @@ from protocol.errors import ErrorCode
 _ERRORS: Final = frozenset(
     {
         ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.STALE_MEMBER_EPOCH,
         ErrorCode.UNKNOWN_MEMBER_ID,
         ErrorCode.FENCED_INSTANCE_ID,
         ErrorCode.GROUP_ID_NOT_FOUND,
@@ -87,7 +88,7 @@ class ZombieCommit:
 
 
 def _owner(view: GroupView, place: Place) -> MemberView | None:
-    return next((member for member in view.members if place in (assigned(member.assignment) or ())), None)
+    return next((member for member in view.members if place in (held(member) or ())), None)
 
 
 def _then(

@@ -16,7 +16,7 @@ def left_out(sight: GroupSight) -> Iterator[Finding]:
     view = sight.view
     if view is None or not sight.is_stable:
         return
-    members = [member for member in sight.members if not member.assignment]
+    members = [member for member in sight.members if not member.assignment and member.consumer is None]
     if members:
         leader = "the leader" if view.leader_id is None else sight.labels.of_id(view.leader_id)
         labels = sight.labels.all(member.name for member in members)
@@ -147,7 +147,8 @@ def idle(sight: GroupSight) -> Iterator[Finding]:
     members = [
         member
         for member in sight.members
-        if member.assignment and not any(sight.assignments.get(member.name.member_id, {"": [0]}).values())
+        if (member.assignment or member.consumer is not None)
+        and not any(sight.assignments.get(member.name.member_id, {"": [0]}).values())
     ]
     subscribed: frozenset[str] = frozenset().union(
         *(sight.subscriptions.get(member.name.member_id, frozenset()) for member in members)

@@ -21,12 +21,11 @@ from coordinator.control.waits.membership import (
 from coordinator.control.waits.ownership import Owned, OwnedBy
 from coordinator.control.waits.progress import Committed, LagAtMost
 from coordinator.group.rebalance_facts import RebalanceCause
-from coordinator.group.state import ClassicGroupState
+from coordinator.group.state_names import STATE_NAMES
 
 LONGEST_WAIT_MS: Final = 10 * 60_000
 MOST_NAMES: Final = 1_000
 """In each list of a body."""
-_STATES: Final = [state.value for state in ClassicGroupState]
 _CAUSES: Final = [cause.value for cause in RebalanceCause]
 
 
@@ -53,14 +52,14 @@ class Rebalanced(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Conditions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a group is to be; what is null is not asked. All must hold at once.
 
-    `state` is one of the five (Dead: there is no such group). A member whose first JoinGroup is parked does not
-    count yet. `clients` and `absent` are names: client, instance or member ids. `owned` are topics of which each
-    partition has exactly one owner, `owner` says whose partitions are ("orders-3": "alice"): in an assignment that
-    all members have fetched. `committed` are offsets at least, as durable ("orders-0": 100). `lag_max` is for each
-    partition of `topics`, or of the topics that members subscribe to; one without a commit counts from its log
-    start. `rebalanced` is an entry of the ledger that ended after the event `after` (431, or "5f3a9c1e.431"
-    with the mark of the process), or that the ledger still has; one that the next one broke off has ended
-    once that has. `quiet` is how long there was no rebalance, in group time ("5s")."""
+    `state` is one of those of classic and consumer groups (Dead: there is no such group). A member whose first
+    JoinGroup is parked does not count yet. `clients` and `absent` are names: client, instance or member ids.
+    `owned` are topics of which each partition has exactly one owner, `owner` says whose partitions are
+    ("orders-3": "alice"): in an assignment that all members have fetched. `committed` are offsets at least, as
+    durable ("orders-0": 100). `lag_max` is for each partition of `topics`, or of the topics that members subscribe
+    to; one without a commit counts from its log start. `rebalanced` is an entry of the ledger that ended after the
+    event `after` (431, or "5f3a9c1e.431" with the mark of the process), or that the ledger still has; one that the
+    next one broke off has ended once that has. `quiet` is how long there was no rebalance, in group time ("5s")."""
 
     state: str | None = None
     members: int | MembersBetween | None = None
@@ -145,7 +144,7 @@ def _rebalanced(body: Conditions) -> Condition:
 
 
 _MAKERS: Final[dict[str, Callable[[Conditions], Condition]]] = {
-    "state": lambda body: InState(_one_of(body.state or "", _STATES, "state")),
+    "state": lambda body: InState(_one_of(body.state or "", STATE_NAMES, "state")),
     "members": _members,
     "clients": lambda body: Present(body.clients or []),
     "absent": lambda body: Absent(body.absent or []),

@@ -29,7 +29,12 @@ class InState(BaseCondition):
 
     def why(self, sight: GroupSight) -> str:
         """What the group waits for is said anyway."""
-        is_over = sight.state not in ("PreparingRebalance", "CompletingRebalance")
+        is_over = sight.state not in (
+            "PreparingRebalance",
+            "CompletingRebalance",
+            "Assigning",
+            "Reconciling",
+        )
         return f"It is to be {self._state}" if is_over and sight.view is not None else ""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from coordinator.control.waits.labels import named
+from coordinator.group.consumer.events import EpochBumped, GroupConverted, MemberReconciled, TargetComputed
 from coordinator.group.events import (
     AssignmentReceived,
     Event,
@@ -56,9 +57,18 @@ class ExpiredInstance(NamedTuple):
 class Remembered:
     """Of one group. Times are monotonic group time. `told`: who was told to rejoin and has not, since when;
     `strangers`: ids in the assignment of `assigned_generation` that are no member's; `refused`: by client id, as it
-    is printed; `expired_instances`: static members that ran out of time, newest last; `joins` counts JoinGroups."""
+    is printed; `expired_instances`: static members that ran out of time, newest last; `joins` counts JoinGroups;
+    `changed_ms` is when a consumer group last had another epoch or target, or a member another assignment."""
 
-    __slots__ = ("assigned_generation", "expired_instances", "joins", "refused", "strangers", "told")
+    __slots__ = (
+        "assigned_generation",
+        "changed_ms",
+        "expired_instances",
+        "joins",
+        "refused",
+        "strangers",
+        "told",
+    )
 
     def __init__(self) -> None:
         self.told: dict[str, int] = {}
@@ -67,6 +77,7 @@ class Remembered:
         self.refused: OrderedDict[str, RefusedJoins] = OrderedDict()
         self.expired_instances: OrderedDict[str, ExpiredInstance] = OrderedDict()
         self.joins = 0
+        self.changed_ms: int | None = None
 
 
 NOTHING: Final = Remembered()
@@ -154,6 +165,10 @@ def _assigned(group: Remembered, event: AssignmentReceived, now_ms: int) -> None
     group.assigned_generation = event.generation_id
 
 
+def _changed(group: Remembered, event: Event, now_ms: int) -> None:
+    group.changed_ms = now_ms
+
+
 _TAKERS: Final[dict[type[Event], Callable[[Remembered, Any, int], None]]] = {
     RebalanceStarted: _started,
     RebalanceCompleted: _completed,
@@ -164,4 +179,8 @@ _TAKERS: Final[dict[type[Event], Callable[[Remembered, Any, int], None]]] = {
     JoinRefused: _refused,
     MemberExpired: _expired,
     AssignmentReceived: _assigned,
+    EpochBumped: _changed,
+    TargetComputed: _changed,
+    MemberReconciled: _changed,
+    GroupConverted: _changed,
 }

@@ -9,9 +9,10 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from msgspec import Struct
 
 from coordinator.control.ledger.entry import LedgerEntry
-from coordinator.control.member_bytes import assigned_partitions, wanted_topics
+from coordinator.control.member_bytes import partitions_of, topics_of, wanted_topics
 from coordinator.control.waits.labels import Labels, goes_by, named
 from coordinator.control.waits.recollection import Remembered
+from coordinator.group.group_type import GroupType
 from coordinator.group.member_name import MemberName
 from coordinator.group.rebalance_facts import Awaited
 from coordinator.group.state import EMPTY, STABLE
@@ -192,6 +193,8 @@ class GroupSight:
         view = self.view
         if view is None or view.rebalance is not None or view.state not in (STABLE.value, EMPTY.value):
             return None
+        if self.remembered.changed_ms is not None and view.type is GroupType.CONSUMER:
+            return max(0, self.now.monotonic_ms - self.remembered.changed_ms)
         return (
             self.now.wall_ms
             if view.state_since_ms is None
@@ -213,9 +216,12 @@ class GroupSight:
             return found
         read: dict[bytes, frozenset[str] | None] = {}
         for member in self.all_members:
-            if member.metadata not in read:
-                read[member.metadata] = wanted_topics(member.metadata)
-            topics = read[member.metadata]
+            if member.consumer is not None:
+                topics = topics_of(member)
+            else:
+                if member.metadata not in read:
+                    read[member.metadata] = wanted_topics(member.metadata)
+                topics = read[member.metadata]
             if topics is not None:
                 found[member.name.member_id] = topics
         return found
@@ -231,7 +237,7 @@ class GroupSight:
         found: dict[str, Partitions] = {}
         if self.are_consumers:
             for member in self.all_members:
-                partitions = assigned_partitions(member.assignment)
+                partitions = partitions_of(member)
                 if partitions is not None:
                     found[member.name.member_id] = partitions
         return found

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
+from coordinator.control.waits.consumer_situation import consumer_situation
 from coordinator.control.waits.labels import named, seconds, some
 from coordinator.control.waits.sight import GroupSight, Reach
+from coordinator.group.group_type import GroupType
 from coordinator.group.member_name import MemberName
 from coordinator.group.rebalance_facts import Awaited, AwaitedRequest
 from coordinator.group.state import EMPTY, PREPARING_REBALANCE, STABLE
@@ -21,6 +23,8 @@ def situation(sight: GroupSight) -> str:
         similar = sight.around.similar_groups(sight.group_id)
         like = f" (there is {some([named(one) for one in similar])})" if similar else ""
         return f"There is no group {sight.name}{like}: nobody has joined it or committed offsets for it."
+    if view.type is GroupType.CONSUMER and view.state not in (STABLE.value, EMPTY.value):
+        return consumer_situation(sight, view)
     said = (
         [_rebalancing(sight, view, view.rebalance)] if view.rebalance is not None else [_at_rest(sight, view)]
     )
@@ -47,13 +51,15 @@ def lost_words(reach: Reach) -> str:
 
 
 def _at_rest(sight: GroupSight, view: GroupView) -> str:
-    since = f" since {seconds(sight.quiet_ms)}" if sight.quiet_ms is not None and view.state_since_ms else ""
+    is_known = view.state_since_ms or sight.remembered.changed_ms is not None
+    since = f" since {seconds(sight.quiet_ms)}" if sight.quiet_ms is not None and is_known else ""
     if view.state == EMPTY.value:
         return f"{sight.name} is Empty{since}: it has no members."
     count = len(view.members)
     who = sight.labels.all(member.name for member in view.members)
     members = f"{count} member{'' if count == 1 else 's'} ({who})"
-    return f"{sight.name} is {view.state}{since} with {members} in generation {view.generation_id}."
+    generation = "epoch" if view.type is GroupType.CONSUMER else "generation"
+    return f"{sight.name} is {view.state}{since} with {members} in {generation} {view.generation_id}."
 
 
 def _rebalancing(sight: GroupSight, view: GroupView, rebalance: RebalanceView) -> str:

@@ -15,6 +15,7 @@ from coordinator.group.durable import DurableState
 from coordinator.group.group import ACCEPTED, CommitRequest, CommitVerdict
 from coordinator.group.group_type import GroupType
 from coordinator.group.state import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
+from coordinator.group.topics_image import TopicsImage
 from coordinator.group.view import GroupView
 from coordinator.machine.outcome import Fact
 from coordinator.machine.turn import Turn
@@ -159,7 +160,7 @@ class ClassicFace:
         group.join_deadline_ms = group.sync_deadline_ms = group.rebalance = None
         group.transition_to(DEAD, group.state_timestamp_ms or 0)
 
-    def view(self, now_ms: int) -> GroupView:
+    def view(self, now_ms: int, topics: TopicsImage) -> GroupView:
         """See `view.py`."""
         return view_of(self._group, now_ms)
 

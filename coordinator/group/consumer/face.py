@@ -16,6 +16,7 @@ from coordinator.group.consumer.view import view_of
 from coordinator.group.durable import DurableState
 from coordinator.group.group import ACCEPTED, CommitRequest, CommitVerdict
 from coordinator.group.group_type import GroupType
+from coordinator.group.topics_image import TopicsImage
 from coordinator.group.view import GroupView
 from coordinator.machine.outcome import Fact
 from coordinator.machine.turn import Turn
@@ -146,9 +147,9 @@ class ConsumerFace:
         for member_id in list(self._group.sessions):
             end_session(self._group, member_id, turn)
 
-    def view(self, now_ms: int) -> GroupView:
+    def view(self, now_ms: int, topics: TopicsImage) -> GroupView:
         """See `view.py`."""
-        return view_of(self._group, now_ms)
+        return view_of(self._group, now_ms, topics)
 
     def check(self, durable: DurableState, waiters: set[int]) -> None:
         """See `invariants.py`."""

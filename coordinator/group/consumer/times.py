@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from coordinator.group.consumer.events import FenceCause
 from coordinator.group.consumer.fence import fence
 from coordinator.group.consumer.group import ConsumerGroup
-from coordinator.group.consumer.session import rebalance_key, session_key
+from coordinator.group.consumer.session import join_key, rebalance_key, session_key, sync_key
 from coordinator.group.groups import Groups
 from coordinator.group.requests import KeepAlive
 from coordinator.group.timer_key import TimerKey
@@ -19,6 +19,10 @@ def deadlines(group: ConsumerGroup) -> Iterator[tuple[TimerKey, int]]:
         yield session_key(group, member_id), session.deadline_ms
         if session.rebalance_ms is not None:
             yield rebalance_key(group, member_id), session.rebalance_ms
+        if session.join_ms is not None:
+            yield join_key(group, member_id), session.join_ms
+        if session.sync_ms is not None:
+            yield sync_key(group, member_id), session.sync_ms
 
 
 def expire_member(groups: Groups, group: ConsumerGroup, member_id: str, turn: Turn) -> bool:
@@ -46,5 +50,9 @@ def move(group: ConsumerGroup, by_ms: int, turn: Turn) -> None:
         session.timer_ms = session.deadline_ms
         if session.rebalance_ms is not None:
             session.rebalance_ms += by_ms
+        if session.join_ms is not None:
+            session.join_ms += by_ms
+        if session.sync_ms is not None:
+            session.sync_ms += by_ms
     for key, deadline_ms in deadlines(group):
         turn.arm(key, deadline_ms)

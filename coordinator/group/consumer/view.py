@@ -1,12 +1,15 @@
 """A consumer group as values: see `coordinator/group/view.py`."""
 
+from collections.abc import Iterable, Mapping
+
 from coordinator.group.consumer.group import ConsumerGroup, Session
 from coordinator.group.consumer.member import ConsumerMember
 from coordinator.group.group_type import GroupType
+from coordinator.group.topics_image import TopicsImage
 from coordinator.group.view import ConsumerMemberView, GroupView, MemberView
 
 
-def view_of(group: ConsumerGroup, now_ms: int) -> GroupView:
+def view_of(group: ConsumerGroup, now_ms: int, topics: TopicsImage) -> GroupView:
     """The group at a monotonic time."""
     durable = group.durable
     return GroupView(
@@ -20,7 +23,7 @@ def view_of(group: ConsumerGroup, now_ms: int) -> GroupView:
         leader_id=None,
         members=tuple(
             [
-                _member(group, member, group.sessions[member.member_id], now_ms)
+                _member(group, member, group.sessions[member.member_id], now_ms, topics)
                 for member in durable.members.values()
             ]
         ),
@@ -30,7 +33,10 @@ def view_of(group: ConsumerGroup, now_ms: int) -> GroupView:
     )
 
 
-def _member(group: ConsumerGroup, member: ConsumerMember, session: Session, now_ms: int) -> MemberView:
+def _member(
+    group: ConsumerGroup, member: ConsumerMember, session: Session, now_ms: int, topics: TopicsImage
+) -> MemberView:
+    matched = group.durable.regexes.get(member.subscribed_topic_regex)
     return MemberView(
         name=member.name,
         connection_id=session.connection_id,
@@ -50,12 +56,18 @@ def _member(group: ConsumerGroup, member: ConsumerMember, session: Session, now_
             uses_classic_protocol=member.uses_classic_protocol,
             subscribed_topic_names=tuple(sorted(member.subscribed_topic_names)),
             subscribed_topic_regex=member.subscribed_topic_regex,
-            assigned={topic_id: tuple(sorted(of_topic)) for topic_id, of_topic in member.assigned.items()},
-            pending={topic_id: tuple(sorted(of_topic)) for topic_id, of_topic in member.pending.items()},
-            target={
-                topic_id: tuple(sorted(of_topic))
-                for topic_id, of_topic in group.durable.target_of(member.member_id).items()
-            },
+            topics=frozenset(member.subscribed_topic_names) | frozenset(matched.topics if matched else ()),
+            assigned=_by_topic(member.assigned, topics),
+            pending=_by_topic(member.pending, topics),
+            target=_by_topic(group.durable.target_of(member.member_id), topics),
             revokes_left_ms=None if session.rebalance_ms is None else max(0, session.rebalance_ms - now_ms),
         ),
     )
+
+
+def _by_topic(partitions: Mapping[bytes, Iterable[int]], topics: TopicsImage) -> dict[str, tuple[int, ...]]:
+    return {
+        topics.by_id[topic_id].name: tuple(sorted(of_topic))
+        for topic_id, of_topic in partitions.items()
+        if topic_id in topics.by_id
+    }

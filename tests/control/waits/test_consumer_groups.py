@@ -1,0 +1,139 @@
+"""What is said of consumer groups (KIP-848), and what may be waited for: who has what, who has
+yet to give up what, and who waits for that.
+"""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from coordinator.control.groups.describe import describe
+from coordinator.control.groups.description import GroupDescription
+from protocol.errors import ErrorCode
+from protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatRequestTopicPartitions,
+    ConsumerGroupHeartbeatResponse,
+)
+from tests.control.waits.stage import GROUP, Stage, staged
+from tests.server.harness import Client
+
+REBALANCE_MS = 60_000
+ASSIGNMENT_INTERVAL_MS = 10_000
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    async with staged() as stage:
+        yield stage
+
+
+class Modern:
+    """A member over a connection of its own; it confirms nothing by itself. `owned` are partitions of orders."""
+
+    def __init__(self, stage: Stage, name: str) -> None:
+        self.name, self.epoch, self.owned = name, 0, list[int]()
+        self._stage = stage
+        self._client: Client | None = None
+
+    async def beat(self, *, confirms: list[int] | None = None, topic: str = "orders") -> None:
+        """A heartbeat: the first one joins; takes what it is told."""
+        if self._client is None:
+            self._client = (await self._stage.consumer(self.name)).client
+        is_first = self.epoch == 0
+        found = self._stage.server.data_plane.catalogue.get("orders")
+        assert found is not None
+        owned = None
+        if is_first or confirms is not None:
+            part = ConsumerGroupHeartbeatRequestTopicPartitions(
+                topic_id=found.topic_id, partitions=confirms or []
+            )
+            owned = [part] if confirms else []
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=GROUP,
+            member_id=f"{self.name}-id",
+            member_epoch=self.epoch,
+            rebalance_timeout_ms=REBALANCE_MS if is_first else -1,
+            subscribed_topic_names=[topic] if is_first else None,
+            topic_partitions=owned,
+        )
+        answer: ConsumerGroupHeartbeatResponse = await self._client.call(request, 1)
+        assert answer.error_code == ErrorCode.NONE, answer
+        self.epoch = answer.member_epoch
+        if answer.assignment is not None:
+            self.owned = [number for part in answer.assignment.topic_partitions for number in part.partitions]
+
+
+async def handing_over(stage: Stage) -> tuple[Modern, Modern]:
+    """alice has all six partitions and was told to give up half of them, for which bob waits."""
+    alice, bob = Modern(stage, "alice"), Modern(stage, "bob")
+    await alice.beat()
+    await alice.beat(confirms=alice.owned)
+    await bob.beat()
+    assert "Assigning" in stage.explain().detail
+    stage.held.advance(ASSIGNMENT_INTERVAL_MS)
+    await alice.beat()
+    await bob.beat()
+    return alice, bob
+
+
+def described(stage: Stage) -> GroupDescription:
+    view = stage.view()
+    assert view is not None
+    return describe(view, stage.connections.seen(GROUP), stage.server.topic_images.current(), 0)
+
+
+async def test_a_group_at_rest(stage: Stage) -> None:
+    alice = Modern(stage, "alice")
+    await alice.beat()
+    await stage.check(
+        state="Stable", members=1, clients=["alice"], owned=["orders"], owner={"orders-5": "alice"}
+    )
+    stage.held.advance(4_000)
+    await stage.check(quiet="4s")
+    assert stage.explain().detail == (
+        f"billing is Stable since 4.0 s with 1 member (alice) in epoch {alice.epoch}."
+    )
+    assert not stage.explain().findings
+    group = described(stage)
+    assert (group.type, group.state, group.unowned) == ("consumer", "Stable", {})
+    assert (group.generation_id, group.assignment_epoch) == (alice.epoch, alice.epoch)
+    assert group.members[0].assignment == {"orders": [0, 1, 2, 3, 4, 5]}
+    assert group.members[0].subscription == ["orders"]
+
+
+async def test_who_has_yet_to_give_up_what_and_who_waits_for_whom(stage: Stage) -> None:
+    alice, bob = await handing_over(stage)
+    stage.held.advance(2_000)
+    explained = stage.explain()
+    assert explained.state == "Reconciling"
+    assert "alice has yet to give up orders-" in explained.detail
+    assert "in 58.0 s it would be fenced" in explained.detail
+    assert "bob waits for orders-" in explained.detail
+    assert " of alice." in explained.detail
+    group = {member.client_id: member for member in described(stage).members}
+    held, told = group["alice"].consumer, group["bob"].consumer
+    assert held is not None
+    assert told is not None
+    assert held.revoking == told.target
+    assert held.revokes_left_ms == 58_000
+    assert sorted([*held.revoking["orders"], *held.target["orders"]]) == [0, 1, 2, 3, 4, 5]
+    problem = await stage.unmet(state="Stable")
+    assert "bob waits for orders-" in problem.detail
+    await stage.unmet(quiet="1ms")
+
+    await alice.beat(confirms=alice.owned)
+    await bob.beat()
+    await stage.check(state="Stable", members=2, owned=["orders"], owner={f"orders-{bob.owned[0]}": "bob"})
+
+
+async def test_a_member_that_has_nothing_and_a_topic_that_is_not_there(stage: Stage) -> None:
+    members = [Modern(stage, f"m{number}") for number in range(7)]
+    for _ in range(4):
+        stage.held.advance(ASSIGNMENT_INTERVAL_MS)
+        for member in members:
+            await member.beat(confirms=member.owned if member.epoch else None)
+    await stage.check(state="Stable", members=7)
+    assert "7 members share the 6 partitions of orders" in stage.found("idle")
+    assert all(finding.kind != "left_out" for finding in stage.explain().findings)
+    await Modern(stage, "lost").beat(topic="order")
+    assert "lost subscribes to order, and there is no such topic" in stage.found("no_such_topic")
