@@ -20,27 +20,19 @@ from tests.oracle.session import session
 from tests.oracle.sessions.consumer_migration import both_ways
 
 
-@session(setup=CONSUMERS, members=(1, 2))
-def the_last_consumer_leaves_classic_members(play: Play, members: int) -> None:
+@session(setup=CONSUMERS)
+def the_last_consumer_leaves_a_classic_member(play: Play) -> None:
     orders = known_topic(play, partitions=4)
     a, k = mixed(play, orders)
     both_ways(play, "mixed")
-    others = [ClassicConsumer(play, "l", topics=[orders])] if members == 2 else []
-    for each in others:
-        with play.quietly():
-            each.enter()
-            each.sync()
-        settle_all(play, [a], [k, *others])
     a.commit({(orders, 0): 5})
     a.leave("the last consumer")
     both_ways(play, "downgraded")
-    for each in (k, *others):
-        each.heartbeat("with the generation before")
-        each.commit({(orders, 1): 6}, "with the generation before")
+    k.heartbeat("with the generation before")
+    k.commit({(orders, 1): 6}, "with the generation before")
     play.ask(fetch_request(play.group, 9), 9)
-    if not others:  # else it is a matter of ids, which are random, who leads
-        k.join("into a classic group")
-        both_ways(play, "joined again")
+    k.join("into a classic group")
+    both_ways(play, "joined again")
 
 
 @session(setup=CONSUMERS)
