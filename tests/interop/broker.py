@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from tests.interop.daemon import Daemon
 
@@ -166,6 +167,12 @@ class Broker:
                 if found["group_id"] == group:
                     return found["group_type"].lower(), found["group_state"]
         return "", ""
+
+    def instance_ids(self, group: str) -> set[str]:
+        """Return the instance ids of a group's members, of either protocol."""
+        administrator = AdminClient({"bootstrap.servers": self.bootstrap})
+        described = administrator.describe_consumer_groups([group])[group].result(READ_TIMEOUT_S)
+        return {member.group_instance_id for member in described.members}
 
     def violations(self) -> dict[str, int]:
         """How often each oracle of a groupd has found something; nothing for a broker that has none."""

@@ -10,6 +10,7 @@ SESSION_TIMEOUT_MS = 3000
 HEARTBEAT_MS = 300
 REBALANCE_TIMEOUT_MS = 15000
 METADATA_MAX_AGE_MS = 500
+ASSIGNMENT_INTERVAL_MS = 100
 
 
 class Group:
@@ -62,7 +63,11 @@ class Group:
     def configure(self) -> None:
         """Give the group the times that members of the protocol consumer are told by the coordinator."""
         self._is_configured = True
-        times = {"session.timeout": self.session_timeout_ms, "heartbeat.interval": self.heartbeat_ms}
+        times = {
+            "session.timeout": self.session_timeout_ms,
+            "heartbeat.interval": self.heartbeat_ms,
+            "assignment.interval": ASSIGNMENT_INTERVAL_MS,
+        }
         self.broker.configure_group(
             self.name, {f"consumer.{name}.ms": str(value) for name, value in times.items()}
         )
