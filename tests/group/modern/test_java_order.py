@@ -1,0 +1,14 @@
+"""The orders of Kafka's sets, where only a part of what is in them counts."""
+
+import pytest
+
+from coordinator.group.modern.java_order import ordered_names
+
+
+@pytest.mark.parametrize("count", [1, 11, 12, 40, 46, 47, 48, 200, 1_000])
+def test_topics_that_are_not_there_change_nothing_in_the_order_of_the_others(count: int) -> None:
+    names = sorted(f"orders-{number}" for number in range(count))
+    known = set(names[::3])
+    everything = ordered_names(names, names)
+    assert sorted(everything) == names
+    assert ordered_names(names, known) == tuple(name for name in everything if name in known)
