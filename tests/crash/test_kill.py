@@ -13,6 +13,8 @@ from random import Random
 
 import pytest
 
+from tests.crash import consumer
+from tests.crash.consumer import ConsumerMember
 from tests.crash.load import Actor, actors
 from tests.crash.process import Process
 from tests.server.harness import Client
@@ -95,8 +97,8 @@ async def serve_and_kill(process: Process, everybody: list[Actor], random: Rando
 async def test_every_acknowledged_commit_outlives_kill_9(tmp_path: Path, flush: str) -> None:
     print(f"reproduce with CRASH_SEED={SEED} CRASH_ROUNDS={ROUNDS}")
     random = Random(f"{SEED} {flush}")
-    everybody = actors(random)
-    options = [*TOPIC, *SMALL, "-o", f"log.flush={flush}"]
+    everybody = [*actors(random), ConsumerMember("consumers", Random(random.random()))]
+    options = [*TOPIC, *SMALL, *consumer.OPTIONS, "-o", f"log.flush={flush}"]
     log = tmp_path / "log"
     states: set[str] = set()
 

@@ -7,7 +7,7 @@ from protocol.consumer_protocol import ConsumerProtocolAssignment, TopicPartitio
 from tests.kafka_log import history
 from tests.kafka_log.connection import Connection
 from tests.kafka_log.consumer_members import AWAY, go_on, heartbeat, join
-from tests.kafka_log.view import View, describe_consumer_group
+from tests.kafka_log.view import View
 
 LEAVING: Final = -1
 TIMEOUT_S: Final = 20
@@ -67,14 +67,16 @@ def commit_where_it_reads(connection: Connection, seen: View, group: str, offset
 
 
 def _two_members(connection: Connection, group: str, **second: Any) -> None:
-    """The first has to give up half of what it has."""
+    """The first was told to give up half of what it has, and has not said yet that it did."""
     joined = join(connection, group, "first")
     join(connection, group, "second", subscribed_topic_names=["orders"], **second)
     owned = {"orders": list(range(history.PARTITIONS))}
     deadline = time.monotonic() + TIMEOUT_S
-    while describe_consumer_group(connection, group)["state"] != "Reconciling":
+    told = None
+    while told is None:
         assert time.monotonic() < deadline, f"{group} gets no new target"
-        heartbeat(connection, group, "first", joined.member_epoch, owned)
+        told = heartbeat(connection, group, "first", joined.member_epoch, owned).assignment
+    assert sum(len(topic.partitions) for topic in told.topic_partitions) == history.PARTITIONS // 2
 
 
 def _static_member_away(connection: Connection, group: str) -> None:
