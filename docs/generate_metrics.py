@@ -14,6 +14,7 @@ from prometheus_client.core import Metric
 from coordinator.console.metrics import FiguresCollector
 from coordinator.control.oracles.violation import OracleName
 from coordinator.engine.partition import PartitionState
+from coordinator.group.consumer.state import ConsumerGroupState
 from coordinator.group.rebalance_facts import RebalanceCause
 from coordinator.group.state import ClassicGroupState
 from coordinator.server.broker import Broker
@@ -36,9 +37,12 @@ Two of these answer most questions: `groupd_rebalances_total` by cause says why 
 """
 _VALUES: Final[Mapping[tuple[str, str], str]] = {
     ("groupd_groups", "state"): ", ".join(state.value for state in ClassicGroupState),
+    ("groupd_consumer_groups", "state"): ", ".join(state.value for state in ConsumerGroupState),
     ("groupd_partitions", "state"): ", ".join(state.value for state in PartitionState),
     ("groupd_rebalances", "cause"): ", ".join(cause.value for cause in RebalanceCause),
-    ("groupd_group_events", "event"): "the classes of `coordinator/group/events.py`",
+    ("groupd_group_events", "event"): (
+        "the classes of `coordinator/group/events.py` and `coordinator/group/consumer/events.py`"
+    ),
     ("groupd_transactional_ids", "state"): ", ".join(state.value for state in WRITTEN.values()),
     ("groupd_transaction_partitions", "state"): ", ".join(state.value for state in PartitionState),
     ("groupd_transaction_events", "event"): "the classes of `coordinator/transactions/events.py`",

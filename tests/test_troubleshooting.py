@@ -10,6 +10,8 @@ from coordinator.config.properties import PROPERTIES, TOPIC_PROPERTIES
 from coordinator.console.metrics import FiguresCollector
 from coordinator.engine.partition import PartitionState
 from coordinator.group import events
+from coordinator.group.consumer import events as consumer_events
+from coordinator.group.consumer.state import ConsumerGroupState
 from coordinator.group.rebalance_facts import RebalanceCause
 from coordinator.group.state import ClassicGroupState
 from coordinator.machine.outcome import Event
@@ -41,7 +43,7 @@ LABELS: Mapping[str, set[str]] = {
     "cause": {cause.value for cause in RebalanceCause},
     "event": {
         name
-        for module in (events, transaction_events)
+        for module in (events, consumer_events, transaction_events)
         for name, cls in vars(module).items()
         if isinstance(cls, type) and issubclass(cls, Event)
     },
@@ -51,6 +53,7 @@ STATES = {
     "groupd_transactional_ids": {state.value for state in WRITTEN.values()},
     "groupd_transaction_partitions": {state.value for state in PartitionState},
     "groupd_groups": {state.value for state in ClassicGroupState},
+    "groupd_consumer_groups": {state.value for state in ConsumerGroupState},
     "groupd_partitions": {state.value for state in PartitionState},
 }
 

@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from coordinator.control.oracles.violation import OracleName
 from coordinator.engine.partition import PartitionState
+from coordinator.group.consumer.state import ConsumerGroupState
 from coordinator.net.api_counts import LATENCY_BOUNDS_NS
 from coordinator.server.figures import ConnectionFigures, Figures
 from coordinator.server.metrics import Metrics
@@ -45,15 +46,21 @@ class FiguresCollector(Collector):
 
 
 def _groups(figures: Figures) -> Iterator[Metric]:
-    groups = GaugeMetricFamily("groupd_groups", "Groups by state", labels=["state"])
+    groups = GaugeMetricFamily("groupd_groups", "Classic groups by state", labels=["state"])
     for name in _STATES:
         groups.add_metric([name], figures.groups.get(name, 0))
+    yield groups
+    groups = GaugeMetricFamily(
+        "groupd_consumer_groups", "Consumer groups (KIP-848) by state", labels=["state"]
+    )
+    for state in ConsumerGroupState:
+        groups.add_metric([state.value], figures.consumer_groups.get(state.value, 0))
     yield groups
     family = GaugeMetricFamily(
         "groupd_partitions", "Partitions of __consumer_offsets by state", labels=["state"]
     )
-    for state in PartitionState:
-        family.add_metric([state.value], figures.partitions.get(state, 0))
+    for standing in PartitionState:
+        family.add_metric([standing.value], figures.partitions.get(standing, 0))
     yield family
 
 

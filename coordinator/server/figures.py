@@ -45,7 +45,9 @@ class Figures:
     """All of them, in values that change no more. Counts are since the start."""
 
     groups: Mapping[str, int]
-    """By state."""
+    """Classic ones, by state."""
+    consumer_groups: Mapping[str, int]
+    """Those of KIP-848, by state."""
     partitions: Mapping[PartitionState, int]
     """Of the groups, by state."""
     transactional_ids: Mapping[str, int]
@@ -79,6 +81,7 @@ def figures(server: Server) -> Generator[None, None, Figures]:
     connections = yield from _connections(server)
     return Figures(
         groups=_groups(server),
+        consumer_groups=_consumer_groups(server),
         partitions=Counter(partition.state for partition in server.runtime.partitions),
         transactional_ids=(ids := _transactional_ids(server)),
         transaction_partitions=_transaction_partitions(server),
@@ -114,6 +117,15 @@ def _groups(server: Server) -> Counter[str]:
     for partition in server.runtime.partitions:
         if partition.machine is not None:
             for state, count in partition.machine.classic_states.items():
+                states[state.value] += count
+    return states
+
+
+def _consumer_groups(server: Server) -> Counter[str]:
+    states: Counter[str] = Counter()
+    for partition in server.runtime.partitions:
+        if partition.machine is not None:
+            for state, count in partition.machine.consumer_states.items():
                 states[state.value] += count
     return states
 

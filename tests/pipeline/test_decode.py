@@ -13,6 +13,12 @@ from pipeline.decode.plain import batch_rows
 from pipeline.decode.rows import KINDS, SCHEMA, Finding, record_batch
 from pipeline.decode.vectorised import Wanted, decode_frames
 from protocol.records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
+from protocol.records.consumer_group import (
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+)
 from protocol.schema import message_info
 from storage.batch import BatchHeader, encode_batch, read_header, walk_batches
 from storage.compression import CODEC_NAMES
@@ -180,3 +186,29 @@ def test_headers_are_those_of_the_daemon(log: Log) -> None:
 def test_spark_can_take_the_schema_as_it_is() -> None:
     types = pytest.importorskip("pyspark.sql.pandas.types")
     assert types.to_arrow_schema(types.from_arrow_schema(SCHEMA), timezone="UTC").equals(SCHEMA)
+
+
+def test_records_of_consumer_groups_are_kept_with_their_type_in_both_decoders() -> None:
+    records = [
+        Record(number, 1000, encode_key(key), data)
+        for number, (key, value) in enumerate(
+            [
+                (ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=3)),
+                (
+                    ConsumerGroupTargetAssignmentMemberKey(group_id="g", member_id="m"),
+                    ConsumerGroupTargetAssignmentMemberValue(topic_partitions=[]),
+                ),
+                (ConsumerGroupMetadataKey(group_id="g"), None),
+            ]
+        )
+        for data in [None if value is None else encode_value(value, 0)]
+    ]
+    data = encode_batch(records)
+    rows, findings = vectorised(data)
+    assert (rows, []) == plain(data)
+    assert not findings
+    assert [(row["kind"], row["key_type"], row["tombstone"]) for row in rows] == [
+        ("unknown", 3, False),
+        ("unknown", 7, False),
+        ("unknown", 3, True),
+    ]

@@ -57,7 +57,10 @@ class Asked:
         self.connection_id = caller.connection_id
         self.group_ids = tuple(_group_ids(key, request))
         self.member_ids = tuple(_member_ids(request, "member_id"))
-        self.instance_ids = tuple(_member_ids(request, "group_instance_id"))
+        self.instance_ids = (
+            *_member_ids(request, "group_instance_id"),
+            *_member_ids(request, "instance_id"),
+        )
         self.named_generation = _generation(request)
         self._around = around
         self._views: dict[str, GroupView | None] = {}
@@ -113,6 +116,8 @@ class Asked:
 def _group_ids(key: int, request: Any) -> Iterator[str]:
     if key == ApiKey.DESCRIBE_GROUPS:
         yield from request.groups
+    elif key == ApiKey.CONSUMER_GROUP_DESCRIBE:
+        yield from request.group_ids
     elif key == ApiKey.DELETE_GROUPS:
         yield from request.groups_names
     elif key == ApiKey.OFFSET_FETCH and request.groups:
@@ -135,6 +140,8 @@ def _generation(request: Any) -> int | None:
     generation = getattr(request, "generation_id", None)
     if generation is None:
         generation = getattr(request, "generation_id_or_member_epoch", None)
+    if generation is None:
+        generation = getattr(request, "member_epoch", None)
     return generation
 
 

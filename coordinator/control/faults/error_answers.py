@@ -47,6 +47,7 @@ _TOPIC_IDS_SINCE: Final = 10
 _NO_OFFSET: Final = -1
 _LISTS: Final = {
     ApiKey.DESCRIBE_GROUPS: "groups",
+    ApiKey.CONSUMER_GROUP_DESCRIBE: "group_ids",
     ApiKey.DELETE_GROUPS: "groups_names",
     ApiKey.FIND_COORDINATOR: "coordinator_keys",
     ApiKey.OFFSET_FETCH: "groups",
@@ -54,6 +55,7 @@ _LISTS: Final = {
 """The field of a request that names several groups."""
 _ANSWERED: Final = {
     ApiKey.DESCRIBE_GROUPS: ("groups", "group_id"),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: ("groups", "group_id"),
     ApiKey.DELETE_GROUPS: ("results", "group_id"),
     ApiKey.FIND_COORDINATOR: ("coordinators", "key"),
     ApiKey.OFFSET_FETCH: ("groups", "group_id"),

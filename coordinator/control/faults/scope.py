@@ -16,6 +16,7 @@ OF_ONE_GROUP: Final = frozenset(
         ApiKey.SYNC_GROUP,
         ApiKey.HEARTBEAT,
         ApiKey.LEAVE_GROUP,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
         ApiKey.OFFSET_COMMIT,
         ApiKey.OFFSET_DELETE,
     }
@@ -24,6 +25,7 @@ OF_GROUPS: Final = OF_ONE_GROUP | {
     ApiKey.OFFSET_FETCH,
     ApiKey.FIND_COORDINATOR,
     ApiKey.DESCRIBE_GROUPS,
+    ApiKey.CONSUMER_GROUP_DESCRIBE,
     ApiKey.DELETE_GROUPS,
 }
 OF_A_MEMBER: Final = OF_ONE_GROUP - {ApiKey.OFFSET_DELETE}

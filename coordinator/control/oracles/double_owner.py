@@ -13,13 +13,24 @@ from typing import Final
 
 from coordinator.control.oracles.finding import Finding
 from coordinator.control.oracles.oracle import Hear
-from coordinator.control.oracles.partitions import Place, assigned, in_order, names_of, owned, subscribed
+from coordinator.control.oracles.partitions import (
+    Place,
+    assigned,
+    held,
+    in_order,
+    names_of,
+    owned,
+    subscribed,
+)
 from coordinator.control.oracles.violation import Level, OracleName
-from coordinator.control.oracles.watch import Watch
+from coordinator.control.oracles.watch import SAMPLE_MS, Watch
 from coordinator.control.oracles.words import who
+from coordinator.group.consumer.events import MemberReconciled
 from coordinator.group.events import Event, RebalanceCompleted
+from coordinator.group.group_type import GroupType
 from coordinator.group.member_name import MemberName
 from coordinator.group.rebalance_facts import Assigned
+from coordinator.group.view import GroupView
 from protocol.consumer_protocol import PROTOCOL_TYPE
 
 COOPERATIVE: Final = "cooperative"
@@ -40,10 +51,46 @@ class DoubleOwner:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self.hears: dict[type[Event], Hear] = {RebalanceCompleted: self._completed}
+        self.hears: dict[type[Event], Hear] = {
+            RebalanceCompleted: self._completed,
+            MemberReconciled: self._reconciled,
+        }
+
+    def _reconciled(self, event: MemberReconciled) -> None:
+        self._watch.look_in(self.name, event.group_id, SAMPLE_MS)
 
     def look(self, group_id: str) -> None:
-        """It never asks for one."""
+        """Whether two members of a consumer group have the same, by what the group itself says: there nobody gets
+        what another one has not given up."""
+        view = self._watch.view(group_id)
+        if view is not None and view.type is GroupType.CONSUMER:
+            self._watch.judge(self._judge_members(view))
+
+    def _judge_members(self, view: GroupView) -> Iterator[None]:
+        owners: _Owners = {}
+        twice: _Doubles = {}
+        for member in view.members:
+            for place in held(member) or ():
+                other = owners.setdefault(place, member.name)
+                if other is not member.name:
+                    twice.setdefault((other, member.name), []).append(place)
+            if len(owners) > _MOST_PARTITIONS:
+                return
+            yield
+        for (one, other), places in islice(twice.items(), _MOST_PAIRS):
+            places = in_order(places)
+            self._watch.found(
+                Finding(
+                    oracle=self.name,
+                    level=Level.ERROR,
+                    group_id=view.group_id,
+                    generation_id=view.generation_id,
+                    about=(view.generation_id, one.member_id, other.member_id),
+                    detail=f"{names_of(places)} is {who(one)}'s and {who(other)}'s in epoch {view.generation_id}.",
+                    members=(one, other),
+                    places=places,
+                )
+            )
 
     def _completed(self, event: RebalanceCompleted) -> None:
         if event.members and event.protocol_type == PROTOCOL_TYPE:

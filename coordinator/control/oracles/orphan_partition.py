@@ -8,16 +8,17 @@ those which promise to hand out everything may leave out what it likes: then it 
 subscription or assignment cannot be read, nothing is known.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from coordinator.control.oracles.finding import Finding
 from coordinator.control.oracles.oracle import Hear
-from coordinator.control.oracles.partitions import Place, assigned, in_order, names_of, owned, subscribed
+from coordinator.control.oracles.partitions import Place, held, in_order, names_of, owned, subscribed
 from coordinator.control.oracles.topic_ages import METADATA_MAX_AGE_MS, TopicAges
 from coordinator.control.oracles.violation import Level, OracleName
 from coordinator.control.oracles.watch import Watch
 from coordinator.control.oracles.words import who
+from coordinator.group.consumer.events import MemberReconciled
 from coordinator.group.events import (
     Event,
     GroupDeleted,
@@ -26,6 +27,7 @@ from coordinator.group.events import (
     RebalanceCompleted,
     RebalanceStarted,
 )
+from coordinator.group.group_type import GroupType
 from coordinator.group.state import ClassicGroupState
 from coordinator.group.view import GroupView, MemberView
 from protocol.consumer_protocol import PROTOCOL_TYPE, ConsumerProtocolSubscription
@@ -54,6 +56,7 @@ class OrphanPartition:
             RebalanceStarted: self._started,
             RebalanceCompleted: self._completed,
             GroupLoaded: self._loaded,
+            MemberReconciled: self._reconciled,
             GroupEmptied: self._ended,
             GroupDeleted: self._ended,
         }
@@ -69,6 +72,9 @@ class OrphanPartition:
     def _completed(self, event: RebalanceCompleted) -> None:
         if event.members and event.protocol_type == PROTOCOL_TYPE:
             self._begin(event.group_id)
+
+    def _reconciled(self, event: MemberReconciled) -> None:
+        self._begin(event.group_id)
 
     def _loaded(self, event: GroupLoaded) -> None:
         if event.state == _STABLE and event.members:
@@ -97,15 +103,17 @@ class OrphanPartition:
         taken: set[Place] = set()
         claims: list[tuple[MemberView, ConsumerProtocolSubscription]] = []
         for member in view.members:
-            said, has = subscribed(member.metadata), assigned(member.assignment)
-            if said is None or has is None:
+            said = subscribed(member.metadata) if member.consumer is None else None
+            wanted = _wanted(member, said)
+            has = held(member)
+            if wanted is None or has is None:
                 self._stable_ms.pop(view.group_id, None)
                 return
-            topics.update(topic for topic in said.topics if topic in by_name)
+            topics.update(topic for topic in wanted if topic in by_name)
             taken.update(
                 place for place in has if place[0] in by_name and place[1] < by_name[place[0]].partitions
             )
-            if said.owned_partitions:
+            if said is not None and said.owned_partitions:
                 claims.append((member, said))
             yield
         orphans = [
@@ -123,7 +131,7 @@ class OrphanPartition:
         due_ms = {
             place: max(
                 stable_ms + self._watch.config.oracle_orphan_ms,
-                self._known_ms(view.group_id, place[0]),
+                self._known_ms(view, place[0]),
                 stable_ms + handed_over[place].rebalance_timeout_ms if place in handed_over else 0,
             )
             for place in orphans
@@ -136,14 +144,17 @@ class OrphanPartition:
         else:
             self._watch.look_in(self.name, view.group_id, min(due_ms.values()) - now_ms)
 
-    def _known_ms(self, group_id: str, topic: str) -> int:
-        """When the members of a group know of all partitions of a topic, at the latest."""
+    def _known_ms(self, view: GroupView, topic: str) -> int:
+        """When a group knows of all partitions of a topic, at the latest: a consumer group does with its next
+        heartbeat, others when their members do."""
         since_ms = self._ages.since_ms(topic)
-        new_ms = self._new.get(group_id)
+        if view.type is GroupType.CONSUMER:
+            return since_ms + self._watch.config.oracle_orphan_ms
+        new_ms = self._new.get(view.group_id)
         return 0 if new_ms is not None and new_ms >= since_ms else since_ms + METADATA_MAX_AGE_MS
 
     def _found(self, view: GroupView, late: list[Place], stable_for_ms: int) -> None:
-        is_complete = view.protocol_name in COMPLETE_ASSIGNORS
+        is_complete = view.type is GroupType.CONSUMER or view.protocol_name in COMPLETE_ASSIGNORS
         leader = next(
             (member.name for member in view.members if member.name.member_id == view.leader_id), None
         )
@@ -164,3 +175,10 @@ class OrphanPartition:
                 places=late,
             )
         )
+
+
+def _wanted(member: MemberView, said: ConsumerProtocolSubscription | None) -> Collection[str] | None:
+    """The topics that a member subscribes to; None where that cannot be read."""
+    if member.consumer is not None:
+        return member.consumer.topics
+    return None if said is None else said.topics

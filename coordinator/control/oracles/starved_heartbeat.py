@@ -12,6 +12,7 @@ from coordinator.control.oracles.oracle import Hear
 from coordinator.control.oracles.violation import Level, OracleName
 from coordinator.control.oracles.watch import SAMPLE_MS, Watch
 from coordinator.control.oracles.words import who_at
+from coordinator.group.consumer.events import ConsumerMemberJoined
 from coordinator.group.events import (
     Event,
     GroupDeleted,
@@ -42,6 +43,7 @@ class StarvedHeartbeat:
             RebalanceStarted: self._changed,
             RebalanceCompleted: self._changed,
             GroupLoaded: self._changed,
+            ConsumerMemberJoined: self._changed,
             GroupEmptied: self._ended,
             GroupDeleted: self._ended,
         }

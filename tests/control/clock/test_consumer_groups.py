@@ -79,6 +79,6 @@ async def test_who_lives_and_does_not_give_up_stops_the_clock(server: Server, co
         assert raised.value.kind is ProblemKind.CLOCK_STOPPED
         assert "alice" in raised.value.detail
         assert "given up its partitions" in raised.value.detail
-        state = control.clocks.state(GROUP)
+        state = control.clocks.shown(GROUP)
         assert state.next is not None
         assert (state.next.timer, state.next.member) == ("revocation", "alice")

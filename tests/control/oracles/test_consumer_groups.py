@@ -1,0 +1,92 @@
+"""What the oracles say of consumer groups: nothing of one that works, and whose partition is two members' or
+nobody's where a group says so of itself.
+"""
+
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+
+from coordinator.control.oracles.violation import OracleName
+from coordinator.group.view import GroupView, MemberView
+from coordinator.machine.outcome import Outcome
+from tests.control.oracles.virtual_watch import VirtualWatch
+from tests.group.consumer.members import FOO, THREE, Members
+from tests.group.coordinator import GROUP
+
+STEP_MS = 2_000
+
+
+class Watched(VirtualWatch):
+    """A watch that may see another group than there is."""
+
+    def __init__(self, members: "WatchedMembers") -> None:
+        super().__init__(lambda: members.shard, lambda: members.now, THREE)
+        self.seen: Callable[[GroupView], GroupView] = lambda view: view
+
+    def view(self, group_id: str) -> GroupView | None:
+        view = super().view(group_id)
+        return None if view is None else self.seen(view)
+
+
+class WatchedMembers(Members):
+    """Members of a group at which oracles look."""
+
+    def __init__(self) -> None:
+        self.watch: Watched | None = None
+        super().__init__()
+        self.watch = Watched(self)
+
+    def take(self, outcome: Outcome) -> None:
+        super().take(outcome)
+        if self.watch is not None:
+            self.watch.take(outcome)
+
+
+def having(view: GroupView, **assigned: tuple[int, ...]) -> GroupView:
+    """The same, where members have other partitions of foo."""
+
+    def other(member: MemberView) -> MemberView:
+        part = assigned.get(member.name.member_id)
+        if part is None or member.consumer is None:
+            return member
+        return replace(member, consumer=replace(member.consumer, assigned={"foo": part}))
+
+    return replace(view, state="Stable", members=tuple(map(other, view.members)))
+
+
+def found(seen: Callable[[GroupView], GroupView]) -> dict[OracleName, str]:
+    members = WatchedMembers()
+    watch = members.watch
+    assert watch is not None
+    watch.seen = seen
+    members.enter("a")
+    members.enter("b")
+    for _ in range(40):
+        members.advance(STEP_MS)
+        view = members.shard.view(GROUP, members.now)
+        assert view is not None
+        for member in view.members:
+            assert member.consumer is not None
+            owned = {FOO: member.consumer.assigned.get("foo", ())}
+            members.beat(member.name.member_id, member.consumer.member_epoch, owned=owned)
+        watch.look()
+    return {finding.oracle: finding.detail for finding in watch.findings}
+
+
+def test_a_group_that_works_is_not_told_of() -> None:
+    assert not found(lambda view: view)
+
+
+@pytest.mark.parametrize(
+    ("assigned", "oracle", "words"),
+    [
+        ({"a": (0, 1), "b": (1, 2)}, OracleName.DOUBLE_OWNER, "foo-1 is"),
+        ({"a": (0,), "b": (1,)}, OracleName.ORPHAN_PARTITION, "Nobody has foo-2"),
+    ],
+)
+def test_what_a_group_says_of_itself_that_must_not_be(
+    assigned: dict[str, tuple[int, ...]], oracle: OracleName, words: str
+) -> None:
+    told = found(lambda view: having(view, **assigned))
+    assert words in told[oracle]
