@@ -67,7 +67,7 @@ def downgrade(
     takes the place of the static member of its instance id. Refusal: GROUP_ID_NOT_FOUND, UNKNOWN_SERVER_ERROR, and
     nothing has changed."""
     classic = _classic_group(group, without, joined, groups.topics, turn)
-    for fact in group.durable.tombstones():
+    for fact in list(group.durable.tombstones()):
         turn.write(fact)
     for member_id in list(group.sessions):
         end_session(group, member_id, turn)
