@@ -1,7 +1,7 @@
 """Two members share a topic, one step after the other, as seen on a broker."""
 
-from tests.group.consumer.members import FOO, Members
 from protocol.errors import ErrorCode
+from tests.group.consumer.members import FOO, Members
 
 
 def test_a_partition_changes_hands() -> None:
