@@ -35,7 +35,7 @@ def test_what_can_happen_does_happen() -> None:
         *("ConsumerHeartbeatRefused", "OffsetsCommitted", "OffsetsDeleted", "GroupLoaded", "GroupDeleted"),
         *("HeartbeatRefused", "CommitRefused", "SyncRefused", "JoinRefused", "MemberJoined"),
         *("from_type=classic", "from_type=consumer", "UNREVOKED_PARTITIONS", "UNRELEASED_PARTITIONS"),
-        *("FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID", "UNRELEASED_INSTANCE_ID", "FENCED_INSTANCE_ID"),
+        *("UNKNOWN_MEMBER_ID", "UNRELEASED_INSTANCE_ID", "FENCED_INSTANCE_ID"),
         *("uses_classic_protocol=True", "crash", "reload", "abandons"),
     }
     for seed in range(100):
