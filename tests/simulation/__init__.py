@@ -11,5 +11,6 @@ faults.py    what goes wrong, and when
 checks.py    what must never happen
 run.py       one run: faults, then quiet, then the last checks
 
+consumers/     the same for consumer groups, with members of both protocols
 transactions/  the same for producers with transactions
 """

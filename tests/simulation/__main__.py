@@ -3,6 +3,7 @@
 import argparse
 import sys
 
+from tests.simulation.consumers.run import ConsumerSimulation
 from tests.simulation.run import Failed, Simulation
 from tests.simulation.transactions.run import Simulation as TransactionSimulation
 
@@ -18,8 +19,15 @@ def main() -> int:
     parser.add_argument(
         "--transactions", action="store_true", help="producers with transactions instead of groups"
     )
+    parser.add_argument(
+        "--consumers", action="store_true", help="consumer groups, with members of both protocols"
+    )
     arguments = parser.parse_args()
-    simulation = TransactionSimulation if arguments.transactions else Simulation
+    simulation: type[Simulation | TransactionSimulation | ConsumerSimulation] = Simulation
+    if arguments.transactions:
+        simulation = TransactionSimulation
+    elif arguments.consumers:
+        simulation = ConsumerSimulation
     for seed in range(arguments.seed, arguments.seed + arguments.seeds):
         try:
             simulation(seed, show=print if arguments.seeds == 1 else None).run(arguments.steps)

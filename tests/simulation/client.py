@@ -1,6 +1,6 @@
 """A consumer as Kafka's clients behave: join in two steps, sync, heartbeat, commit, rejoin when told to."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -36,7 +36,11 @@ PARTITIONS: Final = {"orders": 4, "payments": 3}
 REQUEST_TIMEOUT_MS: Final = 3_000
 RETRY_MS: Final = 100
 _FRESH_START: Final = (ErrorCode.UNKNOWN_MEMBER_ID,)
-_FATAL: Final = (ErrorCode.FENCED_INSTANCE_ID, ErrorCode.GROUP_MAX_SIZE_REACHED)
+_FATAL: Final = (
+    ErrorCode.FENCED_INSTANCE_ID,
+    ErrorCode.GROUP_MAX_SIZE_REACHED,
+    ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+)
 
 
 @dataclass(frozen=True)
@@ -101,8 +105,14 @@ class Caller:
                 connection.close()
                 finish(None)
 
-        connection.send(Request(type(message), version, encode(message, version), self.name, finish))
+        request = Request(type(message), version, encode(message, version), self.name, finish)
+        request.may_repeat = self.may_repeat(message)
+        connection.send(request)
         self.world.after(timeout_ms, give_up)
+
+    def may_repeat(self, message: Any) -> bool:
+        """Whether the network may let a request arrive twice."""
+        return True
 
     def vanish(self) -> None:
         """The process is killed."""
@@ -140,6 +150,11 @@ class Client(Caller):
         self._life = 0
         self._ended = ended
         self.join()
+
+    @property
+    def partitions(self) -> Mapping[str, int]:
+        """The topics that it knows, with the number of their partitions."""
+        return PARTITIONS
 
     # --- join and sync
 
@@ -208,7 +223,7 @@ class Client(Caller):
             member.member_id: decode_subscription(member.metadata).topics for member in response.members
         }
         parts: dict[str, dict[str, list[int]]] = {member_id: {} for member_id in readers}
-        for topic, count in PARTITIONS.items():
+        for topic, count in self.partitions.items():
             ids = sorted(member_id for member_id, topics in readers.items() if topic in topics)
             for partition in range(count if ids else 0):
                 parts[ids[partition % len(ids)]].setdefault(topic, []).append(partition)

@@ -121,7 +121,10 @@ class Faults:
         self._born += 1
         name = f"c{self._born}"
         self.world.say(name, f"starts in {settings.group_id} {settings.group_instance_id or ''}")
-        self.clients.append(Client(self.world, self.shell, self.weather, name, settings, self._ended))
+        self.clients.append(self._client(name, settings))
+
+    def _client(self, name: str, settings: Settings) -> Client:
+        return Client(self.world, self.shell, self.weather, name, settings, self._ended)
 
     def _ended(self, client: Client) -> None:
         """A client that gave up is started again a while later, as a supervisor does. Not when it is to become

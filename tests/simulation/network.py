@@ -13,7 +13,8 @@ from tests.simulation.world import World
 
 @dataclass(slots=True)
 class Request:
-    """A request under way: encoded, with what is needed to read it."""
+    """A request under way: encoded, with what is needed to read it. One that says what its sender owns does not
+    arrive again later: it would not be true any more, and no protocol could tell."""
 
     api: type[Any]
     version: int
@@ -21,6 +22,7 @@ class Request:
     client_id: str
     reply: Callable[[Any], None] | None
     answered: bool = False
+    may_repeat: bool = True
 
 
 class Receiver(Protocol):
@@ -64,7 +66,7 @@ class Connection:
         self._world.after(self._there_ms - self._world.now_ms, lambda: self._arrive(request))
         if self._world.chance(self._weather.breaks):
             self._world.after(self._world.random.randint(0, 50), self.close)
-        if self._world.chance(self._weather.repeats):
+        if request.may_repeat and self._world.chance(self._weather.repeats):
             twin = Request(request.api, request.version, request.body, request.client_id, None)
             other = Connection(self._world, self._far, self._weather, lambda _: None)
             self._world.after(self._world.random.randint(0, 2_000), lambda: other._arrive(twin))

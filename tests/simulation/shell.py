@@ -117,7 +117,7 @@ class Shell:
         if not self.up or self.shard is not None:
             return
         self.disk.durable = self.disk.end
-        self.shard = self._make(self.config, NO_TOPICS, CONSUMER_CONFIG)
+        self.shard = self._new_shard()
         for record in self.disk.load():
             self.shard.replay(record)
         self.checks.loaded(self.shard, self.disk)
@@ -125,6 +125,9 @@ class Shell:
         self._follow("loaded", 0, self.shard.loaded(self.now()))
         for connection in list(self._connections):
             self._work_off(connection)
+
+    def _new_shard(self) -> Shard:
+        return self._make(self.config, NO_TOPICS, CONSUMER_CONFIG)
 
     # --- requests
 

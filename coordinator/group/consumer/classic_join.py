@@ -191,8 +191,15 @@ def _owned(groups: Groups, subscription: ConsumerProtocolSubscription) -> Owned:
 def _downgrade(
     groups: Groups, group: ConsumerGroup, joined: ConsumerMember, is_behind: bool, turn: Turn
 ) -> None:
-    trigger = None
-    if is_behind:
+    trigger, durable = None, group.durable
+    # Kafka rebalances only where the target is behind. Whoever has yet to give partitions up would keep them then,
+    # beside those whom the target gives them.
+    is_moving = any(
+        not member.is_reconciled_to(durable.assignment_epoch)
+        for member in durable.members.values()
+        if member.uses_classic_protocol
+    )
+    if is_behind or is_moving:
         sentence = f"Downgrade group {group.group_id} from consumer to classic with stale assignment."
         trigger = Trigger(RebalanceCause.STATIC_MEMBER_REPLACED, sentence, joined.name)
     downgrade(groups, group, (), trigger, turn, joined)

@@ -13,7 +13,12 @@ from typing import Final
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.classic.member import Member
 from coordinator.group.classic.record import group_tombstone
-from coordinator.group.classic.session import answer_parked, cancel_session, forget_pending
+from coordinator.group.classic.session import (
+    answer_parked,
+    cancel_session,
+    forget_pending,
+    restart_session,
+)
 from coordinator.group.consumer.durable_group import DurableConsumerGroup
 from coordinator.group.consumer.embedded_protocol import by_topic_id
 from coordinator.group.consumer.member import NO_TARGET, ConsumerMember, Target
@@ -48,7 +53,9 @@ def upgraded(groups: Groups, classic: ClassicGroup, turn: Turn) -> tuple[Durable
     Refusal: GROUP_ID_NOT_FOUND where it cannot be upgraded. Who is parked in it is answered in any case then."""
     _throw_if_not_upgradable(groups, classic)
     for member in classic.members.values():
-        answer_parked(classic, member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id, turn)
+        if member.is_awaiting_join or member.is_awaiting_sync:
+            answer_parked(classic, member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id, turn)
+            restart_session(classic, member, turn)
     try:
         members = [
             _converted(classic, classic.members[member_id], groups.topics) for member_id in _order(classic)

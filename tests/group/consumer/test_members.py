@@ -1,0 +1,106 @@
+"""Static members, fencing, expressions, commits."""
+
+from coordinator.group.consumer.events import ConsumerMemberFenced, FenceCause
+from coordinator.group.topics_image import TopicImage
+from protocol.errors import ErrorCode
+from tests.group.config import group_config
+from tests.group.consumer.members import BAR, FOO, Members
+
+SESSION_MS = 45_000
+
+
+def test_a_static_member_that_leaves_for_a_while_finds_its_partitions_again() -> None:
+    group = Members()
+    group.enter("A", instance="i")
+    assert group.say("A", -2, instance="i") == (-2, None)
+    assert group.enter("B", instance="i") == (2, {FOO: [0, 1, 2]})
+    error, _ = group.say("A", 2, instance="i")
+    assert error is ErrorCode.FENCED_INSTANCE_ID
+
+
+def test_a_static_member_that_stays_away_is_fenced() -> None:
+    group = Members()
+    group.enter("A", instance="i")
+    group.say("A", -2, instance="i")
+    group.advance(SESSION_MS)
+    assert group.epochs()[0] == "Empty"
+
+
+def test_the_instance_of_a_member_that_is_there_is_not_given_away() -> None:
+    group = Members()
+    group.enter("A", instance="i")
+    error, _ = group.enter("B", instance="i")
+    assert error is ErrorCode.UNRELEASED_INSTANCE_ID
+    error, _ = group.say("B", -1, instance="unheard-of")
+    assert error is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_member_that_keeps_what_it_has_to_give_up_is_fenced() -> None:
+    group = Members()
+    group.enter("A", rebalance=5_000)
+    group.enter("B")
+    group.advance(1_000)
+    group.say("A", 2)
+    group.advance(4_999)
+    assert not group.told(ConsumerMemberFenced)
+    group.advance(1)
+    assert group.told(ConsumerMemberFenced)[0].cause is FenceCause.NOT_REVOKED
+    error, _ = group.say("A", 2)
+    assert error is ErrorCode.UNKNOWN_MEMBER_ID
+    assert group.say("B", 2)[0] == 4
+
+
+def test_a_member_whose_expression_nobody_looked_at_may_be_the_only_one_and_go() -> None:
+    group = Members()
+    group.does_work = False
+    group.enter("A", None, regex="f.*")
+    group.advance(SESSION_MS)
+    assert group.epochs() == ("Empty", 2, 2)
+    assert group.enter("B") == (3, {FOO: [0, 1, 2]})
+
+
+def test_a_member_reads_what_its_expression_matches_and_what_comes_later() -> None:
+    group = Members()
+    assert group.enter("A", None, regex="f.*") == (1, {})
+    assert group.say("A", 1) == (2, {FOO: [0, 1, 2]})
+    group.topics_are(TopicImage("foo", FOO, 3), TopicImage("far", BAR, 1))
+    group.advance(10_001)
+    group.say("A", 2)
+    assert group.say("A", 2) == (3, {FOO: [0, 1, 2], BAR: [0]})
+    error, _ = group.enter("B", None, regex="(")
+    assert error is ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+def test_members_commit_in_their_epoch() -> None:
+    group = Members()
+    group.enter("A")
+    assert group.commit("A", 2) is ErrorCode.NONE
+    assert group.commit("A", 3) is ErrorCode.STALE_MEMBER_EPOCH
+    assert group.commit("A", 2, version=8) is ErrorCode.UNSUPPORTED_VERSION
+    assert group.commit("B", 2) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert group.commit() is ErrorCode.UNKNOWN_MEMBER_ID
+    group.say("A", -1)
+    assert group.commit(offset=8) is ErrorCode.NONE
+
+
+def test_a_member_that_has_not_heard_of_its_epoch_commits_what_it_has_had_since() -> None:
+    group = Members()
+    group.enter("A")
+    group.enter("B")
+    group.advance(1_000)
+    group.say("A", 2)
+    assert group.say("A", 2, owned={FOO: [0, 1]}) == (3, None)
+    assert group.commit("A", 2, partition=0, topic_id=FOO, version=10) is ErrorCode.NONE
+    assert group.commit("A", 2, partition=2, topic_id=FOO, version=10) is ErrorCode.STALE_MEMBER_EPOCH
+
+
+def test_offsets_of_topics_that_nobody_reads_expire() -> None:
+    group = Members()
+    group.restart(group_config(offsets_retention_minutes=1, offsets_retention_check_interval_ms=5_000))
+    group.enter("A")
+    group.commit("A", 2, topic="foo")
+    group.commit("A", 2, topic="bar")
+    for _ in range(3):
+        group.advance(30_000)
+        group.say("A", 2)
+    assert group.fetch().keys() == {("foo", 0)}

@@ -1,0 +1,150 @@
+"""What must never happen to consumer groups, besides what must not to any.
+
+1. Nobody takes a partition for its own that another member still does, unless the coordinator has given that one
+   up: a member that was fenced need not know it yet. Read as members see it, whatever protocol they speak.
+2. The epoch of a group never falls while it lives, over conversions, reloads and power cuts; nor does one that a
+   member was told, as far as that member goes.
+3. What is true of the log, of commits and of answers in `tests/simulation/checks.py`.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any, Final
+
+from coordinator.group.config import GroupConfig
+from coordinator.group.consumer.events import GroupConverted
+from coordinator.group.group_type import GroupType
+from coordinator.group.shard import Shard
+from coordinator.machine.outcome import Fact, Now, Outcome
+from protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from protocol.messages.leave_group import LeaveGroupRequest
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from protocol.records import GroupMetadataKey, OffsetCommitKey
+from protocol.records.consumer_group import ConsumerGroupMetadataKey
+from tests.simulation.checks import Checks, demand
+from tests.simulation.consumers.member import Member
+from tests.simulation.disk import Disk
+
+NOW: Final = Now(0, 0)
+
+
+class ConsumerChecks(Checks):
+    """Listens to one run."""
+
+    may_park = (
+        JoinGroupRequest,
+        SyncGroupRequest,
+        HeartbeatRequest,
+        LeaveGroupRequest,
+        ConsumerGroupHeartbeatRequest,
+    )
+
+    def __init__(self, config: GroupConfig) -> None:
+        super().__init__(config)
+        self._types: dict[str, GroupType] = {}
+        self._in_consumer_group: set[int] = set()
+        self._converted: set[str] = set()
+        self._epochs: dict[tuple[str, int], int] = {}
+        self._member_epochs: defaultdict[tuple[str, int, str], int] = defaultdict(int)
+
+    # --- ownership
+
+    def grown(self, member: Member, others: Iterable[Member], shard: Shard | None) -> None:
+        """A member owns more than it did."""
+        group_id = member.settings.group_id
+        view = None if shard is None else shard.view(group_id, NOW)
+        if view is None:
+            return
+        known = {one.name.member_id for one in view.members}
+        if member.member_id not in known:
+            return
+        for other in others:
+            if other is not member and other.settings.group_id == group_id and other.member_id in known:
+                both = member.owns & other.owns
+                demand(not both, f"{group_id}: {member.name} and {other.name} both own {sorted(both)}")
+
+    # --- what the shell tells
+
+    def happened(self, cause: Any, waiter: int, outcome: Outcome, shard: Shard, disk: Disk, now: Now) -> None:
+        self._converted = {
+            event.group_id
+            for event in outcome.events
+            if isinstance(event, GroupConverted) and event.members > 0
+        }
+        self._types = {}
+        for group_id in shard.group_ids():
+            view = shard.view(group_id, now)
+            assert view is not None
+            self._types[group_id] = view.type
+        super().happened(cause, waiter, outcome, shard, disk, now)
+        self._check_epochs(shard, outcome.records)
+
+    def loaded(self, shard: Shard, disk: Disk) -> None:
+        super().loaded(shard, disk)
+        self._epochs.clear()
+
+    def forget(self) -> None:
+        super().forget()
+        self._in_consumer_group.clear()
+
+    def _check_epochs(self, shard: Shard, records: Iterable[Fact]) -> None:
+        for group_id in {getattr(record.key, "group_id", None) or record.key.group for record in records}:
+            view = shard.view(group_id, NOW)
+            if view is not None:
+                key = group_id, self._lives[group_id]
+                before = self._epochs.get(key, 0)
+                demand(view.generation_id >= before, f"{group_id}: epoch {view.generation_id} after {before}")
+                self._epochs[key] = view.generation_id
+
+    def _removal(self, cause: Any, record: Fact, now: Now) -> None:
+        key = record.key
+        if isinstance(key, OffsetCommitKey):
+            super()._removal(cause, record, now)
+        elif isinstance(key, GroupMetadataKey | ConsumerGroupMetadataKey):
+            group_id = key.group if isinstance(key, GroupMetadataKey) else key.group_id
+            if group_id not in self._converted:
+                self._lives[group_id] += 1
+
+    # --- answers
+
+    def _answer(self, waiter: int, message: Any) -> None:
+        super()._answer(waiter, message)
+        if self._types.get(getattr(self._asked[waiter].message, "group_id", "")) is GroupType.CONSUMER:
+            self._in_consumer_group.add(waiter)
+
+    def released(self, waiter: int, message: Any) -> None:
+        asked = self._asked[waiter]
+        if isinstance(message, ConsumerGroupHeartbeatResponse) and message.member_epoch > 0:
+            request = asked.message
+            assert message.member_id is not None
+            self._told_epoch(request.group_id, asked.life, message.member_id, message.member_epoch)
+        elif isinstance(message, JoinGroupResponse) and message.error_code == 0 and not message.leader:
+            self._told_epoch(asked.message.group_id, asked.life, message.member_id, message.generation_id)
+        is_theirs = waiter in self._in_consumer_group
+        if isinstance(message, JoinGroupResponse | SyncGroupResponse) and (
+            is_theirs or not getattr(message, "leader", "somebody")
+        ):
+            del self._asked[waiter]
+        else:
+            super().released(waiter, message)
+
+    def _told_epoch(self, group_id: str, life: int, member_id: str, epoch: int) -> None:
+        key = group_id, life, member_id
+        before = self._member_epochs[key]
+        demand(epoch >= before, f"{group_id}: {member_id} is told epoch {epoch} after {before}")
+        self._member_epochs[key] = epoch
+
+    def told_epoch(self, group_id: str) -> int:
+        """The highest epoch that any member of the present group was told."""
+        life = self._lives[group_id]
+        found = (
+            epoch
+            for (group, lived, _), epoch in self._member_epochs.items()
+            if (group, lived) == (group_id, life)
+        )
+        return max(found, default=0)

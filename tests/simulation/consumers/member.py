@@ -1,0 +1,235 @@
+"""Members of consumer groups, as Kafka's clients behave: those that say everything in one heartbeat, and those of
+the classic protocol. Either knows what it owns, and takes itself for the owner until it gave it up."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+from protocol.errors import ErrorCode
+from protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatRequestTopicPartitions,
+)
+from protocol.messages.join_group import JoinGroupRequest
+from tests.simulation.client import (
+    REQUEST_TIMEOUT_MS,
+    RETRY_MS,
+    Client,
+    Settings,
+    commit_request,
+    error_of,
+)
+from tests.simulation.consumers.topics import Topics
+from tests.simulation.network import Receiver, Weather
+from tests.simulation.world import World
+
+Owned: TypeAlias = frozenset[tuple[bytes, int]]
+HEARTBEAT_MS: Final = 1_500
+COMMIT_VERSION: Final = 9
+_ABANDON: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
+
+
+@dataclass
+class MemberSettings(Settings):
+    """How a member is configured. `speaks_classic` is which protocol; `regex` and `assignor` are for the other
+    one; `lag_ms` is how long it takes to give partitions up."""
+
+    speaks_classic: bool = False
+    regex: str | None = None
+    assignor: str | None = None
+    lag_ms: int = 0
+
+
+class Member(Client):
+    """Either kind. `owns` is what it takes for its own now; `grown` is told when that became more."""
+
+    settings: MemberSettings
+
+    def __init__(
+        self,
+        world: World,
+        far: Receiver,
+        weather: Weather,
+        name: str,
+        settings: MemberSettings,
+        ended: Callable[[Client], None],
+        topics: Topics,
+        grown: Callable[["Member"], None],
+    ) -> None:
+        self.topics = topics
+        self.grown = grown
+        super().__init__(world, far, weather, name, settings, ended)
+
+    @property
+    def partitions(self) -> Mapping[str, int]:
+        return self.topics.counts
+
+    @property
+    def owns(self) -> Owned:
+        """Partitions by topic id."""
+        raise NotImplementedError
+
+    def may_repeat(self, message: Any) -> bool:
+        return not isinstance(message, JoinGroupRequest | ConsumerGroupHeartbeatRequest)
+
+
+class ClassicMember(Member):
+    """Gives up all that it has whenever it joins again. A name that several topics have had is left out of what it
+    owns: it cannot tell which of them it was given."""
+
+    @property
+    def owns(self) -> Owned:
+        by_name, reborn = self.topics.image.by_name, self.topics.reborn
+        return frozenset(
+            (by_name[name].topic_id, number)
+            for name, number in self.assigned
+            if name in by_name and name not in reborn
+        )
+
+    def join(self, forget_id: bool = False) -> None:
+        self.assigned = []
+        super().join(forget_id)
+
+    def _on_sync(self, response: Any) -> None:
+        super()._on_sync(response)
+        self.grown(self)
+
+
+class ConsumerMember(Member):
+    """Says who it is and what it has in a heartbeat, and is told what it may have."""
+
+    def __init__(self, world: World, *rest: Any) -> None:
+        self._owned: Owned = frozenset()
+        self._given: Owned = frozenset()
+        self._said: Owned | None = None
+        self._says_all = True
+        self._uuid = UUID(int=world.new_value())
+        super().__init__(world, *rest)
+        self._commit()
+
+    @property
+    def owns(self) -> Owned:
+        return self._owned
+
+    def join(self, forget_id: bool = False) -> None:
+        self.member_id = str(self._uuid)
+        self._abandon()
+        self._beat()
+
+    def _abandon(self) -> None:
+        self.generation_id = 0
+        self._owned = self._given = frozenset()
+        self._says_all = True
+
+    # --- heartbeats
+
+    def _beat(self) -> None:
+        if not self.alive:
+            return
+        self._life += 1
+        settings = self.settings
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=settings.group_id,
+            member_id=self.member_id,
+            member_epoch=self.generation_id,
+            instance_id=settings.group_instance_id,
+        )
+        if self._says_all:
+            request.rebalance_timeout_ms = settings.rebalance_timeout_ms
+            request.subscribed_topic_names = [] if settings.regex is not None else settings.topics
+            request.subscribed_topic_regex = settings.regex or ""
+            request.server_assignor = settings.assignor
+        if self._says_all or self._owned != self._said:
+            numbers: dict[bytes, list[int]] = {}
+            for topic_id, number in sorted(self._owned):
+                numbers.setdefault(topic_id, []).append(number)
+            request.topic_partitions = [
+                ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=topic_id, partitions=partitions)
+                for topic_id, partitions in numbers.items()
+            ]
+        self._said, self._says_all = self._owned, False
+        self._ask(request, 1, self._on_beat, REQUEST_TIMEOUT_MS)
+
+    def _on_beat(self, response: Any) -> None:
+        error = error_of(response)
+        if error is ErrorCode.NOT_COORDINATOR:
+            self._says_all = True
+            self._later(RETRY_MS, self._beat)
+        elif error in _ABANDON:
+            self.world.say(self.name, f"abandons all: {error.name}")
+            self._abandon()
+            self._later(RETRY_MS, self._beat)
+        elif error is not ErrorCode.NONE:
+            self.world.say(self.name, f"gives up: {error.name} {response.error_message}")
+            self.alive = False
+            self._ended(self)
+        else:
+            self.generation_id = response.member_epoch
+            if response.assignment is not None:
+                self._take(
+                    frozenset(
+                        (topic.topic_id, number)
+                        for topic in response.assignment.topic_partitions
+                        for number in topic.partitions
+                    )
+                )
+            self._later(HEARTBEAT_MS, self._beat)
+
+    def _take(self, given: Owned) -> None:
+        """Own what is new at once, and give the rest up after a while."""
+        has_more = bool(given - self._owned)
+        self._given = given
+        self._owned |= given
+        self.world.say(self.name, f"has {len(self._owned)}, {len(self._owned - given)} to give up")
+        if has_more:
+            self.grown(self)
+        if self._owned != given or has_more:
+            lag_ms = self.settings.lag_ms if self._owned != given else 0
+            self.world.after(lag_ms, self._reconcile)
+
+    def _reconcile(self) -> None:
+        if self.alive and (self._owned != self._given or self._owned != self._said):
+            self._owned = self._given
+            self._beat()
+
+    # --- the rest
+
+    def _commit(self) -> None:
+        if not self.alive:
+            return
+        names = {
+            topic_id: self.topics.image.by_id[topic_id].name
+            for topic_id, _ in self._owned
+            if topic_id in self.topics.image.by_id
+        }
+        places = [(names[topic_id], number) for topic_id, number in sorted(self._owned) if topic_id in names]
+        if places and self.generation_id > 0:
+            topic, number = self.world.random.choice(places)
+            self.assigned = [(topic, number)]
+            request = commit_request(self.settings.group_id, [(topic, number, self.world.new_value())])
+            request.generation_id_or_member_epoch = self.generation_id
+            request.member_id = self.member_id
+            request.group_instance_id = self.settings.group_instance_id
+            self.call(request, COMMIT_VERSION, lambda _: None, REQUEST_TIMEOUT_MS)
+            if self.world.chance(0.3):
+                self.fetch()
+        self.world.after(self.world.random.randint(300, 3_000), self._commit)
+
+    def subscribe(self, topics: list[str]) -> None:
+        self.world.say(self.name, f"subscribes to {', '.join(topics)}")
+        self.settings.topics, self.settings.regex = topics, None
+        self._says_all = True
+
+    def leave(self) -> None:
+        """For good; a static member mostly for a while."""
+        self.world.say(self.name, "closes")
+        is_static = self.settings.group_instance_id is not None
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=self.settings.group_id,
+            member_id=self.member_id,
+            member_epoch=-2 if is_static and self.world.chance(0.7) else -1,
+            instance_id=self.settings.group_instance_id,
+        )
+        self.call(request, 1, lambda _: None, REQUEST_TIMEOUT_MS)
+        self.alive = False

@@ -1,0 +1,71 @@
+"""The shell, which also tells the core what topics there are, and does the work that the core asks for."""
+
+from collections.abc import Callable
+from typing import Any
+
+from coordinator.group.config import GroupConfig
+from coordinator.group.consumer.config import ConsumerGroupConfig
+from coordinator.group.consumer.regular_expressions import RegexWork, resolve_regexes
+from coordinator.group.consumer.target import TargetWork, compute_target
+from coordinator.group.requests import TopicsChanged
+from coordinator.group.shard import Shard
+from coordinator.machine.outcome import Context, Outcome, Work, WorkDone
+from tests.simulation.checks import Checks
+from tests.simulation.consumers.topics import Topics
+from tests.simulation.shell import Shell
+from tests.simulation.world import World
+
+NOBODY = Context(0, 0, "", "")
+
+
+class ConsumerShell(Shell):
+    """Work takes a while, fails now and then, and is forgotten with the partition that asked for it."""
+
+    def __init__(
+        self,
+        world: World,
+        config: GroupConfig,
+        shard: Callable[..., Shard],
+        checks: Checks,
+        consumer_config: ConsumerGroupConfig,
+        topics: Topics,
+    ) -> None:
+        self._consumer_config = consumer_config
+        self._topics = topics
+        self._told = topics.image
+        self.work_ms = (0, 50)
+        self.work_fails = 0.0
+        super().__init__(world, config, shard, checks)
+        topics.listener = self._tell_topics
+
+    def _new_shard(self) -> Shard:
+        return self._make(self.config, self._told, self._consumer_config)
+
+    def _load(self) -> None:
+        super()._load()
+        self._tell_topics()
+
+    def _tell_topics(self) -> None:
+        before, image = self._told, self._topics.image
+        if self.shard is not None and image is not before:
+            self._told = image
+            request = TopicsChanged(image, before.gone_in(image))
+            self._follow(request, 0, self.shard.handle(request, NOBODY, self.now()))
+
+    def _follow(self, cause: Any, waiter: int, outcome: Outcome) -> None:
+        life = self._life
+        super()._follow(cause, waiter, outcome)
+        for work in outcome.work if life == self._life else ():
+            self.world.after(self.world.random.randint(*self.work_ms), lambda work=work: self._do(work, life))  # type: ignore[misc]
+
+    def _do(self, work: Work, life: int) -> None:
+        if life != self._life or self.shard is None or self._is_paused(lambda: self._do(work, life)):
+            return
+        if self.world.chance(self.work_fails):
+            done = WorkDone(work, None, "no memory")
+        elif isinstance(work.argument, TargetWork):
+            done = WorkDone(work, compute_target(work.argument))
+        else:
+            assert isinstance(work.argument, RegexWork)
+            done = WorkDone(work, resolve_regexes(work.argument))
+        self._follow(done, 0, self.shard.handle(done, NOBODY, self.now()))

@@ -1,0 +1,143 @@
+"""The checker of consumer groups is checked: cores with one fault each, which it must find.
+
+Each fault is one that a real mistake could bring in; a rule that finds none of them is no rule.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from coordinator.group.consumer import classic_member, heartbeat, reconcile, session, step, target_computed
+from coordinator.group.consumer.target import TARGET_WORK
+from coordinator.group.shard import RESULTS, Shard
+from coordinator.group.timer_key import TimerKind
+from coordinator.machine.outcome import NO_PRODUCER_ID, Fact, Outcome
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+from protocol.records.consumer_group import ConsumerGroupRegularExpressionKey
+from tests.simulation.consumers.run import ConsumerSimulation
+from tests.simulation.run import Failed
+from tests.simulation.test_mutations import Mutant
+
+SEEDS = 40
+STEPS = 400
+
+
+class TellsOldEpochs(Mutant):
+    def spoil(self, outcome: Outcome, request: object) -> Outcome:
+        for waiter, message in outcome.replies:
+            if isinstance(message, ConsumerGroupHeartbeatResponse) and message.member_epoch > 2:
+                message.member_epoch -= waiter % 3
+        return outcome
+
+
+class DropsRecords(Mutant):
+    def spoil(self, outcome: Outcome, request: object) -> Outcome:
+        return structs.replace(outcome, records=outcome.records[:-1])
+
+
+class ForgetsSessions(Mutant):
+    """Who is silent stays a member."""
+
+    def spoil(self, outcome: Outcome, request: object) -> Outcome:
+        timers = {key: at for key, at in outcome.timers.items() if key.kind is not TimerKind.CONSUMER_SESSION}
+        return structs.replace(outcome, timers=timers)
+
+
+class LoadsNoRegexes(Mutant):
+    def replay(self, record: Fact, producer_id: int = NO_PRODUCER_ID) -> None:
+        if not isinstance(record.key, ConsumerGroupRegularExpressionKey):
+            super().replay(record, producer_id)
+
+
+class ForgetsWork(Mutant):
+    """Nobody computes what was asked for."""
+
+    def spoil(self, outcome: Outcome, request: object) -> Outcome:
+        return structs.replace(outcome, work=[])
+
+
+def finding(shard: Callable[..., Shard] = Shard) -> str:
+    """What the checker says of the first run that breaks a rule."""
+    for seed in range(SEEDS):
+        try:
+            ConsumerSimulation(seed, shard).run(STEPS)
+        except Failed as failed:
+            return str(failed).splitlines()[-1]
+    return "nothing"
+
+
+@pytest.mark.parametrize(
+    ("mutant", "rule"),
+    [
+        (TellsOldEpochs, "is told epoch|run$|has .* and is to have"),
+        (DropsRecords, "not what the log says|another number of batches"),
+        (ForgetsSessions, "run$|who runs is no member|gone|Reconciling"),
+        (LoadsNoRegexes, "prefix gives another state"),
+        (ForgetsWork, "never answered|unload forgot|run$|no member|are assigned, not"),
+    ],
+)
+def test_a_faulty_core_is_found(mutant: Any, rule: str) -> None:
+    said = finding(mutant)
+    assert re.search(rule, said), said
+
+
+def test_partitions_that_others_have_yet_to_give_up_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody's partition is free as soon as it is not in its target."""
+    real = reconcile.reconciled
+    monkeypatch.setattr(
+        step,
+        "reconciled",
+        lambda member, goal, owned: real(member, replace(goal, is_held=lambda *_: False), owned),
+    )
+    said = finding()
+    assert re.search("both own|another's too", said), said
+
+
+def test_a_member_that_need_not_confirm_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a member has to give up counts as given up at once."""
+    real = reconcile.reconciled
+    monkeypatch.setattr(step, "reconciled", lambda member, goal, owned: real(member, goal, ()))
+    said = finding()
+    assert re.search("both own", said), said
+
+
+def test_a_member_that_may_keep_its_partitions_for_ever_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "watch_revocation", lambda *_: None)
+    assert "may take forever" in finding()
+
+
+def test_classic_members_that_hear_of_no_rebalance_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classic_member, "_has_to_rejoin", lambda *_: False)
+    said = finding()
+    assert re.search("is not at its target|run$|are assigned, not|Reconciling", said), said
+
+
+def test_parked_heartbeats_that_are_forgotten_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the first one that waits for a target is answered."""
+
+    def first_only(groups: Any, done: Any, turn: Any) -> None:
+        awaited = groups.targets.get(done.work.argument.group_id)
+        if awaited is not None:
+            del awaited.parked[1:]
+        target_computed.target_computed(groups, done, turn)
+
+    monkeypatch.setitem(RESULTS, TARGET_WORK, first_only)
+    said = finding()
+    assert re.search("never answered|unload forgot", said), said
+
+
+def test_sessions_that_are_not_restarted_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heartbeats are no sign of life: members that are there are fenced, again and again."""
+    real = session.restart_session
+
+    def only_first(group: Any, member_id: str, *rest: Any) -> None:
+        if member_id not in group.sessions:
+            real(group, member_id, *rest)
+
+    monkeypatch.setattr(heartbeat, "restart_session", only_first)
+    said = finding()
+    assert re.search("epochs go on changing|run$|no member", said), said
