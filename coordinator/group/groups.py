@@ -93,11 +93,6 @@ class Groups:
         self.by_id[group.group_id] = ConsumerFace(group)
         return group
 
-    def follow_log(self, group: ConsumerGroup) -> None:
-        """Records of a consumer group were written. One whose epoch was never written is nothing in the log, for a
-        moment, where the records of its last member go before others come: what these make is another one."""
-        group.durable = self.durable.consumers.by_group[group.group_id]
-
     def consumer_times(self, group_id: str) -> ConsumerGroupTimes:
         """How long members of a group may be silent, and so on: its own times, else the broker's."""
         return self.consumer_config.times(self.overrides.get(group_id, NO_OVERRIDES))

@@ -12,7 +12,7 @@ from pipeline.decode.frames import read_frames
 from pipeline.decode.plain import batch_rows
 from pipeline.decode.rows import KINDS, SCHEMA, Finding, record_batch
 from pipeline.decode.vectorised import Wanted, decode_frames
-from protocol.records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
+from protocol.records import Key, OffsetCommitKey, OffsetCommitValue, Value, encode_key, encode_value
 from protocol.records.consumer_group import (
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
@@ -189,19 +189,17 @@ def test_spark_can_take_the_schema_as_it_is() -> None:
 
 
 def test_records_of_consumer_groups_are_kept_with_their_type_in_both_decoders() -> None:
+    pairs: list[tuple[Key, Value | None]] = [
+        (ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=3)),
+        (
+            ConsumerGroupTargetAssignmentMemberKey(group_id="g", member_id="m"),
+            ConsumerGroupTargetAssignmentMemberValue(topic_partitions=[]),
+        ),
+        (ConsumerGroupMetadataKey(group_id="g"), None),
+    ]
     records = [
-        Record(number, 1000, encode_key(key), data)
-        for number, (key, value) in enumerate(
-            [
-                (ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=3)),
-                (
-                    ConsumerGroupTargetAssignmentMemberKey(group_id="g", member_id="m"),
-                    ConsumerGroupTargetAssignmentMemberValue(topic_partitions=[]),
-                ),
-                (ConsumerGroupMetadataKey(group_id="g"), None),
-            ]
-        )
-        for data in [None if value is None else encode_value(value, 0)]
+        Record(number, 1000, encode_key(key), None if value is None else encode_value(value, 0))
+        for number, (key, value) in enumerate(pairs)
     ]
     data = encode_batch(records)
     rows, findings = vectorised(data)

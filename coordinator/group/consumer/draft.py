@@ -55,7 +55,6 @@ def write_draft(groups: Groups, draft: Draft, who: Who, final: ConsumerMember, t
     for event in draft.events:
         turn.tell(event)
     group = groups.consumers.get(group_id) or groups.add_consumer(group_id)
-    groups.follow_log(group)
     if classic is not None:
         start_classic_sessions(group, turn)
     if draft.topics_seen:

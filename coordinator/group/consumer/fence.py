@@ -71,7 +71,6 @@ def _take_out(
         facts.append(assignment_epoch_record(group_id, epoch, 0))
     for fact in facts:
         turn.write(fact)
-    groups.follow_log(group)
     for member in members:
         end_session(group, member.member_id, turn)
     turn.tell(EpochBumped(group_id, epoch, member=members[0].name, cause=cause, metadata_hash=metadata_hash))

@@ -175,7 +175,9 @@ def _unsettled(view: GroupView | None, members: list[Member], topics: Topics) ->
         if one.consumer.assigned != one.consumer.target or one.consumer.pending:
             return f"{one.name.member_id} is not at its target"
         has[one.name.member_id] = frozenset(
-            (topic_id, number) for topic_id, numbers in one.consumer.assigned.items() for number in numbers
+            (topics.image.by_name[name].topic_id, number)
+            for name, numbers in one.consumer.assigned.items()
+            for number in numbers
         )
     for member in members:
         reborn = {
@@ -192,10 +194,10 @@ def _unassigned(view: GroupView | None, members: list[Member], topics: Topics) -
     """Every partition that somebody reads is with one member."""
     read = set[str]().union(*(_subscription(member, topics) for member in members))
     held = [
-        (topic_id, number)
+        (topics.image.by_name[name].topic_id, number)
         for one in (view.members if view is not None else ())
         if one.consumer is not None
-        for topic_id, numbers in one.consumer.assigned.items()
+        for name, numbers in one.consumer.assigned.items()
         for number in numbers
     ]
     owed = [
