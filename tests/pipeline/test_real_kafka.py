@@ -88,7 +88,7 @@ def check_ownership(rows: list[Row], served: Served) -> None:
 def check_rebalances(rows: list[Row], served: Served) -> None:
     last = {row["group"]: row for row in sorted(rows, key=lambda row: row["log_offset"])}
     for group, view in served.items():
-        for member in view.get("members", {}).values():
+        for member in view["members"].values() if view["type"] == "classic" else ():
             row = last[group]
             state = (row["kind"], row["generation"], row["n_members"], row["ended_by"])
             assert state == ("rebalance", member["generation"], len(view["members"]), None)
