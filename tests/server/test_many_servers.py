@@ -30,8 +30,8 @@ FEW = {
 BLOCKS_EACH = 5
 """Blocks of memory that may stay for each, for caches that are still filling; a server takes some thousands."""
 TRIES = 5
-"""How often it is looked at: caches that fill, and those that are emptied, come to a thousand blocks now and then; what
-servers leave behind is left each time."""
+"""How often it is looked at: caches that fill, and those that are emptied, come to a thousand blocks now and then;
+what servers leave behind is left each time."""
 
 
 async def _live_and_end(data_dir: str, files: Files, flusher: Flusher) -> None:
