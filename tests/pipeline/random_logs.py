@@ -93,8 +93,8 @@ CURRENT: Final = st.lists(
     ),
     max_size=2,
 )
-GROUPS: Final = st.builds(dict, group_id=NAMES)
-GROUP_MEMBERS: Final = st.builds(dict, group_id=NAMES, member_id=NAMES)
+GROUPS: Final[st.SearchStrategy[dict[str, Any]]] = st.builds(dict, group_id=NAMES)
+GROUP_MEMBERS: Final[st.SearchStrategy[dict[str, Any]]] = st.builds(dict, group_id=NAMES, member_id=NAMES)
 CONSUMER_GROUPS: Final[
     list[tuple[type[Any], st.SearchStrategy[dict[str, Any]], st.SearchStrategy[Value]]]
 ] = [
