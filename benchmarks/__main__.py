@@ -57,7 +57,7 @@ QUICK: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "rebalance": lambda: rebalance.measure(1, 1, (KFAKE,)),
     "consumer_heartbeat": lambda: consumer_heartbeat.measure(comparison.QUICK, (KFAKE,)),
     "consumer_join": lambda: consumer_join.measure(1, 1, (KFAKE,)),
-    "memory": lambda: memory.measure(groups=20),
+    "memory": lambda: memory.measure(groups=20, consumer_groups=8),
     "load": lambda: load.measure(sizes=(20_000,), rounds=1),
     "compaction": lambda: compaction.measure(commits=150_000, rounds=1, seconds=0.5),
     "pipeline": lambda: pipeline.measure(commits=20_000, rounds=1),

@@ -54,7 +54,8 @@ class ConsumerGroup:
     def durable(self) -> DurableConsumerGroup:
         """What the log says of it. Between two records of a turn that may be nothing: a member that subscribed to
         nothing can be all that there is."""
-        return self._store.by_group.get(self.group_id) or DurableConsumerGroup(self.group_id)
+        durable = self._store.by_group.get(self.group_id)
+        return DurableConsumerGroup(self.group_id) if durable is None else durable
 
     @property
     def state(self) -> ConsumerGroupState:
