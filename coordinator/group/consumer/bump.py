@@ -27,7 +27,7 @@ def bump(
     assignor_changed = before != preferred_assignor(assignors_with(group, known, updated), otherwise)
     wanted = names_changed or regex.is_resolved or assignor_changed
     soft = groups.consumers.get(group.group_id)
-    if not wanted and soft is not None and now.wall_ms < soft.metadata_deadline_ms:
+    if not wanted and soft is not None and now.monotonic_ms < soft.metadata_deadline_ms:
         return
     subscription = Subscription.with_member(group, known, updated)
     metadata_hash = subscription.metadata_hash(groups.topics)

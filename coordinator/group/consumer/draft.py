@@ -58,7 +58,7 @@ def write_draft(groups: Groups, draft: Draft, who: Who, final: ConsumerMember, t
     if classic is not None:
         start_classic_sessions(group, turn)
     if draft.topics_seen:
-        group.metadata_deadline_ms = turn.now.wall_ms + METADATA_LASTS_MS
+        group.metadata_deadline_ms = turn.now.monotonic_ms + METADATA_LASTS_MS
     if who.known is not None and who.replaces:
         end_session(group, who.known.member_id, turn)
     return group

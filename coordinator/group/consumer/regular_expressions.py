@@ -125,7 +125,7 @@ def regexes_resolved(groups: Groups, done: WorkDone, turn: Turn) -> None:
     if is_bumped:
         epoch += 1
         facts.append(epoch_record(group.group_id, epoch, metadata_hash))
-        group.metadata_deadline_ms = turn.now.wall_ms + METADATA_LASTS_MS
+        group.metadata_deadline_ms = turn.now.monotonic_ms + METADATA_LASTS_MS
     for fact in facts:
         turn.write(fact)
     topics_seen = len(work.image.by_name)
