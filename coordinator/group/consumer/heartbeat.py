@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from coordinator.group.consumer.awaited_target import AwaitedTarget
 from coordinator.group.consumer.bump import bump
 from coordinator.group.consumer.checks import check_heartbeat
-from coordinator.group.consumer.draft import Draft, write_draft
+from coordinator.group.consumer.draft import Draft, throw_if_too_large, write_draft
+from coordinator.group.consumer.durable_group import DurableConsumerGroup
 from coordinator.group.consumer.events import (
     ConsumerHeartbeatRefused,
 )
@@ -32,10 +33,11 @@ from coordinator.group.consumer.record import (
     member_record,
 )
 from coordinator.group.consumer.refusal import Refusal
-from coordinator.group.consumer.regular_expressions import begin_resolution, regex_change
+from coordinator.group.consumer.regular_expressions import begin_resolution, due_resolution, regex_change
 from coordinator.group.consumer.session import restart_session, watch_revocation
 from coordinator.group.consumer.static_member import take_place
 from coordinator.group.consumer.step import make_step
+from coordinator.group.consumer.subscription import preferred_assignor, preferred_assignor_with
 from coordinator.group.consumer.target import (
     TARGET_WORK,
     AwaitsTarget,
@@ -144,6 +146,7 @@ def _has_nothing_to_hear(
         or not member.is_reconciled_to(durable.epoch)
         or turn.now.wall_ms >= group.metadata_deadline_ms
         or durable.regex_members
+        or (len(durable.assignors) > 1 and _wavers(groups, durable, member))
     ):
         return False
     times = groups.consumer_times(group.group_id)
@@ -155,6 +158,12 @@ def _has_nothing_to_hear(
     )
     turn.reply(context.waiter, response)
     return True
+
+
+def _wavers(groups: Groups, group: DurableConsumerGroup, member: ConsumerMember) -> bool:
+    """Whether the group prefers another assignor although nothing has changed."""
+    otherwise = groups.consumer_config.assignors[0]
+    return preferred_assignor(group, otherwise) != preferred_assignor_with(group, member, member, otherwise)
 
 
 def _heartbeat(
@@ -181,15 +190,17 @@ def _heartbeat(
         draft.facts.append(member_record(group_id, updated))
     regex = regex_change(durable, who.member, updated)
     draft.facts.extend(regex.facts)
+    resolution = due_resolution(groups, durable, who.member, updated, regex, turn.now)
     bump(groups, draft, who, updated, regex, turn.now)
     target_epoch, target = target_for(groups, draft, who, updated, computed, turn.now)
     final = make_step(groups, draft, who, updated, regex, target_epoch, target, owned)
+    throw_if_too_large(groups, draft)
     group = write_draft(groups, draft, who, final, turn)
     times = groups.consumer_times(group_id)
     restart_session(group, member_id, times.session_timeout_ms, context.connection_id, turn)
     if final is not updated:
         watch_revocation(group, final, turn)
-    begin_resolution(groups, group, regex.is_new, turn)
+    begin_resolution(group, resolution, turn)
     is_full = (
         request.rebalance_timeout_ms != NO_TIMEOUT
         and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)

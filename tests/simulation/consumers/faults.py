@@ -32,6 +32,7 @@ class ConsumerFaults(Faults):
     ) -> None:
         self.topics = topics
         self._grown = grown
+        self._is_quiet = False
         self._classic_share = world.random.choice([0.0, 0.4, 0.4, 0.7, 1.0])
         super().__init__(world, shell, weather)
         self._menu += [self._convert, self._convert, self.topics.make_or_grow]
@@ -39,8 +40,10 @@ class ConsumerFaults(Faults):
     def stop(self) -> None:
         super().stop()
         self.shell.work_ms, self.shell.work_fails = (0, 50), 0.0
+        self._is_quiet = True
         for client in self.alive():
             client.settings.lag_ms = 0
+            client.agree()
 
     def alive(self) -> list[Any]:
         return super().alive()
@@ -92,9 +95,12 @@ class ConsumerFaults(Faults):
     def _client(self, name: str, settings: Settings) -> Client:
         assert isinstance(settings, MemberSettings)
         kind = ClassicMember if settings.speaks_classic else ConsumerMember
-        return kind(
+        member = kind(
             self.world, self.shell, self.weather, name, settings, self._ended, self.topics, self._grown
         )
+        if self._is_quiet:
+            member.agree()
+        return member
 
     def _convert(self) -> None:
         """A member is closed, and comes back in the other protocol."""

@@ -70,6 +70,10 @@ class Member(Client):
         """Partitions by topic id."""
         raise NotImplementedError
 
+    def agree(self) -> None:
+        """Wish for the assignor that all others wish for: a group whose votes are level may have a new epoch at
+        every heartbeat, as in Kafka."""
+
     def may_repeat(self, message: Any) -> bool:
         return not isinstance(message, JoinGroupRequest | ConsumerGroupHeartbeatRequest)
 
@@ -220,6 +224,10 @@ class ConsumerMember(Member):
         self.world.say(self.name, f"subscribes to {', '.join(topics)}")
         self.settings.topics, self.settings.regex = topics, None
         self._says_all = True
+
+    def agree(self) -> None:
+        if self.settings.assignor is not None:
+            self.settings.assignor, self._says_all = "uniform", True
 
     def leave(self) -> None:
         """For good; a static member mostly for a while."""
