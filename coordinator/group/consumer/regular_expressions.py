@@ -28,6 +28,9 @@ from protocol.errors import ErrorCode
 REGEX_WORK: Final = "consumer group regular expressions"
 REFRESH_HOLD_MS: Final = 10_000
 """Between two looks at the topics, whatever happens."""
+NO_VERSION: Final = 0
+"""As the version of the topics in a record. In Kafka it is an offset of the cluster's metadata, which a broker that
+gets the log back compares with its own: it has to look again."""
 
 
 class RegexWork(NamedTuple):
@@ -103,7 +106,7 @@ def due_resolution(
         change.is_new
         or last is None
         or len(regexes) != len(durable.regexes)
-        or last.version < groups.new_topics_version
+        or (0 if group is None else group.resolved_version) < groups.new_topics_version
         or now.wall_ms > last.timestamp_ms + refresh_ms
     )
     if not is_due or not regexes:
@@ -133,7 +136,7 @@ def regexes_resolved(groups: Groups, done: WorkDone, turn: Turn) -> None:
     for regex, topics in found.items():
         if regex not in durable.regex_members:
             continue
-        resolved = ResolvedRegex(frozenset(topics), work.image.version, work.timestamp_ms)
+        resolved = ResolvedRegex(frozenset(topics), NO_VERSION, work.timestamp_ms)
         old = durable.regexes.get(regex)
         old_topics = frozenset[str]() if old is None else old.topics
         if old_topics != resolved.topics:
@@ -149,6 +152,7 @@ def regexes_resolved(groups: Groups, done: WorkDone, turn: Turn) -> None:
     if facts and batch_size(facts) > groups.config.message_max_bytes:
         # Kafka could not write it, and logs that; the next heartbeat begins anew.
         return
+    group.resolved_version = work.image.version
     if is_bumped:
         group.metadata_deadline_ms = turn.now.wall_ms + METADATA_LASTS_MS
     for fact in facts:

@@ -5,7 +5,10 @@ import pytest
 from coordinator.group.consumer.events import ConsumerMemberFenced, FenceCause
 from coordinator.group.topics_image import TopicImage
 from protocol.errors import ErrorCode
-from protocol.records.consumer_group import ConsumerGroupTargetAssignmentMemberKey
+from protocol.records.consumer_group import (
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+)
 from tests.group.config import consumer_group_config, group_config
 from tests.group.consumer.members import BAR, FOO, Members
 
@@ -164,3 +167,19 @@ def test_who_takes_the_place_of_another_has_a_target_of_its_own_in_the_log() -> 
     written = [record for record in group.records[before:] if record.value is not None]
     targets = [one for one in written if isinstance(one.key, ConsumerGroupTargetAssignmentMemberKey)]
     assert [one.key.member_id for one in targets] == ["B", "B"], "with its place, and with the new target"
+
+
+def test_a_broker_that_gets_the_log_back_has_to_look_at_expressions_again_and_so_has_groupd() -> None:
+    """The version is an offset of a broker's metadata, and no image of it is as old as this one."""
+    group = Members()
+    group.enter("A", None, regex="f.*")
+    group.say("A", 1)
+    group.restart()
+    (resolved,) = (
+        record.value for record in group.records if isinstance(record.key, ConsumerGroupRegularExpressionKey)
+    )
+    assert (resolved.topics, resolved.version) == (["foo"], 0)
+    group.advance(10_001)
+    group.does_work = False
+    group.say("A", 2)
+    assert len(group.work) == 1
