@@ -5,7 +5,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tests.simulation.client import MIDDLE, NEW, Client, Settings
-from tests.simulation.consumers.member import ClassicMember, ConsumerMember, Member, MemberSettings
+from tests.simulation.consumers.member import (
+    ClassicMember,
+    ConsumerMember,
+    CooperativeMember,
+    Member,
+    MemberSettings,
+)
 from tests.simulation.consumers.shell import ConsumerShell
 from tests.simulation.consumers.topics import Topics
 from tests.simulation.faults import GROUPS, MOST_CLIENTS, Faults
@@ -86,6 +92,7 @@ class ConsumerFaults(Faults):
                 session_timeout_ms=random.choice([2_000, 6_000]),
                 rebalance_timeout_ms=random.choice(REBALANCE_MS),
                 speaks_classic=speaks_classic,
+                is_cooperative=random.random() < 0.5,
                 regex=random.choice(REGEXES) if random.random() < 0.25 else None,
                 assignor=random.choice([None, None, "range", "uniform"]),
                 lag_ms=random.choice([0, 0, 100, 1_000]),
@@ -94,7 +101,9 @@ class ConsumerFaults(Faults):
 
     def _client(self, name: str, settings: Settings) -> Client:
         assert isinstance(settings, MemberSettings)
-        kind = ClassicMember if settings.speaks_classic else ConsumerMember
+        kind: type[Member] = ConsumerMember
+        if settings.speaks_classic:
+            kind = CooperativeMember if settings.is_cooperative else ClassicMember
         member = kind(
             self.world, self.shell, self.weather, name, settings, self._ended, self.topics, self._grown
         )
