@@ -115,18 +115,6 @@ EXPLAINED: Final = (
         label="*(of no config)",
         path="results(0).configs*",
     ),
-    Explained(
-        "As many members of a group name one assignor as another",
-        session="as_many_wish_one_assignor_as_the_other*",
-        label="*",
-        path="*epoch*",
-    ),
-    Explained(
-        "As many members of a group name one assignor as another",
-        session="as_many_wish_one_assignor_as_the_other*",
-        label="after *",
-        path="state",
-    ),
 )
 
 

@@ -64,7 +64,7 @@ def _describe(
         group_state=group.state_name,
         group_epoch=durable.epoch,
         assignment_epoch=durable.assignment_epoch,
-        assignor_name=preferred_assignor(durable.assignors, default_assignor),
+        assignor_name=preferred_assignor(durable, default_assignor),
         members=[_member(group, member, image) for member in durable.members.values()],
     )
 

@@ -38,9 +38,18 @@ class Session:
 class ConsumerGroup:
     """The soft half, beside what the store has of it. `metadata_deadline_ms` (monotonic) is when the topics are to
     be looked at again; `sessions` has every member; `resolving` is the work, while its expressions are held against
-    the topics somewhere else."""
+    the topics somewhere else, and `resolved_version` the version of the topics against which they were held last, 0
+    where that was before a load."""
 
-    __slots__ = ("_store", "group_id", "is_dead", "metadata_deadline_ms", "resolving", "sessions")
+    __slots__ = (
+        "_store",
+        "group_id",
+        "is_dead",
+        "metadata_deadline_ms",
+        "resolved_version",
+        "resolving",
+        "sessions",
+    )
 
     def __init__(self, group_id: str, store: ConsumerGroupStore) -> None:
         self.group_id = group_id
@@ -48,6 +57,7 @@ class ConsumerGroup:
         self.metadata_deadline_ms = NEVER_LOOKED
         self.sessions: dict[str, Session] = {}
         self.resolving: object | None = None
+        self.resolved_version = 0
         self.is_dead = False
 
     @property

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from coordinator.group.consumer.awaited_target import AwaitedTarget
 from coordinator.group.consumer.bump import bump
 from coordinator.group.consumer.checks import check_heartbeat
-from coordinator.group.consumer.draft import Draft, write_draft
+from coordinator.group.consumer.draft import Draft, throw_if_too_large, write_draft
 from coordinator.group.consumer.events import (
     ConsumerHeartbeatRefused,
 )
@@ -32,7 +32,7 @@ from coordinator.group.consumer.record import (
     member_record,
 )
 from coordinator.group.consumer.refusal import Refusal
-from coordinator.group.consumer.regular_expressions import begin_resolution, regex_change
+from coordinator.group.consumer.regular_expressions import begin_resolution, due_resolution, regex_change
 from coordinator.group.consumer.session import restart_session, watch_revocation
 from coordinator.group.consumer.static_member import take_place
 from coordinator.group.consumer.step import make_step
@@ -141,15 +141,17 @@ def _heartbeat(
         draft.facts.append(member_record(group_id, updated))
     regex = regex_change(durable, who.member, updated)
     draft.facts.extend(regex.facts)
+    resolution = due_resolution(groups, durable, who.member, updated, regex, turn.now)
     bump(groups, draft, who, updated, regex, turn.now)
     target_epoch, target = target_for(groups, draft, who, updated, computed, turn.now)
     final = make_step(groups, draft, who, updated, regex, target_epoch, target, owned)
+    throw_if_too_large(groups, draft)
     group = write_draft(groups, draft, who, final, turn)
     times = groups.consumer_times(group_id)
     restart_session(group, member_id, times.session_timeout_ms, context.connection_id, turn)
     if final is not updated:
         watch_revocation(group, final, turn)
-    begin_resolution(groups, group, regex.is_new, turn)
+    begin_resolution(group, resolution, turn)
     is_full = (
         request.rebalance_timeout_ms != NO_TIMEOUT
         and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)

@@ -19,14 +19,18 @@ from coordinator.group.consumer.refusal import Refusal
 from coordinator.group.consumer.subscription import topics_hash
 from coordinator.group.groups import Groups
 from coordinator.group.modern.regular_expression import matches, why_invalid
+from coordinator.group.record_size import batch_size
 from coordinator.group.topics_image import TopicsImage
-from coordinator.machine.outcome import Fact, Work, WorkDone
+from coordinator.machine.outcome import Fact, Now, Work, WorkDone
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 
 REGEX_WORK: Final = "consumer group regular expressions"
 REFRESH_HOLD_MS: Final = 10_000
 """Between two looks at the topics, whatever happens."""
+NO_VERSION: Final = 0
+"""As the version of the topics in a record. In Kafka it is an offset of the cluster's metadata, which a broker that
+gets the log back compares with its own: it has to look again."""
 
 
 class RegexWork(NamedTuple):
@@ -76,23 +80,43 @@ def regex_change(group: DurableConsumerGroup, old: ConsumerMember, new: Consumer
     return RegexChange(is_changed=True, is_new=True, facts=facts)
 
 
-def begin_resolution(groups: Groups, group: ConsumerGroup, is_new: bool, turn: Turn) -> None:
-    """Have a group's expressions held against the topics if that is due. In: whether there is a new one."""
-    durable, now_ms = group.durable, turn.now.wall_ms
-    if not durable.regex_members or group.resolving is not None:
-        return
-    last = next(iter(durable.regexes.values()), None)
-    if last is not None and now_ms <= last.timestamp_ms + REFRESH_HOLD_MS:
-        return
+def due_resolution(
+    groups: Groups,
+    durable: DurableConsumerGroup,
+    old: ConsumerMember,
+    new: ConsumerMember,
+    change: RegexChange,
+    now: Now,
+) -> RegexWork | None:
+    """The work of holding a group's expressions against the topics, where that is due. It is Kafka's question to
+    the group as it was, whose results count for those that this request gives up, too. In: the member before and
+    after, and what that does."""
+    if not change.is_new and not durable.regex_members:
+        return None
+    group, last = groups.consumers.get(durable.group_id), next(iter(durable.regexes.values()), None)
+    if group is not None and group.resolving is not None:
+        return None
+    if last is not None and now.wall_ms <= last.timestamp_ms + REFRESH_HOLD_MS:
+        return None
+    regexes = dict(durable.regex_members)
+    count(regexes, filter(None, (old.subscribed_topic_regex,)), -1)
+    count(regexes, filter(None, (new.subscribed_topic_regex,)), 1)
     refresh_ms = groups.consumer_config.group_consumer_regex_refresh_interval_ms
-    if (
-        is_new
+    is_due = (
+        change.is_new
         or last is None
-        or len(durable.regex_members) != len(durable.regexes)
-        or last.version < groups.new_topics_version
-        or now_ms > last.timestamp_ms + refresh_ms
-    ):
-        work = RegexWork(group.group_id, tuple(durable.regex_members), groups.topics, now_ms)
+        or len(regexes) != len(durable.regexes)
+        or (0 if group is None else group.resolved_version) < groups.new_topics_version
+        or now.wall_ms > last.timestamp_ms + refresh_ms
+    )
+    if not is_due or not regexes:
+        return None
+    return RegexWork(durable.group_id, tuple(regexes), groups.topics, now.wall_ms)
+
+
+def begin_resolution(group: ConsumerGroup, work: RegexWork | None, turn: Turn) -> None:
+    """Have it done, if there is any."""
+    if work is not None:
         group.resolving = work
         turn.begin(Work(REGEX_WORK, work))
 
@@ -112,7 +136,7 @@ def regexes_resolved(groups: Groups, done: WorkDone, turn: Turn) -> None:
     for regex, topics in found.items():
         if regex not in durable.regex_members:
             continue
-        resolved = ResolvedRegex(frozenset(topics), work.image.version, work.timestamp_ms)
+        resolved = ResolvedRegex(frozenset(topics), NO_VERSION, work.timestamp_ms)
         old = durable.regexes.get(regex)
         old_topics = frozenset[str]() if old is None else old.topics
         if old_topics != resolved.topics:
@@ -125,6 +149,11 @@ def regexes_resolved(groups: Groups, done: WorkDone, turn: Turn) -> None:
     if is_bumped:
         epoch += 1
         facts.append(epoch_record(group.group_id, epoch, metadata_hash))
+    if facts and batch_size(facts) > groups.config.message_max_bytes:
+        # Kafka could not write it, and logs that; the next heartbeat begins anew.
+        return
+    group.resolved_version = work.image.version
+    if is_bumped:
         group.metadata_deadline_ms = turn.now.monotonic_ms + METADATA_LASTS_MS
     for fact in facts:
         turn.write(fact)

@@ -67,15 +67,20 @@ def watch_revocation(group: ConsumerGroup, member: ConsumerMember, turn: Turn) -
     """A member was told where it stands: one that has to give partitions up has its rebalance timeout for that,
     from now on."""
     session = group.sessions[member.member_id]
-    key = rebalance_key(group, member.member_id)
     if member.state is MemberState.UNREVOKED_PARTITIONS and not member.uses_classic_protocol:
-        session.rebalance_epoch = member.member_epoch
-        session.rebalance_timeout_ms = member.rebalance_timeout_ms
-        session.rebalance_ms = turn.now.monotonic_ms + member.rebalance_timeout_ms
-        turn.arm(key, session.rebalance_ms)
+        await_revocation(group, member, turn)
     elif session.rebalance_ms is not None:
         session.rebalance_ms = None
-        turn.cancel(key)
+        turn.cancel(rebalance_key(group, member.member_id))
+
+
+def await_revocation(group: ConsumerGroup, member: ConsumerMember, turn: Turn) -> None:
+    """A member has its rebalance timeout to leave the epoch that it is in."""
+    session = group.sessions[member.member_id]
+    session.rebalance_epoch = member.member_epoch
+    session.rebalance_timeout_ms = member.rebalance_timeout_ms
+    session.rebalance_ms = turn.now.monotonic_ms + member.rebalance_timeout_ms
+    turn.arm(rebalance_key(group, member.member_id), session.rebalance_ms)
 
 
 def await_join(group: ConsumerGroup, member: ConsumerMember, turn: Turn) -> None:
