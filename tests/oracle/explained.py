@@ -110,12 +110,6 @@ EXPLAINED: Final = (
         path="groups(0).members(*",
     ),
     Explained(
-        "A group has the configs of consumer groups",
-        session="configs_of_a_group_are_described*",
-        label="*(of no config)",
-        path="results(0).configs*",
-    ),
-    Explained(
         "As many members of a group name one assignor as another",
         session="as_many_wish_one_assignor_as_the_other*",
         label="*",
