@@ -121,6 +121,12 @@ EXPLAINED: Final = (
         label="after *",
         path="state",
     ),
+    Explained(
+        "Where a classic member takes the place of the last static consumer",
+        session="records_of_a_downgrade_by_a_replacement",
+        label="written: *",
+        path="*",
+    ),
 )
 
 
