@@ -6,14 +6,18 @@ from coordinator.group.consumer.durable_group import DurableConsumerGroup
 from coordinator.group.consumer.events import ConsumerMemberJoined, GroupConverted
 from coordinator.group.consumer.group import METADATA_LASTS_MS, ConsumerGroup
 from coordinator.group.consumer.member import ConsumerMember
+from coordinator.group.consumer.record import member_record
+from coordinator.group.consumer.refusal import Refusal
 from coordinator.group.consumer.session import end_session, start_classic_sessions
 from coordinator.group.consumer.upgrade import end_classic
 from coordinator.group.consumer.who import Who
 from coordinator.group.events import Event
 from coordinator.group.group_type import GroupType
 from coordinator.group.groups import Groups
+from coordinator.group.record_size import batch_size
 from coordinator.machine.outcome import Fact
 from coordinator.machine.turn import Turn
+from protocol.errors import ErrorCode
 
 
 @dataclass(slots=True)
@@ -28,6 +32,16 @@ class Draft:
     topics_seen: bool = False
     facts: list[Fact] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+
+
+def put_member(groups: Groups, draft: Draft, member: ConsumerMember) -> None:
+    """The record of what a member says of itself now. Refusal: UNKNOWN_SERVER_ERROR where the log would not take
+    it. Kafka asks that of all records of a request together; only this one is as large as a client likes."""
+    record, most_bytes = member_record(draft.group.group_id, member), groups.config.message_max_bytes
+    if batch_size([record]) > most_bytes:
+        message = f"The record of the member would be larger than message.max.bytes={most_bytes}."
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+    draft.facts.append(record)
 
 
 def write_draft(groups: Groups, draft: Draft, who: Who, final: ConsumerMember, turn: Turn) -> ConsumerGroup:

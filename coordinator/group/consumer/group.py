@@ -11,6 +11,7 @@ from coordinator.group.consumer.state import ConsumerGroupState, state_of
 from coordinator.group.consumer.store import ConsumerGroupStore
 
 NEVER_LOOKED: Final = 0
+NEVER: Final = -(2**63)
 METADATA_LASTS_MS: Final = 2**31 - 1
 """Until the topics are looked at again by themselves."""
 
@@ -38,9 +39,17 @@ class Session:
 class ConsumerGroup:
     """The soft half, beside what the store has of it. `metadata_deadline_ms` (wall) is when the topics are to be
     looked at again; `sessions` has every member; `resolving` is the work, while its expressions are held against
-    the topics somewhere else."""
+    the topics somewhere else; `unresolved_ms` (wall) is when that came to nothing last."""
 
-    __slots__ = ("_store", "group_id", "is_dead", "metadata_deadline_ms", "resolving", "sessions")
+    __slots__ = (
+        "_store",
+        "group_id",
+        "is_dead",
+        "metadata_deadline_ms",
+        "resolving",
+        "sessions",
+        "unresolved_ms",
+    )
 
     def __init__(self, group_id: str, store: ConsumerGroupStore) -> None:
         self.group_id = group_id
@@ -48,6 +57,7 @@ class ConsumerGroup:
         self.metadata_deadline_ms = NEVER_LOOKED
         self.sessions: dict[str, Session] = {}
         self.resolving: object | None = None
+        self.unresolved_ms = NEVER
         self.is_dead = False
 
     @property

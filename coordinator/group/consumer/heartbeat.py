@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from coordinator.group.consumer.awaited_target import AwaitedTarget
 from coordinator.group.consumer.bump import bump
 from coordinator.group.consumer.checks import check_heartbeat
-from coordinator.group.consumer.draft import Draft, write_draft
+from coordinator.group.consumer.draft import Draft, put_member, write_draft
 from coordinator.group.consumer.events import (
     ConsumerHeartbeatRefused,
 )
@@ -28,9 +28,6 @@ from coordinator.group.consumer.member import (
     ConsumerMember,
 )
 from coordinator.group.consumer.new_target import target_for
-from coordinator.group.consumer.record import (
-    member_record,
-)
 from coordinator.group.consumer.refusal import Refusal
 from coordinator.group.consumer.regular_expressions import begin_resolution, regex_change
 from coordinator.group.consumer.session import restart_session, watch_revocation
@@ -178,7 +175,7 @@ def _heartbeat(
     take_place(draft, who)
     updated = merged(who.member, request, context)
     if updated != who.member:
-        draft.facts.append(member_record(group_id, updated))
+        put_member(groups, draft, updated)
     regex = regex_change(durable, who.member, updated)
     draft.facts.extend(regex.facts)
     bump(groups, draft, who, updated, regex, turn.now)

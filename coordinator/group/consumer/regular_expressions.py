@@ -5,20 +5,21 @@ Only a heartbeat looks whether that is due. Source: Kafka's GroupMetadataManager
 handleRegularExpressionsResult, and `TopicRegexResolver`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from coordinator.group.consumer.counts import count
 from coordinator.group.consumer.durable_group import DurableConsumerGroup
-from coordinator.group.consumer.events import EpochBumped, EpochCause, RegexesResolved
+from coordinator.group.consumer.events import EpochBumped, EpochCause, RegexesResolved, RegexesUnresolved
 from coordinator.group.consumer.group import METADATA_LASTS_MS, ConsumerGroup
 from coordinator.group.consumer.member import ConsumerMember
 from coordinator.group.consumer.record import ResolvedRegex, epoch_record, regex_record, regex_tombstone
 from coordinator.group.consumer.refusal import Refusal
 from coordinator.group.consumer.subscription import topics_hash
 from coordinator.group.groups import Groups
-from coordinator.group.modern.regular_expression import matches, why_invalid
+from coordinator.group.modern.regular_expression import match_in_steps, why_invalid
+from coordinator.group.record_size import batch_size
 from coordinator.group.topics_image import TopicsImage
 from coordinator.machine.outcome import Fact, Work, WorkDone
 from coordinator.machine.turn import Turn
@@ -30,17 +31,33 @@ REFRESH_HOLD_MS: Final = 10_000
 
 
 class RegexWork(NamedTuple):
-    """A group's expressions, as work, to be held against all topics of an image; since when (wall)."""
+    """A group's expressions, as work, to be held against all topics of an image; since when (wall). What they match
+    has to fit into `most_bytes` of the log."""
 
     group_id: str
     regexes: tuple[str, ...]
     image: TopicsImage
     timestamp_ms: int
+    most_bytes: int
 
 
-def resolve_regexes(work: RegexWork) -> Mapping[str, Sequence[str]]:
-    """What whoever does the work has to call: topics by expression. Pure, and may take a second."""
-    return matches(work.regexes, work.image.by_name.keys())
+class MatchesTooMuch(Exception):
+    """The log would not take what a group's expressions match."""
+
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__(f"the records would be larger than message.max.bytes={most_bytes}")
+
+
+def resolve_regexes(work: RegexWork) -> Generator[None, None, Mapping[str, Sequence[str]]]:
+    """What whoever does the work has to go through, on any thread, in steps that take a second at most; all of them
+    may take hours. Returns topics by expression. Pure. MatchesTooMuch as soon as that is sure."""
+    found: dict[str, list[str]] = {}
+    texts = sum(map(len, work.regexes))
+    for characters in match_in_steps(work.regexes, work.image.by_name.keys(), found):
+        if texts + characters > work.most_bytes:
+            raise MatchesTooMuch(work.most_bytes)
+        yield
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +99,8 @@ def begin_resolution(groups: Groups, group: ConsumerGroup, is_new: bool, turn: T
     if not durable.regex_members or group.resolving is not None:
         return
     last = next(iter(durable.regexes.values()), None)
-    if last is not None and now_ms <= last.timestamp_ms + REFRESH_HOLD_MS:
+    last_ms = group.unresolved_ms if last is None else max(group.unresolved_ms, last.timestamp_ms)
+    if now_ms <= last_ms + REFRESH_HOLD_MS:
         return
     refresh_ms = groups.consumer_config.group_consumer_regex_refresh_interval_ms
     if (
@@ -92,7 +110,8 @@ def begin_resolution(groups: Groups, group: ConsumerGroup, is_new: bool, turn: T
         or last.version < groups.new_topics_version
         or now_ms > last.timestamp_ms + refresh_ms
     ):
-        work = RegexWork(group.group_id, tuple(durable.regex_members), groups.topics, now_ms)
+        most_bytes = groups.config.message_max_bytes
+        work = RegexWork(group.group_id, tuple(durable.regex_members), groups.topics, now_ms, most_bytes)
         group.resolving = work
         turn.begin(Work(REGEX_WORK, work))
 
@@ -105,6 +124,7 @@ def regexes_resolved(groups: Groups, done: WorkDone, turn: Turn) -> None:
         return
     group.resolving = None
     if done.error is not None:
+        _unresolved(group, work, done.error, turn)
         return
     durable, facts, changed = group.durable, list[Fact](), 0
     found: Mapping[str, Sequence[str]] = done.result  # type: ignore[assignment]
@@ -125,6 +145,10 @@ def regexes_resolved(groups: Groups, done: WorkDone, turn: Turn) -> None:
     if is_bumped:
         epoch += 1
         facts.append(epoch_record(group.group_id, epoch, metadata_hash))
+    if batch_size(facts) > work.most_bytes:
+        _unresolved(group, work, str(MatchesTooMuch(work.most_bytes)), turn)
+        return
+    if is_bumped:
         group.metadata_deadline_ms = turn.now.wall_ms + METADATA_LASTS_MS
     for fact in facts:
         turn.write(fact)
@@ -134,3 +158,10 @@ def regexes_resolved(groups: Groups, done: WorkDone, turn: Turn) -> None:
         turn.tell(
             EpochBumped(group.group_id, epoch, cause=EpochCause.REGEX_RESOLVED, metadata_hash=metadata_hash)
         )
+
+
+def _unresolved(group: ConsumerGroup, work: RegexWork, reason: str, turn: Turn) -> None:
+    """What is known of the expressions stays as it is; they are looked at again after the usual time."""
+    group.unresolved_ms = turn.now.wall_ms
+    epoch, regexes = group.durable.epoch, len(work.regexes)
+    turn.tell(RegexesUnresolved(group.group_id, epoch, regexes=regexes, reason=reason))
