@@ -20,11 +20,13 @@ from tests.hostile.siege.siege import Siege, besieged
 
 AT_ONCE: Final = ("-o", "group.consumer.assignment.interval.ms=0", "-o", "group.initial.rebalance.delay.ms=0")
 """Targets are computed when they are due, and nobody is waited for."""
+NOW_AND_THEN: Final = ("-o", "group.consumer.assignment.interval.ms=5000")
+"""Targets, which a thread computes from 1,000 members with 20 partitions on."""
 REBALANCE_TIMEOUT_MS: Final = 1_000
 ROUNDS: Final = 100
 MEMBERS: Final = 10_000
 TOO_MANY: Final = 100
-IN_FLIGHT: Final = 200
+IN_FLIGHT: Final = 1_000
 LONG: Final = MAX_STRING_BYTES
 
 
@@ -115,7 +117,7 @@ async def test_a_client_that_comes_with_the_other_protocol_each_time(tmp_path: P
 
 
 async def test_ten_thousand_members_and_no_more(tmp_path: Path) -> None:
-    options = ("-o", f"group.consumer.max.size={MEMBERS}", "--topic", "orders:100")
+    options = ("-o", f"group.consumer.max.size={MEMBERS}", *NOW_AND_THEN, "--topic", "orders:20")
     joins = [
         frame(joining("g", ["orders"], member_id=f"member-{number}"), 1)
         for number in range(MEMBERS + TOO_MANY)

@@ -2,8 +2,12 @@
 written."""
 
 from coordinator.group.consumer.checks import MOST_NAMES
+from protocol.codec import decode, encode
 from protocol.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
 from protocol.errors import ErrorCode
+from protocol.messages.consumer_group_describe import ConsumerGroupDescribeResponse
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+from protocol.primitives import MAX_STRING_BYTES
 from tests.group.config import group_config
 from tests.group.consumer.members import FOO, Members
 
@@ -61,3 +65,18 @@ def test_more_names_than_anybody_should_count() -> None:
     assert (
         group.join("B", protocols=subscribed(["foo"] * (MOST_NAMES + 1))).error is ErrorCode.INVALID_REQUEST
     )
+
+
+def test_errors_about_long_names_can_be_read() -> None:
+    group, long = Members(), "é" * (MAX_STRING_BYTES // 2)
+    asks = [
+        group.beat(long, 1, group=long),
+        group.beat("A", 0, names=["foo"], owned={}, rebalance=60_000, assignor=long),
+        group.beat("A", 0, regex="(" * MAX_STRING_BYTES, owned={}, rebalance=60_000),
+    ]
+    for ask in asks:
+        told = ask.answer(ConsumerGroupHeartbeatResponse)
+        assert decode(ConsumerGroupHeartbeatResponse, 1, encode(told, 1)).error_message
+    missing = group.described(long)
+    answer = ConsumerGroupDescribeResponse(groups=[missing])
+    assert decode(ConsumerGroupDescribeResponse, 1, encode(answer, 1)).groups == [missing]
