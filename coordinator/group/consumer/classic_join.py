@@ -14,6 +14,7 @@ from coordinator.group.classic.join_request import Join, read_join
 from coordinator.group.classic.responses import join_error
 from coordinator.group.consumer.awaited_target import AwaitedTarget
 from coordinator.group.consumer.bump import bump
+from coordinator.group.consumer.checks import MOST_NAMES
 from coordinator.group.consumer.downgrade import Joined, downgrade, may_downgrade_with
 from coordinator.group.consumer.draft import Draft, throw_if_too_large, write_draft
 from coordinator.group.consumer.durable_group import DurableConsumerGroup
@@ -87,7 +88,7 @@ def _join(
     if not request.member_id and not is_static and context.api_version >= REQUIRES_MEMBER_ID_VERSION:
         return join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id, context.api_version)
     who = _sender(durable, join, member_id)
-    subscription = _subscription(join)
+    subscription = _subscription(join, groups.config.message_max_bytes)
     draft = Draft(durable, durable.epoch, durable.metadata_hash)
     take_place(draft, who)
     updated = _merged(who.member, join, subscription)
@@ -158,13 +159,20 @@ def _sender(group: DurableConsumerGroup, join: Join, member_id: str) -> Who:
     return Who(successor_of(holder, member_id), holder)
 
 
-def _subscription(join: Join) -> ConsumerProtocolSubscription:
-    """What it reads, by its first protocol. Refusal: INCONSISTENT_GROUP_PROTOCOL."""
+def _subscription(join: Join, most_bytes: int) -> ConsumerProtocolSubscription:
+    """What it reads, by its first protocol. Refusal: INCONSISTENT_GROUP_PROTOCOL; INVALID_REQUEST for too many
+    names; UNKNOWN_SERVER_ERROR where the log would take so much in no case."""
+    metadata = join.protocols[0][1]
+    if len(metadata) > most_bytes:
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None)
     try:
-        return decode_subscription(join.protocols[0][1])
+        subscription = decode_subscription(metadata)
     except Malformed as error:
         message = "Malformed embedded consumer protocol in subscription deserialization."
         raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message) from error
+    if len(subscription.topics) > MOST_NAMES:
+        raise Refusal(ErrorCode.INVALID_REQUEST, None)
+    return subscription
 
 
 def _merged(member: ConsumerMember, join: Join, subscription: ConsumerProtocolSubscription) -> ConsumerMember:

@@ -28,9 +28,7 @@ from coordinator.group.consumer.member import (
     ConsumerMember,
 )
 from coordinator.group.consumer.new_target import target_for
-from coordinator.group.consumer.record import (
-    member_record,
-)
+from coordinator.group.consumer.record import member_record
 from coordinator.group.consumer.refusal import Refusal
 from coordinator.group.consumer.regular_expressions import begin_resolution, due_resolution, regex_change
 from coordinator.group.consumer.session import restart_session, watch_revocation
