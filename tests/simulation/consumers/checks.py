@@ -6,7 +6,9 @@
    again: the group has no record of it, in Kafka neither.
 2. The epoch of a group never falls while it lives, over conversions, reloads and power cuts; nor does one that a
    member was told, as far as that member goes.
-3. What is true of the log, of commits and of answers in `tests/simulation/checks.py`.
+3. What is committed in a transaction is shown when that was committed, and not before; it is not lost after the
+   marker was acknowledged.
+4. What is true of the log, of commits and of answers in `tests/simulation/checks.py`.
 """
 
 from collections import Counter, defaultdict
@@ -16,6 +18,7 @@ from typing import Any, Final
 from coordinator.group.config import GroupConfig
 from coordinator.group.consumer.events import GroupConverted
 from coordinator.group.group_type import GroupType
+from coordinator.group.requests import EndTransaction
 from coordinator.group.shard import Shard
 from coordinator.machine.outcome import Fact, Now, Outcome
 from protocol.messages.consumer_group_heartbeat import (
@@ -26,9 +29,10 @@ from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from protocol.messages.txn_offset_commit import TxnOffsetCommitResponse
 from protocol.records import GroupMetadataKey, OffsetCommitKey
 from protocol.records.consumer_group import ConsumerGroupMetadataKey
-from tests.simulation.checks import Checks, demand
+from tests.simulation.checks import Checks, Place, accepted, demand
 from tests.simulation.consumers.member import CooperativeMember, Member
 from tests.simulation.disk import Disk
 
@@ -51,6 +55,7 @@ class ConsumerChecks(Checks):
         self._types: dict[str, GroupType] = {}
         self._in_consumer_group: set[int] = set()
         self._converted: set[str] = set()
+        self._pending: dict[int, list[tuple[Place, int, int]]] = {}
         self._upgrades: Counter[str] = Counter()
         self._upgrades_seen: dict[str, int] = {}
         self._epochs: dict[tuple[str, int], int] = {}
@@ -101,6 +106,16 @@ class ConsumerChecks(Checks):
             self._types[group_id] = view.type
         super().happened(cause, waiter, outcome, shard, disk, now)
         self._check_epochs(shard, outcome.records)
+        for to, message in outcome.replies:
+            if isinstance(message, TxnOffsetCommitResponse):
+                asked = self._asked[to]
+                pending = self._pending.setdefault(asked.message.producer_id, [])
+                pending += [
+                    (place, offset, asked.order) for place, offset in accepted(asked.message, message)
+                ]
+        if isinstance(cause, EndTransaction) and cause.is_committed:
+            for place, offset, order in self._pending.get(cause.producer_id, ()):
+                self._histories[place].orders[offset].append(order)
 
     def loaded(self, shard: Shard, disk: Disk) -> None:
         super().loaded(shard, disk)
@@ -144,7 +159,13 @@ class ConsumerChecks(Checks):
         elif isinstance(message, JoinGroupResponse) and message.error_code == 0 and not message.leader:
             self._told_epoch(asked.message.group_id, asked.life, message.member_id, message.generation_id)
         is_theirs = waiter in self._in_consumer_group
-        if isinstance(message, JoinGroupResponse | SyncGroupResponse) and (
+        if isinstance(asked.message, EndTransaction):
+            del self._asked[waiter]
+            if asked.message.is_committed:
+                for place, _, order in self._pending.get(asked.message.producer_id, ()):
+                    history = self._histories[place]
+                    history.promised = max(history.promised, order)
+        elif isinstance(message, JoinGroupResponse | SyncGroupResponse) and (
             is_theirs or not getattr(message, "leader", "somebody")
         ):
             del self._asked[waiter]
