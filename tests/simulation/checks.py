@@ -292,7 +292,9 @@ def accepted(
     response: OffsetCommitResponse | TxnOffsetCommitResponse,
 ) -> Iterator[tuple[Place, int]]:
     """The partitions of a commit that were taken, with their offsets."""
-    for topic, answer in zip(request.topics, response.topics, strict=True):
+    topics: list[Any] = list(request.topics)
+    answers: list[Any] = list(response.topics)
+    for topic, answer in zip(topics, answers, strict=True):
         for partition, result in zip(topic.partitions, answer.partitions, strict=True):
             if result.error_code == 0:
                 place = (request.group_id, topic.name, partition.partition_index)

@@ -12,7 +12,6 @@ import pytest
 from msgspec import structs
 
 from coordinator.group.consumer import (
-    classic_join,
     classic_member,
     heartbeat,
     reconcile,
@@ -143,13 +142,6 @@ def test_a_member_that_need_not_confirm_is_found(monkeypatch: pytest.MonkeyPatch
     """What a member has to give up counts as given up at once."""
     real = reconcile.reconciled
     monkeypatch.setattr(step, "reconciled", lambda member, goal, owned: real(member, goal, ()))
-    said = finding()
-    assert re.search("both own", said), said
-
-
-def test_a_cooperative_member_that_need_not_give_up_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a member of the classic protocol says that it has is not heard."""
-    monkeypatch.setattr(classic_join, "_owned", lambda *_: [])
     said = finding()
     assert re.search("both own", said), said
 

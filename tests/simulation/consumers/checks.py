@@ -33,7 +33,7 @@ from protocol.messages.txn_offset_commit import TxnOffsetCommitResponse
 from protocol.records import GroupMetadataKey, OffsetCommitKey
 from protocol.records.consumer_group import ConsumerGroupMetadataKey
 from tests.simulation.checks import Checks, Place, accepted, demand
-from tests.simulation.consumers.member import CooperativeMember, Member
+from tests.simulation.consumers.member import CooperativeMember, Member, Owned
 from tests.simulation.disk import Disk
 
 NOW: Final = Now(0, 0)
@@ -57,6 +57,7 @@ class ConsumerChecks(Checks):
         self._converted: set[str] = set()
         self._pending: dict[int, list[tuple[Place, int, int]]] = {}
         self._upgrades: Counter[str] = Counter()
+        self._known: dict[tuple[str, str], frozenset[tuple[str, int]]] = {}
         self._upgrades_seen: dict[str, int] = {}
         self._epochs: dict[tuple[str, int], int] = {}
         self._member_epochs: defaultdict[tuple[str, int, str], int] = defaultdict(int)
@@ -74,17 +75,22 @@ class ConsumerChecks(Checks):
             return
         if member.stable:
             self._upgrades_seen[member.name] = self._upgrades[group_id]
-        others = [
-            other
-            for other in others
-            if not isinstance(other, CooperativeMember)
-            or other.stable
-            or self._upgrades_seen.get(other.name, 0) == self._upgrades[group_id]
-        ]
         for other in others:
             if other is not member and other.settings.group_id == group_id and other.member_id in known:
-                both = member.owns & other.owns
+                both = member.owns & self._counted(other)
                 demand(not both, f"{group_id}: {member.name} and {other.name} both own {sorted(both)}")
+
+    def _counted(self, member: Member) -> Owned:
+        group_id = member.settings.group_id
+        is_settled = self._upgrades_seen.get(member.name, 0) == self._upgrades[group_id]
+        if not isinstance(member, CooperativeMember) or member.stable or is_settled:
+            return member.owns
+        known, image = self._known.get((group_id, member.member_id), frozenset()), member.topics.image
+        return frozenset(
+            (topic_id, number)
+            for topic_id, number in member.owns
+            if (image.by_id[topic_id].name, number) in known
+        )
 
     # --- what the shell tells
 
@@ -94,11 +100,9 @@ class ConsumerChecks(Checks):
             for event in outcome.events
             if isinstance(event, GroupConverted) and event.members > 0
         }
-        self._upgrades.update(
-            event.group_id
-            for event in outcome.events
-            if isinstance(event, GroupConverted) and event.to_type == GroupType.CONSUMER
-        )
+        for event in outcome.events:
+            if isinstance(event, GroupConverted) and event.to_type == GroupType.CONSUMER:
+                self._upgraded(event.group_id, shard)
         self._types = {}
         for group_id in shard.group_ids():
             view = shard.view(group_id, now)
@@ -116,6 +120,16 @@ class ConsumerChecks(Checks):
         if isinstance(cause, EndTransaction) and cause.is_committed:
             for place, offset, order in self._pending.get(cause.producer_id, ()):
                 self._histories[place].orders[offset].append(order)
+
+    def _upgraded(self, group_id: str, shard: Shard) -> None:
+        """Know what the group knows of its members then."""
+        self._upgrades[group_id] += 1
+        view = shard.view(group_id, NOW)
+        for one in view.members if view is not None else ():
+            assert one.consumer is not None
+            self._known[group_id, one.name.member_id] = frozenset(
+                (name, number) for name, numbers in one.consumer.assigned.items() for number in numbers
+            )
 
     def loaded(self, shard: Shard, disk: Disk) -> None:
         super().loaded(shard, disk)
