@@ -64,7 +64,6 @@ class DurableConsumerGroup:
         "assignment_timestamp_ms",
         "assignor_order",
         "assignors",
-        "changes",
         "classic_members",
         "classic_protocols",
         "epoch",
@@ -109,7 +108,6 @@ class DurableConsumerGroup:
         self.classic_protocols: dict[str, int] = {}
         self.holders: dict[bytes, dict[int, str]] = {}
         self.stable: dict[int, int] = {}
-        self.changes = 0
 
     # What it says
 
