@@ -56,8 +56,7 @@ class DurableConsumerGroup:
     an expression, `assignors` those that prefer one, `classic_protocols` those of the classic protocol that
     support a protocol; `static_members` are member ids by instance id; `holders` says by topic id who has a
     partition, or has yet to give it up; `stable` counts the stable members by their epoch; `order` and
-    `assignor_order` are those in which Kafka goes through the members and through `assignors`. `changes` is another
-    number after each record."""
+    `assignor_order` are those in which Kafka goes through the members and through `assignors`."""
 
     __slots__ = (
         "assignment_epoch",
