@@ -90,3 +90,28 @@ def test_what_a_group_says_of_itself_that_must_not_be(
 ) -> None:
     told = found(lambda view: having(view, **assigned))
     assert words in told[oracle]
+
+
+@pytest.mark.parametrize(("kept_for_ms", "is_stuck"), [(20_000, False), (40_000, True)])
+def test_a_member_that_does_not_give_up_what_it_has_to_is_stuck(kept_for_ms: int, is_stuck: bool) -> None:
+    members = WatchedMembers()
+    watch = members.watch
+    assert watch is not None
+    members.enter("a")
+    members.advance(STEP_MS)
+    members.beat("a", 1, owned={FOO: (0, 1, 2)})
+    members.enter("b")
+    for at_ms in range(0, 60_000, STEP_MS):
+        members.advance(STEP_MS)
+        view = members.shard.view(GROUP, members.now)
+        assert view is not None
+        for member in view.members:
+            name, consumer = member.name.member_id, member.consumer
+            assert consumer is not None
+            has = consumer.assigned.get("foo", ())
+            if at_ms < kept_for_ms:
+                has = (*has, *consumer.pending.get("foo", ()))
+            members.beat(name, consumer.member_epoch, owned={FOO: has})
+        watch.look()
+    told = [finding for finding in watch.findings if finding.oracle is OracleName.STUCK_REBALANCE]
+    assert [finding.members[0].member_id for finding in told] == ["a"] * is_stuck
