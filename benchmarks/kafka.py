@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Final
 
@@ -25,10 +25,12 @@ AS_KAFKA_STARTS: Final = (
 NOT_YET: Final = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR)
 
 
-async def kafka(stack: ExitStack, topic: str, partitions: int, groups: Sequence[str]) -> Server:
+async def kafka(
+    stack: ExitStack, topic: str, partitions: int, groups: Sequence[str], properties: Mapping[str, str]
+) -> Server:
     """A broker that has a topic and coordinates `groups`; stopped when `stack` is left. Raises CannotBuild."""
     directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="groupd-bench-"))
-    broker = KafkaBroker(directory, {}, java_options=AS_KAFKA_STARTS)
+    broker = KafkaBroker(directory, properties, java_options=AS_KAFKA_STARTS)
     broker.start()
     stack.callback(broker.kill)
     host, _, port = broker.bootstrap.rpartition(":")

@@ -1,62 +1,95 @@
 """How many bytes does a member cost the daemon, all in?
 
-100,000 members in 1,000 groups join over sockets. Few connections carry them: a set of 100 connections holds
-member 0 to 99 of many groups, one group after the other, because a parked JoinGroup holds back what follows
-it on its connection.
+100,000 members in 1,000 groups join over sockets, and a fifth of that by the consumer protocol. Few connections
+carry them: a set of 100 connections holds member 0 to 99 of many groups, one group after the other, because a
+parked JoinGroup holds back what follows it on its connection.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+from benchmarks import consumer_member
 from benchmarks.connection import Connection
-from benchmarks.member import Member
+from benchmarks.consumer_member import ConsumerMember, is_settled
+from benchmarks.member import TOPIC, Member
 from benchmarks.process import Server, groupd
 from benchmarks.report import Absolute, Report
 
 GROUPS: Final = 1000
+CONSUMER_GROUPS: Final = 200
 MEMBERS_PER_GROUP: Final = 100
 SETS: Final = 8
-FIGURES: Final = ("bytes a member",)
+CLASSIC: Final = "bytes a member"
+CONSUMER: Final = "bytes a member of a consumer group"
+FIGURES: Final = (CLASSIC, CONSUMER)
 # A short delay gathers the members of a group into its first generation.
 OPTIONS: Final = ("-o", "group.initial.rebalance.delay.ms=25", "-o", "log.flush=os")
+# No group waits for its next target, so that they are filled in a minute.
+CONSUMER_OPTIONS: Final = (
+    *consumer_member.OPTIONS,
+    *("-o", "group.consumer.assignment.interval.ms=0", "-o", "log.flush=os"),
+    *("--topic", f"{TOPIC}:{MEMBERS_PER_GROUP}"),
+)
+Join = Callable[[list[Connection], str], Awaitable[None]]
 
 
-async def _fill(server: Server, numbers: range) -> None:
+async def _fill(server: Server, join: Join, numbers: range) -> None:
     connections = [await Connection.open(server) for _ in range(MEMBERS_PER_GROUP)]
     for number in numbers:
-        members = [Member(connection, f"group-{number}") for connection in connections]
-        await _settle(members)
+        await join(connections, f"group-{number}")
     for connection in connections:
         connection.transport.abort()
 
 
-async def _settle(members: list[Member]) -> None:
+async def _join_classic(connections: list[Connection], group_id: str) -> None:
     """All join at once, and heartbeat until they hold one generation, so that early ones hear of late ones."""
+    members = [Member(connection, group_id) for connection in connections]
 
     async def hold(member: Member) -> None:
         await member.join()
         while any(other.generation_id != members[0].generation_id for other in members):
             await member.heartbeat()
 
-    await asyncio.gather(*(hold(member) for member in members))
+    await asyncio.gather(*map(hold, members))
 
 
-async def measure(groups: int = GROUPS) -> Report:
-    """Fill a daemon with members, then ask the kernel what it holds."""
-    with groupd(*OPTIONS) as server:
-        before = server.resident_bytes()
-        await asyncio.gather(*(_fill(server, range(first, groups, SETS)) for first in range(SETS)))
-        used = server.resident_bytes() - before
-        cpu = server.cpu_seconds()
-    members = groups * MEMBERS_PER_GROUP
+async def _join_consumer(connections: list[Connection], group_id: str) -> None:
+    """The same until each has its partition."""
+    members = [ConsumerMember(connection, group_id) for connection in connections]
+
+    async def hold(member: ConsumerMember) -> None:
+        await member.join()
+        while not is_settled(members, MEMBERS_PER_GROUP):
+            await member.heartbeat()
+
+    await asyncio.gather(*map(hold, members))
+
+
+async def measure(groups: int = GROUPS, consumer_groups: int = CONSUMER_GROUPS) -> Report:
+    """Fill daemons with members of either protocol, then ask the kernel what they hold."""
     report = Report(
         "Memory of a member",
-        f"{members:,} members in {groups:,} groups join over {SETS * MEMBERS_PER_GROUP} connections, with a "
-        "subscription of one topic and an assignment of 32 bytes each; growth of the daemon's resident set from "
-        "ready to all groups Stable, divided by members. One run.",
-        ["members", "bytes a member", "resident in all, MB", "server CPU ms per member"],
+        f"Groups of {MEMBERS_PER_GROUP} members join over {SETS * MEMBERS_PER_GROUP} connections: classic ones "
+        "with a subscription of one topic and an assignment of 32 bytes each, those of the consumer protocol "
+        "(KIP-848) with a subscription of one topic and a partition each; growth of the daemon's resident set "
+        "from ready to all groups Stable, divided by members. One run.",
+        ["protocol", "members", "bytes a member", "resident in all, MB", "server CPU ms per member"],
     )
-    report.figures["bytes a member"] = used / members
-    each, total = f"{used / members:.0f}", f"{(before + used) / 1e6:.0f}"
-    report.rows.append([f"{members:,}", each, total, Absolute(f"{cpu * 1000 / members:.2f}")])
+    kinds: list[tuple[str, str, int, Join, Sequence[str]]] = [
+        (CLASSIC, "classic", groups, _join_classic, OPTIONS),
+        (CONSUMER, "consumer", consumer_groups, _join_consumer, CONSUMER_OPTIONS),
+    ]
+    for figure, protocol, number, join, options in kinds:
+        with groupd(*options) as server:
+            before, cpu_before = server.resident_bytes(), server.cpu_seconds()
+            fillings = (_fill(server, join, range(first, number, SETS)) for first in range(SETS))
+            await asyncio.gather(*fillings)
+            used = server.resident_bytes() - before
+            cpu = server.cpu_seconds() - cpu_before
+        members = number * MEMBERS_PER_GROUP
+        report.figures[figure] = used / members
+        each, total = f"{used / members:.0f}", f"{(before + used) / 1e6:.0f}"
+        cpu_ms = Absolute(f"{cpu * 1000 / members:.2f}")
+        report.rows.append([protocol, f"{members:,}", each, total, cpu_ms])
     return report

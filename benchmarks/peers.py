@@ -1,7 +1,7 @@
 """The servers of others that groupd is measured beside, those of them that this machine can run."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final
@@ -18,6 +18,7 @@ MOCK: Final = "mock"
 WITHOUT_KAFKA: Final = (ECHO, MOCK, KFAKE)
 """Those that start at once, for a quick run."""
 _PARTITIONS: Final = 6
+_AS_IT_COMES: Final[Mapping[str, str]] = {}
 
 
 @dataclass
@@ -34,18 +35,26 @@ class Peers:
         return f" Not there: {reasons}." if reasons else ""
 
 
-async def start_peers(stack: ExitStack, names: Sequence[str], topic: str, groups: Sequence[str]) -> Peers:
+async def start_peers(
+    stack: ExitStack,
+    names: Sequence[str],
+    topic: str,
+    groups: Sequence[str],
+    partitions: int = _PARTITIONS,
+    properties: Mapping[str, str] = _AS_IT_COMES,
+) -> Peers:
     """Starts peers that have a topic; they stop when `stack` is left.
 
-    In: which of ECHO, KAFKA, KFAKE and MOCK; the groups that will be used, which Kafka is to coordinate by then.
+    In: which of ECHO, KAFKA, KFAKE and MOCK; the groups that will be used, which Kafka is to coordinate by then;
+    the partitions of the topic; properties of a broker, of which KAFKA takes all and KFAKE those that it knows.
     """
     peers = Peers()
     for name in names:
         try:
             if name == KAFKA:
-                server = await kafka(stack, topic, _PARTITIONS, groups)
+                server = await kafka(stack, topic, partitions, groups, properties)
             else:
-                server = stack.enter_context(serving(_command(name, topic)))
+                server = stack.enter_context(serving(_command(name, topic, partitions, properties)))
         except CannotBuild as problem:
             peers.missing[name] = " ".join(str(problem).split())
             print(f"{name} is left out: {peers.missing[name]}", flush=True)
@@ -54,8 +63,10 @@ async def start_peers(stack: ExitStack, names: Sequence[str], topic: str, groups
     return peers
 
 
-def _command(name: str, topic: str) -> list[str]:
+def _command(name: str, topic: str, partitions: int, properties: Mapping[str, str]) -> list[str]:
     python = [sys.executable, "-m"]
     if name == ECHO:
         return [*python, "benchmarks.echo_server"]
-    return [*python, "benchmarks.mock_cluster", topic] if name == MOCK else kfake_command(topic, _PARTITIONS)
+    if name == MOCK:
+        return [*python, "benchmarks.mock_cluster", topic]
+    return kfake_command(topic, partitions, properties)

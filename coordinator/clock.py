@@ -7,6 +7,9 @@ from coordinator.machine.outcome import Now
 monotonic_ns = time.monotonic_ns
 """For timers and durations, nanoseconds."""
 
+thread_time_ns = time.thread_time_ns
+"""The processor time that the thread which asks has had, nanoseconds."""
+
 
 def monotonic_ms() -> int:
     """For timers, milliseconds."""

@@ -22,10 +22,20 @@ from pipeline.gold.anomalies.mixed_commits import mixed_commits
 from pipeline.gold.anomalies.offset_rewind import offset_rewind
 from pipeline.gold.anomalies.outside_ownership import outside_ownership
 from pipeline.gold.anomalies.rebalance_storm import rebalance_storm
+from pipeline.gold.anomalies.slow_revocation import slow_revocation
 from pipeline.gold.anomalies.stuck_partition import stuck_partition
 from pipeline.gold.build_info import BUILD_INFO, build_info
 from pipeline.gold.commit_history import commit_history
 from pipeline.gold.commit_stats import COMMIT_STATS, commit_stats
+from pipeline.gold.consumer_history import (
+    EVENTS,
+    consumer_history,
+    consumer_ownership,
+    consumer_rebalances,
+    consumer_standing,
+    revocations,
+)
+from pipeline.gold.group_kinds import GROUP_KINDS, group_kinds
 from pipeline.gold.lag import LAG, lag
 from pipeline.gold.latest_offsets import LATEST_OFFSETS, latest_offsets
 from pipeline.gold.log_end_offsets import LOG_END_OFFSETS
@@ -49,6 +59,7 @@ GOLD: Final[dict[str, Table]] = {
         LAG,
         VELOCITY,
         PROGRESS,
+        GROUP_KINDS,
         OWNERSHIP,
         REBALANCE_STATS,
         COMMIT_STATS,
@@ -68,6 +79,11 @@ class Silver(NamedTuple):
     group_generations: DataFrame
     members: DataFrame
     assignments: DataFrame
+    group_epochs: DataFrame
+    consumer_members: DataFrame
+    member_epochs: DataFrame
+    member_partitions: DataFrame
+    group_expressions: DataFrame
 
 
 class Built(NamedTuple):
@@ -106,7 +122,8 @@ def _build(spark: SparkSession, warehouse: Warehouse, settings: BuildSettings) -
     period = _period(silver)
     with (
         warehouse.written_down(spark, LATEST_OFFSETS.name, latest_offsets(silver.commits)) as latest,
-        warehouse.written_down(spark, "commit_history", commit_history(*silver)) as history,
+        warehouse.written_down(spark, "commit_history", commit_history(*silver[:4])) as history,
+        warehouse.written_down(spark, EVENTS.name, consumer_history(silver._asdict())) as consumers,
     ):
         measured = _measure(latest, period, settings.measure)
         now_ms = max([period.end_ms, *(end.at_ms for end in measured if end.source == LIVE)])
@@ -120,7 +137,9 @@ def _build(spark: SparkSession, warehouse: Warehouse, settings: BuildSettings) -
 
         ends = put(LOG_END_OFFSETS, _ends_frame(spark, measured))
         put(LATEST_OFFSETS, latest)
-        _build_rest(silver, latest, history, ends, _Now(period, now_ms, settings.retention_minutes), put)
+        _build_rest(
+            silver, latest, history, consumers, ends, _Now(period, now_ms, settings.retention_minutes), put
+        )
 
 
 class _Now(NamedTuple):
@@ -139,6 +158,7 @@ def _build_rest(
     silver: Silver,
     latest: DataFrame,
     history: DataFrame,
+    consumers: DataFrame,
     ends: DataFrame,
     now: _Now,
     put: Callable[[Table, DataFrame], DataFrame],
@@ -147,17 +167,24 @@ def _build_rest(
     behind = put(LAG, lag(latest, ends))
     put(VELOCITY, velocity(history))
     put(PROGRESS, progress(history, ends, now.period.step_s))
-    owners = put(OWNERSHIP, ownership(records, members, silver.assignments))
-    rebalances = put(REBALANCE_STATS, rebalance_stats(records, members, history))
+    put(GROUP_KINDS, group_kinds(records, silver.group_epochs))
+    holdings = consumer_ownership(consumers, latest, silver.group_epochs)
+    owners = put(OWNERSHIP, ownership(records, members, silver.assignments, holdings))
+    rebalances = put(
+        REBALANCE_STATS, rebalance_stats(records, members, history, consumer_rebalances(consumers))
+    )
     put(COMMIT_STATS, commit_stats(history))
     kinds = [
         offset_rewind(history),
         outside_ownership(history, records, members),
         mixed_commits(history),
         stuck_partition(history, behind, owners, now.ts),
+        slow_revocation(revocations(consumers), now.ts),
         rebalance_storm(rebalances),
         flapping_group(rebalances),
-        expiring_offsets(latest, records, members, now.retention_minutes, now.ts),
+        expiring_offsets(
+            latest, records, members, consumer_standing(consumers), now.retention_minutes, now.ts
+        ),
     ]
     put(ANOMALIES, reduce(DataFrame.unionByName, kinds))
     info = build_info(
@@ -180,7 +207,8 @@ def _measure(latest: DataFrame, period: Period, measure: Measure) -> list[LogEnd
 
 def _period(silver: Silver) -> Period:
     """From the first to the last record; a single instant when there is none."""
-    times = silver.commits.select("record_ts").unionByName(silver.group_generations.select("record_ts"))
+    tables = silver.commits, silver.group_generations, silver.group_epochs
+    times = reduce(DataFrame.union, (table.select("record_ts") for table in tables))
     row = times.agg(
         sf.min(sf.unix_millis("record_ts")).alias("start"), sf.max(sf.unix_millis("record_ts")).alias("end")
     ).collect()[0]

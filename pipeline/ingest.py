@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
 
 from pipeline.commit_files import WRITTEN
-from pipeline.decode.rows import COMMIT, FINDING, GROUP, KINDS, UNKNOWN
+from pipeline.decode.rows import COMMIT, CONSUMER_GROUP, FINDING, GROUP, KINDS, UNKNOWN
 from pipeline.directory import local_path
 from pipeline.errors import BadInput
 from pipeline.lock import INGEST, alone
@@ -28,6 +28,13 @@ from pipeline.log_files import LogFiles
 from pipeline.progress import OnProgress, follow_progress
 from pipeline.segments import find_partitions
 from pipeline.silver import COMMITS, SILVER
+from pipeline.silver.consumer_groups import (
+    consumer_members,
+    group_epochs,
+    group_expressions,
+    member_epochs,
+    member_partitions,
+)
 from pipeline.silver.transform import (
     assignments,
     commits,
@@ -50,6 +57,13 @@ _OF_KIND: Final[dict[str, dict[str, Transform]]] = {
         "group_generations": group_generations,
         "members": members,
         "assignments": assignments,
+    },
+    CONSUMER_GROUP: {
+        "group_epochs": group_epochs,
+        "consumer_members": consumer_members,
+        "member_epochs": member_epochs,
+        "member_partitions": member_partitions,
+        "group_expressions": group_expressions,
     },
     UNKNOWN: {"unknown_records": unknown_records},
     FINDING: {"ingest_findings": ingest_findings},
@@ -165,7 +179,7 @@ def add_batch(warehouse: Warehouse, rows: DataFrame, ingest_batch: int) -> int:
         for kind, tables in _OF_KIND.items():
             for table, transform in tables.items() if counts.get(kind) else ():
                 warehouse.add_batch(table, ingest_batch, transform(rest, ingest_batch))
-    records += counts.get(GROUP, 0) + counts.get(UNKNOWN, 0)
+    records += sum(n for kind, n in counts.items() if kind != FINDING)
     warehouse.complete_batch(ingest_batch, records)
     return records
 

@@ -35,7 +35,7 @@ from pipeline.errors import BadInput
 from pipeline.silver import INGEST_BATCHES, SILVER
 from pipeline.table import Table, arrow_type
 
-VERSION: Final = 1
+VERSION: Final = 2
 FORMAT: Final = "groupd warehouse"
 MARKER: Final = "_groupd_warehouse.json"
 CHECKPOINT: Final = "_checkpoint"

@@ -90,10 +90,10 @@ KINDS: Final = 2_000
 MEMBERS: Final = 20_000
 """Of one group."""
 NAMES: Final = 50_000
-"""Of groups or topics: admin clients ask for all that there are in one request. Also what one member of a consumer
-group subscribes to and owns, every name of which is counted and kept."""
+"""Of groups or topics: admin clients ask for all that there are in one request."""
 PARTITIONS: Final = 130_000
-"""Of at least 20,000 topics with 100,000 partitions."""
+"""Of at least 20,000 topics with 100,000 partitions. The names that a member of a consumer group subscribes to have
+a lower bound of their own: `coordinator/group/consumer/checks.py`."""
 
 
 def _api(key: ApiKey, versions: str, flexible: str, most_elements: int) -> tuple[int, Api]:
@@ -138,7 +138,7 @@ APIS: Final[dict[int, Api]] = dict(
         _api(ApiKey.DESCRIBE_PRODUCERS, "0", "0+", PARTITIONS),
         _api(ApiKey.DESCRIBE_TRANSACTIONS, "0", "0+", NAMES),
         _api(ApiKey.LIST_TRANSACTIONS, "0-2", "0+", KINDS),
-        _api(ApiKey.CONSUMER_GROUP_HEARTBEAT, "0-1", "0+", NAMES),
+        _api(ApiKey.CONSUMER_GROUP_HEARTBEAT, "0-1", "0+", PARTITIONS),
         _api(ApiKey.CONSUMER_GROUP_DESCRIBE, "0-1", "0+", NAMES),
         _api(ApiKey.LIST_CONFIG_RESOURCES, "0-1", "0+", KINDS),
         _api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, "0", "0+", NAMES),

@@ -1,5 +1,6 @@
 """The peers of `make bench` take what the load generator sends; one that is missing is left out, with a reason."""
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 
 import pytest
@@ -19,7 +20,7 @@ from tests.interop.requirement import lacking
 async def test_a_peer_that_cannot_be_built_is_left_out_and_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def no_go(topic: str, partitions: int) -> list[str]:
+    def no_go(topic: str, partitions: int, properties: Mapping[str, str]) -> list[str]:
         raise CannotBuild("go is not installed")
 
     monkeypatch.setattr(started, "kfake_command", no_go)

@@ -2,10 +2,12 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -20,6 +22,15 @@ var (
 )
 
 func main() {
+	properties := map[string]string{}
+	flag.Func("property", "NAME=VALUE of a broker; may be repeated", func(text string) error {
+		name, value, found := strings.Cut(text, "=")
+		if !found {
+			return errors.New("not NAME=VALUE")
+		}
+		properties[name] = value
+		return nil
+	})
 	flag.Parse()
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
@@ -27,6 +38,7 @@ func main() {
 		kfake.Ports(*port),
 		kfake.SeedTopics(int32(*partitions), *topic),
 		kfake.GroupMaxSessionTimeout(*session),
+		kfake.BrokerConfigs(properties),
 	)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -1,13 +1,31 @@
 """The configs that one group can have of its own, under Kafka's names: what they may be.
 
-Those of consumer groups; share groups and streams groups are not served here. Source: Kafka's `GroupConfig`.
+Those of consumer groups act; those of share groups and streams groups, which are not served here, are kept.
+Source: Kafka's `GroupConfig`.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
-from coordinator.config.config_key import ConfigKey, ConfigType, InvalidConfig, at_least, parse
+from coordinator.config.config_key import (
+    LIMITS,
+    ConfigKey,
+    ConfigType,
+    ConfigValue,
+    InvalidConfig,
+    OneOf,
+    Within,
+    at_least,
+    parse,
+)
 from coordinator.config.consumer_group_properties import ConsumerGroupProperties
+from coordinator.config.unserved_group_configs import (
+    RACK_TAGS,
+    UNSERVED_GROUP_CONFIG_KEYS,
+    UNSERVED_SYNONYMS,
+    check_unserved_configs,
+)
 
 SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL: Final = "consumer.heartbeat.interval.ms"
@@ -17,17 +35,17 @@ GROUP_CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = {
     key.name: key
     for key in (
         ConfigKey(
-            HEARTBEAT_INTERVAL,
-            _INT,
-            "5000",
-            "The heartbeat interval given to the members of a consumer group.",
-            at_least(1),
-        ),
-        ConfigKey(
             SESSION_TIMEOUT,
             _INT,
             "45000",
             "The timeout to detect client failures when using the consumer group protocol.",
+            at_least(1),
+        ),
+        ConfigKey(
+            HEARTBEAT_INTERVAL,
+            _INT,
+            "5000",
+            "The heartbeat interval given to the members of a consumer group.",
             at_least(1),
         ),
         ConfigKey(
@@ -37,14 +55,17 @@ GROUP_CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = {
             "The interval between assignment updates for a consumer group.",
             at_least(0),
         ),
+        *UNSERVED_GROUP_CONFIG_KEYS,
     )
 }
-"""By name, in the order in which Kafka looks at them."""
+"""By name, in the order in which Kafka defines them."""
+_RANGED: Final = (HEARTBEAT_INTERVAL, SESSION_TIMEOUT, "consumer.assignment.interval.ms")
+"""Those that the broker bounds, in the order in which Kafka looks."""
 
 
 def broker_synonym(name: str) -> str:
-    """The property of the broker that groups without such a config obey."""
-    return f"group.{name}"
+    """The property of the broker that groups without such a config obey; the config itself where there is none."""
+    return UNSERVED_SYNONYMS.get(name, f"group.{name}")
 
 
 def check_group_configs(overrides: Mapping[str, str], broker: ConsumerGroupProperties) -> None:
@@ -52,30 +73,62 @@ def check_group_configs(overrides: Mapping[str, str], broker: ConsumerGroupPrope
     for name in overrides:
         if name not in GROUP_CONFIG_KEYS:
             raise InvalidConfig(f"Unknown group config name: {name}", name)
-    values = {name: _parsed(GROUP_CONFIG_KEYS[name], text) for name, text in overrides.items()}
-    for name in GROUP_CONFIG_KEYS:
+    _check_tags(overrides.get(RACK_TAGS, ""))
+    values = {
+        name: _parsed(key, overrides[name]) for name, key in GROUP_CONFIG_KEYS.items() if name in overrides
+    }
+    for name in _RANGED:
         least, most = _bound(broker, name, "min"), _bound(broker, name, "max")
-        if name in values and not least <= values[name] <= most:
+        if name in values and not least <= _number(values[name]) <= most:
             raise InvalidConfig(f"{name} must be in the range {least} to {most} inclusive.", name)
-    session_ms = values.get(SESSION_TIMEOUT, broker.group_consumer_session_timeout_ms)
-    interval_ms = values.get(HEARTBEAT_INTERVAL, broker.group_consumer_heartbeat_interval_ms)
+    check_unserved_configs(values)
+    session_ms = _number(values.get(SESSION_TIMEOUT, broker.group_consumer_session_timeout_ms))
+    interval_ms = _number(values.get(HEARTBEAT_INTERVAL, broker.group_consumer_heartbeat_interval_ms))
     if values.keys() & {SESSION_TIMEOUT, HEARTBEAT_INTERVAL} and session_ms <= interval_ms:
         raise InvalidConfig(f"{SESSION_TIMEOUT} must be greater than {HEARTBEAT_INTERVAL}", SESSION_TIMEOUT)
 
 
-def _parsed(key: ConfigKey, text: str) -> int:
+def _check_tags(text: str) -> None:
+    tags = re.split(r"\s*,\s*", text.strip(), flags=re.ASCII)
+    if len(set(tags)) < len(tags):
+        raise InvalidConfig(f"{RACK_TAGS} must not contain duplicate tag keys.", RACK_TAGS)
+
+
+def _parsed(key: ConfigKey, text: str) -> ConfigValue:
+    """Raises InvalidConfig, in Kafka's words."""
     try:
         value = parse(key.kind, text)
     except ValueError:
-        raise InvalidConfig(
-            f"Invalid value {text} for configuration {key.name}: Not a number of type INT", key.name
-        ) from None
-    assert isinstance(value, int)
-    if not key.bounds.holds(value):
-        least = 0 if key.bounds.holds(0) else 1
-        raise InvalidConfig(
-            f"Invalid value {text} for configuration {key.name}: Value must be at least {least}", key.name
+        is_number = key.kind in LIMITS
+        why = (
+            f"Not a number of type {key.kind.name}"
+            if is_number
+            else "Expected value to be either true or false"
         )
+    else:
+        if key.bounds.holds(value):
+            return value
+        if isinstance(value, list):
+            raise InvalidConfig(f"Configuration '{key.name}' values must not be empty.", key.name)
+        why = _why_refused(key, value)
+    raise InvalidConfig(f"Invalid value {text} for configuration {key.name}: {why}", key.name)
+
+
+def _why_refused(key: ConfigKey, value: ConfigValue) -> str:
+    match key.bounds:
+        case Within(minimum=least):
+            return f"Value must be at least {least}"
+        case OneOf(words=words):
+            return f"String must be one of: {', '.join(words)}"
+        case _:
+            return (
+                f"Invalid value `{value}` for configuration {key.name}. The value must be either 'earliest', "
+                "'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
+            )
+
+
+def _number(value: ConfigValue) -> int:
+    assert isinstance(value, int), value
     return value
 
 

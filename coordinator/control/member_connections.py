@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 from coordinator.group.view import MemberView
 from coordinator.net.connections import Connections
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.messages.heartbeat import HeartbeatRequest
+
+Heartbeats = HeartbeatRequest | ConsumerGroupHeartbeatRequest
 
 
 class Seen(NamedTuple):
@@ -39,7 +42,7 @@ class MemberConnections:
             request.member_id
             for connection in self._connections.open
             for request in connection.repeated_requests()
-            if isinstance(request, HeartbeatRequest) and request.group_id == group_id
+            if isinstance(request, Heartbeats) and request.group_id == group_id
         }
 
     def open_ids(self) -> set[int]:
@@ -55,7 +58,7 @@ class MemberConnections:
         for connection in self._connections.open:
             number = connection.connection_id
             if number not in claimed and not any(
-                isinstance(request, HeartbeatRequest) for request in connection.repeated_requests()
+                isinstance(request, Heartbeats) for request in connection.repeated_requests()
             ):
                 client = connection.client_id, connection.client_host
                 newcomers[client] = max(number, newcomers.get(client, 0))
@@ -76,9 +79,7 @@ class MemberConnections:
             for connection in self._connections.open
             if connection.connection_id in numbers
             or any(
-                isinstance(request, HeartbeatRequest)
-                and request.group_id == group_id
-                and request.member_id in ids
+                isinstance(request, Heartbeats) and request.group_id == group_id and request.member_id in ids
                 for request in connection.repeated_requests()
             )
         ]

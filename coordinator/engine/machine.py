@@ -60,9 +60,9 @@ class Machine(Protocol):
 class BeatingMachine(Machine, Protocol):
     """A machine that is asked again and again for nothing but a sign that all is well: a heartbeat."""
 
-    def beat(self, request: Any, monotonic_ms: int, /) -> bool:
-        """Takes a request, at a monotonic group time in milliseconds, from which nothing follows but the answer
-        that all is well. False: nothing was done, and `handle` has to be asked."""
+    def beat(self, request: Any, context: Context, monotonic_ms: int, /) -> object | None:
+        """Takes a request, at a monotonic group time in milliseconds, from which nothing follows but its answer.
+        None: nothing was done, and `handle` has to be asked."""
 
 
 Encode = Callable[[Fact], EncodedFact]

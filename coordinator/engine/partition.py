@@ -153,6 +153,13 @@ class Partition(Generic[M]):
         end_offset = self.durable_end if self.log is None else self.log.log_end_offset
         return end_offset + self.pending_records
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether it takes records, and an answer has none to wait for."""
+        if self.state is not PartitionState.OWNED or self.pending_records:
+            return False
+        return self.position <= self.readable_offset
+
     def keep(self, outcome: Outcome) -> None:
         """Takes the records of one outcome, or its marker, for the end of the iteration."""
         unit: list[EncodedFact] = []

@@ -119,20 +119,36 @@ class Runtime(Generic[M]):
         assert own is not PARKED, f"{type(request).__name__} is answered at once"
         return own
 
-    def beat(self: "Runtime[B]", partition: Partition[B], request: Any) -> bool:
-        """Whether nothing follows from a request, at the time of the request at hand, but the answer that all is
-        well. False: nothing was done, and the partition has to be asked."""
+    def beat(
+        self: "Runtime[B]", partition: Partition[B], request: Any, context: Context, *, waits_for_log: bool
+    ) -> object | None:
+        """The answer to a request from which nothing else follows, at the time of the request at hand. None:
+        nothing was done, and the partition has to be asked. In: whether its answer waits for the log, as that of
+        most requests does (`ask`)."""
         machine = partition.machine
-        return machine is not None and machine.beat(request, self._clock.at_request().monotonic_ms)
+        if machine is None or (waits_for_log and not partition.is_settled):
+            return None
+        return machine.beat(request, context, self._clock.at_request().monotonic_ms)
 
-    def repeated_beat(self: "Runtime[B]", partition: Partition[B], request: Any) -> Callable[[int], bool]:
-        """The same for a request that is likely to come again just so. Out: what is called each time, with the
-        monotonic time of the process, in milliseconds, at which it came."""
+    def repeated_beat(
+        self: "Runtime[B]",
+        partition: Partition[B],
+        request: Any,
+        context: Context,
+        response: object,
+        *,
+        waits_for_log: bool,
+    ) -> Callable[[int], bool]:
+        """The same for a request that is likely to come again just so, and its answer. Out: what is called each
+        time, with the monotonic time of the process, in milliseconds, at which it came; whether that is the answer
+        again."""
         to_group_ms = self._clock.to_group_ms
 
         def beat(process_ms: int) -> bool:
             machine = partition.machine
-            return machine is not None and machine.beat(request, to_group_ms(process_ms))
+            if machine is None or (waits_for_log and not partition.is_settled):
+                return False
+            return machine.beat(request, context, to_group_ms(process_ms)) == response
 
         return beat
 

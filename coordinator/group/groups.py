@@ -31,6 +31,7 @@ class Groups:
     wait for a target. `new_topics_version` is that of the last image that brought a new topic."""
 
     __slots__ = (
+        "_times",
         "by_id",
         "classic",
         "classic_states",
@@ -52,6 +53,7 @@ class Groups:
         self.topics = topics
         self.new_topics_version = topics.version
         self.consumer_config = consumer_config
+        self._times = consumer_config.times(NO_OVERRIDES)
         self.consumers: dict[str, ConsumerGroup] = {}
         self.overrides: dict[str, Mapping[str, str]] = {}
         self.targets: dict[str, AwaitedTarget] = {}
@@ -95,7 +97,8 @@ class Groups:
 
     def consumer_times(self, group_id: str) -> ConsumerGroupTimes:
         """How long members of a group may be silent, and so on: its own times, else the broker's."""
-        return self.consumer_config.times(self.overrides.get(group_id, NO_OVERRIDES))
+        overrides = self.overrides.get(group_id)
+        return self._times if overrides is None else self.consumer_config.times(overrides)
 
     def give_up(self, group_id: str, turn: Turn) -> None:
         """A group without members becomes one of another type: forget what it was. Its offsets stay."""

@@ -18,11 +18,13 @@ from msgspec.structs import replace
 from coordinator.group.admin.delete_groups import delete_groups
 from coordinator.group.admin.describe_groups import describe_groups
 from coordinator.group.admin.list_groups import list_groups
-from coordinator.group.classic.heartbeat import beat, fire_heartbeat
+from coordinator.group.classic import heartbeat as classic_heartbeat
+from coordinator.group.classic.heartbeat import fire_heartbeat
 from coordinator.group.classic.rebalance import fire_join, fire_sync
 from coordinator.group.classic.report import fire_report
 from coordinator.group.classic_requests import classic_request
 from coordinator.group.config import GroupConfig
+from coordinator.group.consumer import beat as consumer_beat
 from coordinator.group.consumer.config import ConsumerGroupConfig
 from coordinator.group.consumer.configs_changed import group_configs_changed
 from coordinator.group.consumer.describe import consumer_group_describe
@@ -102,6 +104,12 @@ HANDLERS: Final[dict[type[object], Handler]] = {
     ExpireOffsets: expire_offsets,
 }
 
+BEATS: Final[dict[type[object], Callable[[Groups, Any, Context, int], object | None]]] = {
+    HeartbeatRequest: classic_heartbeat.beat,
+    ConsumerGroupHeartbeatRequest: consumer_beat.beat,
+}
+"""The shortcuts of requests that come again and again."""
+
 FIRES: Final[dict[TimerKind, Callable[[Groups, TimerKey, Turn], None]]] = {
     TimerKind.HEARTBEAT: fire_heartbeat,
     TimerKind.JOIN: fire_join,
@@ -138,9 +146,9 @@ class Shard:
     ) -> None:
         """In: the topics as they are now; TopicsChanged says when they are others."""
         self._groups = Groups(config, topics, consumer_config)
-        self.beat: Callable[[HeartbeatRequest, int], bool] = partial(beat, self._groups)
-        """Take a heartbeat, at a monotonic time in milliseconds, from which nothing follows but the answer NONE.
-        False: nothing was done, and `handle` has to be asked."""
+        self.beat: Callable[[Any, Context, int], object | None] = partial(_beat, self._groups)
+        """Take a request of `BEATS`, at a monotonic time in milliseconds, from which nothing follows but its
+        answer. None: nothing was done, and `handle` has to be asked."""
 
     def handle(self, request: Request, context: Context, now: Now) -> Outcome:
         """Act on a request. It is answered among the outcome's replies, or parked: then a later outcome
@@ -266,3 +274,7 @@ class Shard:
     def check_invariants(self) -> None:
         """Assert what must hold between calls. Looks at everything: for tests and simulations."""
         check_invariants(self._groups)
+
+
+def _beat(groups: Groups, request: Any, context: Context, monotonic_ms: int) -> object | None:
+    return BEATS[type(request)](groups, request, context, monotonic_ms)

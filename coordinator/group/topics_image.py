@@ -17,8 +17,8 @@ class TopicImage(NamedTuple):
 
 
 class TopicsImage:
-    """All topics at one moment, by name and by id. Nobody changes an image. A later one has a higher version, over
-    restarts too."""
+    """All topics at one moment, by name and by id. Nobody changes an image. A later one has a higher version, as
+    long as the process lives."""
 
     __slots__ = ("by_id", "by_name", "version")
 

@@ -223,7 +223,9 @@ class Connection(Outgoing):
                     message = route.decode(frame, body)
                     response = route.handle(message, self)
                     if route.repeat is not None:
-                        self._repeated.keep(frame[base:], message, response, route, endpoint.routes.epoch)
+                        self._repeated.keep(
+                            frame[base:], message, response, self, route, endpoint.routes.epoch
+                        )
                     message = None
                 if type(response) is Later or (self._slots and response is not GOODBYE):
                     if type(response) is not Later:

@@ -13,6 +13,7 @@ to 11); an answer's with its size (0 to 3) and the correlation id (4 to 7).
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from coordinator.net.caller import Caller
 from coordinator.net.route import Route
 
 MAX_KEPT: Final = 16
@@ -57,10 +58,12 @@ class Repeated:
         """By what follows the correlation id."""
         self._missed = 0
 
-    def keep(self, frame: bytes, request: object, response: object, route: Route, epoch: object) -> None:
+    def keep(
+        self, frame: bytes, request: object, response: object, caller: Caller, route: Route, epoch: object
+    ) -> None:
         """Takes a request that is likely to come again just so, if its answer was that all is well.
 
-        In: the whole frame, size included; its answer; by which route it was answered, of which epoch.
+        In: the whole frame, size included; its answer; who sent it; by which route it was answered, of which epoch.
         """
         assert route.repeat is not None
         if epoch is not self.epoch:
@@ -75,8 +78,8 @@ class Repeated:
                 return
             self._kept.clear()
             self._missed = 0
-        well, is_well = route.repeat(request)
-        if response is well:
+        is_well = route.repeat(request, response, caller)
+        if is_well is not None:
             self._kept[rest] = _Kept(frame, request, response, is_well, route)
 
     def requests(self) -> Iterator[object]:

@@ -15,9 +15,9 @@ from protocol.malformed import TooLong, TooManyElements
 Handler = Callable[[Any, Caller], object]
 """Takes a request and who sent it; gives the response, or one of `coordinator.answers`."""
 
-Repeat = Callable[[Any], tuple[Any, Callable[[int], bool]]]
-"""Takes a request that is likely to come again just so. Gives the answer that it gets as long as all is well, and
-what tells, at a monotonic time of the process in milliseconds, whether it is."""
+Repeat = Callable[[Any, Any, Caller], Callable[[int], bool] | None]
+"""Takes a request, its answer, and who sent it; does nothing. Gives what tells, at a monotonic time of the process
+in milliseconds, whether that is the answer again, and takes the request if so; None where that is not likely."""
 
 SIZE_AND_CORRELATION: Final = Struct(">ii")
 AT_ONCE_ELEMENTS: Final = 2_000

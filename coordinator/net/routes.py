@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from coordinator.net.api_counts import ApiCounts
+from coordinator.net.caller import Caller
 from coordinator.net.route import Handler, Repeat, Route
 from protocol.apis import APIS, ApiKey
 from protocol.malformed import Malformed
@@ -87,9 +88,8 @@ class Routes:
 def _asked_each_time(repeat: Repeat) -> Repeat:
     """Knows what comes again just so, and never answers it."""
 
-    def repeat_in_vain(request: Any) -> tuple[Any, Callable[[int], bool]]:
-        well, _ = repeat(request)
-        return well, _is_never_well
+    def repeat_in_vain(request: Any, response: Any, caller: Caller) -> Callable[[int], bool] | None:
+        return None if repeat(request, response, caller) is None else _is_never_well
 
     return repeat_in_vain
 

@@ -17,12 +17,13 @@ from coordinator.group.consumer.events import (
     GroupConverted,
     MemberReconciled,
     RegexesResolved,
+    RegexesUnresolved,
     TargetComputed,
 )
 from coordinator.group.events import Event
 from coordinator.server.log_words import client_of, count, seconds
 
-DEBUG, INFO = logging.DEBUG, logging.INFO
+DEBUG, INFO, WARNING = logging.DEBUG, logging.INFO, logging.WARNING
 
 
 def _protocol(event: ConsumerMemberJoined | ConsumerMemberReplaced) -> str:
@@ -100,6 +101,10 @@ CONSUMER_LINES: Final[Mapping[type[Event], tuple[int, str | Callable[[Any], str]
             "[GroupId {group_id}] Scanned {topics} topics to refresh {regexes} regular expressions, {changed} of "
             "which match other topics than before."
         ),
+    ),
+    RegexesUnresolved: (
+        WARNING,
+        "[GroupId {group_id}] Couldn't update {regexes} regular expressions due to: {reason}",
     ),
     ConsumerHeartbeatRefused: (INFO, _refused),
     GroupConverted: (

@@ -1,24 +1,61 @@
 """What groups want computed: large targets, and which topics regular expressions match. Both are pure and may take
-a second, so a thread does it, one after the other.
+a second, so a thread does it, one after the other. Expressions that take longer let others in between their steps.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
-from coordinator.engine.engine import Engine
+from coordinator import clock
 from coordinator.group.consumer.regular_expressions import REGEX_WORK, resolve_regexes
 from coordinator.group.consumer.target import TARGET_WORK, compute_target
+from coordinator.group.modern.assignors.assignor import Assignment
+
+MOST_REGEX_NS: Final = 10_000_000_000
+"""Processor time for the expressions of one group: 1,000 of the usual kind take a second for 20,000 topics."""
+TURN_NS: Final = 20_000_000
+"""After which the others that wait are let in."""
+
+Resolution = Generator[None, None, Mapping[str, Sequence[str]]]
 
 
-def do_group_work(engine: Engine) -> None:
-    """From now on the engine knows how the work of groups is done."""
+class RegexesTooSlow(Exception):
+    """They take more processor time than a group may have."""
+
+    def __init__(self) -> None:
+        super().__init__(f"they take more than {MOST_REGEX_NS // 1_000_000_000} s of a processor")
+
+
+def group_workers() -> dict[str, Callable[[Any], Awaitable[object]]]:
+    """Who does the work of groups, by its name."""
     turn = asyncio.Lock()
-    engine.workers[TARGET_WORK] = partial(_done, turn, compute_target)
-    engine.workers[REGEX_WORK] = partial(_done, turn, resolve_regexes)
+    return {TARGET_WORK: partial(_compute, turn), REGEX_WORK: partial(_resolve, turn)}
 
 
-async def _done(turn: asyncio.Lock, compute: Callable[[Any], object], argument: Any) -> object:
+async def _compute(turn: asyncio.Lock, argument: Any) -> Assignment:
     async with turn:
-        return await asyncio.to_thread(compute, argument)
+        return await asyncio.to_thread(compute_target, argument)
+
+
+async def _resolve(turn: asyncio.Lock, argument: Any) -> Mapping[str, Sequence[str]]:
+    resolution, taken_ns = resolve_regexes(argument), 0
+    while taken_ns <= MOST_REGEX_NS:
+        async with turn:
+            found, ns = await asyncio.to_thread(_go_on, resolution)
+        if found is not None:
+            return found
+        taken_ns += ns
+    raise RegexesTooSlow
+
+
+def _go_on(resolution: Resolution) -> tuple[Mapping[str, Sequence[str]] | None, int]:
+    """Takes steps for a while. Out: what was found, None while there are more steps; and the time that took."""
+    began_ns = clock.thread_time_ns()
+    try:
+        while clock.thread_time_ns() - began_ns < TURN_NS:
+            next(resolution)
+    except StopIteration as end:
+        found: Mapping[str, Sequence[str]] = end.value
+        return found, 0
+    return None, clock.thread_time_ns() - began_ns

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from coordinator.config.properties import Config
-from coordinator.net.route import Handler
+from coordinator.net.route import Handler, Repeat
 from coordinator.net.routes import Routes
 from coordinator.net.run_queue import RunQueue
 from coordinator.server.handlers.api_versions import ApiVersionsHandler, refuse_api_versions
@@ -52,4 +52,8 @@ def make_routes(
         ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_groups.describe,
         **of_transactions,
     }
-    return Routes(handlers, {ApiKey.HEARTBEAT: groups.repeat}, refuse_api_versions)
+    repeat: dict[int, Repeat] = {
+        ApiKey.HEARTBEAT: groups.repeat,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT: groups.repeat,
+    }
+    return Routes(handlers, repeat, refuse_api_versions)

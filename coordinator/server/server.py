@@ -36,7 +36,7 @@ from coordinator.server.cleaner import Cleaner
 from coordinator.server.compactable_logs import compactable_logs
 from coordinator.server.config_views import broker_configs, topics_config
 from coordinator.server.group_events import GroupEvents
-from coordinator.server.group_work import do_group_work
+from coordinator.server.group_work import group_workers
 from coordinator.server.handlers.groups import GroupRouter
 from coordinator.server.handlers.topics import TopicsHandler
 from coordinator.server.line_limit import LineLimit
@@ -194,7 +194,7 @@ class Server:
             raise StartFailed(too_small)
         self.topic_images = TopicImages(self.data_plane.catalogue)
         self.runtime = runtime = self.engine.add(offsets.internal_topic(self.topic_images.current))
-        do_group_work(self.engine)
+        self.engine.workers.update(group_workers())
         runtime.fired = log_expiry
         self.engine.observers.append(self.group_events.observe)
         offsets.show(runtime)

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from coordinator import clock
 from coordinator.group.requests import TopicsChanged
 from coordinator.group.topics_image import TopicImage, TopicsImage
 from coordinator.topics.answer import PartitionsAdded, TopicChange, TopicCreated, TopicDeleted
@@ -13,9 +12,7 @@ SHOWN: Final[tuple[type[TopicChange], ...]] = (TopicCreated, TopicDeleted, Parti
 
 
 class TopicImages:
-    """The image that holds now. One for all partitions of the groups, made anew after each change. Its version is
-    an instant, so that it does not go back over restarts: groups write down in which version an expression
-    matched."""
+    """The image that holds now. One for all partitions of the groups, made anew after each change."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -32,4 +29,4 @@ class TopicImages:
 
     def _made(self, version: int) -> TopicsImage:
         topics = [TopicImage(topic.name, topic.topic_id, len(topic.partitions)) for topic in self._catalogue]
-        return TopicsImage(topics, max(version + 1, clock.wall_ms()))
+        return TopicsImage(topics, version + 1)

@@ -9,6 +9,7 @@ from typing import Final
 from coordinator.config.config_key import ConfigKey, ConfigSource
 from coordinator.config.group_configs import GROUP_CONFIG_KEYS, broker_synonym
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
+from coordinator.config.unserved_group_configs import SHOWN_WHEN_SET
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer
 from coordinator.topics.broker_configs import BrokerConfig
@@ -152,14 +153,19 @@ def _group(
     of_broker = {config.key.name: config for config in plane.broker_configs}
     entries = described[alike] = []
     for key in GROUP_CONFIG_KEYS.values():
-        if asked and key.name not in asked:
+        if (asked and key.name not in asked) or (key.name in SHOWN_WHEN_SET and key.name not in overrides):
             continue
         synonyms: list[tuple[str, str | None, ConfigSource]] = []
         if key.name in overrides:
-            synonyms.append((key.name, overrides[key.name], ConfigSource.GROUP_CONFIG))
-        default = of_broker.get(broker_synonym(key.name))
-        synonyms += () if default is None else default.synonyms()
-        _, value, source = synonyms[0] if synonyms else ("", key.default, ConfigSource.DEFAULT_CONFIG)
+            own = key.canonical(overrides[key.name])
+            synonyms.append((key.name, own, ConfigSource.GROUP_CONFIG))
+        synonym = broker_synonym(key.name)
+        default = of_broker.get(synonym)
+        if default is None:
+            synonyms.append((synonym, key.default, ConfigSource.DEFAULT_CONFIG))
+        else:
+            synonyms += default.synonyms()
+        _, value, source = synonyms[0]
         entries.append(_entry(key, value, source, synonyms, request))
     return entries
 

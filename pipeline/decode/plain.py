@@ -4,16 +4,17 @@ vectorised decoder.
 
 from typing import Any
 
+from pipeline.decode.consumer_groups import ConsumerGroupKey, consumer_group
 from pipeline.decode.rows import COMMIT, GROUP, UNKNOWN, Row, time_us
 from protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, subscribed_topics
 from protocol.kinds import ZERO_UUID
 from protocol.malformed import Malformed
 from protocol.records import (
-    GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
+    UnknownKey,
     decode_key,
     decode_value,
 )
@@ -58,15 +59,17 @@ def _meaning(record: Record) -> Row:
     if record.key is None:
         raise Malformed("a record without a key")
     key = decode_key(record.key)
-    if not isinstance(key, OffsetCommitKey | GroupMetadataKey):
+    if isinstance(key, UnknownKey):
         raise Malformed("a key of another type")
     value = None if record.value is None else decode_value(key, record.value)
     version = None if record.value is None else int.from_bytes(record.value[:2], "big", signed=True)
-    row: Row = {"group": key.group, "tombstone": value is None, "value_version": version}
+    row: Row = {"tombstone": value is None, "value_version": version}
+    if isinstance(key, ConsumerGroupKey):
+        return row | {"key_type": key_type(record.key)} | consumer_group(key, value)
+    row["group"] = key.group
     if isinstance(key, OffsetCommitKey):
         assert value is None or isinstance(value, OffsetCommitValue)
         return row | _commit(key, value)
-    assert isinstance(key, GroupMetadataKey)
     assert value is None or isinstance(value, GroupMetadataValue)
     return row | _group(value)
 

@@ -4,6 +4,7 @@
 
     commit   an offset commit or its tombstone
     group    a classic group's record or its tombstone
+    consumer_group  a record of a consumer group (KIP-848) or its tombstone; `key_type` says which
     unknown  any other record: a key of another type, or one whose bytes make no sense; nothing is dropped
     finding  no record but something that was found in the log; `log_offset` is the first offset concerned
 
@@ -17,9 +18,10 @@ import pyarrow as pa
 
 COMMIT: Final = "commit"
 GROUP: Final = "group"
+CONSUMER_GROUP: Final = "consumer_group"
 UNKNOWN: Final = "unknown"
 FINDING: Final = "finding"
-KINDS: Final = (COMMIT, GROUP, UNKNOWN, FINDING)
+KINDS: Final = (COMMIT, GROUP, CONSUMER_GROUP, UNKNOWN, FINDING)
 
 MAX_TIME_MS: Final = 253_402_300_799_999
 TIME: Final = pa.timestamp("us", tz="UTC")
@@ -42,6 +44,39 @@ MEMBER: Final = pa.struct(
         ("assigned", _list(ASSIGNED)),
     ]
 )
+HELD: Final = pa.struct(
+    [
+        ("holding", pa.string()),  # target, assigned or pending_revocation
+        ("topic_id", pa.string()),
+        ("partition", pa.int32()),
+        ("since_epoch", pa.int32()),
+    ]
+)
+CONSUMER: Final = pa.struct(
+    [
+        ("member_id", pa.string()),
+        ("epoch", pa.int32()),
+        ("previous_epoch", pa.int32()),
+        ("state", pa.string()),
+        ("metadata_hash", pa.int64()),
+        ("done_ts", TIME),
+        ("group_instance_id", pa.string()),
+        ("rack_id", pa.string()),
+        ("client_id", pa.string()),
+        ("client_host", pa.string()),
+        ("rebalance_timeout_ms", pa.int32()),
+        ("session_timeout_ms", pa.int32()),
+        ("assignor", pa.string()),
+        ("is_classic", pa.bool_()),
+        ("expression", pa.string()),
+        ("topics", _list(pa.string())),
+        ("topic_ids", _list(pa.string())),
+        ("topics_version", pa.int64()),
+        ("partitions", _list(HELD)),
+    ]
+)
+"""What the records of a consumer group say, each a part of it: one column, as a commit has none of it."""
+
 SCHEMA: Final = pa.schema(
     [
         ("kind", pa.string()),
@@ -68,7 +103,9 @@ SCHEMA: Final = pa.schema(
         ("leader", pa.string()),
         ("state_ts", TIME),
         ("members", _list(MEMBER)),
-        # unknown
+        # consumer group
+        ("consumer", CONSUMER),
+        # consumer group and unknown
         ("key_type", pa.int32()),
         ("key", pa.binary()),
         ("value", pa.binary()),

@@ -33,11 +33,14 @@ OWNERSHIP: Final = Table.declare(
 _HOLDING: Final = (*GROUP, "topic", "partition", "member")
 
 
-def ownership(group_generations: DataFrame, members: DataFrame, assignments: DataFrame) -> DataFrame:
+def ownership(
+    group_generations: DataFrame, members: DataFrame, assignments: DataFrame, of_consumer_groups: DataFrame
+) -> DataFrame:
     """One row for each unbroken stretch of group records that give a partition to the same member.
 
-    In: silver tables. A holding begins with its first record and ends with the first record that no longer
-    has it. A static member is the same member under each of its member ids; the row names the first.
+    In: silver tables, `consumer_ownership`. A holding begins with its first record and ends with the
+    first record that no longer has it. A static member is the same member under each of its
+    member ids; the row names the first.
     """
     records = group_records(group_generations).select(
         *GROUP, "log_offset", "record_ts", "generation", "sequence", "next_log_offset", "next_ts", "next_kind"
@@ -71,4 +74,4 @@ def ownership(group_generations: DataFrame, members: DataFrame, assignments: Dat
             "ended_by", sf.when(sf.col("ended_by") == ASSIGNED, "reassigned").otherwise(sf.col("ended_by"))
         )
     )
-    return OWNERSHIP.shape(stretches)
+    return OWNERSHIP.shape(stretches.drop("stretch").unionByName(of_consumer_groups))

@@ -1,4 +1,4 @@
-"""Every generation of every group: who came, who left, and what it cost.
+"""Every generation of a classic group and every epoch of a consumer group: who came, who left, and what it cost.
 
 The log does not say when a rebalance began. What it does say is measured here: `sync_ms`, from the end of the
 joining (the state's timestamp) to the leader's assignment (the record's), and `consumption_pause_ms`, from the
@@ -13,6 +13,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
+from pipeline.gold.group_kinds import CLASSIC
 from pipeline.gold.group_records import ASSIGNED, EMPTIED, GROUP, group_records, identity
 from pipeline.table import Table
 
@@ -21,6 +22,7 @@ REBALANCE_STATS: Final = Table.declare(
     """
     log_partition int
     group string
+    group_kind string
     generation int
     kind string
     record_ts timestamp
@@ -39,6 +41,9 @@ REBALANCE_STATS: Final = Table.declare(
     sync_ms bigint
     consumption_pause_ms bigint
     pause_spans_empty boolean
+    converged_ts timestamp
+    convergence_ms bigint
+    slowest_member string
     last_commit_before_ts timestamp
     first_commit_after_ts timestamp
     log_offset bigint
@@ -109,11 +114,13 @@ def _commits_around(records: DataFrame, history: DataFrame) -> DataFrame:
     )
 
 
-def rebalance_stats(group_generations: DataFrame, members: DataFrame, history: DataFrame) -> DataFrame:
-    """One row for each generation that has a record: with members (`kind` rebalance) or when the last one had
-    gone (`kind` emptied).
+def rebalance_stats(
+    group_generations: DataFrame, members: DataFrame, history: DataFrame, epochs: DataFrame
+) -> DataFrame:
+    """One row for each generation or epoch that has a record: with members (`kind` rebalance) or when the last
+    one had gone (`kind` emptied).
 
-    In: silver `group_generations` and `members`, the commit history.
+    In: silver `group_generations` and `members`, the commit history, `consumer_rebalances`.
     """
     records = group_records(group_generations)
     order = Window.partitionBy(*GROUP).orderBy("log_offset")
@@ -165,4 +172,6 @@ def rebalance_stats(group_generations: DataFrame, members: DataFrame, history: D
             "ended_by", sf.when(sf.col("ended_by") == ASSIGNED, "rebalance").otherwise(sf.col("ended_by"))
         )
     )
-    return REBALANCE_STATS.shape(stats)
+    classic = stats.withColumn("group_kind", sf.lit(CLASSIC))
+    columns = [name for name in dict(REBALANCE_STATS.columns) if name in classic.columns]
+    return REBALANCE_STATS.shape(classic.select(*columns).unionByName(epochs, allowMissingColumns=True))

@@ -18,6 +18,7 @@ from pipeline.errors import BadInput
 from pipeline.gold.anomalies import ANOMALIES
 from pipeline.gold.build_info import BUILD_INFO
 from pipeline.gold.commit_stats import COMMIT_STATS
+from pipeline.gold.group_kinds import CONSUMER, GROUP_KINDS, MIGRATED
 from pipeline.gold.group_records import ASSIGNED
 from pipeline.gold.lag import LAG
 from pipeline.gold.ownership import OWNERSHIP
@@ -34,6 +35,7 @@ MAX_GROUPS: Final = 12
 MAX_ANOMALIES: Final = 15
 MAX_CLIENTS: Final = 6
 MAX_PARTITIONS: Final = 8
+MAX_KINDS: Final = 20
 MAX_REBALANCES: Final = 10
 MAX_PLOTTED: Final = 2000
 """Rows of a group that go into one plot."""
@@ -42,7 +44,17 @@ _MEASURES: Final = ("n_anomalies", "lag", "commits", "n_rebalances")
 """Whoever stands high in one of these is worth a look."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_TABLES: Final = (BUILD_INFO, VELOCITY, PROGRESS, LAG, REBALANCE_STATS, OWNERSHIP, COMMIT_STATS, ANOMALIES)
+_TABLES: Final = (
+    BUILD_INFO,
+    VELOCITY,
+    PROGRESS,
+    LAG,
+    GROUP_KINDS,
+    REBALANCE_STATS,
+    OWNERSHIP,
+    COMMIT_STATS,
+    ANOMALIES,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +96,7 @@ class GroupDetails:
     anomalies: list[Row] = field(default_factory=list)
     clients: list[Row] = field(default_factory=list)
     partitions: list[Row] = field(default_factory=list)
+    kinds: list[Row] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -205,12 +218,29 @@ def _summaries(
         sf.count("*").alias("n_anomalies"),
         sf.count_if(sf.col("kind") == "expiring_offsets").alias("n_expiring"),
     )
-    parts = (consumed, joined, state, behind, odd)
+    kinds = (
+        tables["group_kinds"]
+        .groupBy("group")
+        .agg(
+            sf.max_by("kind", "from_log_offset").alias("group_kind"),
+            sf.count_if(sf.col("ended_by") == MIGRATED).alias("n_migrations"),
+        )
+    )
+    parts = (consumed, joined, state, kinds, behind, odd)
     # Each part has a row for a group at most: the greatest of all parts is its value. Cheaper than four joins.
     united = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
     names = [name for name in united.columns if name != "group"]
     all_of_them = united.groupBy("group").agg(*(sf.max(name).alias(name) for name in names))
-    zero = (*sums, "n_rebalances", "n_emptied", "n_anomalies", "n_expiring", "n_partitions", "n_measured")
+    zero = (
+        *sums,
+        "n_migrations",
+        "n_rebalances",
+        "n_emptied",
+        "n_anomalies",
+        "n_expiring",
+        "n_partitions",
+        "n_measured",
+    )
     return all_of_them.fillna(0, subset=list(zero))
 
 
@@ -244,7 +274,10 @@ def _totals(summaries: DataFrame, rebalances: DataFrame) -> DataFrame:
         "n_rebalances", "n_emptied", "n_anomalies", "n_partitions", "n_measured",
     )  # fmt: skip
     quickest = rebalances.agg(
-        sf.median("sync_ms").alias("median_sync_ms"), sf.max("sync_ms").alias("longest_sync_ms")
+        sf.median("sync_ms").alias("median_sync_ms"),
+        sf.max("sync_ms").alias("longest_sync_ms"),
+        sf.median("convergence_ms").alias("median_convergence_ms"),
+        sf.max("convergence_ms").alias("longest_convergence_ms"),
     )
     return summaries.agg(
         sf.count("*").alias("n_groups"),
@@ -254,6 +287,8 @@ def _totals(summaries: DataFrame, rebalances: DataFrame) -> DataFrame:
         sf.count_if(sf.col("n_members") > 0).alias("n_with_members"),
         sf.count_if(sf.col("n_members") == 0).alias("n_empty"),
         sf.count_if(sf.col("n_members").isNull()).alias("n_simple"),
+        sf.count_if(sf.col("group_kind") == CONSUMER).alias("n_consumer_groups"),
+        sf.sum("n_migrations").alias("n_migrations"),
         sf.count_if(sf.col("n_anomalies") > 0).alias("n_odd"),
         sf.count_if(sf.col("n_expiring") > 0).alias("n_expiring"),
         sf.max("longest_pause_ms").alias("longest_pause_ms"),
@@ -290,6 +325,7 @@ def _fill(
         "rebalance_stats": ("rebalances", [sf.desc("log_offset")], MAX_PLOTTED),
         "ownership": ("ownership", [sf.desc("from_log_offset")], MAX_PLOTTED),
         "anomalies": ("anomalies", [sf.desc("ts"), "log_offset"], MAX_ANOMALIES),
+        "group_kinds": ("kinds", ["from_log_offset"], MAX_KINDS),
         "commit_stats": ("clients", [sf.desc("commits")], MAX_CLIENTS),
         "lag": ("partitions", [sf.desc("lag"), "topic", "partition"], MAX_PARTITIONS),
     }

@@ -15,6 +15,7 @@ KINDS: Final = {
         "groups that mix plain and transactional commits",
     ),
     "stuck_partition": ("stuck partition", "stuck partitions"),
+    "slow_revocation": ("member slow to give partitions back", "members slow to give partitions back"),
     "rebalance_storm": ("rebalance storm", "rebalance storms"),
     "flapping_group": ("flapping group", "flapping groups"),
     "expiring_offsets": ("topic with offsets about to expire", "topics with offsets about to expire"),
@@ -65,7 +66,12 @@ def _groups(gathered: Gathered) -> Line:
         f"At the end {number(totals['n_with_members'])} had members, {number(totals['n_empty'])} had lost "
         f"all{names}; {number(totals['n_simple'])} never had any."
     )
-    return Line(text, "velocity, rebalance_stats")
+    if totals["n_consumer_groups"] or totals["n_migrations"]:
+        text += (
+            f" By then {number(totals['n_consumer_groups'])} followed the consumer protocol (KIP-848); "
+            f"{count(totals['n_migrations'] or 0, 'migration')} between the protocols took place."
+        )
+    return Line(text, "velocity, rebalance_stats, group_kinds")
 
 
 def _busiest(gathered: Gathered) -> Line:
@@ -150,11 +156,16 @@ def _rebalances(gathered: Gathered) -> Line:
             f" Leaders took {duration(totals['median_sync_ms'] / 1000)} to assign at the median and "
             f"{duration(totals['longest_sync_ms'] / 1000)} at most."
         )
+    if totals["median_convergence_ms"] is not None:
+        sync += (
+            f" Epochs of consumer groups took {duration(totals['median_convergence_ms'] / 1000)} to converge at "
+            f"the median and {duration(totals['longest_convergence_ms'] / 1000)} at most."
+        )
     text = (
         f"{count(totals['n_rebalances'], 'rebalance').capitalize()} in {count(totals['n_rebalancing'], 'group')}, "
         f"most in {_name(totals['restless_group'])} ({number(totals['restless_rebalances'])}).{sync}"
     )
-    return Line(text, "rebalance_stats: kind = 'rebalance', sync_ms")
+    return Line(text, "rebalance_stats: kind = 'rebalance', sync_ms, convergence_ms")
 
 
 def _pauses(gathered: Gathered) -> Line:
@@ -203,5 +214,5 @@ def _log(gathered: Gathered) -> Line:
     if gathered.unknown:
         total = sum(row["n"] for row in gathered.unknown)
         verb = "is" if total == 1 else "are"
-        parts.append(f"{count(total, 'record')} of newer group protocols {verb} kept but not told here.")
+        parts.append(f"{count(total, 'record')} of other group protocols {verb} kept but not told here.")
     return Line(" ".join(parts), "ingest_findings, unknown_records")

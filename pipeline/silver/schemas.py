@@ -81,6 +81,103 @@ ASSIGNMENTS: Final = Table.declare(
     """,
 )
 
+GROUP_EPOCHS: Final = Table.declare(
+    "group_epochs",
+    """
+    log_partition int
+    log_offset bigint
+    record_ts timestamp
+    group string
+    record string
+    epoch int
+    metadata_hash bigint
+    computed_ts timestamp
+    topics array<string>
+    topic_ids array<string>
+    tombstone boolean
+    value_version int
+    ingest_batch bigint
+    """,
+)
+
+CONSUMER_MEMBERS: Final = Table.declare(
+    "consumer_members",
+    """
+    log_partition int
+    log_offset bigint
+    record_ts timestamp
+    group string
+    member_id string
+    group_instance_id string
+    rack_id string
+    client_id string
+    client_host string
+    subscribed_topics array<string>
+    subscribed_expression string
+    assignor string
+    rebalance_timeout_ms int
+    session_timeout_ms int
+    is_classic boolean
+    tombstone boolean
+    value_version int
+    ingest_batch bigint
+    """,
+)
+
+MEMBER_EPOCHS: Final = Table.declare(
+    "member_epochs",
+    """
+    log_partition int
+    log_offset bigint
+    record_ts timestamp
+    group string
+    record string
+    member_id string
+    epoch int
+    previous_epoch int
+    state string
+    n_partitions int
+    n_pending_revocation int
+    tombstone boolean
+    value_version int
+    ingest_batch bigint
+    """,
+)
+
+MEMBER_PARTITIONS: Final = Table.declare(
+    "member_partitions",
+    """
+    log_partition int
+    log_offset bigint
+    record_ts timestamp
+    group string
+    member_id string
+    epoch int
+    holding string
+    topic_id string
+    partition int
+    since_epoch int
+    ingest_batch bigint
+    """,
+)
+
+GROUP_EXPRESSIONS: Final = Table.declare(
+    "group_expressions",
+    """
+    log_partition int
+    log_offset bigint
+    record_ts timestamp
+    group string
+    expression string
+    topics array<string>
+    topics_version bigint
+    resolved_ts timestamp
+    tombstone boolean
+    value_version int
+    ingest_batch bigint
+    """,
+)
+
 UNKNOWN_RECORDS: Final = Table.declare(
     "unknown_records",
     """

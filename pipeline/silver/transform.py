@@ -59,7 +59,7 @@ def assignments(rows: DataFrame, ingest_batch: int) -> DataFrame:
 
 
 def unknown_records(rows: DataFrame, ingest_batch: int) -> DataFrame:
-    """Records that are neither."""
+    """Records of other kinds."""
     found = rows.where(sf.col("kind") == UNKNOWN)
     return UNKNOWN_RECORDS.shape(found.withColumn("ingest_batch", sf.lit(ingest_batch)))
 

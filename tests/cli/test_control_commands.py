@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, TopicPartition
 
 from tests.cli.terminal import environment
 from tests.cli.test_serve import FREE, TIMEOUT_S, Daemon, groupd
@@ -41,7 +41,8 @@ def done(daemon: Daemon, *arguments: str) -> str:
 
 @contextmanager
 def consuming(daemon: Daemon, group: str, *client_ids: str) -> Iterator[None]:
-    """Consumers of `orders`, which poll and commit until the end."""
+    """Consumers of `orders`, which commit where they begin and poll until the end. A group that has committed is
+    still there when they are gone."""
     over = threading.Event()
     threads = [threading.Thread(target=_consume, args=(daemon, group, name, over)) for name in client_ids]
     for thread in threads:
@@ -66,10 +67,15 @@ def _consume(daemon: Daemon, group: str, client_id: str, over: threading.Event) 
             "log_level": 0,
         }
     )
-    consumer.subscribe(["orders"])
+    consumer.subscribe(["orders"], on_assign=_commit_start)
     while not over.is_set():
         consumer.poll(0.1)
     consumer.close()
+
+
+def _commit_start(consumer: Consumer, assigned: list[TopicPartition]) -> None:
+    starts = [TopicPartition(each.topic, each.partition, 0) for each in assigned]
+    consumer.commit(offsets=starts, asynchronous=False)
 
 
 def settle(daemon: Daemon, group: str, members: int) -> str:

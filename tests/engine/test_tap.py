@@ -40,10 +40,11 @@ class Tap:
         outcome: Outcome = self.machine.handle(request, context, now)
         return outcome
 
-    def beat(self, request: Any, monotonic_ms: int, /) -> bool:
+    def beat(self, request: Any, context: Context, monotonic_ms: int, /) -> object | None:
         """See `BeatingMachine`."""
         self.calls["beat"] += 1
-        return bool(self.machine.beat(request, monotonic_ms))
+        response: object | None = self.machine.beat(request, context, monotonic_ms)
+        return response
 
     def fire(self, key: Any, now: Now) -> Outcome:
         """See `Machine`."""
@@ -146,9 +147,11 @@ class GroupTimes(Tap):
             return self._mapped(Outcome(timers=mine))
         return self._mapped(super().handle(request, context, self._at(getattr(request, "group_id", ""), now)))
 
-    def beat(self, request: Any, monotonic_ms: int, /) -> bool:
+    def beat(self, request: Any, context: Context, monotonic_ms: int, /) -> object | None:
         """Whoever has a time of its own is asked the long way."""
-        return request.group_id not in self._ahead_ms and super().beat(request, monotonic_ms)
+        if request.group_id in self._ahead_ms:
+            return None
+        return super().beat(request, context, monotonic_ms)
 
     def fire(self, key: TimerKey, now: Now) -> Outcome:
         """So is a timer of one group."""

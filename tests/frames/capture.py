@@ -1,9 +1,10 @@
 """Captures what stock clients and a real Kafka say to each other, and keeps what shows every field.
 
-python -m tests.frames.capture [--kafka VERSION]
+python -m tests.frames.capture [--kafka VERSION] [--scene NAME ...]
 
 Needs Java, Maven, Go and Node. The clients are those of `tests/interop`; the sessions of `tests/oracle` add the
 versions that no client of today speaks. Of an older Kafka only these are kept: what the newest does not answer.
+Where scenes are named, what is kept stays, and these add what it does not show.
 """
 
 import argparse
@@ -15,23 +16,31 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from protocol.framing import parse_request_header
 from protocol.malformed import Malformed
-from tests.frames.choice import choose
+from tests.frames.choice import choose, new_to
 from tests.frames.proxy import Proxy
-from tests.frames.recording import Exchange, request_again, write
+from tests.frames.recording import Exchange, kept_of, origin, request_again, write
 from tests.free_ports import free_ports
 from tests.interop.broker import Broker, eventually
-from tests.interop.driver import DRIVERS, PRODUCERS, Driver
+from tests.interop.driver import CONSUMER_DRIVERS, DRIVERS, PRODUCERS, Driver
 from tests.interop.group import Group, partitions_of, records_of
 from tests.interop.member import Board, Member
 from tests.interop.transactor import Transactor
 from tests.kafka_log.artifacts import NEWEST, tools
 from tests.kafka_log.broker import KafkaBroker
-from tests.oracle.peers import ONE_AFTER_THE_OTHER, SETUPS, TRANSACTIONS, is_ready, play_all, served
+from tests.oracle.peers import (
+    CONSUMERS,
+    ONE_AFTER_THE_OTHER,
+    SETUPS,
+    TRANSACTIONS,
+    is_ready,
+    play_all,
+    served,
+)
 from tests.oracle.play import Peer
 from tests.oracle.session import library
 from tests.test_differences import KAFKA_4_4
@@ -39,8 +48,10 @@ from tests.test_differences import KAFKA_4_4
 PARTITIONS = 3
 RECORDS = 20
 BY_HAND = "oracle"
-BY_HAND_SETUPS = ("plain", TRANSACTIONS)
-"""Of the sessions that are played: the broker has the configuration of both."""
+BY_HAND_SETUPS = ("plain", TRANSACTIONS, CONSUMERS)
+"""Of the sessions that are played: the broker has the configuration of all."""
+QUICK = {"group.consumer.min.session.timeout.ms": "100", "group.consumer.min.heartbeat.interval.ms": "100"}
+"""What the clients' consumer groups need besides."""
 BROKER = "kafka"
 OF_A_BROKER = ("broker-1-txn-marker-sender", "AddPartitionsManager-client-1")
 """Client ids of the connections that a broker opens to itself, at the address that clients are told."""
@@ -61,6 +72,13 @@ COMMANDS = (
     ("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--delete", "--group", "group-java"),
     ("org.apache.kafka.tools.TopicCommand", "--delete", "--topic", "tools"),
 )
+WATCHED = "watched"
+"""A consumer group that has a member, and its topic."""
+ABOUT_A_CONSUMER_GROUP = (
+    ("--list", "--type", "consumer"),
+    ("--describe", "--group", WATCHED, "--members", "--verbose"),
+    ("--describe", "--group", WATCHED, "--state"),
+)
 HANGING = "hanging"
 """A topic, and what writes to it: its one transaction begins with the first record."""
 ABOUT_TRANSACTIONS = (
@@ -79,6 +97,8 @@ def behind_a_proxy(directory: str, version: str) -> Iterator[tuple[Proxy, str]]:
     properties = {
         **ONE_AFTER_THE_OTHER,
         **SETUPS[TRANSACTIONS],
+        **SETUPS[CONSUMERS],
+        **QUICK,
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
     }
     broker = KafkaBroker(directory, properties, version)
@@ -99,7 +119,7 @@ def life_of_a_group(proxy: Proxy, bootstrap: str, driver: Driver) -> str:
     """A client produces, reads, commits, joins and leaves. Returns which release it is."""
     command = driver.prepare()
     broker, board = Broker(bootstrap, None), Board()
-    topic = f"topic-{driver.name}"
+    topic = f"topic-{driver}"
     broker.create_topic(topic, PARTITIONS)
     with _ended(board):
         if driver.codecs:
@@ -109,7 +129,9 @@ def life_of_a_group(proxy: Proxy, bootstrap: str, driver: Driver) -> str:
             Member(board, "producer", [*command, *words, "--idempotent", "true"]).finish(60)
             proxy.client = ""
         broker.produce(topic, PARTITIONS, 2)
-        group = Group(broker, driver, command, f"group-{driver.name}", board)
+        group = Group(broker, driver, command, f"group-{driver}", board)
+        if driver.group_protocol == "consumer":
+            group.configure()
         _play(proxy, group, topic)
     return f"{board.members[-1].of('ready')[0]['version']}"
 
@@ -127,10 +149,24 @@ def _play(proxy: Proxy, group: Group, topic: str) -> None:
     eventually("a few heartbeats", lambda: time.monotonic() > heard + 1)
     two.leave()
     one.leave()
-    again = group.join(topic)
+    again = group.join(pattern=f"{topic}$") if driver.group_protocol == "consumer" else group.join(topic)
     group.converge([again], everything)
     again.leave()
     proxy.client = ""
+
+
+def administrator_of_a_consumer_group(proxy: Proxy, bootstrap: str) -> None:
+    """Kafka's own tool, about a group of the consumer protocol while it has a member."""
+    broker, board = Broker(bootstrap, None), Board()
+    java = next(driver for driver in CONSUMER_DRIVERS if driver.name == "java")
+    broker.create_topic(WATCHED, PARTITIONS)
+    with _ended(board):
+        group = Group(broker, java, java.prepare(), WATCHED, board)
+        group.converge([group.join(WATCHED, instance_id="one")], partitions_of(WATCHED, PARTITIONS))
+        proxy.client = java.name
+        for arguments in ABOUT_A_CONSUMER_GROUP:
+            _run_tool(bootstrap, "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", *arguments)
+        proxy.client = ""
 
 
 def transactions(proxy: Proxy, bootstrap: str, driver: Driver) -> None:
@@ -206,34 +242,64 @@ def by_hand(proxy: Proxy, bootstrap: str) -> None:
     proxy.client = ""
 
 
+def _groups(proxy: Proxy, bootstrap: str) -> dict[str, str]:
+    return {
+        driver.name: life_of_a_group(proxy, bootstrap, driver)
+        for driver in DRIVERS
+        if driver.name != "kcat"  # librdkafka, as confluent
+    }
+
+
+def _consumer_groups(proxy: Proxy, bootstrap: str) -> dict[str, str]:
+    clients = {driver.name: life_of_a_group(proxy, bootstrap, driver) for driver in CONSUMER_DRIVERS}
+    administrator_of_a_consumer_group(proxy, bootstrap)
+    return clients
+
+
+def _transactions(proxy: Proxy, bootstrap: str) -> None:
+    for driver in PRODUCERS:
+        transactions(proxy, bootstrap, driver)
+    administrator_of_transactions(proxy, bootstrap)
+
+
+SCENES: dict[str, Callable[[Proxy, str], dict[str, str] | None]] = {
+    "groups": _groups,
+    "consumer-groups": _consumer_groups,
+    "transactions": _transactions,
+    "administrators": administrators,
+    BY_HAND: by_hand,
+}
+"""In their order; those that begin with a client return which release it is."""
+
+
 def main() -> int:
     """Returns the exit status."""
     parser = argparse.ArgumentParser(prog="make frames-record", description=__doc__)
     parser.add_argument("--kafka", default=NEWEST, metavar="VERSION", help="the broker to listen to")
-    kafka: str = parser.parse_args().kafka
-    clients: dict[str, str] = {}
+    parser.add_argument(
+        "--scene", action="append", default=[], choices=SCENES, help="add this to what is kept"
+    )
+    options = parser.parse_args()
+    kafka, added = options.kafka, options.scene
+    scenes = added or (SCENES if kafka == NEWEST else [BY_HAND])
+    about: dict[str, Any] = {
+        "origin": f"captured from Apache Kafka {kafka} by `make frames-record`",
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "clients": origin(kafka)["clients"] if added else {},
+        "form": "frames without their size, in hex, headers included",
+    }
     with (
         tempfile.TemporaryDirectory(prefix="frames-") as directory,
         behind_a_proxy(directory, kafka) as (proxy, bootstrap),
     ):
-        if kafka == NEWEST:
-            for driver in DRIVERS:
-                if driver.name != "kcat":  # librdkafka, as confluent
-                    clients[driver.name] = life_of_a_group(proxy, bootstrap, driver)
-            for driver in PRODUCERS:
-                transactions(proxy, bootstrap, driver)
-            administrator_of_transactions(proxy, bootstrap)
-            administrators(proxy, bootstrap)
-        by_hand(proxy, bootstrap)
+        for scene in scenes:
+            about["clients"] |= SCENES[scene](proxy, bootstrap) or {}
     exchanges = itertools.chain.from_iterable(each.exchanges() for each in proxy.conversations)
     said = [spoken(each) for each in exchanges if each.client != BY_HAND or is_well_formed(each)]
-    kept = choose(each for each in said if kafka == NEWEST or not answered_by_newest(each))
-    about: dict[str, Any] = {
-        "origin": f"captured from Apache Kafka {kafka} by `make frames-record`",
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "clients": clients,
-        "form": "frames without their size, in hex, headers included",
-    }
+    kept = kept_of(kafka) if added else []
+    kept = choose(
+        [*kept, *new_to(kept, (each for each in said if kafka == NEWEST or not answered_by_newest(each)))]
+    )
     write(kafka, about, kept)
     counted = Counter(each.client for each in kept)
     print(f"kept {len(kept)} of {len(said)} exchanges:", *(f"{who} {n}," for who, n in counted.items()))

@@ -19,7 +19,14 @@ Sight = tuple[str, str]
 
 def choose(exchanges: Iterable[Exchange]) -> list[Exchange]:
     """For every client, API and version: short ones first, each that adds something."""
+    return new_to((), exchanges)
+
+
+def new_to(kept: Iterable[Exchange], exchanges: Iterable[Exchange]) -> list[Exchange]:
+    """The same of what adds something to those that are kept."""
     seen: dict[tuple[str, str, int], set[Sight]] = defaultdict(set)
+    for exchange in kept:
+        seen[exchange.client, exchange.api.name, exchange.version] |= set(sights_of(exchange))
     chosen = []
     for exchange in sorted(
         exchanges, key=lambda each: (len(each.request) + len(each.response), each.request)

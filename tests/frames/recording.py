@@ -40,6 +40,11 @@ def _of(file: Path) -> Iterator[Exchange]:
         )
 
 
+def kept_of(kafka: str) -> list[Exchange]:
+    """What is kept of this Kafka."""
+    return list(_of(_file(kafka)))
+
+
 def origin(kafka: str) -> dict[str, Any]:
     """What the first line says of what is kept of this Kafka."""
     with _file(kafka).open(encoding="ascii") as file:

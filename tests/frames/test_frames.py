@@ -20,6 +20,7 @@ from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.sync_group import SyncGroupRequest
 from tests.frames.choice import choose
 from tests.frames.recording import Exchange, read, request_again, response_again
+from tests.interop.driver import CONSUMER_DRIVERS
 
 EXCHANGES = read()
 CLIENTS = ("java", "confluent", "franz_go", "kafka_python", "kafkajs", "aiokafka")
@@ -58,8 +59,7 @@ ABOUT_TRANSACTIONS = {
     ApiKey.WRITE_TXN_MARKERS,
 }
 """What `kafka-transactions.sh` asks for."""
-WITHOUT_A_CLIENT = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE})
-"""No client was recorded in a group of the consumer protocol: Kafka's own answers are in `tests/oracle` alone."""
+SPEAK_CONSUMER = {driver.name for driver in CONSUMER_DRIVERS}
 APIS_AND_VERSIONS = sorted({(one.api.name, one.version) for one in EXCHANGES})
 
 
@@ -102,7 +102,6 @@ def test_every_version_that_is_served_is_there() -> None:
     served = {
         (key, version)
         for key, api in APIS.items()
-        if key not in WITHOUT_A_CLIENT
         for version in range(api.versions.first, api.versions.last + 1)
     }
     assert served - there == ONLY_SAID_TO_BE_SERVED
@@ -114,15 +113,20 @@ def test_the_life_of_a_group_is_there_from_every_client(client: str) -> None:
     assert there >= GROUP_LIFE
 
 
+def test_a_consumer_group_is_there_from_every_client_that_knows_them() -> None:
+    beating = {one.client for one in EXCHANGES if one.api.key == ApiKey.CONSUMER_GROUP_HEARTBEAT}
+    assert beating >= SPEAK_CONSUMER
+
+
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_transaction_is_there_from_every_client(client: str) -> None:
     there = {exchange.api.key for exchange in EXCHANGES if exchange.client == client}
     assert there >= TRANSACTIONS - ADDS_NOTHING.get(client, set())
 
 
-def test_the_tool_for_transactions_is_there() -> None:
+def test_the_tools_for_transactions_and_consumer_groups_are_there() -> None:
     there = {exchange.api.key for exchange in EXCHANGES if exchange.client == "java"}
-    assert there >= ABOUT_TRANSACTIONS
+    assert there >= {*ABOUT_TRANSACTIONS, ApiKey.CONSUMER_GROUP_DESCRIBE}
 
 
 @pytest.mark.parametrize("client", CLIENTS)

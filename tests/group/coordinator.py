@@ -14,7 +14,7 @@ from coordinator.group.consumer.config import ConsumerGroupConfig
 from coordinator.group.events import Event
 from coordinator.group.member_name import MemberName
 from coordinator.group.requests import EndTransaction, FetchOffsets, Request
-from coordinator.group.shard import Shard
+from coordinator.group.shard import BEATS, Shard
 from coordinator.group.state import DEAD
 from coordinator.group.timer_key import TimerKey, TimerKind
 from coordinator.group.topics_image import NO_TOPICS, TopicsImage
@@ -22,7 +22,7 @@ from coordinator.machine.outcome import NO_PRODUCER_ID, Context, Fact, Marker, N
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from protocol.messages.list_groups import ListGroupsRequest
@@ -144,14 +144,10 @@ class Coordinator:
         ask = Ask(len(self._asked) + 1)
         self._asked[ask.waiter] = ask
         context = Context(ask.waiter, version, client_id, host, str(UUID(int=self._uuids)))
-        had_nothing_to_hear = type(request) is HeartbeatRequest and self.shard.beat(
-            request, self.now.monotonic_ms
-        )
+        well = self.shard.beat(request, context, self.now.monotonic_ms) if type(request) in BEATS else None
         outcome = self.shard.handle(request, context, self.now)
-        if had_nothing_to_hear:
-            assert outcome == Outcome([], [(context.waiter, HeartbeatResponse(error_code=0))], {}, []), (
-                outcome
-            )
+        if well is not None:
+            assert outcome == Outcome([], [(context.waiter, well)], {}, []), outcome
         self.take(outcome)
         return ask
 

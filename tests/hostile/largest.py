@@ -5,11 +5,6 @@ from typing import Any, Final
 from protocol.apis import APIS, MEMBERS, NAMES
 from protocol.kinds import ZERO_UUID
 from protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
-from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from protocol.messages.consumer_group_heartbeat import (
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatRequestTopicPartitions,
-)
 from protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -67,6 +62,7 @@ from protocol.messages.offset_for_leader_epoch import (
 )
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.hostile.largest_of_consumer_groups import OF_CONSUMER_GROUPS
 from tests.hostile.largest_of_transactions import OF_TRANSACTIONS
 from tests.hostile.shapes import KNOWN, KNOWN_PARTITIONS, PARTITIONS, TOPICS, Largest, names, over_topics
 
@@ -171,30 +167,6 @@ def _sync() -> SyncGroupRequest:
     )
 
 
-def _consumer_join(
-    group_id: str, names: list[str] | None = None, regex: str | None = None
-) -> ConsumerGroupHeartbeatRequest:
-    return ConsumerGroupHeartbeatRequest(
-        group_id=group_id,
-        member_id="m",
-        member_epoch=0,
-        rebalance_timeout_ms=10_000,
-        subscribed_topic_names=names,
-        subscribed_topic_regex=regex,
-        topic_partitions=[],
-    )
-
-
-def _owned(topics: int) -> ConsumerGroupHeartbeatRequest:
-    owned = [
-        ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=number.to_bytes(16, "big"), partitions=[0])
-        for number in range(1, topics + 1)
-    ]
-    return ConsumerGroupHeartbeatRequest(
-        group_id="of nobody", member_id="m", member_epoch=1, topic_partitions=owned
-    )
-
-
 def _offset_fetch(topics: list[tuple[str, list[Any]]]) -> OffsetFetchRequest:
     asked = [OffsetFetchRequestTopics(name=name, partition_indexes=numbers) for name, numbers in topics]
     return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=asked)])
@@ -275,17 +247,7 @@ LARGEST: Final[dict[str, Largest]] = {
     ),
     "SyncGroup": Largest(_sync, 4),
     "DescribeGroups": Largest(lambda: DescribeGroupsRequest(groups=names(NAMES)), 5),
-    "ConsumerGroupHeartbeat: names": Largest(lambda: _consumer_join("of names", names(NAMES)), 1),
-    "ConsumerGroupHeartbeat: the same name": Largest(
-        lambda: _consumer_join("of one name", [KNOWN] * NAMES), 1
-    ),
-    "ConsumerGroupHeartbeat: an expression": Largest(
-        lambda: _consumer_join("of an expression", None, "|".join(names(2_000))), 1
-    ),
-    "ConsumerGroupHeartbeat: topics": Largest(lambda: _owned(NAMES // 2), 1),
-    "ConsumerGroupDescribe": Largest(
-        lambda: ConsumerGroupDescribeRequest(group_ids=names(NAMES), include_authorized_operations=False), 1
-    ),
+    **OF_CONSUMER_GROUPS,
     "ListGroups": Largest(lambda: ListGroupsRequest(states_filter=names(2000)), 5),
     "DeleteGroups": Largest(lambda: DeleteGroupsRequest(groups_names=names(NAMES)), 2),
     "CreateTopics: names": Largest(

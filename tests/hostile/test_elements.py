@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import pytest
 
+from coordinator.group.consumer.checks import MOST_NAMES
 from protocol.apis import APIS
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -24,6 +25,8 @@ from protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from protocol.primitives import MAX_UNKNOWN_TAGS, write_uvarint
+from tests.hostile.largest_of_consumer_groups import FIRST_EPOCH, OWNED_TOPICS, joining, owning
+from tests.hostile.shapes import names
 from tests.hostile.siege.attacker import frame, read
 from tests.hostile.siege.siege import Siege, besieged
 
@@ -138,6 +141,23 @@ async def test_as_many_as_are_allowed_are_answered(tmp_path: Path, what: str) ->
     async with besieged(tmp_path, ["--topic", "orders:1"]) as siege:
         await siege.begin()
         assert await send_and_read(siege, data) is not None
+        toll = await siege.toll()
+        assert toll.is_bearable(), toll
+
+
+async def test_a_member_names_as_many_topics_and_owns_as_many_partitions_as_there_may_be(
+    tmp_path: Path,
+) -> None:
+    owned = owning("g", OWNED_TOPICS, range(PARTITIONS // OWNED_TOPICS), names(TOPICS))
+    async with besieged(tmp_path) as siege:
+        await siege.begin()
+        client = await siege.attacker.connect()
+        joined = await client.call(joining("g", names(TOPICS)), 1)
+        assert (joined.error_code, joined.member_epoch) == (ErrorCode.NONE, FIRST_EPOCH)
+        assert (await client.call(owned, 1)).error_code == ErrorCode.NONE
+        too_many = await client.call(joining("g", ["the same"] * (MOST_NAMES + 1)), 1)
+        assert too_many.error_code == ErrorCode.INVALID_REQUEST
+        assert str(MOST_NAMES) in too_many.error_message
         toll = await siege.toll()
         assert toll.is_bearable(), toll
 

@@ -14,6 +14,7 @@ from protocol.schema import message_info
 from tests.hostile.fuzz.__main__ import all_targets
 from tests.hostile.fuzz.connection import connection_target
 from tests.hostile.fuzz.engine import Finding, Fuzzer
+from tests.hostile.fuzz.expressions import expression_targets
 from tests.hostile.fuzz.messages import message_targets, other_targets
 from tests.hostile.fuzz.stored import stored_targets
 from tests.hostile.fuzz.target import Target
@@ -25,7 +26,7 @@ _STORED_RUNS: Final = 150
 _MESSAGE_RUNS: Final = 60
 _CONNECTION_RUNS: Final = 400
 
-STORED: Final = [*stored_targets(), *other_targets()]
+STORED: Final = [*stored_targets(), *other_targets(), *expression_targets()]
 NEWEST: Final = {name((cls, version)) for cls, version in ALL if version == message_info(cls).versions.last}
 MESSAGES: Final = [target for target in message_targets() if target.name in NEWEST]
 

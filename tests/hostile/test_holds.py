@@ -29,9 +29,12 @@ KINDS: Final = {
     "groups": ["FindCoordinator", "DescribeGroups", "DeleteGroups", "LeaveGroup", "SyncGroup"],
     "consumer groups": [
         "ConsumerGroupHeartbeat: names",
+        "ConsumerGroupHeartbeat: full",
         "ConsumerGroupHeartbeat: the same name",
+        "ConsumerGroupHeartbeat: owned",
         "ConsumerGroupHeartbeat: an expression",
         "ConsumerGroupHeartbeat: topics",
+        "ConsumerGroupHeartbeat: partitions",
         "ConsumerGroupDescribe",
     ],
     "records": ["Produce: partitions", "Produce: topics", "Fetch: topics", "ListOffsets: topics"],

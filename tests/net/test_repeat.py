@@ -161,8 +161,8 @@ class Decoded:
         refused = request.generation_id < 0
         return RESPONSES[ErrorCode.ILLEGAL_GENERATION if refused else ErrorCode.NONE]
 
-    def _repeat(self, _: HeartbeatRequest) -> tuple[object, Callable[[int], bool]]:
-        return RESPONSES[ErrorCode.NONE], lambda _: True
+    def _repeat(self, _: HeartbeatRequest, response: object, __: Caller) -> Callable[[int], bool] | None:
+        return (lambda _: True) if response is RESPONSES[ErrorCode.NONE] else None
 
 
 @pytest.fixture

@@ -76,6 +76,12 @@ UNORDERED: Final = {
     ("ConsumerGroupDescribeResponseMember", "subscribed_topic_names"): "",
     ("ConsumerGroupDescribeResponseAssignment", "topic_partitions"): "topic_name",
     ("ConsumerGroupDescribeResponseTopicPartitions", "partitions"): "",
+    ("GroupMetadataValue", "members"): "member_id",
+    ("ConsumerGroupCurrentMemberAssignmentValue", "assigned_partitions"): "topic_id",
+    ("ConsumerGroupCurrentMemberAssignmentValue", "partitions_pending_revocation"): "topic_id",
+    ("ConsumerGroupTargetAssignmentMemberValue", "topic_partitions"): "topic_id",
+    ("ConsumerGroupMemberMetadataValue", "subscribed_topic_names"): "",
+    ("ConsumerGroupRegularExpressionValue", "topics"): "",
 }
 """Message and array whose order Kafka takes from a hash map, and what its items are sorted by first ("" for items
 that are no structs).

@@ -110,22 +110,10 @@ EXPLAINED: Final = (
         path="groups(0).members(*",
     ),
     Explained(
-        "A group has the configs of consumer groups",
-        session="configs_of_a_group_are_described*",
-        label="*(of no config)",
-        path="results(0).configs*",
-    ),
-    Explained(
-        "As many members of a group name one assignor as another",
-        session="as_many_wish_one_assignor_as_the_other*",
-        label="*",
-        path="*epoch*",
-    ),
-    Explained(
-        "As many members of a group name one assignor as another",
-        session="as_many_wish_one_assignor_as_the_other*",
-        label="after *",
-        path="state",
+        "Where a classic member takes the place of the last static consumer",
+        session="records_of_a_downgrade_by_a_replacement",
+        label="written: *",
+        path="*",
     ),
 )
 

@@ -200,12 +200,14 @@ def groupd(directory: str, setup: str) -> Iterator[Peer]:
 def play_all(
     sessions: list[Session], peers: Mapping[str, Peer], at_once: int = AT_ONCE
 ) -> dict[str, Account]:
-    """Plays every session against the peer of its setup, many at a time; the accounts by name."""
+    """Plays every session against the peer of its setup, many at a time, and meanwhile those that are to be alone
+    with theirs; the accounts by name."""
 
     def play(each: Session) -> Account:
         return Play(each, peers[each.setup]).run()
 
     together = [each for each in sessions if each.setup != ALONE]
-    with ThreadPoolExecutor(at_once) as pool:
-        accounts = {account.session.name: account for account in pool.map(play, together)}
-    return accounts | {each.name: play(each) for each in sessions if each.setup == ALONE}
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(at_once) as pool:
+        alone = one.map(play, [each for each in sessions if each.setup == ALONE])
+        accounts = [*pool.map(play, together), *alone]
+    return {account.session.name: account for account in accounts}

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from hypothesis import strategies as st
 
@@ -19,9 +19,11 @@ from protocol.records import (
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
+    Value,
     encode_key,
     encode_value,
 )
+from protocol.records import consumer_group as of_consumers
 from storage.batch import LOG_APPEND_TIME, encode_batch, read_header, rewrite_batch
 from storage.checksum import crc32c
 from storage.record import Record
@@ -80,14 +82,125 @@ GROUP_VALUES: Final = st.builds(
 )
 
 
+NUMBERS: Final = st.lists(st.integers(0, 9), max_size=3)
+UUIDS: Final = st.binary(min_size=16, max_size=16)
+CURRENT: Final = st.lists(
+    st.builds(
+        of_consumers.CurrentTopicPartitions,
+        topic_id=UUIDS,
+        partitions=NUMBERS,
+        assignment_epochs=st.none() | NUMBERS,
+    ),
+    max_size=2,
+)
+GROUPS: Final[st.SearchStrategy[dict[str, Any]]] = st.builds(dict, group_id=NAMES)
+GROUP_MEMBERS: Final[st.SearchStrategy[dict[str, Any]]] = st.builds(dict, group_id=NAMES, member_id=NAMES)
+CONSUMER_GROUPS: Final[
+    list[tuple[type[Any], st.SearchStrategy[dict[str, Any]], st.SearchStrategy[Value]]]
+] = [
+    (
+        of_consumers.ConsumerGroupMetadataKey,
+        GROUPS,
+        st.builds(of_consumers.ConsumerGroupMetadataValue, epoch=INT32, metadata_hash=INT64),
+    ),
+    (
+        of_consumers.ConsumerGroupPartitionMetadataKey,
+        GROUPS,
+        st.builds(
+            of_consumers.ConsumerGroupPartitionMetadataValue,
+            topics=st.lists(
+                st.builds(
+                    of_consumers.TopicMetadata,
+                    topic_id=UUIDS,
+                    topic_name=NAMES,
+                    num_partitions=INT32,
+                    partition_metadata=st.just([]),
+                ),
+                max_size=2,
+            ),
+        ),
+    ),
+    (
+        of_consumers.ConsumerGroupMemberMetadataKey,
+        GROUP_MEMBERS,
+        st.builds(
+            of_consumers.ConsumerGroupMemberMetadataValue,
+            instance_id=st.none() | NAMES,
+            rack_id=st.none() | NAMES,
+            client_id=NAMES,
+            client_host=NAMES,
+            subscribed_topic_names=st.lists(NAMES, max_size=2),
+            subscribed_topic_regex=st.none() | NAMES,
+            rebalance_timeout_ms=INT32,
+            server_assignor=st.none() | NAMES,
+            classic_member_metadata=st.none()
+            | st.builds(
+                of_consumers.ClassicMemberMetadata, session_timeout_ms=INT32, supported_protocols=st.just([])
+            ),
+        ),
+    ),
+    (
+        of_consumers.ConsumerGroupTargetAssignmentMetadataKey,
+        GROUPS,
+        st.builds(
+            of_consumers.ConsumerGroupTargetAssignmentMetadataValue,
+            assignment_epoch=INT32,
+            assignment_timestamp=TIMES,
+        ),
+    ),
+    (
+        of_consumers.ConsumerGroupTargetAssignmentMemberKey,
+        GROUP_MEMBERS,
+        st.builds(
+            of_consumers.ConsumerGroupTargetAssignmentMemberValue,
+            topic_partitions=st.lists(
+                st.builds(of_consumers.TargetTopicPartitions, topic_id=UUIDS, partitions=NUMBERS), max_size=2
+            ),
+        ),
+    ),
+    (
+        of_consumers.ConsumerGroupCurrentMemberAssignmentKey,
+        GROUP_MEMBERS,
+        st.builds(
+            of_consumers.ConsumerGroupCurrentMemberAssignmentValue,
+            member_epoch=INT32,
+            previous_member_epoch=INT32,
+            state=st.integers(0, 3),
+            assigned_partitions=CURRENT,
+            partitions_pending_revocation=CURRENT,
+        ),
+    ),
+    (
+        of_consumers.ConsumerGroupRegularExpressionKey,
+        st.builds(dict, group_id=NAMES, regular_expression=NAMES),
+        st.builds(
+            of_consumers.ConsumerGroupRegularExpressionValue,
+            topics=st.lists(NAMES, max_size=2),
+            version=INT64,
+            timestamp=TIMES,
+        ),
+    ),
+]
+
+
+@st.composite
+def consumer_group_records(draw: st.DrawFn) -> tuple[bytes, bytes | None]:
+    """Key and value of a record of a consumer group, of any type."""
+    key, fields, values = draw(st.sampled_from(CONSUMER_GROUPS))
+    value = draw(st.none() | values)
+    return encode_key(key(**draw(fields))), None if value is None else encode_value(value, 0)
+
+
 @st.composite
 def known_records(draw: st.DrawFn) -> tuple[bytes, bytes | None]:
-    """Key and value of an offset commit or a group, in any version."""
+    """Key and value of an offset commit or a group of either kind, in any version."""
     if draw(st.integers(0, 3)):
         key = bytearray(encode_key(draw(OFFSET_KEYS)))
         key[1] = draw(st.sampled_from([1, 1, 1, 0]))  # type 0 has the same fields
         value = draw(st.none() | st.builds(encode_value, OFFSET_VALUES, st.integers(0, 4)))
         return bytes(key), value
+    if draw(st.booleans()):
+        return draw(consumer_group_records())
     group_key = encode_key(GroupMetadataKey(group=draw(NAMES)))
     return group_key, draw(st.none() | st.builds(encode_value, GROUP_VALUES, st.integers(0, 4)))
 

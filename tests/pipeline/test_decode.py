@@ -14,10 +14,12 @@ from pipeline.decode.rows import KINDS, SCHEMA, Finding, record_batch
 from pipeline.decode.vectorised import Wanted, decode_frames
 from protocol.records import Key, OffsetCommitKey, OffsetCommitValue, Value, encode_key, encode_value
 from protocol.records.consumer_group import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
-    ConsumerGroupTargetAssignmentMemberKey,
-    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupRegularExpressionKey,
+    CurrentTopicPartitions,
 )
 from protocol.schema import message_info
 from storage.batch import BatchHeader, encode_batch, read_header, walk_batches
@@ -188,25 +190,47 @@ def test_spark_can_take_the_schema_as_it_is() -> None:
     assert types.to_arrow_schema(types.from_arrow_schema(SCHEMA), timezone="UTC").equals(SCHEMA)
 
 
-def test_records_of_consumer_groups_are_kept_with_their_type_in_both_decoders() -> None:
+def test_what_records_of_consumer_groups_say() -> None:
+    topic_id = bytes(range(16))
+    held = CurrentTopicPartitions(topic_id=topic_id, partitions=[0, 4], assignment_epochs=[2, 5])
+    lost = CurrentTopicPartitions(topic_id=topic_id, partitions=[1], assignment_epochs=None)
     pairs: list[tuple[Key, Value | None]] = [
         (ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=3)),
         (
-            ConsumerGroupTargetAssignmentMemberKey(group_id="g", member_id="m"),
-            ConsumerGroupTargetAssignmentMemberValue(topic_partitions=[]),
+            ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="m"),
+            ConsumerGroupCurrentMemberAssignmentValue(
+                member_epoch=5, previous_member_epoch=4, state=1, assigned_partitions=[held],
+                partitions_pending_revocation=[lost],
+            ),
         ),
         (ConsumerGroupMetadataKey(group_id="g"), None),
-    ]
+        (ConsumerGroupRegularExpressionKey(group_id="g", regular_expression="a.*"), None),
+    ]  # fmt: skip
     records = [
         Record(number, 1000, encode_key(key), None if value is None else encode_value(value, 0))
         for number, (key, value) in enumerate(pairs)
     ]
-    data = encode_batch(records)
+    share_group = Record(len(records), 1000, b"\0\x0b\0\1g", b"\0\0rest")
+    data = encode_batch([*records, share_group])
     rows, findings = vectorised(data)
     assert (rows, []) == plain(data)
     assert not findings
-    assert [(row["kind"], row["key_type"], row["tombstone"]) for row in rows] == [
-        ("unknown", 3, False),
-        ("unknown", 7, False),
-        ("unknown", 3, True),
+    assert [(row["kind"], row["key_type"], row["group"], row["tombstone"]) for row in rows] == [
+        ("consumer_group", 3, "g", False),
+        ("consumer_group", 8, "g", False),
+        ("consumer_group", 3, "g", True),
+        ("consumer_group", 16, "g", True),
+        ("unknown", 11, None, False),
     ]
+    said = [row["consumer"] for row in rows]
+    assert (said[0]["epoch"], said[0]["metadata_hash"], said[3]["expression"]) == (3, 0, "a.*")
+    assert [said[1][name] for name in ("member_id", "epoch", "previous_epoch", "state")] == [
+        "m", 5, 4, "unrevoked_partitions",
+    ]  # fmt: skip
+    assert [(one["holding"], one["partition"], one["since_epoch"]) for one in said[1]["partitions"]] == [
+        ("assigned", 0, 2),
+        ("assigned", 4, 5),
+        ("pending_revocation", 1, None),
+    ]
+    assert {one["topic_id"] for one in said[1]["partitions"]} == {"AAECAwQFBgcICQoLDA0ODw"}
+    assert (rows[4]["key"], rows[4]["value"]) == (share_group.key, share_group.value)

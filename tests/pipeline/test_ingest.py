@@ -64,7 +64,7 @@ def test_tables_hold_what_the_log_says(spark: SparkSession, made: LogDirectory, 
     told: list[Progress] = []
     done = ingest(spark, made.path, warehouse, on_progress=told.append)
     source_rows = counted(log, 7) + counted(other, 30)
-    assert len({row["kind"] for row in source_rows}) == 3
+    assert len({row["kind"] for row in source_rows}) == 4
     assert len([row for row in source_rows if row["group"] == "transactional"]) in range(1, 6)
     assert tables(warehouse) == expected_tables(source_rows)
     assert done == Ingested(1, len(source_rows), len(log.data) + len(other.data))

@@ -6,6 +6,8 @@ search        three static members that are too slow; one is restarted without a
 audit         goes back in the middle and reads again
 fraud         stops at a message that it cannot take in one partition, and goes on committing
 heartbeats    commits four times a second what hardly ever moves
+returns       speaks the consumer protocol (KIP-848); a second member comes, and a third goes again
+moving        has a member of the classic protocol, which one of the consumer protocol takes over from
 nightly       comes, catches up and leaves; later somebody resets its offsets
 """
 
@@ -66,9 +68,15 @@ class Life:
         self._began = time.monotonic()
 
     def _join(
-        self, group: str, topic: str, name: str, temper: Temper, instance_id: str | None = None
+        self,
+        group: str,
+        topic: str,
+        name: str,
+        temper: Temper,
+        instance_id: str | None = None,
+        protocol: str = "classic",
     ) -> Member:
-        member = Member(self._bootstrap, group, [topic], name, temper, instance_id)
+        member = Member(self._bootstrap, group, [topic], name, temper, instance_id, protocol=protocol)
         self._members.append(member)
         return member
 
@@ -100,6 +108,8 @@ class Life:
         self._join("heartbeats", "pings", "heartbeats", Temper(commit_s=0.25))
         static = [self._join("search", "orders", f"search-{n}", slow, f"search-{n}") for n in range(3)]
         nightly = self._join("nightly", "payments", "nightly", calm)
+        self._join("returns", "orders", "returns-1", calm, protocol="consumer")
+        moving = self._join("moving", "payments", "moving-1", calm)
         shift = [self._join("shipping", "orders", "shipping-0", calm)]
         self._until(0.15)
         self._join("billing", "orders", "billing-2", calm)
@@ -110,6 +120,13 @@ class Life:
                 self._leave(shift.pop(0))
             if n == 2:
                 self._leave(nightly)
+                self._join("returns", "orders", "returns-2", calm, protocol="consumer")
+                passing = self._join("returns", "orders", "returns-3", calm, protocol="consumer")
+            if n == 3:
+                self._join("moving", "payments", "moving-2", calm, protocol="consumer")
+            if n == 5:
+                self._leave(passing)
+                self._leave(moving)
             if n == 4:
                 self._leave(static[1])
                 self._join("search", "orders", "search-1", slow, "search-1")

@@ -38,6 +38,8 @@ class Member:
         name: str,
         temper: Temper,
         instance_id: str | None = None,
+        *,
+        protocol: str = "classic",
     ) -> None:
         settings: dict[str, str | int | bool] = {
             "bootstrap.servers": bootstrap,
@@ -45,12 +47,13 @@ class Member:
             "client.id": name,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            "session.timeout.ms": 6000,
-            "heartbeat.interval.ms": 300,
+            "group.protocol": protocol,
             "fetch.wait.max.ms": 100,
             "fetch.queue.backoff.ms": 50,
             "queued.min.messages": 1000,
         }
+        if protocol == "classic":  # for others the coordinator says it
+            settings |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 300}
         if instance_id is not None:
             settings["group.instance.id"] = instance_id
         self._settings = settings

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.machine.outcome import Context
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -48,6 +49,39 @@ async def test_a_member_of_the_first_version_is_given_an_id(tmp_path: Path) -> N
         assert len(answer.member_id) == 22
         other = await client.call(joining(member_id=""), 0)
         assert other.member_id != answer.member_id
+
+
+async def test_a_heartbeat_that_is_repeated_is_told_what_is_new(tmp_path: Path) -> None:
+    texts = {"group.consumer.assignment.interval.ms": "0"}
+    async with (
+        serving(tmp_path, texts, topics=[("orders", 2)]) as server,
+        Client(server) as client,
+        Client(server) as other,
+    ):
+        epoch = (await client.call(joining(), 1)).member_epoch
+        steady = ConsumerGroupHeartbeatRequest(group_id="billing", member_id="m", member_epoch=epoch)
+        for _ in range(3):
+            answer = await client.call(steady, 1)
+            assert (answer.error_code, answer.member_epoch, answer.assignment) == (0, epoch, None)
+        kept = [each for connection in server.connections.open for each in connection.repeated_requests()]
+        assert kept == [steady]
+        assert (await other.call(joining(member_id="n"), 1)).error_code == ErrorCode.NONE
+        answer = await client.call(steady, 1)
+        assert [len(topic.partitions) for topic in answer.assignment.topic_partitions] == [1]
+
+
+async def test_no_heartbeat_overtakes_the_log(tmp_path: Path) -> None:
+    async with serving(tmp_path, topics=[("orders", 1)]) as server, Client(server) as client:
+        epoch = (await client.call(joining(), 1)).member_epoch
+        steady = ConsumerGroupHeartbeatRequest(group_id="billing", member_id="m", member_epoch=epoch)
+        await client.call(steady, 1)
+        partition, context = server.runtime.partition_of("billing"), Context(0, 1, "client", "/127.0.0.1")
+        (member,) = (await client.call(describing("billing"), 1)).groups[0].members
+        context.client_id, context.client_host = member.client_id, member.client_host
+        assert server.runtime.beat(partition, steady, context, waits_for_log=True) is not None
+        partition.pending_records += 1
+        assert server.runtime.beat(partition, steady, context, waits_for_log=True) is None
+        partition.pending_records -= 1
 
 
 async def test_a_group_outlives_the_daemon(tmp_path: Path) -> None:

@@ -70,11 +70,32 @@ async def test_what_is_altered_is_obeyed_at_once_and_after_a_restart(tmp_path: P
 async def test_a_group_that_nobody_knows_is_described(tmp_path: Path) -> None:
     texts = {"group.consumer.session.timeout.ms": "50000"}
     async with serving(tmp_path, texts) as server, Client(server) as client:
-        assert await described(client, "nobody") == {
+        found = await described(client, "nobody")
+        assert {name: config for name, config in found.items() if name.startswith("consumer.")} == {
             INTERVAL: ("5000", 5, [5]),
             SESSION: ("50000", 4, [4, 5]),
             "consumer.assignment.interval.ms": ("1000", 5, [5]),
         }
+        assert len(found) == 21
+        assert found["streams.assignor.name"] == ("sticky", 5, [5])
+
+
+async def test_what_share_and_streams_groups_have_is_kept_as_it_is_meant(tmp_path: Path) -> None:
+    given = {
+        "share.auto.offset.reset": (" earliest ", "earliest"),
+        "streams.rack.aware.assignment.tags": ("zone , rack", "zone,rack"),
+        "streams.num.warmup.replicas": ("3", "3"),
+    }
+    async with serving(tmp_path) as server, Client(server) as client:
+        for name, (text, _) in given.items():
+            assert await alter(client, name, text) == (ErrorCode.NONE, None)
+    async with serving(tmp_path) as server, Client(server) as client:
+        found = await described(client)
+        assert {name: found[name] for name in given} == {
+            name: (meant, 8, [8, 5]) for name, (_, meant) in given.items()
+        }
+        assert await alter(client, "streams.num.warmup.replicas", None, DELETE) == (ErrorCode.NONE, None)
+        assert "streams.num.warmup.replicas" not in await described(client)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +106,12 @@ async def test_a_group_that_nobody_knows_is_described(tmp_path: Path) -> None:
         (SESSION, "", f"Invalid value  for configuration {SESSION}: Not a number of type INT"),
         (INTERVAL, "0", f"Invalid value 0 for configuration {INTERVAL}: Value must be at least 1"),
         (SESSION, "44999", f"{SESSION} must be in the range 45000 to 60000 inclusive."),
+        (
+            "share.session.timeout.ms",
+            "44999",
+            "share.session.timeout.ms must be in the range 45000 to 60000 inclusive.",
+        ),
+        ("streams.num.standby.replicas", "3", "streams.num.standby.replicas must be less than or equal to 2"),
     ],
 )
 async def test_what_a_group_cannot_have_is_refused(

@@ -158,6 +158,10 @@ class Client(Caller):
 
     # --- join and sync
 
+    def subscription(self) -> bytes:
+        """What it tells the leader."""
+        return self.settings.subscription
+
     def join(self, forget_id: bool = False) -> None:
         """Enter the group, or enter it again."""
         if not self.alive:
@@ -176,7 +180,7 @@ class Client(Caller):
             group_instance_id=settings.group_instance_id,
             protocol_type="consumer",
             protocols=[
-                JoinGroupRequestProtocol(name=name, metadata=settings.subscription)
+                JoinGroupRequestProtocol(name=name, metadata=self.subscription())
                 for name in settings.protocols
             ],
         )

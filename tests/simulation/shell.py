@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 from coordinator.group.config import GroupConfig
 from coordinator.group.events import Event
 from coordinator.group.requests import FetchOffsets
-from coordinator.group.shard import Shard
+from coordinator.group.shard import BEATS, Shard
 from coordinator.group.timer_key import TimerKey
 from coordinator.group.topics_image import NO_TOPICS
 from coordinator.machine.outcome import Context, Now, Outcome
@@ -174,10 +174,13 @@ class Shell:
         uuid = str(UUID(int=waiter)) if needs_id else ""
         context = Context(waiter, request.version, request.client_id, "/127.0.0.1", uuid)
         self.checks.asked(waiter, message)
-        if type(message) is HeartbeatRequest and self.shard.beat(message, self.now().monotonic_ms):
-            outcome = Outcome(replies=[(waiter, HeartbeatResponse(error_code=0))])
-        else:
+        well = None
+        if type(message) in BEATS:
+            well = self.shard.beat(message, context, self.now().monotonic_ms)
+        if well is None:
             outcome = self.shard.handle(message, context, self.now())
+        else:
+            outcome = Outcome(replies=[(waiter, well)])
         if all(to != waiter for to, _ in outcome.replies):
             self._parked[connection] = waiter
         self._follow(message, waiter, outcome)

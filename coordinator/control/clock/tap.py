@@ -14,7 +14,6 @@ from coordinator.group.requests import Request
 from coordinator.group.shard import Shard
 from coordinator.group.timer_key import TimerKey
 from coordinator.machine.outcome import Context, Now, Outcome
-from protocol.messages.heartbeat import HeartbeatRequest
 
 
 class Tap(InFront):
@@ -42,15 +41,15 @@ class Tap(InFront):
             self._times.forget_gone(group_id, group.members, group.pending_members)
         return outcome
 
-    def _beat(self, request: HeartbeatRequest, monotonic_ms: int) -> bool:
+    def _beat(self, request: Any, context: Context, monotonic_ms: int) -> object | None:
         time = self._times.of(request.group_id)
         if time is None:
-            return self.behind.beat(request, monotonic_ms)
+            return self.behind.beat(request, context, monotonic_ms)
         # The shard needs the monotonic time alone.
-        if not self.behind.beat(request, time.at(Now(monotonic_ms, 0)).monotonic_ms):
-            return False
-        self._times.hear(request.group_id, request.member_id, monotonic_ms)
-        return True
+        response = self.behind.beat(request, context, time.at(Now(monotonic_ms, 0)).monotonic_ms)
+        if response is not None and self._groups.find_classic(request.group_id) is not None:
+            self._times.hear(request.group_id, request.member_id, monotonic_ms)
+        return response
 
     def fire(self, key: TimerKey, now: Now, now_of: NowOf | None = None) -> Outcome:
         """See `Shard`. Retention looks at each group at its own time."""

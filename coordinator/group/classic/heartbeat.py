@@ -32,25 +32,28 @@ from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 NONE: Final = ErrorCode.NONE
 
 RESPONSES: Final = {error: HeartbeatResponse(error_code=error) for error in ErrorCode}
+ALL_IS_WELL: Final = RESPONSES[NONE]
 
 
-def beat(groups: Groups, request: HeartbeatRequest, monotonic_ms: int) -> bool:
-    """Take the heartbeat of a member to whom there is nothing to say but NONE; whether it was one.
+def beat(
+    groups: Groups, request: HeartbeatRequest, context: Context, monotonic_ms: int
+) -> HeartbeatResponse | None:
+    """Take the heartbeat of a member to whom there is nothing to say but NONE. Out: that answer.
 
-    If not, nothing has changed, and `heartbeat` says what there is to say.
+    None: it is another one, nothing has changed, and `heartbeat` says what there is to say.
     """
     group = groups.classic.get(request.group_id)
     if group is None or group.state is not STABLE or request.generation_id != group.generation_id:
-        return False
+        return None
     member = group.members.get(request.member_id)
     if member is None or request.group_instance_id != member.group_instance_id:
-        return False
+        return None
     deadline_ms = monotonic_ms + member.session_timeout_ms
     timer_deadline_ms = member.timer_deadline_ms
     if timer_deadline_ms is None or timer_deadline_ms > deadline_ms:
-        return False
+        return None
     member.session_deadline_ms = deadline_ms
-    return True
+    return ALL_IS_WELL
 
 
 def heartbeat(groups: Groups, request: HeartbeatRequest, context: Context, turn: Turn) -> None:

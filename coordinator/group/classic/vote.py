@@ -1,32 +1,14 @@
-"""Which protocol a vote is for. Source: Kafka's `ClassicGroup.selectProtocol`, Java's `HashMap`."""
+"""Which protocol a vote is for. Source: Kafka's `ClassicGroup.selectProtocol`."""
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Mapping
 
-from protocol.partitioner import java_hash
-
-_SMALLEST_TABLE: Final = 16
+from coordinator.group.modern.java_order import HashOrder, mixed_string
 
 
 def elected(votes: Mapping[str, int]) -> str:
     """The protocol with the most votes; of several that one which comes first in Kafka's map of them.
 
-    In: votes by protocol, at least one, in the order in which each was first voted for.
+    In: votes by protocol, at least one, in the order in which each was first voted for. (In Kafka votes come in the
+    order of the members' random ids.)
     """
-    return max(_in_order_of_a_hash_map(votes), key=votes.__getitem__)
-
-
-def _in_order_of_a_hash_map(names: Iterable[str]) -> list[str]:
-    """The order in which Java iterates a HashMap that these were put into one by one: by slot, and within one as
-    they came. (In Kafka votes come in the order of the members' random ids.)"""
-    listed = list(names)
-    slots = _SMALLEST_TABLE
-    while len(listed) > slots * 3 // 4:
-        slots *= 2
-    return sorted(listed, key=lambda name: _spread(java_hash(name)) & (slots - 1))
-
-
-def _spread(value: int) -> int:
-    """Java mixes the upper half of a hash into the lower, which alone chooses the slot."""
-    unsigned = value & 0xFFFFFFFF
-    return unsigned ^ unsigned >> 16
+    return max(HashOrder(mixed_string, keys=votes), key=votes.__getitem__)

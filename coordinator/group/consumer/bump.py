@@ -9,7 +9,11 @@ from coordinator.group.consumer.events import EpochBumped, EpochCause
 from coordinator.group.consumer.member import ConsumerMember
 from coordinator.group.consumer.record import epoch_record, partition_metadata_tombstone
 from coordinator.group.consumer.regular_expressions import RegexChange
-from coordinator.group.consumer.subscription import Subscription, assignors_with, preferred_assignor
+from coordinator.group.consumer.subscription import (
+    Subscription,
+    preferred_assignor,
+    preferred_assignor_with,
+)
 from coordinator.group.consumer.who import Who
 from coordinator.group.groups import Groups
 from coordinator.machine.outcome import Now
@@ -23,11 +27,13 @@ def bump(
     group, known = draft.group, who.known
     otherwise = groups.consumer_config.assignors[0]
     names_changed = updated.subscribed_topic_names != who.member.subscribed_topic_names
-    before = preferred_assignor(group.assignors, otherwise)
-    assignor_changed = before != preferred_assignor(assignors_with(group, known, updated), otherwise)
+    # A JoinGroup names no assignor, and Kafka does not count them then.
+    assignor_changed = not updated.uses_classic_protocol and (
+        preferred_assignor(group, otherwise) != preferred_assignor_with(group, known, updated, otherwise)
+    )
     wanted = names_changed or regex.is_resolved or assignor_changed
     soft = groups.consumers.get(group.group_id)
-    if not wanted and soft is not None and now.wall_ms < soft.metadata_deadline_ms:
+    if not wanted and soft is not None and now.monotonic_ms < soft.metadata_deadline_ms:
         return
     subscription = Subscription.with_member(group, known, updated)
     metadata_hash = subscription.metadata_hash(groups.topics)

@@ -18,6 +18,9 @@ from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatReq
 
 CLIENT_MAKES_ID_VERSION: Final = 1
 """Since when a client makes its member id itself (KIP-1082)."""
+MOST_NAMES: Final = 25_000
+"""Topics that a member may name, whether they exist or not: each is counted, sorted and kept. Kafka has no
+bound."""
 
 
 def check_heartbeat(
@@ -51,7 +54,9 @@ def _invalid(request: ConsumerGroupHeartbeatRequest, api_version: int) -> str | 
         return _invalid_join(request)
     if epoch == LEAVING_STATIC_EPOCH and request.instance_id is None:
         return "InstanceId can't be null."
-    return "MemberEpoch is invalid." if epoch < LEAVING_STATIC_EPOCH else None
+    if epoch < LEAVING_STATIC_EPOCH:
+        return "MemberEpoch is invalid."
+    return _too_many(request)
 
 
 def _invalid_join(request: ConsumerGroupHeartbeatRequest) -> str | None:
@@ -61,6 +66,13 @@ def _invalid_join(request: ConsumerGroupHeartbeatRequest) -> str | None:
         return "TopicPartitions must be empty when (re-)joining."
     if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
         return "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
+    return _too_many(request)
+
+
+def _too_many(request: ConsumerGroupHeartbeatRequest) -> str | None:
+    names = request.subscribed_topic_names
+    if names is not None and len(names) > MOST_NAMES:
+        return f"SubscribedTopicNames has {len(names)} names, more than {MOST_NAMES}."
     return None
 
 

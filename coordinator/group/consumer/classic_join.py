@@ -14,18 +14,23 @@ from coordinator.group.classic.join_request import Join, read_join
 from coordinator.group.classic.responses import join_error
 from coordinator.group.consumer.awaited_target import AwaitedTarget
 from coordinator.group.consumer.bump import bump
-from coordinator.group.consumer.downgrade import downgrade, may_downgrade_with
-from coordinator.group.consumer.draft import Draft, write_draft
+from coordinator.group.consumer.checks import MOST_NAMES
+from coordinator.group.consumer.downgrade import Joined, downgrade, may_downgrade_with
+from coordinator.group.consumer.draft import Draft, throw_if_too_large, write_draft
 from coordinator.group.consumer.durable_group import DurableConsumerGroup
 from coordinator.group.consumer.embedded_protocol import by_topic_id
 from coordinator.group.consumer.find import new_member_id
 from coordinator.group.consumer.group import ConsumerGroup
-from coordinator.group.consumer.member import ConsumerMember
+from coordinator.group.consumer.member import NO_TIMEOUT, ConsumerMember
 from coordinator.group.consumer.new_target import target_for
 from coordinator.group.consumer.reconcile import Owned
 from coordinator.group.consumer.record import member_record
 from coordinator.group.consumer.refusal import Refusal
-from coordinator.group.consumer.regular_expressions import regex_change
+from coordinator.group.consumer.regular_expressions import (
+    begin_resolution,
+    due_resolution,
+    regex_change,
+)
 from coordinator.group.consumer.session import await_sync, restart_session
 from coordinator.group.consumer.static_member import take_place
 from coordinator.group.consumer.step import make_step
@@ -83,7 +88,7 @@ def _join(
     if not request.member_id and not is_static and context.api_version >= REQUIRES_MEMBER_ID_VERSION:
         return join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id, context.api_version)
     who = _sender(durable, join, member_id)
-    subscription = _subscription(join)
+    subscription = _subscription(join, groups.config.message_max_bytes)
     draft = Draft(durable, durable.epoch, durable.metadata_hash)
     take_place(draft, who)
     updated = _merged(who.member, join, subscription)
@@ -91,20 +96,24 @@ def _join(
         draft.facts.append(member_record(group.group_id, updated))
     regex = regex_change(durable, who.member, updated)
     draft.facts.extend(regex.facts)
+    resolution = due_resolution(groups, durable, who.member, updated, regex, turn.now)
     bump(groups, draft, who, updated, regex, turn.now)
     owned = _owned(groups, subscription)
     if who.known is not None and is_static and may_downgrade_with(groups, group, who.known):
         target = durable.assignment_epoch, durable.target_of(who.known.member_id)
         is_behind = durable.assignment_epoch < draft.epoch
         final = updated if is_behind else make_step(groups, draft, who, updated, regex, *target, owned)
-        _downgrade(groups, group, final, is_behind, turn)
+        trigger = _trigger(group, final) if is_behind else None
+        downgrade(groups, group, (), trigger, turn, Joined(final, who.known, draft.facts))
     else:
         target = target_for(groups, draft, who, updated, computed, turn.now)
         final = make_step(groups, draft, who, updated, regex, *target, owned)
+        throw_if_too_large(groups, draft)
         write_draft(groups, draft, who, final, turn)
         timeout_ms = request.session_timeout_ms
         restart_session(group, member_id, timeout_ms, context.connection_id, turn)
         await_sync(group, member_id, join.rebalance_timeout_ms, turn)
+        begin_resolution(group, resolution, turn)
     return JoinGroupResponse(
         error_code=ErrorCode.NONE,
         generation_id=final.member_epoch,
@@ -124,7 +133,8 @@ def _throw_if_unfit(groups: Groups, group: ConsumerGroup, join: Join, member_id:
             "migration is disabled."
         )
         raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message)
-    throw_if_full(durable, member_id, None, config.group_consumer_max_size)
+    instance_id = join.request.group_instance_id
+    throw_if_full(durable, member_id, instance_id, config.group_consumer_max_size)
     is_supported = any(
         durable.classic_protocols.get(name, 0) == durable.classic_members for name, _ in join.protocols
     )
@@ -149,13 +159,20 @@ def _sender(group: DurableConsumerGroup, join: Join, member_id: str) -> Who:
     return Who(successor_of(holder, member_id), holder)
 
 
-def _subscription(join: Join) -> ConsumerProtocolSubscription:
-    """What it reads, by its first protocol. Refusal: INCONSISTENT_GROUP_PROTOCOL."""
+def _subscription(join: Join, most_bytes: int) -> ConsumerProtocolSubscription:
+    """What it reads, by its first protocol. Refusal: INCONSISTENT_GROUP_PROTOCOL; INVALID_REQUEST for too many
+    names; UNKNOWN_SERVER_ERROR where the log would take so much in no case."""
+    metadata = join.protocols[0][1]
+    if len(metadata) > most_bytes:
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None)
     try:
-        return decode_subscription(join.protocols[0][1])
+        subscription = decode_subscription(metadata)
     except Malformed as error:
         message = "Malformed embedded consumer protocol in subscription deserialization."
         raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message) from error
+    if len(subscription.topics) > MOST_NAMES:
+        raise Refusal(ErrorCode.INVALID_REQUEST, None)
+    return subscription
 
 
 def _merged(member: ConsumerMember, join: Join, subscription: ConsumerProtocolSubscription) -> ConsumerMember:
@@ -166,7 +183,7 @@ def _merged(member: ConsumerMember, join: Join, subscription: ConsumerProtocolSu
         member,
         instance_id=request.group_instance_id or member.instance_id,
         rack_id=subscription.rack_id or member.rack_id,
-        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms < 0 else timeout_ms,
+        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == NO_TIMEOUT else timeout_ms,
         client_id=intern(context.client_id),
         client_host=intern(context.client_host),
         subscribed_topic_names=frozenset(map(intern, subscription.topics)),
@@ -188,18 +205,6 @@ def _owned(groups: Groups, subscription: ConsumerProtocolSubscription) -> Owned:
     ]
 
 
-def _downgrade(
-    groups: Groups, group: ConsumerGroup, joined: ConsumerMember, is_behind: bool, turn: Turn
-) -> None:
-    trigger, durable = None, group.durable
-    # Kafka rebalances only where the target is behind. Whoever has yet to give partitions up would keep them then,
-    # beside those whom the target gives them.
-    is_moving = any(
-        not member.is_reconciled_to(durable.assignment_epoch)
-        for member in durable.members.values()
-        if member.uses_classic_protocol
-    )
-    if is_behind or is_moving:
-        sentence = f"Downgrade group {group.group_id} from consumer to classic with stale assignment."
-        trigger = Trigger(RebalanceCause.STATIC_MEMBER_REPLACED, sentence, joined.name)
-    downgrade(groups, group, (), trigger, turn, joined)
+def _trigger(group: ConsumerGroup, joined: ConsumerMember) -> Trigger:
+    sentence = f"Downgrade group {group.group_id} from consumer to classic with stale assignment."
+    return Trigger(RebalanceCause.STATIC_MEMBER_REPLACED, sentence, joined.name)

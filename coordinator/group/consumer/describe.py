@@ -9,6 +9,7 @@ from typing import Final
 from coordinator.group.admin.describe_groups import ALL_OPERATIONS
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import ConsumerMember
+from coordinator.group.consumer.refusal import fitting
 from coordinator.group.consumer.subscription import preferred_assignor
 from coordinator.group.groups import Groups
 from coordinator.group.topics_image import TopicsImage
@@ -43,7 +44,9 @@ def consumer_group_describe(
             is_there = group is None and groups.find(group_id) is not None
             answer = ConsumerGroupDescribeResponseGroup(
                 error_code=ErrorCode.GROUP_ID_NOT_FOUND,
-                error_message=f"Group {group_id} {'is not a consumer group' if is_there else 'not found'}.",
+                error_message=fitting(
+                    f"Group {group_id} {'is not a consumer group' if is_there else 'not found'}."
+                ),
                 group_id=group_id,
             )
         else:
@@ -64,7 +67,7 @@ def _describe(
         group_state=group.state_name,
         group_epoch=durable.epoch,
         assignment_epoch=durable.assignment_epoch,
-        assignor_name=preferred_assignor(durable.assignors, default_assignor),
+        assignor_name=preferred_assignor(durable, default_assignor),
         members=[_member(group, member, image) for member in durable.members.values()],
     )
 

@@ -7,7 +7,8 @@ validateOnlineDowngradeWithReplacedMember
 convertToClassicGroup; ClassicGroup, fromConsumerGroup.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from sys import intern
 
 from coordinator.group.classic.group import ClassicGroup
@@ -27,6 +28,7 @@ from coordinator.group.groups import Groups
 from coordinator.group.rebalance_facts import Trigger
 from coordinator.group.state import STABLE
 from coordinator.group.topics_image import TopicsImage
+from coordinator.machine.outcome import Fact
 from coordinator.machine.turn import Turn
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.errors import ErrorCode
@@ -55,19 +57,32 @@ def may_downgrade_with(groups: Groups, group: ConsumerGroup, replaced: ConsumerM
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A `member` of the classic protocol that takes the place of the `known` one, and the records of that."""
+
+    member: ConsumerMember
+    known: ConsumerMember
+    facts: Sequence[Fact]
+
+
 def downgrade(
     groups: Groups,
     group: ConsumerGroup,
     without: Collection[str],
     trigger: Trigger | None,
     turn: Turn,
-    joined: ConsumerMember | None = None,
+    joined: Joined | None = None,
 ) -> ClassicGroup:
-    """Make it one, without these members. `trigger` is what begins a rebalance then, None where none does. `joined`
-    takes the place of the static member of its instance id. Refusal: GROUP_ID_NOT_FOUND, UNKNOWN_SERVER_ERROR, and
-    nothing has changed."""
+    """Make it one, without these members. `trigger` is what begins a rebalance then, None where none does; `joined`
+    is who comes with that. Refusal: GROUP_ID_NOT_FOUND, UNKNOWN_SERVER_ERROR, and nothing has changed."""
     classic = _classic_group(group, without, joined, groups.topics, turn)
-    for fact in list(group.durable.tombstones()):
+    if joined is None:
+        facts = list(group.durable.tombstones())
+    else:
+        successors = {joined.known.member_id: joined.member.member_id}
+        facts = [*joined.facts, *group.durable.tombstones(successors)]
+    for fact in facts:
         turn.write(fact)
     for member_id in list(group.sessions):
         end_session(group, member_id, turn)
@@ -99,16 +114,12 @@ def downgrade(
 def _classic_group(
     group: ConsumerGroup,
     without: Collection[str],
-    joined: ConsumerMember | None,
+    joined: Joined | None,
     image: TopicsImage,
     turn: Turn,
 ) -> ClassicGroup:
     durable = group.durable
-    replaced = None
-    if joined is not None:
-        assert joined.instance_id is not None, joined.member_id
-        replaced = durable.member_of(joined.instance_id)
-        assert replaced is not None, joined.member_id
+    replaced = None if joined is None else joined.known
     classic = ClassicGroup(group.group_id, turn.now.wall_ms)
     classic.generation_id = durable.epoch
     targets: dict[str, Target] = {}
@@ -117,9 +128,9 @@ def _classic_group(
         if member_id not in without and member is not replaced:
             classic.add(_classic_member(member), PROTOCOL_TYPE)
             targets[member_id] = durable.target_of(member_id)
-    if joined is not None and replaced is not None:
-        classic.add(_classic_member(joined), PROTOCOL_TYPE)
-        targets[joined.member_id] = durable.target_of(replaced.member_id)
+    if joined is not None:
+        classic.add(_classic_member(joined.member), PROTOCOL_TYPE)
+        targets[joined.member.member_id] = durable.target_of(joined.known.member_id)
     classic.protocol_name = classic.select_protocol()
     classic.state = STABLE
     for classic_member in classic.members.values():

@@ -6,14 +6,17 @@ from coordinator.group.consumer.durable_group import DurableConsumerGroup
 from coordinator.group.consumer.events import ConsumerMemberJoined, GroupConverted
 from coordinator.group.consumer.group import METADATA_LASTS_MS, ConsumerGroup
 from coordinator.group.consumer.member import ConsumerMember
+from coordinator.group.consumer.refusal import Refusal
 from coordinator.group.consumer.session import end_session, start_classic_sessions
 from coordinator.group.consumer.upgrade import end_classic
 from coordinator.group.consumer.who import Who
 from coordinator.group.events import Event
 from coordinator.group.group_type import GroupType
 from coordinator.group.groups import Groups
+from coordinator.group.record_size import batch_size
 from coordinator.machine.outcome import Fact
 from coordinator.machine.turn import Turn
+from protocol.errors import ErrorCode
 
 
 @dataclass(slots=True)
@@ -28,6 +31,12 @@ class Draft:
     topics_seen: bool = False
     facts: list[Fact] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+
+
+def throw_if_too_large(groups: Groups, draft: Draft) -> None:
+    """Refusal: UNKNOWN_SERVER_ERROR where Kafka could not write it, as it is one batch."""
+    if draft.facts and batch_size(draft.facts) > groups.config.message_max_bytes:
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None)
 
 
 def write_draft(groups: Groups, draft: Draft, who: Who, final: ConsumerMember, turn: Turn) -> ConsumerGroup:
@@ -58,7 +67,7 @@ def write_draft(groups: Groups, draft: Draft, who: Who, final: ConsumerMember, t
     if classic is not None:
         start_classic_sessions(group, turn)
     if draft.topics_seen:
-        group.metadata_deadline_ms = turn.now.wall_ms + METADATA_LASTS_MS
+        group.metadata_deadline_ms = turn.now.monotonic_ms + METADATA_LASTS_MS
     if who.known is not None and who.replaces:
         end_session(group, who.known.member_id, turn)
     return group

@@ -6,7 +6,7 @@ derived from them (who subscribes to what, who holds which partition) follows at
 Source: Kafka's `ModernGroup` and `ConsumerGroup`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from coordinator.group.consumer.counts import count
@@ -44,6 +44,7 @@ from protocol.records.consumer_group import (
     ConsumerGroupTargetAssignmentMetadataValue,
 )
 
+NOBODY: Final[Mapping[str, str]] = {}
 FIRST_EPOCH: Final = 1
 """Of the group and of its target, before anything was written."""
 
@@ -54,13 +55,14 @@ class DurableConsumerGroup:
     that name a topic, `regex_topics` the resolved expressions that match it; `regex_members` counts the members of
     an expression, `assignors` those that prefer one, `classic_protocols` those of the classic protocol that
     support a protocol; `static_members` are member ids by instance id; `holders` says by topic id who has a
-    partition, or has yet to give it up; `stable` counts the stable members by their epoch; `order` is that in
-    which Kafka goes through the members. `changes` is another number after each
-    record."""
+    partition, or has yet to give it up; `stable` counts the stable members by their epoch; `order` and
+    `assignor_order` are those in which Kafka goes through the members and through `assignors`. `changes` is another
+    number after each record."""
 
     __slots__ = (
         "assignment_epoch",
         "assignment_timestamp_ms",
+        "assignor_order",
         "assignors",
         "changes",
         "classic_members",
@@ -102,6 +104,7 @@ class DurableConsumerGroup:
         self.regex_topics: dict[str, int] = {}
         self.regex_members: dict[str, int] = {}
         self.assignors: dict[str, int] = {}
+        self.assignor_order = TimelineOrder()
         self.classic_members = 0
         self.classic_protocols: dict[str, int] = {}
         self.holders: dict[bytes, dict[int, str]] = {}
@@ -181,15 +184,18 @@ class DurableConsumerGroup:
         if self.has_assignment_epoch:
             yield assignment_epoch_record(group_id, self.assignment_epoch, self.assignment_timestamp_ms)
 
-    def tombstones(self) -> Iterator[Fact]:
-        """The records of its end, in Kafka's order."""
+    def tombstones(self, successors: Mapping[str, str] = NOBODY) -> Iterator[Fact]:
+        """The records of its end, in Kafka's order. In: by member id, the id of whoever has taken its place."""
         group_id = self.group_id
-        for member_id in self.members:
+        member_ids = [successors.get(member_id, member_id) for member_id in self.order]
+        for member_id in member_ids:
             yield current_tombstone(group_id, member_id)
-        for member_id in self.targets:
+        for member_id in member_ids:
+            yield target_tombstone(group_id, member_id)
+        for member_id in self.targets.keys() - self.members.keys():
             yield target_tombstone(group_id, member_id)
         yield assignment_epoch_tombstone(group_id)
-        for member_id in self.members:
+        for member_id in member_ids:
             yield member_tombstone(group_id, member_id)
         for regex in self.regexes:
             yield regex_tombstone(group_id, regex)
@@ -300,6 +306,10 @@ class DurableConsumerGroup:
             count(self.regex_members, (member.subscribed_topic_regex,), change)
         if member.server_assignor is not None:
             count(self.assignors, (member.server_assignor,), change)
+            if member.server_assignor in self.assignors:
+                self.assignor_order.put(member.server_assignor)
+            else:
+                self.assignor_order.remove(member.server_assignor)
         if member.classic is not None:
             self.classic_members += change
             supported = dict.fromkeys(protocol.name for protocol in member.classic.supported_protocols)

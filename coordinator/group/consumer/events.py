@@ -98,6 +98,13 @@ class RegexesResolved(GenerationEvent):
     changed: int
 
 
+class RegexesUnresolved(GenerationEvent):
+    """What so many regular expressions match is not known, or not any more, because of `reason`."""
+
+    regexes: int
+    reason: str
+
+
 class ConsumerHeartbeatRefused(Refused, kw_only=True):
     """A ConsumerGroupHeartbeat was; `generation_id` is the epoch that it was sent in, `reason` what it was told."""
 

@@ -10,7 +10,7 @@ from coordinator.group.consumer.durable_group import DurableConsumerGroup
 from coordinator.group.consumer.state import ConsumerGroupState, state_of
 from coordinator.group.consumer.store import ConsumerGroupStore
 
-NEVER_LOOKED: Final = 0
+NEVER: Final = -(2**63)
 METADATA_LASTS_MS: Final = 2**31 - 1
 """Until the topics are looked at again by themselves."""
 
@@ -36,25 +36,38 @@ class Session:
 
 
 class ConsumerGroup:
-    """The soft half, beside what the store has of it. `metadata_deadline_ms` (wall) is when the topics are to be
-    looked at again; `sessions` has every member; `resolving` is the work, while its expressions are held against
-    the topics somewhere else."""
+    """The soft half, beside what the store has of it. `metadata_deadline_ms` (monotonic) is when the topics are to
+    be looked at again; `sessions` has every member; `resolving` is the work, while its expressions are held against
+    the topics somewhere else, `resolved_version` the version of the topics against which they were held last, 0
+    where that was before a load, and `unresolved_ms` (wall) when that came to nothing last."""
 
-    __slots__ = ("_store", "group_id", "is_dead", "metadata_deadline_ms", "resolving", "sessions")
+    __slots__ = (
+        "_store",
+        "group_id",
+        "is_dead",
+        "metadata_deadline_ms",
+        "resolved_version",
+        "resolving",
+        "sessions",
+        "unresolved_ms",
+    )
 
     def __init__(self, group_id: str, store: ConsumerGroupStore) -> None:
         self.group_id = group_id
         self._store = store
-        self.metadata_deadline_ms = NEVER_LOOKED
+        self.metadata_deadline_ms = NEVER
         self.sessions: dict[str, Session] = {}
         self.resolving: object | None = None
+        self.resolved_version = 0
+        self.unresolved_ms = NEVER
         self.is_dead = False
 
     @property
     def durable(self) -> DurableConsumerGroup:
         """What the log says of it. Between two records of a turn that may be nothing: a member that subscribed to
         nothing can be all that there is."""
-        return self._store.by_group.get(self.group_id) or DurableConsumerGroup(self.group_id)
+        durable = self._store.by_group.get(self.group_id)
+        return DurableConsumerGroup(self.group_id) if durable is None else durable
 
     @property
     def state(self) -> ConsumerGroupState:

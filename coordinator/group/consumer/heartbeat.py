@@ -3,7 +3,7 @@
 Everything is computed beside what the log says, as Kafka does: the group as it was, the member as it is to be, the
 records in between. They are written when nothing can go wrong any more; a refusal leaves no trace.
 
-By far the most heartbeats say nothing new, to members that have nothing to learn. For these one look is enough.
+By far the most heartbeats say nothing new, to members that have nothing to learn: see `beat.py`.
 
 Source: Kafka's GroupMetadataManager, consumerGroupHeartbeat.
 """
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from coordinator.group.consumer.awaited_target import AwaitedTarget
 from coordinator.group.consumer.bump import bump
 from coordinator.group.consumer.checks import check_heartbeat
-from coordinator.group.consumer.draft import Draft, write_draft
+from coordinator.group.consumer.draft import Draft, throw_if_too_large, write_draft
 from coordinator.group.consumer.events import (
     ConsumerHeartbeatRefused,
 )
@@ -28,11 +28,9 @@ from coordinator.group.consumer.member import (
     ConsumerMember,
 )
 from coordinator.group.consumer.new_target import target_for
-from coordinator.group.consumer.record import (
-    member_record,
-)
+from coordinator.group.consumer.record import member_record
 from coordinator.group.consumer.refusal import Refusal
-from coordinator.group.consumer.regular_expressions import begin_resolution, regex_change
+from coordinator.group.consumer.regular_expressions import begin_resolution, due_resolution, regex_change
 from coordinator.group.consumer.session import restart_session, watch_revocation
 from coordinator.group.consumer.static_member import take_place
 from coordinator.group.consumer.step import make_step
@@ -64,7 +62,7 @@ def consumer_group_heartbeat(
     awaited = groups.targets.get(request.group_id)
     if awaited is not None:
         awaited.parked.append((request, context))
-    elif not _has_nothing_to_hear(groups, request, context, turn):
+    else:
         answer_heartbeat(groups, request, context, turn)
 
 
@@ -117,46 +115,6 @@ def _tell_refusal(
     )
 
 
-def _has_nothing_to_hear(
-    groups: Groups, request: ConsumerGroupHeartbeatRequest, context: Context, turn: Turn
-) -> bool:
-    """Take the heartbeat of a member that says nothing new, to which there is nothing new to say; whether it was
-    one. If not, nothing has changed."""
-    group = groups.consumers.get(request.group_id)
-    if group is None or request.member_epoch <= JOINING_EPOCH:
-        return False
-    durable = group.durable
-    member = durable.members.get(request.member_id)
-    if (
-        member is None
-        or request.member_epoch != member.member_epoch
-        or request.subscribed_topic_names is not None
-        or request.topic_partitions is not None
-        or request.subscribed_topic_regex is not None
-        or request.rebalance_timeout_ms != NO_TIMEOUT
-        or request.server_assignor is not None
-        or request.rack_id is not None
-        or request.instance_id != member.instance_id
-        or context.client_id != member.client_id
-        or context.client_host != member.client_host
-        or member.uses_classic_protocol
-        or durable.epoch != durable.assignment_epoch
-        or not member.is_reconciled_to(durable.epoch)
-        or turn.now.wall_ms >= group.metadata_deadline_ms
-        or durable.regex_members
-    ):
-        return False
-    times = groups.consumer_times(group.group_id)
-    restart_session(group, member.member_id, times.session_timeout_ms, context.connection_id, turn)
-    response = ConsumerGroupHeartbeatResponse(
-        member_id=member.member_id,
-        member_epoch=member.member_epoch,
-        heartbeat_interval_ms=times.heartbeat_interval_ms,
-    )
-    turn.reply(context.waiter, response)
-    return True
-
-
 def _heartbeat(
     groups: Groups,
     request: ConsumerGroupHeartbeatRequest,
@@ -181,15 +139,17 @@ def _heartbeat(
         draft.facts.append(member_record(group_id, updated))
     regex = regex_change(durable, who.member, updated)
     draft.facts.extend(regex.facts)
+    resolution = due_resolution(groups, durable, who.member, updated, regex, turn.now)
     bump(groups, draft, who, updated, regex, turn.now)
     target_epoch, target = target_for(groups, draft, who, updated, computed, turn.now)
     final = make_step(groups, draft, who, updated, regex, target_epoch, target, owned)
+    throw_if_too_large(groups, draft)
     group = write_draft(groups, draft, who, final, turn)
     times = groups.consumer_times(group_id)
     restart_session(group, member_id, times.session_timeout_ms, context.connection_id, turn)
     if final is not updated:
         watch_revocation(group, final, turn)
-    begin_resolution(groups, group, regex.is_new, turn)
+    begin_resolution(group, resolution, turn)
     is_full = (
         request.rebalance_timeout_ms != NO_TIMEOUT
         and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)

@@ -8,7 +8,7 @@ from coordinator.group.consumer.events import TargetComputed
 from coordinator.group.consumer.member import ConsumerMember, Target
 from coordinator.group.consumer.record import assignment_epoch_record, target_record
 from coordinator.group.consumer.refusal import Refusal
-from coordinator.group.consumer.subscription import Subscription, assignors_with, preferred_assignor
+from coordinator.group.consumer.subscription import Subscription, preferred_assignor_with
 from coordinator.group.consumer.target import (
     AwaitsTarget,
     Change,
@@ -42,27 +42,28 @@ def target_for(
     is_due = group.assignment_epoch < draft.epoch
     if not is_due or not may_compute(group.assignment_timestamp_ms, interval_ms, now.wall_ms):
         return group.assignment_epoch, last
-    change = Change(known, updated, known.member_id if known is not None and who.replaces else None)
+    replaced = None if known is None or known.member_id == updated.member_id else known.member_id
+    change = Change(known, updated, replaced)
     is_homogeneous = draft.is_homogeneous
     if is_homogeneous is None:
         is_homogeneous = Subscription(group).is_homogeneous
-    assignor = preferred_assignor(assignors_with(group, known, updated), groups.consumer_config.assignors[0])
+    assignors = groups.consumer_config.assignors
+    assignor = preferred_assignor_with(group, known, updated, assignors[0])
+    if assignor not in assignors:
+        # Members name one that a broker with other properties had. Kafka fails to find it.
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None)
     work = TargetWork(
         group.group_id,
         assignor,
         group_spec(group, change, is_homogeneous, groups.topics),
-        group.changes,
-        groups.topics,
     )
     assignment = _assignment_of(work, computed, draft.epoch)
     moved = 0
     for member_id, spec in work.spec.members.items():
         target = assignment[member_id]
         moved += moved_partitions(target, spec.assigned)
-        is_known = member_id in group.targets or (
-            change.replaced is not None and member_id == updated.member_id
-        )
-        if not is_known or target != spec.assigned:
+        # Who takes another's place has no target of its own yet, so that its record is written again.
+        if target != group.targets.get(member_id):
             draft.facts.append(target_record(group.group_id, member_id, target))
     draft.facts.append(assignment_epoch_record(group.group_id, draft.epoch, now.wall_ms))
     draft.events.append(

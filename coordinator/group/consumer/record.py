@@ -31,8 +31,8 @@ from protocol.records.consumer_group import (
 
 
 class ResolvedRegex(Struct, frozen=True):
-    """What a regular expression matched: topics, in which version of the image, and when that was looked at
-    (wall)."""
+    """What a regular expression matched: topics, in which version of a broker's metadata (0 where it was groupd
+    that looked), and when that was (wall)."""
 
     topics: frozenset[str]
     version: int

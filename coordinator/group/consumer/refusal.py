@@ -6,6 +6,7 @@ print.
 """
 
 from protocol.errors import ErrorCode
+from protocol.primitives import MAX_STRING_BYTES
 
 
 class Refusal(Exception):
@@ -14,7 +15,16 @@ class Refusal(Exception):
     def __init__(self, error: ErrorCode, message: str | None) -> None:
         super().__init__(message)
         self.error = error
-        self.message = message
+        self.message = None if message is None else fitting(message)
+
+
+def fitting(message: str) -> str:
+    """A message without what is too much for the field of an answer: names in it may be as long as that by
+    themselves. Kafka hangs up."""
+    text = message.encode(errors="surrogatepass")
+    if len(text) <= MAX_STRING_BYTES:
+        return message
+    return text[:MAX_STRING_BYTES].decode(errors="ignore")
 
 
 def unknown_member(group_id: str, member_id: str) -> Refusal:

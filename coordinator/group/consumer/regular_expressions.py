@@ -5,42 +5,62 @@ Only a heartbeat looks whether that is due. Source: Kafka's GroupMetadataManager
 handleRegularExpressionsResult, and `TopicRegexResolver`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from coordinator.group.consumer.counts import count
 from coordinator.group.consumer.durable_group import DurableConsumerGroup
-from coordinator.group.consumer.events import EpochBumped, EpochCause, RegexesResolved
-from coordinator.group.consumer.group import METADATA_LASTS_MS, ConsumerGroup
+from coordinator.group.consumer.events import EpochBumped, EpochCause, RegexesResolved, RegexesUnresolved
+from coordinator.group.consumer.group import METADATA_LASTS_MS, NEVER, ConsumerGroup
 from coordinator.group.consumer.member import ConsumerMember
 from coordinator.group.consumer.record import ResolvedRegex, epoch_record, regex_record, regex_tombstone
 from coordinator.group.consumer.refusal import Refusal
 from coordinator.group.consumer.subscription import topics_hash
 from coordinator.group.groups import Groups
-from coordinator.group.modern.regular_expression import matches, why_invalid
+from coordinator.group.modern.regular_expression import match_in_steps, why_invalid
+from coordinator.group.record_size import batch_size
 from coordinator.group.topics_image import TopicsImage
-from coordinator.machine.outcome import Fact, Work, WorkDone
+from coordinator.machine.outcome import Fact, Now, Work, WorkDone
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 
 REGEX_WORK: Final = "consumer group regular expressions"
 REFRESH_HOLD_MS: Final = 10_000
 """Between two looks at the topics, whatever happens."""
+NO_VERSION: Final = 0
+"""As the version of the topics in a record. In Kafka it is an offset of the cluster's metadata, which a broker that
+gets the log back compares with its own: it has to look again."""
 
 
 class RegexWork(NamedTuple):
-    """A group's expressions, as work, to be held against all topics of an image; since when (wall)."""
+    """A group's expressions, as work, to be held against all topics of an image; since when (wall). What they match
+    has to fit into `most_bytes` of the log."""
 
     group_id: str
     regexes: tuple[str, ...]
     image: TopicsImage
     timestamp_ms: int
+    most_bytes: int
 
 
-def resolve_regexes(work: RegexWork) -> Mapping[str, Sequence[str]]:
-    """What whoever does the work has to call: topics by expression. Pure, and may take a second."""
-    return matches(work.regexes, work.image.by_name.keys())
+class MatchesTooMuch(Exception):
+    """The log would not take what a group's expressions match."""
+
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__(f"the records would be larger than message.max.bytes={most_bytes}")
+
+
+def resolve_regexes(work: RegexWork) -> Generator[None, None, Mapping[str, Sequence[str]]]:
+    """What whoever does the work has to go through, on any thread, in steps that take a second at most; all of them
+    may take hours. Returns topics by expression. Pure. MatchesTooMuch as soon as that is sure."""
+    found: dict[str, list[str]] = {}
+    texts = sum(map(len, work.regexes))
+    for characters in match_in_steps(work.regexes, work.image.by_name.keys(), found):
+        if texts + characters > work.most_bytes:
+            raise MatchesTooMuch(work.most_bytes)
+        yield
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,23 +96,46 @@ def regex_change(group: DurableConsumerGroup, old: ConsumerMember, new: Consumer
     return RegexChange(is_changed=True, is_new=True, facts=facts)
 
 
-def begin_resolution(groups: Groups, group: ConsumerGroup, is_new: bool, turn: Turn) -> None:
-    """Have a group's expressions held against the topics if that is due. In: whether there is a new one."""
-    durable, now_ms = group.durable, turn.now.wall_ms
-    if not durable.regex_members or group.resolving is not None:
-        return
-    last = next(iter(durable.regexes.values()), None)
-    if last is not None and now_ms <= last.timestamp_ms + REFRESH_HOLD_MS:
-        return
+def due_resolution(
+    groups: Groups,
+    durable: DurableConsumerGroup,
+    old: ConsumerMember,
+    new: ConsumerMember,
+    change: RegexChange,
+    now: Now,
+) -> RegexWork | None:
+    """The work of holding a group's expressions against the topics, where that is due. It is Kafka's question to
+    the group as it was, whose results count for those that this request gives up, too. In: the member before and
+    after, and what that does."""
+    if not change.is_new and not durable.regex_members:
+        return None
+    group, last = groups.consumers.get(durable.group_id), next(iter(durable.regexes.values()), None)
+    if group is not None and group.resolving is not None:
+        return None
+    unresolved_ms = NEVER if group is None else group.unresolved_ms
+    last_ms = unresolved_ms if last is None else max(unresolved_ms, last.timestamp_ms)
+    if now.wall_ms <= last_ms + REFRESH_HOLD_MS:
+        return None
+    regexes = dict(durable.regex_members)
+    count(regexes, filter(None, (old.subscribed_topic_regex,)), -1)
+    count(regexes, filter(None, (new.subscribed_topic_regex,)), 1)
     refresh_ms = groups.consumer_config.group_consumer_regex_refresh_interval_ms
-    if (
-        is_new
+    is_due = (
+        change.is_new
         or last is None
-        or len(durable.regex_members) != len(durable.regexes)
-        or last.version < groups.new_topics_version
-        or now_ms > last.timestamp_ms + refresh_ms
-    ):
-        work = RegexWork(group.group_id, tuple(durable.regex_members), groups.topics, now_ms)
+        or len(regexes) != len(durable.regexes)
+        or (0 if group is None else group.resolved_version) < groups.new_topics_version
+        or now.wall_ms > last.timestamp_ms + refresh_ms
+    )
+    if not is_due or not regexes:
+        return None
+    most_bytes = groups.config.message_max_bytes
+    return RegexWork(durable.group_id, tuple(regexes), groups.topics, now.wall_ms, most_bytes)
+
+
+def begin_resolution(group: ConsumerGroup, work: RegexWork | None, turn: Turn) -> None:
+    """Have it done, if there is any."""
+    if work is not None:
         group.resolving = work
         turn.begin(Work(REGEX_WORK, work))
 
@@ -105,6 +148,7 @@ def regexes_resolved(groups: Groups, done: WorkDone, turn: Turn) -> None:
         return
     group.resolving = None
     if done.error is not None:
+        _unresolved(group, work, done.error, turn)
         return
     durable, facts, changed = group.durable, list[Fact](), 0
     found: Mapping[str, Sequence[str]] = done.result  # type: ignore[assignment]
@@ -112,7 +156,7 @@ def regexes_resolved(groups: Groups, done: WorkDone, turn: Turn) -> None:
     for regex, topics in found.items():
         if regex not in durable.regex_members:
             continue
-        resolved = ResolvedRegex(frozenset(topics), work.image.version, work.timestamp_ms)
+        resolved = ResolvedRegex(frozenset(topics), NO_VERSION, work.timestamp_ms)
         old = durable.regexes.get(regex)
         old_topics = frozenset[str]() if old is None else old.topics
         if old_topics != resolved.topics:
@@ -125,7 +169,13 @@ def regexes_resolved(groups: Groups, done: WorkDone, turn: Turn) -> None:
     if is_bumped:
         epoch += 1
         facts.append(epoch_record(group.group_id, epoch, metadata_hash))
-        group.metadata_deadline_ms = turn.now.wall_ms + METADATA_LASTS_MS
+    if facts and batch_size(facts) > work.most_bytes:
+        # Kafka could not write it either, and logs that.
+        _unresolved(group, work, str(MatchesTooMuch(work.most_bytes)), turn)
+        return
+    group.resolved_version = work.image.version
+    if is_bumped:
+        group.metadata_deadline_ms = turn.now.monotonic_ms + METADATA_LASTS_MS
     for fact in facts:
         turn.write(fact)
     topics_seen = len(work.image.by_name)
@@ -134,3 +184,10 @@ def regexes_resolved(groups: Groups, done: WorkDone, turn: Turn) -> None:
         turn.tell(
             EpochBumped(group.group_id, epoch, cause=EpochCause.REGEX_RESOLVED, metadata_hash=metadata_hash)
         )
+
+
+def _unresolved(group: ConsumerGroup, work: RegexWork, reason: str, turn: Turn) -> None:
+    """What is known of the expressions stays as it is; they are looked at again after the usual time."""
+    group.unresolved_ms = turn.now.wall_ms
+    epoch, regexes = group.durable.epoch, len(work.regexes)
+    turn.tell(RegexesUnresolved(group.group_id, epoch, regexes=regexes, reason=reason))

@@ -37,15 +37,23 @@ def restart_session(
 ) -> None:
     """A member was heard: its session lasts so long from now on."""
     now_ms = turn.now.monotonic_ms
-    deadline_ms = now_ms + timeout_ms
     session = group.sessions.get(member_id)
     if session is None:
-        session = group.sessions[member_id] = Session(now_ms, deadline_ms)
-    session.heard_ms, session.deadline_ms = now_ms, deadline_ms
-    session.connection_id = connection_id or session.connection_id
+        session = group.sessions[member_id] = Session(now_ms, now_ms)
+    if not extend_session(session, timeout_ms, connection_id, now_ms):
+        session.timer_ms = now_ms + timeout_ms
+        turn.arm(session_key(group, member_id), session.timer_ms)
+        extend_session(session, timeout_ms, connection_id, now_ms)
+
+
+def extend_session(session: Session, timeout_ms: int, connection_id: int, monotonic_ms: int) -> bool:
+    """The same where the timer outside can stay as it is; whether it can. If not, nothing has changed."""
+    deadline_ms = monotonic_ms + timeout_ms
     if session.timer_ms is None or session.timer_ms > deadline_ms:
-        session.timer_ms = deadline_ms
-        turn.arm(session_key(group, member_id), deadline_ms)
+        return False
+    session.heard_ms, session.deadline_ms = monotonic_ms, deadline_ms
+    session.connection_id = connection_id or session.connection_id
+    return True
 
 
 def start_classic_sessions(group: ConsumerGroup, turn: Turn) -> None:
@@ -59,15 +67,20 @@ def watch_revocation(group: ConsumerGroup, member: ConsumerMember, turn: Turn) -
     """A member was told where it stands: one that has to give partitions up has its rebalance timeout for that,
     from now on."""
     session = group.sessions[member.member_id]
-    key = rebalance_key(group, member.member_id)
     if member.state is MemberState.UNREVOKED_PARTITIONS and not member.uses_classic_protocol:
-        session.rebalance_epoch = member.member_epoch
-        session.rebalance_timeout_ms = member.rebalance_timeout_ms
-        session.rebalance_ms = turn.now.monotonic_ms + member.rebalance_timeout_ms
-        turn.arm(key, session.rebalance_ms)
+        await_revocation(group, member, turn)
     elif session.rebalance_ms is not None:
         session.rebalance_ms = None
-        turn.cancel(key)
+        turn.cancel(rebalance_key(group, member.member_id))
+
+
+def await_revocation(group: ConsumerGroup, member: ConsumerMember, turn: Turn) -> None:
+    """A member has its rebalance timeout to leave the epoch that it is in."""
+    session = group.sessions[member.member_id]
+    session.rebalance_epoch = member.member_epoch
+    session.rebalance_timeout_ms = member.rebalance_timeout_ms
+    session.rebalance_ms = turn.now.monotonic_ms + member.rebalance_timeout_ms
+    turn.arm(rebalance_key(group, member.member_id), session.rebalance_ms)
 
 
 def await_join(group: ConsumerGroup, member: ConsumerMember, turn: Turn) -> None:

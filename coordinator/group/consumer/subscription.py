@@ -4,12 +4,12 @@ Source: Kafka's ConsumerGroup, computeSubscribedTopicNames, computeSubscribedReg
 computePreferredServerAssignor; ModernGroup, computeMetadataHash.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 
 from coordinator.group.consumer.counts import count
 from coordinator.group.consumer.durable_group import DurableConsumerGroup
 from coordinator.group.consumer.member import ConsumerMember
-from coordinator.group.modern.java_order import HashOrder, mixed_string
+from coordinator.group.modern.java_order import SMALLEST_TABLE, HashOrder, mixed_string, room_for
 from coordinator.group.modern.topic_hash import group_hash
 from coordinator.group.topics_image import TopicImage, TopicsImage
 
@@ -86,19 +86,24 @@ def topics_hash(names: Collection[str], image: TopicsImage) -> int:
     return group_hash(found)
 
 
-def preferred_assignor(assignors: Mapping[str, int], otherwise: str) -> str:
-    """The one that most members name; of two, that which comes first in Kafka's map of them."""
-    if not assignors:
-        return otherwise
-    return max(HashOrder(mixed_string, keys=assignors), key=lambda name: assignors[name])
+def preferred_assignor(group: DurableConsumerGroup, otherwise: str) -> str:
+    """The one that most members name; of several, that which comes first in Kafka's map of them."""
+    return max(group.assignor_order, key=group.assignors.__getitem__, default=otherwise)
 
 
-def assignors_with(
-    group: DurableConsumerGroup, old: ConsumerMember | None, new: ConsumerMember
-) -> dict[str, int]:
-    """How many members name each assignor when one is another value."""
+def preferred_assignor_with(
+    group: DurableConsumerGroup, old: ConsumerMember | None, new: ConsumerMember, otherwise: str
+) -> str:
+    """The same when one member is another value. Kafka counts them in a copy that is a map of another kind: of
+    several with as many members another one may come first, and the group prefers another one without a change."""
     assignors = dict(group.assignors)
-    for member, change in ((old, -1), (new, 1)):
-        if member is not None and member.server_assignor is not None:
-            count(assignors, (member.server_assignor,), change)
-    return assignors
+    room = room_for(len(assignors)) if assignors else SMALLEST_TABLE
+    order = HashOrder(mixed_string, room, group.assignor_order)
+    if old is not None and old.server_assignor is not None:
+        count(assignors, (old.server_assignor,), -1)
+        if old.server_assignor not in assignors:
+            order.remove(old.server_assignor)
+    if new.server_assignor is not None:
+        count(assignors, (new.server_assignor,), 1)
+        order.put_first(new.server_assignor)
+    return max(order, key=assignors.__getitem__, default=otherwise)

@@ -22,13 +22,11 @@ INLINE_MAX: Final = 20_000
 
 
 class TargetWork(NamedTuple):
-    """The computation of a target, as work. `changes` and `image` say for which state of the group it is."""
+    """The computation of a target, as work."""
 
     group_id: str
     assignor: str
     spec: GroupSpec
-    changes: int
-    image: TopicsImage
 
 
 class Computed(NamedTuple):
@@ -39,8 +37,14 @@ class Computed(NamedTuple):
     error: str | None = None
 
     def is_for(self, work: TargetWork) -> bool:
-        """Whether the group is still the one that it was computed for."""
-        return work.changes == self.work.changes and work.image is self.work.image
+        """Whether it is what this work would come to: the group is still as it was, the order of members
+        included."""
+        mine = self.work
+        return (
+            mine.assignor == work.assignor
+            and mine.spec == work.spec
+            and list(mine.spec.members) == list(work.spec.members)
+        )
 
 
 class AwaitsTarget(Exception):
@@ -64,7 +68,7 @@ def may_compute(timestamp_ms: int, interval_ms: int, now_ms: int) -> bool:
 @dataclass(frozen=True, slots=True)
 class Change:
     """The member that a request is about: as the group knows it (`old`, None: it is new), and as it is to be. A
-    static member that takes another's place has its id as `replaced`."""
+    static member that takes the place of one with another id has that as `replaced`."""
 
     old: ConsumerMember | None
     new: ConsumerMember
@@ -97,9 +101,9 @@ def group_spec(
 
     members: dict[str, MemberSpec] = {}
     for member_id in group.order:
-        if member_id == new.member_id and change.replaced is None:
-            members[member_id] = spec_of(new, member_id)
-        elif member_id not in (change.replaced, new.member_id):
+        if member_id == new.member_id:
+            members[member_id] = spec_of(new, change.replaced or member_id)
+        elif member_id != change.replaced:
             members[member_id] = spec_of(group.members[member_id], member_id)
     if new.member_id not in members:
         members[new.member_id] = spec_of(new, change.replaced or new.member_id)

@@ -44,6 +44,7 @@ def keep_alive(group: ConsumerGroup, request: KeepAlive, turn: Turn) -> None:
 
 def move(group: ConsumerGroup, by_ms: int, turn: Turn) -> None:
     """All that it waits for comes in as much time as was left."""
+    group.metadata_deadline_ms += by_ms
     for session in group.sessions.values():
         session.heard_ms += by_ms
         session.deadline_ms += by_ms

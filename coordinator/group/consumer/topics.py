@@ -3,7 +3,7 @@
 Source: Kafka's GroupMetadataManager.onMetadataUpdate.
 """
 
-from coordinator.group.consumer.group import NEVER_LOOKED
+from coordinator.group.consumer.group import NEVER
 from coordinator.group.groups import Groups
 from coordinator.group.topics_image import TopicsImage
 
@@ -16,4 +16,4 @@ def take_topics(groups: Groups, image: TopicsImage) -> None:
     changed = before.changed_in(image)
     for group in groups.consumers.values():
         if any(group.durable.is_subscribed_to(name) for name in changed):
-            group.metadata_deadline_ms = NEVER_LOOKED
+            group.metadata_deadline_ms = NEVER

@@ -7,7 +7,7 @@ Source: Kafka's GroupMetadataManager, validateOnlineUpgrade and convertToConsume
 fromClassicGroup.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from coordinator.group.classic.group import ClassicGroup
@@ -57,16 +57,17 @@ def upgraded(groups: Groups, classic: ClassicGroup, turn: Turn) -> tuple[Durable
             answer_parked(classic, member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id, turn)
             restart_session(classic, member, turn)
     try:
-        members = [
-            _converted(classic, classic.members[member_id], groups.topics) for member_id in _order(classic)
-        ]
+        order = _order(classic)
+        members = [_converted(classic, classic.members[member_id], groups.topics) for member_id in order]
     except Malformed as error:
         raise _refused(classic, "the embedded consumer protocol is malformed.") from error
     facts = _records(classic, members, groups.topics)
     store = ConsumerGroupStore()
     for fact in facts:
         store.replay(fact.key, fact.value, NO_PRODUCER_ID)
-    return store.by_group[classic.group_id], [group_tombstone(classic), *facts]
+    durable = store.by_group[classic.group_id]
+    durable.order = order  # each member was put once, of which its two records make two
+    return durable, [group_tombstone(classic), *facts]
 
 
 def end_classic(groups: Groups, classic: ClassicGroup, turn: Turn) -> None:
@@ -104,7 +105,7 @@ def _refused(classic: ClassicGroup, why: str) -> Refusal:
     return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, message)
 
 
-def _order(classic: ClassicGroup) -> Iterable[str]:
+def _order(classic: ClassicGroup) -> TimelineOrder:
     """Kafka takes the members out of one hash map, and puts them into another."""
     order = TimelineOrder()
     for member_id in HashOrder(mixed_string, keys=classic.members):

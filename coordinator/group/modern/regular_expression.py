@@ -6,7 +6,7 @@ memory is bounded here, and by that the time for one name; RE2/J has no bounds.
 Source: Kafka's `TopicRegexResolver`, `GroupMetadataManager.maybeUpdateRegularExpressions`.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from coordinator.group.modern.re2j_syntax import for_re2
@@ -66,12 +66,28 @@ def why_invalid(pattern: str) -> str | None:
 def matches(patterns: Collection[str], names: Collection[str]) -> dict[str, list[str]]:
     """The names that each expression matches from their begin to their end, sorted. What is no expression matches
     nothing. It may take long, on any thread, and keeps nothing when it is done."""
+    found: dict[str, list[str]] = {}
+    for _ in match_in_steps(patterns, names, found):
+        pass
+    return found
+
+
+def match_in_steps(
+    patterns: Collection[str], names: Collection[str], found: dict[str, list[str]]
+) -> Iterator[int]:
+    """The same, into `found`, in steps: each takes microseconds for expressions as they usually are, and at most a
+    second. Yields how many characters the names have so far that it found, those of each expression."""
     import re2
 
-    found: dict[str, list[str]] = {pattern: [] for pattern in patterns}
-    valid = [pattern for pattern in found if why_invalid(pattern) is None]
+    found.update((pattern, []) for pattern in patterns)
     ordered = sorted(names)
     encoded = [name.encode(errors="surrogatepass") for name in ordered]
+    characters = 0
+    valid = []
+    for pattern in found:
+        if why_invalid(pattern) is None:
+            valid.append(pattern)
+        yield characters
     for begin in range(0, len(valid), EXPRESSIONS_IN_A_SET):
         some = valid[begin : begin + EXPRESSIONS_IN_A_SET]
         texts = [for_re2(pattern).text.encode() for pattern in some]
@@ -83,8 +99,9 @@ def matches(patterns: Collection[str], names: Collection[str]) -> dict[str, list
             for index in which:
                 if index < len(some):
                     found[some[index]].append(name)
-    re2.purge()
-    return found
+                    characters += len(name)
+            yield characters
+        re2.purge()
 
 
 def _together(expressions: Sequence[bytes]) -> "re2.Set | None":

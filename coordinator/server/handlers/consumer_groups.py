@@ -12,7 +12,7 @@ from coordinator.group.consumer.config import ConsumerGroupConfig
 from coordinator.group.refusal import error_response
 from coordinator.net.caller import Caller
 from coordinator.server.handlers.group_admin import GroupAdmin
-from coordinator.server.handlers.groups import GroupRouter
+from coordinator.server.handlers.groups import GroupRouter, beating
 from coordinator.server.handlers.merge import Combining
 from protocol.errors import ErrorCode
 from protocol.messages.consumer_group_describe import (
@@ -43,7 +43,11 @@ class ConsumerGroups:
         if not self._is_enabled:
             return error_response(request, caller.api_version, ErrorCode.UNSUPPORTED_VERSION)
         runtime = self._router.runtime
-        if runtime.partition_of(request.group_id).machine is None and not runtime.is_shut_down:
+        partition = runtime.partition_of(request.group_id)
+        well = self._router.beat(partition, request, beating(caller))
+        if well is not None:
+            return well
+        if partition.machine is None and not runtime.is_shut_down:
             refusal = check_heartbeat(request, caller.api_version, self._config)
             if refusal is not None:
                 return ConsumerGroupHeartbeatResponse(error_code=refusal.error, error_message=refusal.message)

@@ -1,14 +1,13 @@
 """Requests about one group, put to the partition that holds it: JoinGroup, SyncGroup, Heartbeat, LeaveGroup."""
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 from uuid import uuid4
 
 from coordinator.answers import Later
 from coordinator.engine.partition import Partition, PartitionState
 from coordinator.engine.place import Asker
 from coordinator.engine.runtime import Runtime
-from coordinator.group.classic.heartbeat import RESPONSES
 from coordinator.group.config import GroupConfig
 from coordinator.group.refusal import error_before_lookup, error_response, loading_error
 from coordinator.group.shard import Shard
@@ -16,12 +15,22 @@ from coordinator.machine.outcome import Context
 from coordinator.net.caller import Caller
 from coordinator.net.slot import Slot
 from protocol.errors import ErrorCode
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest
 
 GroupPartition: TypeAlias = Partition[Shard]
 Finish = Callable[[Any], object]
 """Makes the answer for the client of the one that the group gives."""
+
+
+_SAYS_SOMETHING_NEW: Final[dict[type[object], Callable[[Any], bool]]] = {
+    HeartbeatResponse: lambda response: response.error_code != ErrorCode.NONE,
+    ConsumerGroupHeartbeatResponse: lambda response: (
+        response.error_code != ErrorCode.NONE or response.assignment is not None
+    ),
+}
+"""Answers to heartbeats."""
 
 
 class GroupRouter:
@@ -38,20 +47,27 @@ class GroupRouter:
         partition = self.runtime.partition_of(request.group_id)
         if partition.machine is None:
             return self._refusal(partition, request, caller.api_version)
-        try:
-            if self.runtime.beat(partition, request):
-                return RESPONSES[ErrorCode.NONE]
-        except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's groups
-            return self.runtime.contradicted(partition, problem, request, caller.api_version)
-        context = Context(
-            0, caller.api_version, caller.client_id, caller.client_host, connection_id=caller.connection_id
-        )
-        return self.runtime.ask_at_once(partition, request, context)
+        context = beating(caller)
+        well = self.beat(partition, request, context)
+        return self.runtime.ask_at_once(partition, request, context) if well is None else well
 
-    def repeat(self, request: HeartbeatRequest) -> tuple[HeartbeatResponse, Callable[[int], bool]]:
-        """A heartbeat, for when it comes again: its answer, and who tells whether it is the same again."""
+    def beat(self, partition: GroupPartition, request: Any, context: Context) -> object | None:
+        """The answer to a heartbeat of either protocol from which nothing else follows; None: it is to be asked."""
+        try:
+            return self.runtime.beat(partition, request, context, waits_for_log=_waits_for_log(request))
+        except Exception as problem:  # noqa: BLE001 - the daemon outlives one partition's groups
+            return self.runtime.contradicted(partition, problem, request, context.api_version)
+
+    def repeat(self, request: Any, response: Any, caller: Caller) -> Callable[[int], bool] | None:
+        """A heartbeat of either protocol that was answered, for when it comes again: who tells whether the answer
+        is the same again. None where it told of something new."""
+        if type(response) not in _SAYS_SOMETHING_NEW or _SAYS_SOMETHING_NEW[type(response)](response):
+            return None
         partition = self.runtime.partition_of(request.group_id)
-        return RESPONSES[ErrorCode.NONE], self.runtime.repeated_beat(partition, request)
+        waits_for_log = _waits_for_log(request)
+        return self.runtime.repeated_beat(
+            partition, request, beating(caller), response, waits_for_log=waits_for_log
+        )
 
     def handle(self, request: Any, caller: Caller) -> object:
         """SyncGroup, LeaveGroup, and whatever else names one group and is answered as the core answers it."""
@@ -125,3 +141,15 @@ class _Finishing:
         slot = self._caller.answer_later(parks=parks)
         slot.finish = self._finish
         return slot
+
+
+def beating(caller: Caller) -> Context:
+    """Of a heartbeat, whose answer goes nowhere else."""
+    return Context(
+        0, caller.api_version, caller.client_id, caller.client_host, connection_id=caller.connection_id
+    )
+
+
+def _waits_for_log(request: object) -> bool:
+    """A Heartbeat is answered whatever the log does."""
+    return type(request) is not HeartbeatRequest

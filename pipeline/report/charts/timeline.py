@@ -19,7 +19,8 @@ LINE_INCHES: Final = 0.3
 
 def timeline(name: str, gathered: Gathered, details: GroupDetails) -> str:
     """A line for each partition, coloured by member; of a group with many partitions a line for each member, with
-    the number of partitions held. Upright lines are generations, red ones the moments in which nobody was left.
+    the number of partitions held. Upright lines are generations or epochs, red
+    ones the moments in which nobody was left.
     """
     held = details.ownership
     partitions = sorted({(row["topic"], row["partition"]) for row in held})
@@ -62,7 +63,8 @@ def timeline(name: str, gathered: Gathered, details: GroupDetails) -> str:
     n_legend = len(tints) if by_partition else 0
     hidden = 0 if by_partition else len(members) - len(lines)
     note = f'<p class="note">{count(hidden, "more member")} not drawn.</p>' if hidden else ""
-    title = f"Generations and ownership of {cut(details.summary['group'], 80)}"
+    steps = "Epochs" if details.summary["group_kind"] == "consumer" else "Generations"
+    title = f"{steps} and ownership of {cut(details.summary['group'], 80)}"
     return plot(name, title, height, draw, n_legend, columns=3) + note
 
 

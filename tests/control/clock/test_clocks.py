@@ -13,7 +13,7 @@ from coordinator.engine.partition import PartitionState
 from coordinator.group.requests import ExpireOffsets
 from coordinator.group.shard import Shard
 from coordinator.group.timer_key import TimerKey, TimerKind
-from coordinator.machine.outcome import Now
+from coordinator.machine.outcome import Context, Now
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import LeaveGroupRequest
@@ -112,7 +112,7 @@ async def test_heartbeats_of_a_frozen_group_are_answered_and_the_shortcut_is_bac
         partition = server.runtime.partition_of(GROUP)
         assert is_bare(server)
         assert partition.fronts == []
-        assert server.runtime.beat(partition, heartbeat)
+        assert server.runtime.beat(partition, heartbeat, Context(0, 3, "", ""), waits_for_log=False)
         assert (await other.call(heartbeat, 3)).error_code == ErrorCode.NONE
     assert server.group_events.now_of is None
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from coordinator.group.consumer.config import ConsumerGroupConfig
-from coordinator.group.consumer.regular_expressions import REGEX_WORK, RegexWork, resolve_regexes
+from coordinator.group.consumer.regular_expressions import REGEX_WORK
 from coordinator.group.consumer.target import TARGET_WORK, TargetWork, compute_target
 from coordinator.group.requests import TopicsChanged
 from coordinator.group.topics_image import TopicImage, TopicsImage
@@ -20,6 +20,7 @@ from protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequestTopicPartitions,
     ConsumerGroupHeartbeatResponse,
 )
+from tests.group.consumer.resolution import resolved
 from tests.group.coordinator import GROUP, Ask, Coordinator
 
 FOO: Final = bytes(15) + b"\1"
@@ -50,12 +51,10 @@ class Members(Coordinator):
         work = self.work.pop(0)
         if work.name == TARGET_WORK:
             assert isinstance(work.argument, TargetWork)
-            result: object = compute_target(work.argument)
+            self.tell(WorkDone(work, compute_target(work.argument)))
         else:
             assert work.name == REGEX_WORK
-            assert isinstance(work.argument, RegexWork)
-            result = resolve_regexes(work.argument)
-        self.tell(WorkDone(work, result))
+            self.tell(resolved(work))
 
     def tell(self, request: WorkDone | TopicsChanged) -> None:
         """Hand in what has no reply."""

@@ -1,11 +1,13 @@
 """Groups that become consumer groups and classic ones again, with members in them."""
 
 from coordinator.group.consumer.events import ConsumerMemberFenced, FenceCause
+from coordinator.group.topics_image import TopicImage
+from protocol.consumer_protocol import ConsumerProtocolSubscription, TopicPartitions, encode_subscription
 from protocol.errors import ErrorCode
 from tests.group.config import consumer_group_config
 from tests.group.consumer.classic import INITIAL_DELAY_MS, partitions_of, stable_member
-from tests.group.consumer.members import FOO, Members
-from tests.group.coordinator import RANGE
+from tests.group.consumer.members import BAR, FOO, Members
+from tests.group.coordinator import GROUP, RANGE
 
 
 def test_a_classic_member_shares_with_one_that_joins_it_and_has_all_again_when_that_leaves() -> None:
@@ -48,13 +50,15 @@ def test_a_full_group_is_not_upgraded() -> None:
     assert group.state() == "Stable"
 
 
-def test_whoever_has_to_give_partitions_up_does_so_when_the_last_other_member_turns_classic() -> None:
+def test_whoever_is_behind_joins_again_when_the_last_other_member_turns_classic() -> None:
     group = Members()
     old, generation = stable_member(group)
     assert group.enter("new", instance="i") == (generation + 1, {})
     assert group.join(instance="i").error is ErrorCode.NONE
+    assert group.state() == "Stable", "the target is that of the group's epoch"
+    assert group.heartbeat(old, generation) is ErrorCode.ILLEGAL_GENERATION
+    group.join(old)
     assert group.state() == "PreparingRebalance"
-    assert group.heartbeat(old, generation + 1) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def test_where_all_have_their_target_the_last_member_turns_classic_without_a_rebalance() -> None:
@@ -113,3 +117,69 @@ def test_upgrades_that_are_disabled_are_refused_and_so_are_classic_members() -> 
     group.enter("other", group="others")
     refused = group.join(group="others", instance="i", protocols=RANGE)
     assert refused.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_a_known_instance_may_join_a_full_group_with_the_classic_protocol() -> None:
+    group = Members(consumer_config=consumer_group_config(group_consumer_max_size=2))
+    group.enter("A", instance="i")
+    group.enter("B")
+    assert group.join(instance="i").error is ErrorCode.NONE
+    assert group.join(instance="other").error is ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_a_classic_member_that_was_to_give_partitions_up_is_fenced_after_a_restart_if_it_does_not() -> None:
+    group = Members()
+    old, _ = stable_member(group)
+    group.enter("new")
+    group.join(old, protocols=owning(0, 1, 2), rebalance=5_000)
+    view = group.shard.view(GROUP, group.now)
+    assert view is not None
+    (state,) = (one.consumer.state for one in view.members if one.consumer and one.name.member_id == old)
+    assert state == "UNREVOKED_PARTITIONS"
+    group.restart()
+    group.advance(5_000)
+    (fenced,) = group.told(ConsumerMemberFenced)
+    assert (fenced.member.member_id, fenced.cause) == (old, FenceCause.NOT_REVOKED)
+
+
+def test_a_classic_member_that_joins_has_expressions_held_against_new_topics() -> None:
+    group = Members()
+    group.enter("A", None, regex="f.*")
+    group.say("A", 1)
+    group.topics_are(TopicImage("foo", FOO, 3), TopicImage("far", BAR, 1))
+    group.advance(10_001)
+    group.does_work = False
+    assert group.join(instance="i").error is ErrorCode.NONE
+    assert len(group.work) == 1
+
+
+def test_a_replacement_that_ends_a_consumer_group_is_written_before_its_tombstones() -> None:
+    group = Members()
+    group.enter("new", instance="i")
+    before = len(group.records)
+    joined = group.join(instance="i").joined
+    written = [
+        (type(record.key).__name__, getattr(record.key, "member_id", None), record.value is None)
+        for record in group.records[before:]
+    ]
+    metadata, current, target = (
+        "ConsumerGroupMemberMetadataKey",
+        "ConsumerGroupCurrentMemberAssignmentKey",
+        "ConsumerGroupTargetAssignmentMemberKey",
+    )
+    new = joined.member_id
+    assert written == [
+        *((current, "new", True), (target, "new", True), (metadata, "new", True)),
+        *((metadata, new, False), (target, new, False), (current, new, False), (metadata, new, False)),
+        *((current, new, False), (current, new, True), (target, new, True)),
+        *(("ConsumerGroupTargetAssignmentMetadataKey", None, True), (metadata, new, True)),
+        *(("ConsumerGroupPartitionMetadataKey", None, True), ("ConsumerGroupMetadataKey", None, True)),
+        ("GroupMetadataKey", None, False),
+    ]
+
+
+def owning(*partitions: int) -> list[tuple[str, bytes]]:
+    """What a consumer that keeps its partitions while it joins says of them."""
+    owned = [TopicPartitions(topic="foo", partitions=list(partitions))]
+    subscription = ConsumerProtocolSubscription(topics=["foo"], owned_partitions=owned)
+    return [("range", encode_subscription(subscription, 1))]

@@ -1,9 +1,15 @@
 """Static members, fencing, expressions, commits."""
 
+import pytest
+
 from coordinator.group.consumer.events import ConsumerMemberFenced, FenceCause
 from coordinator.group.topics_image import TopicImage
 from protocol.errors import ErrorCode
-from tests.group.config import group_config
+from protocol.records.consumer_group import (
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+)
+from tests.group.config import consumer_group_config, group_config
 from tests.group.consumer.members import BAR, FOO, Members
 
 SESSION_MS = 45_000
@@ -104,3 +110,76 @@ def test_offsets_of_topics_that_nobody_reads_expire() -> None:
         group.advance(30_000)
         group.say("A", 2)
     assert group.fetch().keys() == {("foo", 0)}
+
+
+@pytest.mark.parametrize(("first", "second"), [("range", "uniform"), ("uniform", "range")])
+def test_a_group_whose_votes_are_level_may_have_a_new_epoch_at_every_heartbeat(
+    first: str, second: str
+) -> None:
+    """Kafka counts in two maps, and the member that names the one assignor changes the order of the second."""
+    group = Members()
+    group.enter("A", assignor=first)
+    group.enter("B", assignor=second)
+    _, epoch, _ = group.epochs()
+    for member_id, named in (("A", first), ("B", second), ("A", first), ("B", second)):
+        group.say(member_id, 2)
+        _, later, _ = group.epochs()
+        assert later - epoch == (named == "range"), member_id
+        epoch = later
+
+
+def test_a_subscription_that_the_log_could_not_take_is_refused_and_leaves_no_trace() -> None:
+    group = Members()
+    names = [f"{number:0200}" for number in range(6_000)]
+    assert group.enter("A", names) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+    assert group.records == []
+    assert group.enter("A") == (2, {FOO: [0, 1, 2]})
+
+
+def test_a_lone_member_with_another_expression_is_looked_at_with_its_next_heartbeat() -> None:
+    group = Members()
+    group.enter("A", None, regex="f.*")
+    assert group.say("A", 1) == (2, {FOO: [0, 1, 2]})
+    group.does_work = False
+    group.say("A", 2, regex="fo+")
+    assert group.work == [], "the last look is not ten seconds old"
+    group.say("A", 2)
+    assert len(group.work) == 1
+
+
+def test_an_assignor_that_nobody_has_any_more_cannot_be_asked() -> None:
+    group = Members()
+    group.enter("A", assignor="range")
+    group.consumer_config = consumer_group_config(group_consumer_assignors=("uniform",))
+    group.restart()
+    group.advance(1_000)
+    assert group.enter("B") == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+    assert [member.member_id for member in group.described().members] == ["A"]
+
+
+def test_who_takes_the_place_of_another_has_a_target_of_its_own_in_the_log() -> None:
+    group = Members()
+    group.enter("A", instance="i")
+    group.say("A", -2, instance="i")
+    group.advance(1_000)
+    before = len(group.records)
+    group.enter("B", ["foo", "nowhere"], instance="i")
+    written = [record for record in group.records[before:] if record.value is not None]
+    targets = [one for one in written if isinstance(one.key, ConsumerGroupTargetAssignmentMemberKey)]
+    assert [one.key.member_id for one in targets] == ["B", "B"], "with its place, and with the new target"
+
+
+def test_a_broker_that_gets_the_log_back_has_to_look_at_expressions_again_and_so_has_groupd() -> None:
+    """The version is an offset of a broker's metadata, and no image of it is as old as this one."""
+    group = Members()
+    group.enter("A", None, regex="f.*")
+    group.say("A", 1)
+    group.restart()
+    (resolved,) = (
+        record.value for record in group.records if isinstance(record.key, ConsumerGroupRegularExpressionKey)
+    )
+    assert (resolved.topics, resolved.version) == (["foo"], 0)
+    group.advance(10_001)
+    group.does_work = False
+    group.say("A", 2)
+    assert len(group.work) == 1

@@ -9,6 +9,7 @@ from typing import Final
 
 from tests.hostile.fuzz.connection import connection_target
 from tests.hostile.fuzz.engine import Finding, Fuzzer
+from tests.hostile.fuzz.expressions import expression_targets
 from tests.hostile.fuzz.messages import message_targets, other_targets
 from tests.hostile.fuzz.stored import stored_targets
 from tests.hostile.fuzz.target import Target
@@ -20,6 +21,7 @@ def all_targets() -> Iterator[Target]:
     """Every decoder of bytes from outside."""
     yield from stored_targets()
     yield from other_targets()
+    yield from expression_targets()
     yield from message_targets()
 
 

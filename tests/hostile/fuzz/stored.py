@@ -11,9 +11,11 @@ from typing import Final
 from coordinator.config.properties_file import parse_properties
 from coordinator.engine.loader import Load, LoadFailed
 from coordinator.group.record_codec import GroupRecordCodec
-from coordinator.machine.outcome import Now
+from coordinator.group.shard import Shard
+from coordinator.machine.outcome import Context, Now
 from coordinator.topics.cluster_metadata import read_cluster_topics
 from protocol.malformed import Malformed
+from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from protocol.records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -47,6 +49,7 @@ from storage.topic_partition import TopicPartition
 from storage.transaction_index import read_aborted
 from storage.validate import validate_batch
 from tests.engine.states import written_state
+from tests.group.consumer.members import FOO, Members
 from tests.group.new_shard import new_shard
 from tests.hostile.fuzz.target import Target
 from tests.protocol.declared import full
@@ -56,6 +59,8 @@ from tests.storage.faulty_files import FaultyFiles
 UNPACKED_BYTES: Final = 100_000
 """The most that compressed records may come to here."""
 HEADER_BYTES: Final = 61
+LATER_MS: Final = 10_000
+LOADED: Final = Now(0, 1_000)
 _DIRECTORY: Final = "/data/__consumer_offsets-0"
 _SEGMENT: Final = f"{_DIRECTORY}/{0:020d}.log"
 _RECORDS: Final = [
@@ -151,6 +156,19 @@ def _group_records() -> list[Record]:
     return [Record(-1, 1000, key, value) for key, value in pairs]
 
 
+def _consumer_group_records() -> list[Record]:
+    """A group with all types of records, members of two kinds, and one that has gone."""
+    group = Members()
+    group.enter("A", instance="i", rack="r", assignor="range")
+    group.enter("B", None, regex="f.*")
+    group.enter("C", ["foo", "bar"])
+    group.advance(LATER_MS)
+    group.say("A", 2, owned={FOO: [0, 1, 2]})
+    group.say("C", -1)
+    codec = GroupRecordCodec()
+    return [Record(-1, 1000, *codec.encode(fact)) for fact in group.records]
+
+
 def log_targets() -> Iterator[Target]:
     """Segments: recovered, checked, loaded."""
     records = _group_records()
@@ -160,8 +178,21 @@ def log_targets() -> Iterator[Target]:
     yield Target("verification", (log,), verify, (), fixed_batches, steps_a_byte=2000)
     errors = (LogDamaged, LoadFailed, ValueError)  # the last: records that cannot be of a group
     yield Target("load", (log,), load, errors, fixed_batches, steps_a_byte=2000, bytes_a_byte=2000)
+    modern = _consumer_group_records()
+    log = encode_batch(modern[:5], 0) + encode_batch(modern[5:], 5)
+    yield Target(
+        "load of a consumer group",
+        (log,),
+        load_consumer_group,
+        errors,
+        fixed_batches,
+        steps_a_byte=2000,
+        bytes_a_byte=2000,
+    )
     pairs = [
-        struct.pack(">h", len(one.key or b"")) + (one.key or b"") + (one.value or b"") for one in records
+        struct.pack(">h", len(one.key or b"")) + (one.key or b"") + (one.value or b"")
+        for one in (*records, *modern)
+        if one.value is not None or one in records
     ]
     yield Target("record of a group", tuple(pairs), read_record, (Malformed,))
     topic = b"\x01\x02\x00" + b"\x02t" + bytes(16) + b"\x00"
@@ -198,18 +229,31 @@ def verify(data: bytes) -> None:
 
 
 def load(data: bytes) -> None:
+    loaded(data).check_invariants()
+
+
+def load_consumer_group(data: bytes) -> None:
+    """A log may say of its members what no coordinator would have written, and they are as it says."""
+    shard = loaded(data)
+    for group_id in shard.group_ids():
+        request = ConsumerGroupDescribeRequest(group_ids=[group_id], include_authorized_operations=False)
+        assert len(shard.handle(request, Context(1, 1, "", ""), LOADED).replies) == 1
+
+
+def loaded(data: bytes) -> Shard:
+    """What a shard makes of a segment; its facts make the same."""
     files = with_file(_SEGMENT, data)
     log = PartitionLog.open(files, _DIRECTORY, LogConfig())
     shard = new_shard()
     for _ in Load(log, shard, files, GroupRecordCodec()).steps():
         pass
-    shard.loaded(Now(0, 1_000))
-    shard.check_invariants()
+    shard.loaded(LOADED)
     facts = list(shard.durable_state().items())
     copy = new_shard()
     for _ in Load(log, copy, files, GroupRecordCodec()).steps():
         pass
     assert list(copy.durable_state().items()) == facts
+    return shard
 
 
 def read_record(data: bytes) -> None:

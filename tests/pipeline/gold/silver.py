@@ -23,8 +23,18 @@ def latest_offsets(made: HandMade) -> DataFrame:
 
 
 def ownership(made: HandMade) -> DataFrame:
-    return owners.ownership(made.table("group_generations"), made.table("members"), made.table("assignments"))
+    return owners.ownership(
+        made.table("group_generations"),
+        made.table("members"),
+        made.table("assignments"),
+        owners.OWNERSHIP.empty(made.spark),
+    )
 
 
 def rebalance_stats(made: HandMade) -> DataFrame:
-    return rebalances.rebalance_stats(made.table("group_generations"), made.table("members"), history(made))
+    return rebalances.rebalance_stats(
+        made.table("group_generations"),
+        made.table("members"),
+        history(made),
+        rebalances.REBALANCE_STATS.empty(made.spark),
+    )

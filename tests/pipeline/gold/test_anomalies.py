@@ -152,11 +152,15 @@ def test_a_group_that_empties_again_and_again_flaps(spark: SparkSession) -> None
     assert (row["group"], row["amount"]) == ("g", 3)
 
 
+NOBODY = "log_partition int, `group` string, group_log_offset bigint, generation int, topics array<string>"
+
+
 def expiring(made: HandMade, seconds: float, retention_days: int = 7) -> DataFrame:
     return expiring_offsets(
         latest_offsets(made),
         made.table("group_generations"),
         made.table("members"),
+        made.spark.createDataFrame([], NOBODY),
         retention_days * 1440,
         moment(at(seconds)),
     )

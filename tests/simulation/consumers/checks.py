@@ -1,13 +1,15 @@
 """What must never happen to consumer groups, besides what must not to any.
 
 1. Nobody takes a partition for its own that another member still does, unless the coordinator has given that one
-   up: a member that was fenced need not know it yet. Read as members see it, whatever protocol they speak.
+   up: a member that was fenced need not know it yet. Read as members see it, whatever protocol they speak. What a
+   cooperative member keeps while a group is upgraded in the middle of a rebalance counts only when it was assigned
+   again: the group has no record of it, in Kafka neither.
 2. The epoch of a group never falls while it lives, over conversions, reloads and power cuts; nor does one that a
    member was told, as far as that member goes.
 3. What is true of the log, of commits and of answers in `tests/simulation/checks.py`.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -27,7 +29,7 @@ from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from protocol.records import GroupMetadataKey, OffsetCommitKey
 from protocol.records.consumer_group import ConsumerGroupMetadataKey
 from tests.simulation.checks import Checks, demand
-from tests.simulation.consumers.member import Member
+from tests.simulation.consumers.member import CooperativeMember, Member
 from tests.simulation.disk import Disk
 
 NOW: Final = Now(0, 0)
@@ -49,6 +51,8 @@ class ConsumerChecks(Checks):
         self._types: dict[str, GroupType] = {}
         self._in_consumer_group: set[int] = set()
         self._converted: set[str] = set()
+        self._upgrades: Counter[str] = Counter()
+        self._upgrades_seen: dict[str, int] = {}
         self._epochs: dict[tuple[str, int], int] = {}
         self._member_epochs: defaultdict[tuple[str, int, str], int] = defaultdict(int)
 
@@ -63,6 +67,15 @@ class ConsumerChecks(Checks):
         known = {one.name.member_id for one in view.members}
         if member.member_id not in known:
             return
+        if member.stable:
+            self._upgrades_seen[member.name] = self._upgrades[group_id]
+        others = [
+            other
+            for other in others
+            if not isinstance(other, CooperativeMember)
+            or other.stable
+            or self._upgrades_seen.get(other.name, 0) == self._upgrades[group_id]
+        ]
         for other in others:
             if other is not member and other.settings.group_id == group_id and other.member_id in known:
                 both = member.owns & other.owns
@@ -76,6 +89,11 @@ class ConsumerChecks(Checks):
             for event in outcome.events
             if isinstance(event, GroupConverted) and event.members > 0
         }
+        self._upgrades.update(
+            event.group_id
+            for event in outcome.events
+            if isinstance(event, GroupConverted) and event.to_type == GroupType.CONSUMER
+        )
         self._types = {}
         for group_id in shard.group_ids():
             view = shard.view(group_id, now)

@@ -5,7 +5,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tests.simulation.client import MIDDLE, NEW, Client, Settings
-from tests.simulation.consumers.member import ClassicMember, ConsumerMember, Member, MemberSettings
+from tests.simulation.consumers.member import (
+    ClassicMember,
+    ConsumerMember,
+    CooperativeMember,
+    Member,
+    MemberSettings,
+)
 from tests.simulation.consumers.shell import ConsumerShell
 from tests.simulation.consumers.topics import Topics
 from tests.simulation.faults import GROUPS, MOST_CLIENTS, Faults
@@ -32,6 +38,7 @@ class ConsumerFaults(Faults):
     ) -> None:
         self.topics = topics
         self._grown = grown
+        self._is_quiet = False
         self._classic_share = world.random.choice([0.0, 0.4, 0.4, 0.7, 1.0])
         super().__init__(world, shell, weather)
         self._menu += [self._convert, self._convert, self.topics.make_or_grow]
@@ -39,8 +46,10 @@ class ConsumerFaults(Faults):
     def stop(self) -> None:
         super().stop()
         self.shell.work_ms, self.shell.work_fails = (0, 50), 0.0
+        self._is_quiet = True
         for client in self.alive():
             client.settings.lag_ms = 0
+            client.agree()
 
     def alive(self) -> list[Any]:
         return super().alive()
@@ -83,6 +92,7 @@ class ConsumerFaults(Faults):
                 session_timeout_ms=random.choice([2_000, 6_000]),
                 rebalance_timeout_ms=random.choice(REBALANCE_MS),
                 speaks_classic=speaks_classic,
+                is_cooperative=random.random() < 0.5,
                 regex=random.choice(REGEXES) if random.random() < 0.25 else None,
                 assignor=random.choice([None, None, "range", "uniform"]),
                 lag_ms=random.choice([0, 0, 100, 1_000]),
@@ -91,10 +101,15 @@ class ConsumerFaults(Faults):
 
     def _client(self, name: str, settings: Settings) -> Client:
         assert isinstance(settings, MemberSettings)
-        kind = ClassicMember if settings.speaks_classic else ConsumerMember
-        return kind(
+        kind: type[Member] = ConsumerMember
+        if settings.speaks_classic:
+            kind = CooperativeMember if settings.is_cooperative else ClassicMember
+        member = kind(
             self.world, self.shell, self.weather, name, settings, self._ended, self.topics, self._grown
         )
+        if self._is_quiet:
+            member.agree()
+        return member
 
     def _convert(self) -> None:
         """A member is closed, and comes back in the other protocol."""

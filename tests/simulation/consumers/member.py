@@ -6,12 +6,21 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
+from protocol.consumer_protocol import (
+    ConsumerProtocolSubscription,
+    TopicPartitions,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
 from protocol.errors import ErrorCode
 from protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,
 )
 from protocol.messages.join_group import JoinGroupRequest
+from protocol.messages.sync_group import SyncGroupRequestAssignment
 from tests.simulation.client import (
     REQUEST_TIMEOUT_MS,
     RETRY_MS,
@@ -27,15 +36,19 @@ from tests.simulation.world import World
 Owned: TypeAlias = frozenset[tuple[bytes, int]]
 HEARTBEAT_MS: Final = 1_500
 COMMIT_VERSION: Final = 9
+OWNED_VERSION: Final = 1
+"""Since when a subscription says what a member has."""
 _ABANDON: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
 
 
 @dataclass
 class MemberSettings(Settings):
-    """How a member is configured. `speaks_classic` is which protocol; `regex` and `assignor` are for the other
+    """How a member is configured. `speaks_classic` is which protocol, `is_cooperative` whether it keeps its
+    partitions while it joins in that; `regex` and `assignor` are for the other
     one; `lag_ms` is how long it takes to give partitions up."""
 
     speaks_classic: bool = False
+    is_cooperative: bool = False
     regex: str | None = None
     assignor: str | None = None
     lag_ms: int = 0
@@ -70,6 +83,10 @@ class Member(Client):
         """Partitions by topic id."""
         raise NotImplementedError
 
+    def agree(self) -> None:
+        """Wish for the assignor that all others wish for: a group whose votes are level may have a new epoch at
+        every heartbeat, as in Kafka."""
+
     def may_repeat(self, message: Any) -> bool:
         return not isinstance(message, JoinGroupRequest | ConsumerGroupHeartbeatRequest)
 
@@ -91,9 +108,60 @@ class ClassicMember(Member):
         self.assigned = []
         super().join(forget_id)
 
+    def _assign(self, response: Any) -> list[SyncGroupRequestAssignment]:
+        """What a member still has is nobody else's yet."""
+        owners = {
+            (topic.topic, number): member.member_id
+            for member in response.members
+            for topic in decode_subscription(member.metadata).owned_partitions
+            for number in topic.partitions
+        }
+        assignments = super()._assign(response)
+        for one in assignments:
+            assignment = decode_assignment(one.assignment)
+            for topic in assignment.assigned_partitions:
+                topic.partitions = [
+                    number
+                    for number in topic.partitions
+                    if owners.get((topic.topic, number), one.member_id) == one.member_id
+                ]
+            one.assignment = encode_assignment(assignment, 1)
+        return assignments
+
     def _on_sync(self, response: Any) -> None:
         super()._on_sync(response)
         self.grown(self)
+
+
+class CooperativeMember(ClassicMember):
+    """Keeps what it has while it joins again, says so, and gives up what it was not given. Then it joins once more,
+    so that another may have that."""
+
+    def subscription(self) -> bytes:
+        numbers: dict[str, list[int]] = {}
+        for topic, number in self.assigned:
+            numbers.setdefault(topic, []).append(number)
+        owned = [TopicPartitions(topic=topic, partitions=numbers[topic]) for topic in numbers]
+        topics = self.settings.topics
+        return encode_subscription(
+            ConsumerProtocolSubscription(topics=topics, owned_partitions=owned), OWNED_VERSION
+        )
+
+    def join(self, forget_id: bool = False) -> None:
+        if forget_id:
+            self.assigned = []
+        Client.join(self, forget_id)
+
+    def _rejoin_after(self, error: ErrorCode) -> None:
+        if error not in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.NOT_COORDINATOR):
+            self.assigned = []
+        super()._rejoin_after(error)
+
+    def _on_sync(self, response: Any) -> None:
+        had = set(self.assigned)
+        super()._on_sync(response)
+        if self.stable and had - set(self.assigned):
+            self.join()
 
 
 class ConsumerMember(Member):
@@ -220,6 +288,10 @@ class ConsumerMember(Member):
         self.world.say(self.name, f"subscribes to {', '.join(topics)}")
         self.settings.topics, self.settings.regex = topics, None
         self._says_all = True
+
+    def agree(self) -> None:
+        if self.settings.assignor is not None:
+            self.settings.assignor, self._says_all = "uniform", True
 
     def leave(self) -> None:
         """For good; a static member mostly for a while."""

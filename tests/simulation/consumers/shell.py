@@ -5,11 +5,11 @@ from typing import Any
 
 from coordinator.group.config import GroupConfig
 from coordinator.group.consumer.config import ConsumerGroupConfig
-from coordinator.group.consumer.regular_expressions import RegexWork, resolve_regexes
 from coordinator.group.consumer.target import TargetWork, compute_target
 from coordinator.group.requests import TopicsChanged
 from coordinator.group.shard import Shard
 from coordinator.machine.outcome import Context, Outcome, Work, WorkDone
+from tests.group.consumer.resolution import resolved
 from tests.simulation.checks import Checks
 from tests.simulation.consumers.topics import Topics
 from tests.simulation.shell import Shell
@@ -66,6 +66,5 @@ class ConsumerShell(Shell):
         elif isinstance(work.argument, TargetWork):
             done = WorkDone(work, compute_target(work.argument))
         else:
-            assert isinstance(work.argument, RegexWork)
-            done = WorkDone(work, resolve_regexes(work.argument))
+            done = resolved(work)
         self._follow(done, 0, self.shard.handle(done, NOBODY, self.now()))

@@ -1,0 +1,237 @@
+"""The configs that Kafka gives to groups of the kinds that are not served here, share groups and streams groups.
+
+They are checked, kept and described for tools that set them on any group, and do nothing. The broker's own
+properties for such groups are ignored, so defaults and ranges are those of Kafka's broker without any.
+Source: Kafka's `GroupConfig`.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from coordinator.config.config_key import (
+    LIMITS,
+    ConfigKey,
+    ConfigType,
+    ConfigValue,
+    InvalidConfig,
+    Shaped,
+    anything,
+    at_least,
+    one_of,
+)
+from coordinator.config.topic_config_keys import NO_EFFECT
+
+RACK_TAGS: Final = "streams.rack.aware.assignment.tags"
+_ASSIGNOR: Final = "streams.assignor.name"
+_DEAD_LETTERS: Final = "errors.deadletterqueue.topic.name"
+_ASSIGNORS: Final = ("sticky",)
+_BOOLEAN, _INT, _LIST, _STRING = ConfigType.BOOLEAN, ConfigType.INT, ConfigType.LIST, ConfigType.STRING
+_BY_DURATION: Final = "by_duration:"
+_COUNT: Final = r"([-+]?\d{1,40})"
+_DURATION: Final = re.compile(
+    rf"([-+]?)P(?:{_COUNT}D)?(?:T(?=[-+\d])(?:{_COUNT}H)?(?:{_COUNT}M)?(?:{_COUNT}(?:[.,](\d{{0,9}}))?S)?)?",
+    re.ASCII | re.IGNORECASE,
+)
+"""What Java's `Duration.parse` reads. Its parts count as many seconds each as `_SECONDS` says."""
+_SECONDS: Final = (86_400, 3600, 60, 1)
+
+
+def _is_offset_reset(value: ConfigValue) -> bool:
+    text = str(value)
+    if not text.startswith(_BY_DURATION):
+        return text in ("latest", "earliest")
+    found = _DURATION.fullmatch(text.removeprefix(_BY_DURATION))
+    if found is None:
+        return False
+    sign, *parts, fraction = found.groups()
+    if not any(parts):
+        return False
+    counts = [int(part or "0") for part in parts]
+    seconds = sum(count * each for count, each in zip(counts, _SECONDS, strict=True))
+    nanoseconds = int((fraction or "").ljust(9, "0"))
+    total = seconds * 10**9 + (-nanoseconds if (parts[-1] or "").startswith("-") else nanoseconds)
+    most = LIMITS[ConfigType.LONG][1]
+    return total * (-1 if sign == "-" else 1) >= 0 and max(map(abs, (*counts, seconds))) <= most
+
+
+_OFFSET_RESET: Final = Shaped("earliest, latest or by_duration:PnDTnHnMn.nS", _is_offset_reset)
+_NO_EMPTY_WORDS: Final = Shaped("a list of words", lambda value: not isinstance(value, list) or all(value))
+
+UNSERVED_GROUP_CONFIG_KEYS: Final[tuple[ConfigKey, ...]] = tuple(
+    ConfigKey(name, kind, default, documentation + NO_EFFECT, bounds)
+    for name, kind, default, bounds, documentation in (
+        (
+            *("consumer.assignor.offload.enable", _BOOLEAN, "true", anything),
+            "Whether a target of a consumer group is computed apart from its requests.",
+        ),
+        (
+            *("share.session.timeout.ms", _INT, "45000", at_least(1)),
+            "How long a member of a share group may be silent.",
+        ),
+        (
+            *("share.heartbeat.interval.ms", _INT, "5000", at_least(1)),
+            "How often members of a share group are told to send heartbeats.",
+        ),
+        (
+            *("share.record.lock.duration.ms", _INT, "30000", at_least(1000)),
+            "How long a member of a share group keeps a record for itself.",
+        ),
+        (
+            *("share.delivery.count.limit", _INT, "5", at_least(2)),
+            "How often one record is given to a share group at most.",
+        ),
+        (
+            *("share.partition.max.record.locks", _INT, "2000", at_least(100)),
+            "How many records of a partition the members of a share group keep for themselves at most.",
+        ),
+        (
+            *("share.auto.offset.reset", _STRING, "latest", _OFFSET_RESET),
+            "Where a share group begins to read a partition: earliest, latest, or by_duration: and how long ago.",
+        ),
+        (
+            *(
+                "share.isolation.level",
+                _STRING,
+                "read_uncommitted",
+                one_of("read_committed", "read_uncommitted"),
+            ),
+            "Whether a share group gets records of transactions only when they are committed.",
+        ),
+        (
+            *("share.renew.acknowledge.enable", _BOOLEAN, "true", anything),
+            "Whether members of a share group may keep a record for longer.",
+        ),
+        (
+            *("share.assignment.interval.ms", _INT, "1000", at_least(0)),
+            "The least time between two target assignments of a share group.",
+        ),
+        (
+            *("share.assignor.offload.enable", _BOOLEAN, "true", anything),
+            "Whether a target of a share group is computed apart from its requests.",
+        ),
+        (
+            *("streams.session.timeout.ms", _INT, "45000", at_least(1)),
+            "How long a member of a streams group may be silent.",
+        ),
+        (
+            *("streams.heartbeat.interval.ms", _INT, "5000", at_least(1)),
+            "How often members of a streams group are told to send heartbeats.",
+        ),
+        (
+            *("streams.num.standby.replicas", _INT, "0", at_least(0)),
+            "How many standby replicas each task of a streams group has.",
+        ),
+        (
+            *("streams.initial.rebalance.delay.ms", _INT, "3000", at_least(0)),
+            "How long the first target of a streams group waits for more members.",
+        ),
+        (
+            *("streams.assignment.interval.ms", _INT, "1000", at_least(0)),
+            "The least time between two target assignments of a streams group.",
+        ),
+        (
+            *("streams.assignor.offload.enable", _BOOLEAN, "true", anything),
+            "Whether a target of a streams group is computed apart from its requests.",
+        ),
+        (
+            *("streams.task.offset.interval.ms", _INT, "60000", at_least(1)),
+            "How often members of a streams group report the offsets of their tasks.",
+        ),
+        (
+            *("streams.num.warmup.replicas", _INT, "2", at_least(0)),
+            "How many warm-up replicas a streams group has.",
+        ),
+        (
+            *(RACK_TAGS, _LIST, "", _NO_EMPTY_WORDS),
+            "The tags of clients over which standby replicas of a streams group are spread.",
+        ),
+        (
+            *("streams.acceptable.recovery.lag", ConfigType.LONG, "10000", at_least(0)),
+            "How far behind a task of a streams group may be that counts as caught up.",
+        ),
+        (
+            *(_ASSIGNOR, _STRING, "sticky", anything),
+            "Who assigns the tasks of a streams group.",
+        ),
+        (
+            *(_DEAD_LETTERS, _STRING, "", anything),
+            "The topic for what a share group could not process.",
+        ),
+        (
+            *("errors.deadletterqueue.copy.record.enable", _BOOLEAN, "false", anything),
+            "Whether that topic gets whole records.",
+        ),
+    )
+)
+"""In the order in which Kafka defines them."""
+
+SHOWN_WHEN_SET: Final = frozenset(
+    (
+        "consumer.assignor.offload.enable",
+        "share.assignor.offload.enable",
+        "streams.assignor.offload.enable",
+        "streams.task.offset.interval.ms",
+        "streams.num.warmup.replicas",
+        "streams.acceptable.recovery.lag",
+    )
+)
+"""Those that are internal to Kafka: described for the groups that have one."""
+
+UNSERVED_SYNONYMS: Final[Mapping[str, str]] = {
+    _ASSIGNOR: "group.streams.assignors",
+    **{
+        name: name
+        for name in (
+            "share.auto.offset.reset",
+            "share.isolation.level",
+            "share.renew.acknowledge.enable",
+            _DEAD_LETTERS,
+            "errors.deadletterqueue.copy.record.enable",
+        )
+    },
+}
+"""What gives groups without a config their value, where the broker has no property that is called like it."""
+
+_RANGES: Final[Mapping[str, tuple[int | None, int | None]]] = {
+    "share.heartbeat.interval.ms": (5000, 15_000),
+    "share.session.timeout.ms": (45_000, 60_000),
+    "share.record.lock.duration.ms": (15_000, 60_000),
+    "share.delivery.count.limit": (2, 10),
+    "share.partition.max.record.locks": (100, 4000),
+    "share.assignment.interval.ms": (0, 15_000),
+    "streams.heartbeat.interval.ms": (5000, 15_000),
+    "streams.session.timeout.ms": (45_000, 60_000),
+    "streams.num.standby.replicas": (None, 2),
+    "streams.assignment.interval.ms": (0, 15_000),
+    "streams.task.offset.interval.ms": (15_000, None),
+    "streams.num.warmup.replicas": (None, 20),
+}
+"""What a broker of Kafka allows that has no properties about it, in the order in which Kafka looks."""
+
+
+def check_unserved_configs(values: Mapping[str, ConfigValue]) -> None:
+    """Raises InvalidConfig, in Kafka's words, for what a broker would not allow. In: parsed values, by name."""
+    for name, (least, most) in _RANGES.items():
+        value = values.get(name)
+        if value is None:
+            continue
+        assert isinstance(value, int), name
+        if (least is None or value >= least) and (most is None or value <= most):
+            continue
+        if least is None:
+            allowed = f"less than or equal to {most}"
+        elif most is None:
+            allowed = f"greater than or equal to {least}"
+        else:
+            allowed = f"in the range {least} to {most} inclusive."
+        raise InvalidConfig(f"{name} must be {allowed}", name)
+    assignor = values.get(_ASSIGNOR, _ASSIGNORS[0])
+    if assignor not in _ASSIGNORS:
+        known = ", ".join(_ASSIGNORS)
+        raise InvalidConfig(
+            f"{_ASSIGNOR} '{assignor}' is not a registered task assignor. Registered assignors are: [{known}].",
+            _ASSIGNOR,
+        )
+    if str(values.get(_DEAD_LETTERS, "")).startswith("__"):
+        raise InvalidConfig(f"{_DEAD_LETTERS}: DLQ topic name must not start with '__'", _DEAD_LETTERS)

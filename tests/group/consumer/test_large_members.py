@@ -1,0 +1,82 @@
+"""A member that says more of itself than the log takes, or than anybody should count: refused, and nothing is
+written."""
+
+from coordinator.group.consumer.checks import MOST_NAMES
+from protocol.codec import decode, encode
+from protocol.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
+from protocol.errors import ErrorCode
+from protocol.messages.consumer_group_describe import ConsumerGroupDescribeResponse
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+from protocol.primitives import MAX_STRING_BYTES
+from tests.group.config import group_config
+from tests.group.consumer.members import FOO, Members
+
+MOST_BYTES = 2_000
+
+
+def group_of_one() -> Members:
+    group = Members()
+    group.restart(group_config(message_max_bytes=MOST_BYTES))
+    assert group.enter("A") == (2, {FOO: [0, 1, 2]})
+    return group
+
+
+def subscribed(names: list[str]) -> list[tuple[str, bytes]]:
+    return [("range", encode_subscription(ConsumerProtocolSubscription(topics=names), 1))]
+
+
+def test_one_whose_record_the_log_would_not_take() -> None:
+    group = group_of_one()
+    before = list(group.records)
+    error, message = group.enter("B", [f"a-topic-with-a-name-{number}" for number in range(100)])
+    assert error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert f"message.max.bytes={MOST_BYTES}" in str(message)
+    assert group.records == before
+    assert group.say("A", 2) == (2, None)
+    assert [member.member_id for member in group.described().members] == ["A"]
+
+
+def test_one_that_grows_until_the_log_would_not_take_it_stays_as_it_was() -> None:
+    group = group_of_one()
+    names = ["foo", *(f"a-topic-with-a-name-{number}" for number in range(100))]
+    error, _ = group.say("A", 2, names=names)
+    assert error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert group.described().members[0].subscribed_topic_names == ["foo"]
+
+
+def test_one_of_the_classic_protocol() -> None:
+    group = group_of_one()
+    before = list(group.records)
+    long = group.join("B", protocols=subscribed(["x" * 1_900]))
+    assert long.error is ErrorCode.UNKNOWN_SERVER_ERROR
+    longer = group.join("B", protocols=subscribed(["x" * 2_100]))
+    assert longer.error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert group.records == before
+
+
+def test_more_names_than_anybody_should_count() -> None:
+    group = Members()
+    group.restart(group_config(message_max_bytes=1_000_000))
+    error, message = group.enter("A", ["foo"] * (MOST_NAMES + 1))
+    assert error is ErrorCode.INVALID_REQUEST
+    assert str(MOST_NAMES) in str(message)
+    assert group.enter("A", ["foo"] * MOST_NAMES) == (2, {FOO: [0, 1, 2]})
+    assert group.say("A", 2, names=["foo"] * (MOST_NAMES + 1))[0] is ErrorCode.INVALID_REQUEST
+    assert (
+        group.join("B", protocols=subscribed(["foo"] * (MOST_NAMES + 1))).error is ErrorCode.INVALID_REQUEST
+    )
+
+
+def test_errors_about_long_names_can_be_read() -> None:
+    group, long = Members(), "é" * (MAX_STRING_BYTES // 2)
+    asks = [
+        group.beat(long, 1, group=long),
+        group.beat("A", 0, names=["foo"], owned={}, rebalance=60_000, assignor=long),
+        group.beat("A", 0, regex="(" * MAX_STRING_BYTES, owned={}, rebalance=60_000),
+    ]
+    for ask in asks:
+        told = ask.answer(ConsumerGroupHeartbeatResponse)
+        assert decode(ConsumerGroupHeartbeatResponse, 1, encode(told, 1)).error_message
+    missing = group.described(long)
+    answer = ConsumerGroupDescribeResponse(groups=[missing])
+    assert decode(ConsumerGroupDescribeResponse, 1, encode(answer, 1)).groups == [missing]

@@ -1,0 +1,216 @@
+"""The log ends after any of its batches, and is loaded: groups go on from there, and come to what they would have
+come to. A batch is what Kafka writes at once."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import pytest
+
+from coordinator.group.topics_image import TopicImage
+from coordinator.machine.outcome import Outcome
+from tests.group.consumer.clients import ClassicClient, ConsumerClient
+from tests.group.consumer.members import BAR, FOO, Members
+from tests.group.coordinator import GROUP, entries_of
+
+Client = ConsumerClient | ClassicClient
+Act = Callable[[], None]
+
+
+class Cut(Exception):
+    """The process ended when a batch was written, and nobody was told."""
+
+
+class Run(Members):
+    """A coordinator that ends when it has written so many batches (0: never), and loads its log. `loses_answers`:
+    who asked for the last one hears nothing, and asks again."""
+
+    def __init__(self, end_after: int, *, loses_answers: bool) -> None:
+        self.clients: list[Client] = []
+        self.batches = 0
+        self.end_after = end_after
+        self.loses_answers = loses_answers
+        super().__init__()
+
+    def take(self, outcome: Outcome) -> None:
+        if outcome.records:
+            self.batches += 1
+            if self.batches == self.end_after and self.loses_answers:
+                self.log.extend(entries_of(outcome))
+                raise Cut
+        super().take(outcome)
+
+    def act(self, act: Act) -> None:
+        """One of the clients does something."""
+        before = self.batches
+        try:
+            act()
+        except Cut:
+            self._load()
+            act()
+        else:
+            if not self.loses_answers and before < self.end_after <= self.batches:
+                self._load()
+
+    def _load(self) -> None:
+        self.work.clear()
+        for client in self.clients:
+            if isinstance(client, ClassicClient):
+                client.lose_connection()
+        self.restart()
+
+    def pass_rounds(self, count: int) -> None:
+        """Every client says something once a second."""
+        for _ in range(count):
+            for client in list(self.clients):
+                self.act(partial(client.step, self))
+            self.act(partial(self._pass_until, self.now.monotonic_ms + 1_000))
+
+    def _pass_until(self, end_ms: int) -> None:
+        self.advance(end_ms - self.now.monotonic_ms)
+
+    def come(self, *clients: Client) -> None:
+        """Clients come, and all go to their targets."""
+        self.clients += clients
+        self.pass_rounds(8)
+
+    def go(self, client: ConsumerClient, epoch: int = -1) -> None:
+        """One leaves, and the others share what it had."""
+        self.clients.remove(client)
+        self.act(lambda: client.leave(self, epoch))
+
+    def outcome(self) -> tuple[object, ...]:
+        """What the group has come to: its type and state, how far behind its target is, and who has what."""
+        view = self.shard.view(GROUP, self.now)
+        assert view is not None
+        behind = None if view.assignment_epoch is None else view.generation_id - view.assignment_epoch
+        return view.type, view.state, behind, [self._owned_by(client) for client in self.clients]
+
+    def epoch(self) -> int:
+        """The group's, or its generation."""
+        view = self.shard.view(GROUP, self.now)
+        assert view is not None
+        return view.generation_id
+
+    def _owned_by(self, client: Client) -> list[tuple[bytes, int]]:
+        if isinstance(client, ClassicClient):
+            return [(FOO, number) for number in sorted(client.owned)]
+        return sorted((topic, number) for topic, numbers in client.owned.items() for number in numbers)
+
+
+def joins(run: Run) -> None:
+    for name in "ABC":
+        run.come(ConsumerClient(name))
+
+
+def joins_at_once(run: Run) -> None:
+    run.come(*(ConsumerClient(name) for name in "ABCD"))
+
+
+def subscribes_to_other_topics(run: Run) -> None:
+    run.topics_are(TopicImage("foo", FOO, 3), TopicImage("bar", BAR, 2))
+    a, b = ConsumerClient("A"), ConsumerClient("B")
+    run.come(a, b)
+    a.names = ("bar",)
+    run.pass_rounds(8)
+    a.names = ()
+    run.pass_rounds(8)
+    run.act(lambda: run.topics_are(TopicImage("foo", FOO, 5), TopicImage("bar", BAR, 2)))
+    run.pass_rounds(8)
+
+
+def leaves(run: Run) -> None:
+    a, b, c = (ConsumerClient(name) for name in "ABC")
+    run.come(a, b, c)
+    run.go(b)
+    run.pass_rounds(8)
+    run.go(a)
+    run.pass_rounds(8)
+
+
+def is_silent(run: Run) -> None:
+    a, b = ConsumerClient("A"), ConsumerClient("B")
+    run.come(a, b)
+    run.clients.remove(a)
+    run.pass_rounds(100)
+
+
+def reads_expressions(run: Run) -> None:
+    a, b = ConsumerClient("A", None, "f.*"), ConsumerClient("B", None, ".*r")
+    run.come(a, b)
+    run.pass_rounds(20)
+    run.act(lambda: run.topics_are(TopicImage("foo", FOO, 3), TopicImage("far", BAR, 2)))
+    run.pass_rounds(30)
+    a.regex = ".*r"
+    run.pass_rounds(30)
+    run.go(b)
+    run.pass_rounds(30)
+
+
+def is_static(run: Run) -> None:
+    a, b = ConsumerClient("A", instance="i"), ConsumerClient("B", instance="j")
+    run.come(a, b)
+    run.go(a, -2)
+    run.pass_rounds(3)
+    run.come(ConsumerClient("C", instance="i"))
+    run.go(b, -2)
+    run.pass_rounds(100)
+
+
+def is_upgraded(run: Run) -> None:
+    run.come(ClassicClient())
+    run.come(ConsumerClient("A"))
+    run.come(ConsumerClient("B"))
+
+
+def is_downgraded(run: Run) -> None:
+    run.come(ClassicClient())
+    a = ConsumerClient("A")
+    run.come(a)
+    run.go(a)
+    run.pass_rounds(8)
+    run.come(ClassicClient())
+
+
+HISTORIES: Final[dict[str, Callable[[Run], None]]] = {
+    each.__name__: each
+    for each in (
+        joins,
+        joins_at_once,
+        subscribes_to_other_topics,
+        leaves,
+        is_silent,
+        reads_expressions,
+        is_static,
+        is_upgraded,
+        is_downgraded,
+    )
+}
+
+
+CASES: Final = [(name, False) for name in HISTORIES] + [
+    # A static member that has not heard that it joined may not join again, as in Kafka.
+    (name, True)
+    for name in HISTORIES
+    if name != "is_static"
+]
+
+
+def story(name: str, end_after: int, *, loses_answers: bool) -> Run:
+    run = Run(end_after, loses_answers=loses_answers)
+    HISTORIES[name](run)
+    return run
+
+
+@pytest.mark.parametrize(("name", "loses_answers"), CASES)
+def test_a_group_comes_to_the_same_wherever_its_log_ended(name: str, loses_answers: bool) -> None:
+    whole = story(name, 0, loses_answers=loses_answers)
+    assert whole.batches > 4
+    epochs = {whole.epoch()}
+    if name == "is_downgraded":
+        # The rebalance that begins with it is in no record, as in Kafka: the next one comes first.
+        epochs.add(whole.epoch() - 1)
+    for end_after in range(1, whole.batches + 1):
+        run = story(name, end_after, loses_answers=loses_answers)
+        assert run.outcome() == whole.outcome(), f"loaded after batch {end_after}"
+        assert run.epoch() in epochs, f"loaded after batch {end_after}"

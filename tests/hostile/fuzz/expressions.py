@@ -1,0 +1,28 @@
+"""A target: regular expressions over topic names, as members of consumer groups send them."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from coordinator.group.modern.regular_expression import matches, why_invalid
+from tests.group.modern.expressions import recorded
+from tests.hostile.fuzz.target import Target
+
+NAMES: Final = ["", "a", "orders", "topic-7", "é", "x" * 249]
+SEEDS_EVERY: Final = 20
+
+
+def expression_targets() -> Iterator[Target]:
+    """Of those that RE2/J was asked about, some."""
+    seeds = tuple(each.pattern.encode(errors="replace") for each in recorded()[::SEEDS_EVERY])
+    yield Target("expression", seeds, read_expression, (UnicodeDecodeError,))
+
+
+def read_expression(data: bytes) -> None:
+    """Whatever it is, it is refused with some words or it matches; together with others it matches the same."""
+    pattern = data.decode()
+    refused = why_invalid(pattern)
+    assert refused is None or refused, "refused without a word"
+    found = matches([pattern], NAMES)[pattern]
+    assert found == [name for name in sorted(NAMES) if name in found]
+    assert refused is None or not found, "what is no expression matches"
+    assert matches(["o.*", pattern, "["], NAMES)[pattern] == found, "others change what it matches"

@@ -1,0 +1,44 @@
+"""The work of groups is done in a thread, in turns: expressions that take hours keep nobody else waiting."""
+
+import asyncio
+
+import pytest
+
+from coordinator.group.consumer.regular_expressions import REGEX_WORK, RegexWork
+from coordinator.group.consumer.target import TARGET_WORK, TargetWork
+from coordinator.group.modern.assignors.assignor import GroupSpec, MemberSpec
+from coordinator.group.topics_image import TopicImage, TopicsImage
+from coordinator.server import group_work
+from coordinator.server.group_work import RegexesTooSlow, group_workers
+
+ROOM = 1_000_000
+FOO = bytes(15) + b"\1"
+SPEC = GroupSpec(
+    members={"m": MemberSpec(member_id="m", topic_ids=(FOO,), assigned={}, subscribed=1)},
+    is_homogeneous=True,
+    partitions={FOO: 1},
+)
+
+
+def slow_work() -> RegexWork:
+    """A hundred expressions that hardly fit into memory together: a topic takes them many milliseconds, all of
+    10,000 an hour."""
+    topics = [TopicImage("a" * 80 + str(number), number.to_bytes(16), 1) for number in range(1, 10_001)]
+    regexes = tuple(f"(a?){{500}}a{{{number}}}" for number in range(300, 400))
+    return RegexWork("slow", regexes, TopicsImage(topics, 1), 0, ROOM)
+
+
+def quick_work() -> RegexWork:
+    return RegexWork("quick", ("f.*", "b.*"), TopicsImage([TopicImage("foo", FOO, 1)], 1), 0, ROOM)
+
+
+async def test_slow_expressions_let_others_in_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_work, "MOST_REGEX_NS", 300_000_000)
+    workers = group_workers()
+    slow = asyncio.ensure_future(workers[REGEX_WORK](slow_work()))
+    target = TargetWork("g", "uniform", SPEC)
+    assert await workers[TARGET_WORK](target) == {"m": {FOO: (0,)}}
+    assert await workers[REGEX_WORK](quick_work()) == {"f.*": ["foo"], "b.*": []}
+    assert not slow.done()
+    with pytest.raises(RegexesTooSlow):
+        await slow
