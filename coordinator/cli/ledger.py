@@ -14,7 +14,8 @@ from coordinator.cli.control.printed import answer, note, print_json_line, print
 from coordinator.cli.standard_streams import end_when_nobody_reads
 
 EPILOG: Final = """An entry has the generation, when and why the rebalance began and whose doing that was, how long
-the group did nothing, who came when, and who has what. Examples:
+the group did nothing, who came when, and who has what. In a consumer group (KIP-848) it is an epoch, and how long
+it took until all had their target. Examples:
 
 \b
 groupd ledger billing --last 1
@@ -24,7 +25,10 @@ groupd ledger --json | jq '.entries[] | [.group_id, .cause]'"""
 MOST: Final = 1000
 _NO_SUCH: Final = 404
 _NOT_OF_HERE: Final = 409
-_KINDS: Final = ("RebalanceCompleted", "AssignmentFetched", "GroupEmptied", "GroupDeleted", "GroupLoaded")
+_KINDS: Final = (
+    *("RebalanceCompleted", "AssignmentFetched", "GroupEmptied", "GroupDeleted", "GroupLoaded"),
+    *("EpochBumped", "MemberReconciled", "GroupConverted"),
+)
 """After which an entry may be closed."""
 
 

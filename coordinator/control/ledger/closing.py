@@ -64,7 +64,7 @@ def made_entry(
         group_id=entry.group_id,
         generation_id=entry.generation_id,
         result=result,
-        cause=trigger.cause.value,
+        cause=entry.cause,
         reason=printable(trigger.reason, MAX_REASON),
         client_reason=printable(trigger.client_reason, MAX_REASON),
         actor=entry.actor,

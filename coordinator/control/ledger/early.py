@@ -6,6 +6,7 @@ from typing import Final, NamedTuple, Protocol
 from coordinator import clock
 from coordinator.control.ledger.entry import ActorSeen
 from coordinator.group import events
+from coordinator.group.consumer.events import ConsumerMemberFenced
 from coordinator.group.member_name import MemberName
 from coordinator.machine.outcome import Now
 
@@ -54,7 +55,10 @@ class Early:
         """How long nothing had been heard of whoever begins a rebalance: nothing, unless it was given up."""
         found = self._events if self._is_of(group_id, now, turn) else []
         for event in found:
-            if isinstance(event, events.MemberExpired) and event.member.member_id == name.member_id:
+            if (
+                isinstance(event, events.MemberExpired | ConsumerMemberFenced)
+                and event.member.member_id == name.member_id
+            ):
                 return _silent(event.silent_ms, event.connection_id, now, connections)
             if isinstance(event, events.MembersEvicted) and name in event.members and event.silent_ms:
                 index = event.members.index(name)

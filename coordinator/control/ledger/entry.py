@@ -9,6 +9,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from coordinator.group.group_type import GroupType
+
 
 class EntryResult(StrEnum):
     """What became of it. An open one may be Stable already: not all have asked for their assignment yet."""
@@ -18,6 +20,8 @@ class EntryResult(StrEnum):
     EMPTY = "empty"
     FAILED = "failed"
     """It was broken off by the next one, or the groups were unloaded, or the group is gone."""
+    OVERTAKEN = "overtaken"
+    """Of a consumer group: there was another epoch before all members had their target, or it is a classic one."""
 
 
 class Why(StrEnum):
@@ -29,6 +33,8 @@ class Why(StrEnum):
     REJOINED_LATE = "rejoined late"
     SYNCED_LATE = "synced late"
     NEVER_SYNCED = "never synced"
+    REVOKED_LATE = "revoked late"
+    NEVER_REVOKED = "never revoked"
 
 
 MOVED_MS: Final = 250
@@ -70,13 +76,19 @@ class AlsoActed(Struct, frozen=True, kw_only=True):
     by: str | None
 
 
-class MemberStory(Struct, frozen=True, kw_only=True):
+class MemberStory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a member did in a rebalance. Times are from its start; null: it never did. `told_after_ms`: when it
     learned that it has to rejoin; `synced_after_ms`: when it asked for its assignment; `awaited_ms`: how long the
     group waited for it; `owned` (by topic), `gained` and `lost` ("orders-2"): its partitions, against its last
     Stable generation; of very many the first are named, and the counts are right. `owned` is null where it is
     not the consumer protocol's, or there is none. `gone`: why it is no member any more; `missed_generations`:
-    those that it was not in, or does not know that it is."""
+    those that it was not in, or does not know that it is.
+
+    Of a consumer group: `told_after_ms` is when it had its first heartbeat after the target was computed,
+    `reached_after_ms` when it had all of its target, and `awaited_ms` how long that took; `owned` is its target,
+    `gained` and `lost` are against the target before. It still has `revoking_count` partitions to give up, and
+    has had, or had, some for `revoking_ms`, be it since an earlier epoch; `missing_count` are still others'. These
+    fields are left out where there is nothing to say, as in classic groups."""
 
     member_id: str
     group_instance_id: str | None
@@ -96,6 +108,11 @@ class MemberStory(Struct, frozen=True, kw_only=True):
     commits_refused: int
     gone: str | None
     missed_generations: list[int]
+    member_epoch: int | None = None
+    reached_after_ms: int | None = None
+    revoking_count: int | None = None
+    revoking_ms: int | None = None
+    missing_count: int | None = None
 
 
 class AwaitedLongest(Struct, frozen=True, kw_only=True):
@@ -117,7 +134,12 @@ class LedgerEntry(Struct, frozen=True, kw_only=True):
     `attempts`: which attempt this is, 1 unless the one before was broken off in its sync phase; `started_ms` is
     Unix time, `group_time_ms` what the group's clock said then; `total_ms` is until the group was Stable or Empty.
     `leader` is the client id of the leader; `members_count` and `gone_count` are of all, named or not. `unowned`
-    are partitions of subscribed topics that nobody was given; empty where that is not known."""
+    are partitions of subscribed topics that nobody was given; empty where that is not known.
+
+    Of a consumer group (`type`) an entry is one epoch: `generation_id` is `group_epoch`, `assignment_epoch` that of
+    the last target that was computed, None where that is not known; `cause` may be a word of `EpochWord` too;
+    `join_ms` is until the target of this epoch was computed, `sync_ms` from then until all had it, and
+    `protocol_name` the assignor. There is no leader."""
 
     seq: int
     group_id: str
@@ -146,6 +168,9 @@ class LedgerEntry(Struct, frozen=True, kw_only=True):
     awaited_longest: AwaitedLongest | None
     unowned: list[str]
     unowned_count: int
+    type: str = GroupType.CLASSIC.value
+    group_epoch: int | None = None
+    assignment_epoch: int | None = None
 
 
 def is_moved(total_ms: int, real: RealTimes) -> bool:

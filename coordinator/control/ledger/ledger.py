@@ -2,11 +2,11 @@
 
 It listens to what groups tell, of which commits are no part. An entry is open from RebalanceStarted until the
 group is Stable or Empty and nobody's SyncGroup is awaited any more, until the next one begins, or the groups are
-unloaded.
+unloaded. Of consumer groups `epochs.py` hears.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any, Final, Protocol
 
 from msgspec import json, structs
@@ -15,19 +15,24 @@ from coordinator import clock
 from coordinator.control.acts import Act, Acts
 from coordinator.control.ledger.closing import CountPartitions, made_entry, missed_it, real_times, result_of
 from coordinator.control.ledger.early import Early
-from coordinator.control.ledger.entry import Actor, AlsoActed, EntryResult, LedgerEntry
+from coordinator.control.ledger.entry import Actor, EntryResult, LedgerEntry
+from coordinator.control.ledger.epoch_cause import EpochWord
+from coordinator.control.ledger.epochs import Epochs
 from coordinator.control.ledger.file import LedgerFile
 from coordinator.control.ledger.names import shown, shown_or_none
 from coordinator.control.ledger.open_entry import MAX_ALSO, OpenEntry
+from coordinator.control.ledger.open_epoch import OpenEpoch
+from coordinator.control.ledger.recent_acts import RecentActs, also_acted
 from coordinator.control.ledger.store import LedgerStore, Stored
+from coordinator.control.ledger.topic_names import TopicNames
 from coordinator.group import events
+from coordinator.group.consumer.events import GroupConverted
+from coordinator.group.group_type import GroupType
+from coordinator.group.member_name import MemberName
 from coordinator.group.rebalance_facts import DepartureCause
+from coordinator.group.topics_image import NO_TOPICS, TopicsImage
 from coordinator.machine.outcome import Now
 
-ACTS_REMEMBERED: Final = 100
-SHORTLY_MS: Final = 5_000
-"""What was done on purpose so long before a rebalance began is told with it, unless an earlier one has told it."""
-FAULT: Final = "fault"
 HEARTBEAT: Final = "heartbeat"
 MAX_MISSED: Final = 20
 
@@ -55,9 +60,10 @@ class Ledger:
         file: LedgerFile | None = None,
         real_ns: Callable[[], int] = clock.monotonic_ns,
         turn: Callable[[], int] = lambda: 0,
+        topics: Callable[[], TopicsImage] = lambda: NO_TOPICS,
     ) -> None:
         """In: how many partitions a topic has; the time of a group; what may be kept; where it is written too; the
-        process's clock; the number of the turn whose events are being told."""
+        process's clock; the number of the turn whose events are being told; the topics, as groups know them."""
         self.listeners: list[Callable[[LedgerEntry], None]] = []
         """Called, each, with an entry that has just been closed."""
         self.last_seq = -1
@@ -70,13 +76,22 @@ class Ledger:
         self._real_ns = real_ns
         self._turn = turn
         self._open: dict[str, OpenEntry] = {}
-        self._lost: list[OpenEntry] = []
+        self._lost: list[OpenEntry | OpenEpoch] = []
         """Those of groups that were unloaded: the next event closes them."""
         self._early = Early()
         self._missed: dict[str, dict[str, list[int]]] = {}
         """Of members that are still there and were not in the last Stable generation: those that they missed."""
-        self._acts: deque[tuple[int, Act, set[str]]] = deque(maxlen=ACTS_REMEMBERED)
-        """What was done shortly before now, when, and the groups that have an entry which names it."""
+        self._acts = RecentActs()
+        self._epochs = Epochs(
+            self._early,
+            TopicNames(topics),
+            self._actor,
+            lambda entry: self._acts.tell(entry, real_ns()),
+            self._keep,
+            now_of,
+            real_ns,
+            turn,
+        )
         self._encode = json.Encoder().encode
         self._decode = json.Decoder(LedgerEntry).decode
         self._on: dict[type[events.Event], Callable[[Any, Now], None]] = {
@@ -95,6 +110,7 @@ class Ledger:
             events.AssignmentFetched: self._fetched,
             events.CommitRefused: self._commit_refused,
             events.GroupDeleted: self._deleted,
+            GroupConverted: self._converted,
         }
         acts.listeners.append(self._acted)
 
@@ -125,15 +141,17 @@ class Ledger:
     def _closed(self, group_id: str | None, after: int) -> list[Stored]:
         return self.store.of_all(after) if group_id is None else self.store.of_group(group_id, after)
 
-    def _not_closed(self, group_id: str | None) -> Iterable[OpenEntry]:
+    def _not_closed(self, group_id: str | None) -> Iterable[OpenEntry | OpenEpoch]:
         if group_id is None:
-            return (*self._lost, *self._open.values())
-        entry = self._open.get(group_id)
+            return (*self._lost, *self._open.values(), *self._epochs.open.values())
+        entry = self._open.get(group_id) or self._epochs.open.get(group_id)
         lost = [one for one in self._lost if one.group_id == group_id]
         return lost if entry is None else [*lost, entry]
 
-    def _as_it_is(self, entry: OpenEntry) -> LedgerEntry:
+    def _as_it_is(self, entry: OpenEntry | OpenEpoch) -> LedgerEntry:
         result = EntryResult.FAILED if entry in self._lost else EntryResult.OPEN
+        if isinstance(entry, OpenEpoch):
+            return self._epochs.as_it_is(entry, result)
         now_ms = self.now_of(entry.group_id).monotonic_ms
         missed = self._missed.get(entry.group_id, {})
         real = real_times(entry, self._real_ns())
@@ -146,6 +164,7 @@ class Ledger:
         self.last_seq = number
         if self._lost:
             self._close_lost(number)
+        self._epochs.observe(partition, event, number, now)
         handler = self._on.get(type(event))
         if handler is not None:
             handler(event, now)
@@ -162,6 +181,7 @@ class Ledger:
         for entry in [entry for entry in self._open.values() if entry.partition == partition]:
             del self._open[entry.group_id]
             self._lost.append(entry)
+        self._lost += self._epochs.unloaded(partition)
 
     async def close(self) -> None:
         """Writes what has not reached the file."""
@@ -176,20 +196,19 @@ class Ledger:
             before.number = number
             self._close(before, result_of(before), now.monotonic_ms)
         real_ns = self._real_ns()
-        entry = OpenEntry(
-            event, partition, number, now, real_ns, clock.wall_ms(), attempt, self._actor(event, now)
-        )
-        if self._acts:
-            self._note_recent_acts(entry, real_ns)
+        name = event.trigger.actor
+        actor = None if name is None else self._actor(event.group_id, name, now)
+        entry = OpenEntry(event, partition, number, now, real_ns, clock.wall_ms(), attempt, actor)
+        self._acts.tell(entry, real_ns)
         self._open[event.group_id] = entry
         for earlier in self._early.take(event.group_id, now, self._turn()):
-            self._on[type(earlier)](earlier, now)
+            if isinstance(earlier, GroupConverted):
+                entry.cause = EpochWord.DOWNGRADED
+            elif type(earlier) in self._on:
+                self._on[type(earlier)](earlier, now)
 
-    def _actor(self, event: events.RebalanceStarted, now: Now) -> Actor | None:
-        name = event.trigger.actor
-        if name is None:
-            return None
-        seen = self._early.actor_seen(event.group_id, name, now, self._turn(), self._connections)
+    def _actor(self, group_id: str, name: MemberName, now: Now) -> Actor:
+        seen = self._early.actor_seen(group_id, name, now, self._turn(), self._connections)
         return Actor(
             member_id=shown(name.member_id),
             group_instance_id=shown_or_none(name.group_instance_id),
@@ -296,17 +315,16 @@ class Ledger:
             self._close(entry, result_of(entry), now.monotonic_ms)
         self._missed.pop(event.group_id, None)
 
+    def _converted(self, event: GroupConverted, now: Now) -> None:
+        entry = self._open.get(event.group_id)
+        if entry is not None and event.to_type == GroupType.CONSUMER:
+            self._close(entry, result_of(entry), now.monotonic_ms)
+
     def _acted(self, act: Act) -> None:
-        named_by = set()
-        for entry in self._open.values():
-            # All have rejoined in a settled one: only a fault can still be in its way.
-            is_in_it = entry.completed is None or act.kind == FAULT
-            if act.group_id in (None, entry.group_id) and is_in_it:
-                entry.note_act(_also(act))
-                named_by.add(entry.group_id)
+        named_by = self._acts.note_in(chain(self._open.values(), self._epochs.open.values()), act)
         if act.group_id is not None and act.generation_id is not None and act.group_id not in self._open:
             named_by |= self._amend(act.group_id, act.generation_id, act)
-        self._acts.append((self._real_ns(), act, named_by))
+        self._acts.add(act, named_by, self._real_ns())
 
     def _amend(self, group_id: str, generation_id: int, act: Act) -> set[str]:
         """What keeps a member from its assignment belongs to the generation, whose entry is closed before the
@@ -315,19 +333,11 @@ class Ledger:
         entry = None if stored is None else self._decode(stored.data)
         if entry is None or (entry.generation_id, entry.result) != (generation_id, EntryResult.STABLE):
             return set()
-        also = _also(act)
+        also = also_acted(act)
         if also not in entry.also and len(entry.also) < MAX_ALSO:
             amended = structs.replace(entry, also=[*entry.also, also])
             self.store.amend(Stored(entry.seq, group_id, self._encode(amended)))
         return {group_id}
-
-    def _note_recent_acts(self, entry: OpenEntry, real_ns: int) -> None:
-        while self._acts and real_ns - self._acts[0][0] > SHORTLY_MS * 1_000_000:
-            self._acts.popleft()
-        for _, act, named_by in self._acts:
-            if act.group_id in (None, entry.group_id) and entry.group_id not in named_by:
-                entry.note_act(_also(act))
-                named_by.add(entry.group_id)
 
     # Closing
 
@@ -335,7 +345,10 @@ class Ledger:
         lost, self._lost = self._lost, []
         for entry in lost:
             entry.number = number
-            self._close(entry, result_of(entry), self.now_of(entry.group_id).monotonic_ms)
+            if isinstance(entry, OpenEpoch):
+                self._epochs.closed(entry, EntryResult.FAILED)
+            else:
+                self._close(entry, result_of(entry), self.now_of(entry.group_id).monotonic_ms)
 
     def _close(self, entry: OpenEntry, result: EntryResult, now_ms: int) -> None:
         if self._open.get(entry.group_id) is entry:
@@ -348,6 +361,9 @@ class Ledger:
             self._note_missed(entry, missed)
         elif result is EntryResult.FAILED and missed:
             self._missed[entry.group_id] = missed
+        self._keep(made)
+
+    def _keep(self, made: LedgerEntry) -> None:
         data = self._encode(made)
         self.store.add(Stored(made.seq, made.group_id, data))
         if self.file is not None:
@@ -363,7 +379,3 @@ class Ledger:
         }
         if still:
             self._missed[entry.group_id] = still
-
-
-def _also(act: Act) -> AlsoActed:
-    return AlsoActed(kind=act.kind, what=shown(act.what), by=shown_or_none(act.by))

@@ -31,4 +31,5 @@ def made_ledger(
         limits.ledger_bytes,
         file,
         turn=lambda: server.group_events.turn,
+        topics=server.topic_images.current,
     )

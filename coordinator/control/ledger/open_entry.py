@@ -28,6 +28,7 @@ class OpenEntry:
         "actor",
         "also",
         "attempt",
+        "cause",
         "completed",
         "generation_id",
         "group_id",
@@ -62,6 +63,7 @@ class OpenEntry:
     ) -> None:
         self.group_id = started.group_id
         self.started = started
+        self.cause = started.trigger.cause.value
         self.partition = partition
         self.number = number
         self.attempt = attempt
@@ -89,6 +91,11 @@ class OpenEntry:
     def is_complete(self) -> bool:
         """Whether nothing more can come of it."""
         return self.completed is not None and not self.unsynced
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all have rejoined, so that only a fault can still be in the way of a member."""
+        return self.completed is not None
 
     @property
     def is_joining(self) -> bool:

@@ -6,6 +6,7 @@
 
 In the first line the generation, when it began, what began it, and how long the group did nothing. Then who came
 when, in the order in which they came, the last with the reason. Then who has what, with what it gained or lost.
+Nobody pauses in a consumer group (KIP-848): there it is how long it took until all had their target, and who.
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,7 +41,14 @@ def entry_text(entry: LedgerEntry, *, with_group: bool = False) -> str:
     lines += [f"also: {act.kind} {act.what}" + (f" (by {act.by})" if act.by else "") for act in entry.also]
     if entry.client_reason:
         lines.append(f"client's reason: {entry.client_reason}")
-    for line in (_who_came(entry), _longest(entry), _who_has_what(entry), _unowned(entry)):
+    for line in (
+        _who_came(entry),
+        _who_reached(entry),
+        _longest(entry),
+        _who_revokes(entry),
+        _who_has_what(entry),
+        _unowned(entry),
+    ):
         if line:
             lines.append(line)
     return f"\n{_INDENT}".join(lines) + "\n"
@@ -75,11 +83,17 @@ def _result(entry: LedgerEntry) -> str:
     took = _span(entry.total_ms)
     if _is_moved(entry) and entry.real is not None:
         took += f" of group time, really {_span(entry.real.total_ms)}"
+    if entry.result is EntryResult.OVERTAKEN:
+        return f"overtaken after {took}"
     again = f", attempt {entry.attempts}" if entry.attempts > 1 else ""
     if entry.result is EntryResult.FAILED:
         return f"came to nothing after {took}{again}"
     empty = ", empty now" if entry.result is EntryResult.EMPTY else ""
-    return f"paused {took}{again}{empty}"
+    return f"{'settled in' if _is_epoch(entry) else 'paused'} {took}{again}{empty}"
+
+
+def _is_epoch(entry: LedgerEntry) -> bool:
+    return entry.group_epoch is not None
 
 
 def _is_moved(entry: LedgerEntry) -> bool:
@@ -95,6 +109,28 @@ def _who_came(entry: LedgerEntry) -> str:
     others = [f"{_who(story)} +{_span(story.rejoined_after_ms or 0)}" for story in came[1:_MAX_TIMED]]
     more = len(came) - 1 - len(others) + entry.members_left_out
     return "; ".join([_in_full(entry, came[0]), *others]) + (f" and {more} more" if more > 0 else "")
+
+
+def _who_reached(entry: LedgerEntry) -> str:
+    """When the members of a consumer group had their target, the last one first, with what they gave up."""
+    reached = [story for story in entry.members if story.reached_after_ms is not None]
+    reached.sort(key=lambda story: story.reached_after_ms or 0, reverse=True)
+    texts = []
+    for story in reached[:_MAX_TIMED]:
+        gave_up = f" (gave up for {_span(story.revoking_ms)})" if story.revoking_ms else ""
+        texts.append(f"{_who(story)} +{_span(story.reached_after_ms or 0)}{gave_up}")
+    more = len(reached) - len(texts)
+    return f"reached: {'; '.join(texts)}" + (f" and {more} more" if more else "") if texts else ""
+
+
+def _who_revokes(entry: LedgerEntry) -> str:
+    """Who had something to give up when the entry was closed, or has."""
+    texts = [
+        f"{_who(story)} has {story.revoking_count} for {_span(story.revoking_ms or 0)}"
+        for story in entry.members
+        if story.revoking_count
+    ]
+    return f"to give up: {'; '.join(texts[:_MAX_TIMED])}" if texts else ""
 
 
 def _in_full(entry: LedgerEntry, story: MemberStory) -> str:

@@ -112,7 +112,7 @@ class Outlook:
                 if entry.result in ("stable", "empty"):
                     found += [*broken_off, entry]
                     broken_off = []
-                elif entry.result == "failed":
+                elif entry.result in ("failed", "overtaken"):
                     broken_off.append(entry)
             if len(entries) < _MOST_ENTRIES or entries[-1].result == "open":
                 break

@@ -5,10 +5,11 @@ Source: Kafka's GroupMetadataManager, updateSubscriptionMetadata.
 """
 
 from coordinator.group.consumer.draft import Draft
-from coordinator.group.consumer.events import EpochBumped, EpochCause
+from coordinator.group.consumer.events import EpochBumped, EpochCause, TopicChange
 from coordinator.group.consumer.member import ConsumerMember
 from coordinator.group.consumer.record import epoch_record, partition_metadata_tombstone
 from coordinator.group.consumer.regular_expressions import RegexChange
+from coordinator.group.consumer.state import state_of
 from coordinator.group.consumer.subscription import (
     Subscription,
     preferred_assignor,
@@ -42,16 +43,28 @@ def bump(
     if wanted or metadata_hash != group.metadata_hash:
         draft.epoch, draft.metadata_hash = group.epoch + 1, metadata_hash
         draft.facts.append(epoch_record(group.group_id, draft.epoch, metadata_hash))
-        cause = EpochCause.TOPICS_CHANGED
+        cause, changes = EpochCause.TOPICS_CHANGED, dict[str, TopicChange]()
         if known is None:
             cause = EpochCause.MEMBER_JOINED
         elif names_changed or regex.is_resolved:
             cause = EpochCause.SUBSCRIPTION_CHANGED
         elif assignor_changed:
             cause = EpochCause.ASSIGNOR_CHANGED
+        elif soft is not None:
+            changes = soft.topic_changes
+        kinds = set(changes.values())
         draft.events.append(
             EpochBumped(
-                group.group_id, draft.epoch, member=updated.name, cause=cause, metadata_hash=metadata_hash
+                group.group_id,
+                draft.epoch,
+                # Who has noticed that topics changed has nothing to do with it.
+                member=None if cause is EpochCause.TOPICS_CHANGED else updated.name,
+                cause=cause,
+                metadata_hash=metadata_hash,
+                state=state_of(group).value,
+                members=subscription.members,
+                topics=tuple(changes),
+                change=kinds.pop() if len(kinds) == 1 else None,
             )
         )
     if group.partition_metadata is not None:

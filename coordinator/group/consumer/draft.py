@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from coordinator.group.consumer.durable_group import DurableConsumerGroup
 from coordinator.group.consumer.events import ConsumerMemberJoined, GroupConverted
-from coordinator.group.consumer.group import METADATA_LASTS_MS, ConsumerGroup
+from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import ConsumerMember
 from coordinator.group.consumer.refusal import Refusal
 from coordinator.group.consumer.session import end_session, start_classic_sessions
@@ -67,7 +67,7 @@ def write_draft(groups: Groups, draft: Draft, who: Who, final: ConsumerMember, t
     if classic is not None:
         start_classic_sessions(group, turn)
     if draft.topics_seen:
-        group.metadata_deadline_ms = turn.now.monotonic_ms + METADATA_LASTS_MS
+        group.topics_seen(turn.now.monotonic_ms)
     if who.known is not None and who.replaces:
         end_session(group, who.known.member_id, turn)
     return group

@@ -5,8 +5,11 @@ type.
 """
 
 from enum import StrEnum
+from typing import NamedTuple
 
+from coordinator.group.consumer.member import NO_TARGET, Target
 from coordinator.group.events import GenerationEvent, MemberEvent, Refused
+from coordinator.group.member_name import MemberName
 
 
 class ConsumerMemberJoined(MemberEvent):
@@ -42,12 +45,14 @@ class FenceCause(StrEnum):
 
 class ConsumerMemberFenced(MemberEvent):
     """A member was removed. It was last heard of `silent_ms` ago, and had `timeout_ms` for what it did not do;
-    `partitions` is how many it held."""
+    `partitions` is how many it held. `connection_id` is that over which it was heard last, 0 where that was before
+    a restart."""
 
     cause: FenceCause
     silent_ms: int
     timeout_ms: int
     partitions: int
+    connection_id: int = 0
 
 
 class EpochCause(StrEnum):
@@ -62,21 +67,46 @@ class EpochCause(StrEnum):
     MEMBER_FENCED = "a member was fenced"
 
 
+class TopicChange(StrEnum):
+    """What happened to a topic that a group reads."""
+
+    CREATED = "created"
+    GREW = "grew"
+    DELETED = "deleted"
+
+
+class Targeted(NamedTuple):
+    """What a member is to have, and what it was to have before."""
+
+    member: MemberName
+    before: Target
+    target: Target = NO_TARGET
+
+
 class EpochBumped(GenerationEvent):
-    """The group has a new epoch, `generation_id`; `member` is whose doing it is, None where it is nobody's."""
+    """The group has a new epoch, `generation_id`; `member` is whose doing it is, None where it is nobody's. `state`
+    is what it was in, and so many `members` it has now; `gone` are those that it had, and what they were to have.
+    Where topics changed, these are `topics`, and `change` is what happened to all of them; None: several things, or
+    that is not known."""
 
     cause: EpochCause
     metadata_hash: int
+    state: str
+    members: int
+    gone: tuple[Targeted, ...] = ()
+    topics: tuple[str, ...] = ()
+    change: TopicChange | None = None
 
 
 class TargetComputed(GenerationEvent):
     """Who is to have what was computed, for the epoch `generation_id`. `partitions` counts all of them, `moved`
-    those that another member was to have before, or nobody."""
+    those that another member was to have before, or nobody; `targets` has every member."""
 
     assignor: str
     members: int
     partitions: int
     moved: int
+    targets: tuple[Targeted, ...] = ()
 
 
 class MemberReconciled(MemberEvent):

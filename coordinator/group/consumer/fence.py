@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from coordinator.group.consumer.downgrade import downgrade, may_downgrade
-from coordinator.group.consumer.events import ConsumerMemberFenced, EpochBumped, EpochCause, FenceCause
+from coordinator.group.consumer.events import (
+    ConsumerMemberFenced,
+    EpochBumped,
+    EpochCause,
+    FenceCause,
+    Targeted,
+)
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import Assigned, ConsumerMember
 from coordinator.group.consumer.record import (
@@ -69,11 +75,24 @@ def _take_out(
     facts.append(epoch_record(group_id, epoch, metadata_hash))
     if not subscription.members:
         facts.append(assignment_epoch_record(group_id, epoch, 0))
+    state = group.state_name
+    gone = tuple([Targeted(member.name, durable.target_of(member.member_id)) for member in members])
     for fact in facts:
         turn.write(fact)
     for member in members:
         end_session(group, member.member_id, turn)
-    turn.tell(EpochBumped(group_id, epoch, member=members[0].name, cause=cause, metadata_hash=metadata_hash))
+    turn.tell(
+        EpochBumped(
+            group_id,
+            epoch,
+            member=members[0].name,
+            cause=cause,
+            metadata_hash=metadata_hash,
+            state=state,
+            members=subscription.members,
+            gone=gone,
+        )
+    )
 
 
 def fence(groups: Groups, group: ConsumerGroup, member_id: str, cause: FenceCause, turn: Turn) -> None:
@@ -91,6 +110,7 @@ def fence(groups: Groups, group: ConsumerGroup, member_id: str, cause: FenceCaus
             silent_ms=max(0, now_ms - session.heard_ms),
             timeout_ms=timeout_ms,
             partitions=partition_count(member.assigned) + partition_count(member.pending),
+            connection_id=session.connection_id,
         )
     )
     try:

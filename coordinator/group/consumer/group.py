@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from coordinator.group.consumer.durable_group import DurableConsumerGroup
+from coordinator.group.consumer.events import TopicChange
 from coordinator.group.consumer.state import ConsumerGroupState, state_of
 from coordinator.group.consumer.store import ConsumerGroupStore
 
@@ -39,7 +40,8 @@ class ConsumerGroup:
     """The soft half, beside what the store has of it. `metadata_deadline_ms` (monotonic) is when the topics are to
     be looked at again; `sessions` has every member; `resolving` is the work, while its expressions are held against
     the topics somewhere else, `resolved_version` the version of the topics against which they were held last, 0
-    where that was before a load, and `unresolved_ms` (wall) when that came to nothing last."""
+    where that was before a load, and `unresolved_ms` (wall) when that came to nothing last. `topic_changes` is what
+    has happened to its topics since they were looked at."""
 
     __slots__ = (
         "_store",
@@ -49,6 +51,7 @@ class ConsumerGroup:
         "resolved_version",
         "resolving",
         "sessions",
+        "topic_changes",
         "unresolved_ms",
     )
 
@@ -60,6 +63,7 @@ class ConsumerGroup:
         self.resolving: object | None = None
         self.resolved_version = 0
         self.unresolved_ms = NEVER
+        self.topic_changes: dict[str, TopicChange] = {}
         self.is_dead = False
 
     @property
@@ -83,6 +87,11 @@ class ConsumerGroup:
     def generation_id(self) -> int:
         """Its epoch."""
         return self.durable.epoch
+
+    def topics_seen(self, now_ms: int) -> None:
+        """Its topics have just been looked at (monotonic)."""
+        self.metadata_deadline_ms = now_ms + METADATA_LASTS_MS
+        self.topic_changes.clear()
 
     @property
     def is_empty(self) -> bool:

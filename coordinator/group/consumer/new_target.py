@@ -4,7 +4,7 @@ Source: Kafka's GroupMetadataManager, maybeUpdateTargetAssignment.
 """
 
 from coordinator.group.consumer.draft import Draft
-from coordinator.group.consumer.events import TargetComputed
+from coordinator.group.consumer.events import TargetComputed, Targeted
 from coordinator.group.consumer.member import ConsumerMember, Target
 from coordinator.group.consumer.record import assignment_epoch_record, target_record
 from coordinator.group.consumer.refusal import Refusal
@@ -59,9 +59,12 @@ def target_for(
     )
     assignment = _assignment_of(work, computed, draft.epoch)
     moved = 0
+    targets: list[Targeted] = []
     for member_id, spec in work.spec.members.items():
         target = assignment[member_id]
         moved += moved_partitions(target, spec.assigned)
+        member = updated if member_id == updated.member_id else group.members[member_id]
+        targets.append(Targeted(member.name, spec.assigned, target))
         # Who takes another's place has no target of its own yet, so that its record is written again.
         if target != group.targets.get(member_id):
             draft.facts.append(target_record(group.group_id, member_id, target))
@@ -74,6 +77,7 @@ def target_for(
             members=len(work.spec.members),
             partitions=sum(work.spec.partitions.values()),
             moved=moved,
+            targets=tuple(targets),
         )
     )
     return draft.epoch, assignment[updated.member_id]

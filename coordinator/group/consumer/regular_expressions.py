@@ -12,12 +12,13 @@ from typing import Final, NamedTuple
 from coordinator.group.consumer.counts import count
 from coordinator.group.consumer.durable_group import DurableConsumerGroup
 from coordinator.group.consumer.events import EpochBumped, EpochCause, RegexesResolved, RegexesUnresolved
-from coordinator.group.consumer.group import METADATA_LASTS_MS, NEVER, ConsumerGroup
+from coordinator.group.consumer.group import NEVER, ConsumerGroup
 from coordinator.group.consumer.member import ConsumerMember
 from coordinator.group.consumer.record import ResolvedRegex, epoch_record, regex_record, regex_tombstone
 from coordinator.group.consumer.refusal import Refusal
 from coordinator.group.consumer.subscription import topics_hash
 from coordinator.group.groups import Groups
+from coordinator.group.member_name import MemberName
 from coordinator.group.modern.regular_expression import match_in_steps, why_invalid
 from coordinator.group.record_size import batch_size
 from coordinator.group.topics_image import TopicsImage
@@ -35,13 +36,15 @@ gets the log back compares with its own: it has to look again."""
 
 class RegexWork(NamedTuple):
     """A group's expressions, as work, to be held against all topics of an image; since when (wall). What they match
-    has to fit into `most_bytes` of the log."""
+    has to fit into `most_bytes` of the log. `asked_by` is the member whose expression is new, None where they are
+    looked at again."""
 
     group_id: str
     regexes: tuple[str, ...]
     image: TopicsImage
     timestamp_ms: int
     most_bytes: int
+    asked_by: MemberName | None = None
 
 
 class MatchesTooMuch(Exception):
@@ -130,7 +133,8 @@ def due_resolution(
     if not is_due or not regexes:
         return None
     most_bytes = groups.config.message_max_bytes
-    return RegexWork(durable.group_id, tuple(regexes), groups.topics, now.wall_ms, most_bytes)
+    asked_by = new.name if change.is_new else None
+    return RegexWork(durable.group_id, tuple(regexes), groups.topics, now.wall_ms, most_bytes, asked_by)
 
 
 def begin_resolution(group: ConsumerGroup, work: RegexWork | None, turn: Turn) -> None:
@@ -173,16 +177,24 @@ def regexes_resolved(groups: Groups, done: WorkDone, turn: Turn) -> None:
         # Kafka could not write it either, and logs that.
         _unresolved(group, work, str(MatchesTooMuch(work.most_bytes)), turn)
         return
-    group.resolved_version = work.image.version
+    group.resolved_version, state = work.image.version, group.state_name
     if is_bumped:
-        group.metadata_deadline_ms = turn.now.monotonic_ms + METADATA_LASTS_MS
+        group.topics_seen(turn.now.monotonic_ms)
     for fact in facts:
         turn.write(fact)
     topics_seen = len(work.image.by_name)
     turn.tell(RegexesResolved(group.group_id, epoch, regexes=len(found), topics=topics_seen, changed=changed))
     if is_bumped:
         turn.tell(
-            EpochBumped(group.group_id, epoch, cause=EpochCause.REGEX_RESOLVED, metadata_hash=metadata_hash)
+            EpochBumped(
+                group.group_id,
+                epoch,
+                member=work.asked_by,
+                cause=EpochCause.REGEX_RESOLVED,
+                metadata_hash=metadata_hash,
+                state=state,
+                members=len(durable.members),
+            )
         )
 
 

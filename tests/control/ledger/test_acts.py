@@ -1,7 +1,7 @@
 """What was done on purpose is told beside the rebalance that came of it, or was kept from its members by it."""
 
 from coordinator.control.ledger.entry import EntryResult, LedgerEntry
-from coordinator.control.ledger.ledger import SHORTLY_MS
+from coordinator.control.ledger.recent_acts import SHORTLY_MS
 from tests.control.ledger.told import Told
 from tests.group.coordinator import GROUP
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from coordinator.control.oracles.violation import OracleName
 from coordinator.group.view import GroupView, MemberView
 from coordinator.machine.outcome import Outcome
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from tests.control.oracles.virtual_watch import VirtualWatch
 from tests.group.consumer.members import FOO, THREE, Members
 from tests.group.coordinator import GROUP
@@ -90,3 +91,79 @@ def test_what_a_group_says_of_itself_that_must_not_be(
 ) -> None:
     told = found(lambda view: having(view, **assigned))
     assert words in told[oracle]
+
+
+@pytest.mark.parametrize(("kept_for_ms", "is_stuck"), [(20_000, False), (40_000, True)])
+def test_a_member_that_does_not_give_up_what_it_has_to_is_stuck(kept_for_ms: int, is_stuck: bool) -> None:
+    members = WatchedMembers()
+    watch = members.watch
+    assert watch is not None
+    members.enter("a")
+    members.advance(STEP_MS)
+    members.beat("a", 1, owned={FOO: (0, 1, 2)})
+    members.enter("b")
+    for at_ms in range(0, 60_000, STEP_MS):
+        members.advance(STEP_MS)
+        view = members.shard.view(GROUP, members.now)
+        assert view is not None
+        for member in view.members:
+            name, consumer = member.name.member_id, member.consumer
+            assert consumer is not None
+            has = consumer.assigned.get("foo", ())
+            if at_ms < kept_for_ms:
+                has = (*has, *consumer.pending.get("foo", ()))
+            members.beat(name, consumer.member_epoch, owned={FOO: has})
+        watch.look()
+    told = [finding for finding in watch.findings if finding.oracle is OracleName.STUCK_REBALANCE]
+    assert [finding.members[0].member_id for finding in told] == ["a"] * is_stuck
+
+
+def flapping(*does: tuple[str, str, str]) -> list[str]:
+    """What is found when members come ("+") and go ("-"), or read something else ("~")."""
+    members = WatchedMembers()
+    watch = members.watch
+    assert watch is not None
+    epochs: dict[str, int] = {}
+    topics = {False: ["foo"], True: ["foo", "bar"]}
+    for act, member_id, client_id in does:
+        if act == "+":
+            ask = members.beat(member_id, 0, names=["foo"], owned={}, rebalance=60_000, client_id=client_id)
+        elif act == "-":
+            ask = members.beat(member_id, -1, client_id=client_id)
+        else:
+            names = topics[act == "~"]
+            ask = members.beat(member_id, epochs[member_id], names=names, client_id=client_id)
+        epochs[member_id] = ask.answer(ConsumerGroupHeartbeatResponse).member_epoch
+        members.advance(1_500)
+        for other in members.described().members:
+            owned = {one.topic_id: one.partitions for one in other.assignment.topic_partitions}
+            answer = members.beat(
+                other.member_id, other.member_epoch, owned=owned, client_id=other.client_id
+            ).answer(ConsumerGroupHeartbeatResponse)
+            epochs[other.member_id] = answer.member_epoch
+    return [finding.detail for finding in watch.findings if finding.oracle is OracleName.FLAPPING]
+
+
+def test_one_that_comes_and_goes_is_flapping() -> None:
+    rest = [("+", "a", "alice")]
+    goes = [(act, f"b{number}", "bob") for number in range(3) for act in "+-"]
+    detail, *_ = flapping(*rest, *goes)
+    assert detail.startswith("5 epochs in 6.0 s, ")
+    assert "bob" in detail
+
+
+def test_one_that_reads_something_else_again_and_again_is_flapping() -> None:
+    acts = [("~", "a", "alice"), ("=", "a", "alice")] * 3
+    detail, *_ = flapping(("+", "a", "alice"), *acts)
+    assert "alice" in detail
+    assert "a member subscribed to other topics" in detail
+
+
+@pytest.mark.parametrize("client", ["{}", "same"])
+def test_a_rolling_restart_and_a_scale_up_are_no_flapping_of_epochs(client: str) -> None:
+    names = [f"m{number}" for number in range(4)]
+    acts = [("+", name, client.format(name)) for name in names]
+    for name in names:
+        acts += [("-", name, client.format(name)), ("+", f"{name}-again", client.format(name))]
+    acts += [("+", f"more{number}", client.format(f"more{number}")) for number in range(4)]
+    assert not flapping(*acts)
