@@ -223,9 +223,7 @@ class Connection(Outgoing):
                     message = route.decode(frame, body)
                     response = route.handle(message, self)
                     if route.repeat is not None:
-                        self._repeated.keep(
-                            frame[base:], message, response, self, route, endpoint.routes.epoch
-                        )
+                        self._keep_repeated(frame[base:], message, response)
                     message = None
                 if type(response) is Later or (self._slots and response is not GOODBYE):
                     if type(response) is not Later:
@@ -348,6 +346,10 @@ class Connection(Outgoing):
         if repeated.epoch is not self._endpoint.routes.epoch:
             return None
         return repeated.response(frame, started_ns // 1_000_000)
+
+    def _keep_repeated(self, frame: bytes, request: object, response: object) -> None:
+        """Keeps the request at hand with its answer, as far as it may come again just so."""
+        self._repeated.keep(frame, request, response, self, self._route, self._endpoint.routes.epoch)
 
     def _give_back_in_time(self, size_bytes: int) -> None:
         """A request that is still being worked on, in slices or in a thread, is in memory until that is done."""

@@ -90,7 +90,7 @@ class Cleaner:
                 await self._pause(self._backoff_s)
                 self._forget_closed()
                 skipped = set(self._uncleanable)
-                while (due := self._dirtiest(skipped)) is not None:
+                while not self._stop.is_set() and (due := self._dirtiest(skipped)) is not None:
                     target, todo = due
                     if not await self._clean(target, todo):
                         skipped.add(target.log)

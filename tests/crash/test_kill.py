@@ -25,7 +25,7 @@ SEED = int(os.environ.get("CRASH_SEED", "0")) or int.from_bytes(os.urandom(4), "
 TOPIC = ("--topic", "orders:2", "--topic", "payments:1", "--profile", "test")
 SMALL = (
     *("-o", "offsets.topic.num.partitions=3", "-o", "transaction.state.log.num.partitions=3"),
-    *("-o", "transaction.state.log.segment.bytes=5000", "-o", "offsets.topic.segment.bytes=5000"),
+    *("-o", "transaction.state.log.segment.bytes=20000", "-o", "offsets.topic.segment.bytes=20000"),
     *("-o", "log.flush.interval.ms=20", "-o", "log.flush.offset.checkpoint.interval.ms=20"),
     *("-o", "log.cleaner.backoff.ms=20"),
 )

@@ -110,10 +110,11 @@ EXPLAINED: Final = (
         path="groups(0).members(*",
     ),
     Explained(
-        "Where a classic member takes the place of the last static consumer",
-        session="records_of_a_downgrade_by_a_replacement",
+        "What a regular expression matched is written with version 0",
+        session="records_of_an_expression",
         label="written: *",
-        path="*",
+        path="value.version",
+        groupd=(0,),
     ),
 )
 

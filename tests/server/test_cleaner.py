@@ -143,6 +143,37 @@ async def test_a_transaction_without_an_end_is_not_compacted_over_and_over(
         assert len(set(tried)) == len(tried)
 
 
+async def test_a_stop_waits_for_one_pass_and_not_for_every_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopping: list[asyncio.Task[None]] = []
+    begun: list[PartitionLog] = []
+
+    def stopped_by_the_first(log: PartitionLog, todo: Cleanable, terms: Terms) -> Compaction:
+        if not stopping:
+            stopping.append(asyncio.ensure_future(server.cleaner.stop()))
+        begun.append(log)
+        return Compaction(log, todo, terms)
+
+    several = {**OFFSETS, "offsets.topic.num.partitions": "4"}
+    async with (
+        serving(tmp_path, {**several, "log.cleaner.enable": "false"}) as server,
+        Client(server) as client,
+    ):
+        for group_id in ("a", "b", "c", "d", "e", "f"):
+            for offset in range(100):
+                request = commit(offset)
+                request.group_id = group_id
+                await client.call(request, 2)
+        assert sum(len(part.log.segments) > 1 for part in server.runtime.partitions if part.log) > 1
+    monkeypatch.setattr(cleaner, "Compaction", stopped_by_the_first)
+    async with serving(tmp_path, several) as server:
+        while not stopping:
+            await one_turn()
+        await stopping[0]
+        assert len(begun) == 1
+
+
 def compacted(name: str) -> CreatableTopic:
     """A topic that is compacted as soon as possible, its segments tiny."""
     configs = {

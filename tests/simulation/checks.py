@@ -29,9 +29,10 @@ from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRes
 from protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from protocol.messages.offset_fetch import OffsetFetchResponseGroup
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from protocol.records import GroupMetadataKey, OffsetCommitKey
 from tests.group.new_shard import new_shard
-from tests.simulation.disk import Disk
+from tests.simulation.disk import Disk, producer_of, writes
 
 Place: TypeAlias = tuple[str, str, int]
 
@@ -113,8 +114,11 @@ class Checks:
         for record in outcome.records:
             if record.value is None:
                 self._removal(cause, record, now)
-            self._shadow.replay(record)
-        if outcome.records:
+            self._shadow.replay(record, producer_of(outcome))
+        if outcome.marker is not None:
+            marker = outcome.marker
+            self._shadow.end_transaction(marker.producer_id, is_committed=marker.is_committed)
+        if writes(outcome):
             demand(
                 self._shadow.durable_state() == shard.durable_state(), "live state is not what the log says"
             )
@@ -159,8 +163,7 @@ class Checks:
         if self._prints:
             demand(fingerprint(shard) == self._prints[-1], "loading a prefix gives another state")
         self._shadow = new_shard(self._config)
-        for record in disk.load():
-            self._shadow.replay(record)
+        disk.load_into(self._shadow)
 
     def quiet(self, disk: Disk) -> None:
         """Nothing goes wrong any more and all had time: nobody waits, and prefixes load to what was."""
@@ -168,8 +171,7 @@ class Checks:
         demand(not silent, f"never answered: {[self._asked[waiter].message for waiter in silent]}")
         for end in {1, len(self._prints) // 2, len(self._prints)} - {0}:
             shard = new_shard(self._config)
-            for record in disk.load(end):
-                shard.replay(record)
+            disk.load_into(shard, end)
             demand(fingerprint(shard) == self._prints[end - 1], f"the first {end} batches give another state")
 
     # --- answers
@@ -224,12 +226,12 @@ class Checks:
 
     def _take_commits(self, asked: Asked, response: OffsetCommitResponse) -> None:
         """Accepted: a fetch may show these, acknowledged or not."""
-        for place, offset in _accepted(asked.message, response):
+        for place, offset in accepted(asked.message, response):
             self._histories[place].orders[offset].append(asked.order)
 
     def _promise_commits(self, asked: Asked, response: OffsetCommitResponse) -> None:
         """Acknowledged: from now on a fetch shows these or something later."""
-        for place, _ in _accepted(asked.message, response):
+        for place, _ in accepted(asked.message, response):
             history = self._histories[place]
             history.promised = max(history.promised, asked.order)
 
@@ -245,7 +247,8 @@ class Checks:
         for topic in response.topics:
             for partition in topic.partitions:
                 place = (response.group_id, topic.name, partition.partition_index)
-                self._check_shown(place, partition.committed_offset, asked)
+                if partition.error_code == 0:
+                    self._check_shown(place, partition.committed_offset, asked)
 
     def _check_shown(self, place: Place, offset: int, asked: Asked) -> None:
         history = self._histories[place]
@@ -284,9 +287,14 @@ class Checks:
         return wall_ms - min(since) >= self._config.offsets_retention_ms
 
 
-def _accepted(request: OffsetCommitRequest, response: OffsetCommitResponse) -> Iterator[tuple[Place, int]]:
+def accepted(
+    request: OffsetCommitRequest | TxnOffsetCommitRequest,
+    response: OffsetCommitResponse | TxnOffsetCommitResponse,
+) -> Iterator[tuple[Place, int]]:
     """The partitions of a commit that were taken, with their offsets."""
-    for topic, answer in zip(request.topics, response.topics, strict=True):
+    topics: list[Any] = list(request.topics)
+    answers: list[Any] = list(response.topics)
+    for topic, answer in zip(topics, answers, strict=True):
         for partition, result in zip(topic.partitions, answer.partitions, strict=True):
             if result.error_code == 0:
                 place = (request.group_id, topic.name, partition.partition_index)

@@ -1,12 +1,21 @@
 """A log on a disk that crashes: what was synced stays, of the rest any prefix may."""
 
 from random import Random
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from coordinator.machine.outcome import Fact
+from coordinator.group.shard import Shard
+from coordinator.machine.outcome import NO_PRODUCER_ID, Fact, Marker, Outcome
 from protocol.records import UnknownKey, decode_key, decode_value, encode_key, encode_value
 
 Stored: TypeAlias = tuple[bytes, bytes | None]
+
+
+class Batch(NamedTuple):
+    """Records, of a producer's transaction or not; or the end of one."""
+
+    records: list[Stored]
+    producer_id: int
+    marker: Marker | None
 
 
 class AppendFailed(Exception):
@@ -18,7 +27,7 @@ class Disk:
 
     def __init__(self, random: Random) -> None:
         self._random = random
-        self.batches: list[list[Stored]] = []
+        self.batches: list[Batch] = []
         self.durable = 0
         self.fail_appends = 0
         self.fail_syncs = 0
@@ -28,12 +37,14 @@ class Disk:
         """How many batches were written."""
         return len(self.batches)
 
-    def append(self, records: list[Fact]) -> None:
-        """Write one batch. AppendFailed when the disk refuses; nothing of it is there then."""
+    def append(self, outcome: Outcome) -> None:
+        """Write what an outcome writes, as one batch. AppendFailed when the disk refuses; nothing of it is there
+        then."""
         if self.fail_appends:
             self.fail_appends -= 1
             raise AppendFailed
-        self.batches.append([encode(record) for record in records])
+        records = [encode(record) for record in outcome.records]
+        self.batches.append(Batch(records, producer_of(outcome), outcome.marker))
 
     def synced(self, end: int) -> None:
         """A sync that began when the log ended at `end` is over. AppendFailed when it failed: what it was
@@ -52,9 +63,23 @@ class Disk:
         self.durable = self.end
         return lost
 
-    def load(self, end: int | None = None) -> list[Fact]:
-        """The records of the first `end` batches, from their bytes."""
-        return [decode(stored) for batch in self.batches[:end] for stored in batch]
+    def load_into(self, shard: Shard, end: int | None = None) -> None:
+        """Replay the first `end` batches, from their bytes."""
+        for batch in self.batches[:end]:
+            for stored in batch.records:
+                shard.replay(decode(stored), batch.producer_id)
+            if batch.marker is not None:
+                shard.end_transaction(batch.marker.producer_id, is_committed=batch.marker.is_committed)
+
+
+def writes(outcome: Outcome) -> bool:
+    """Whether it comes into the log."""
+    return bool(outcome.records) or outcome.marker is not None
+
+
+def producer_of(outcome: Outcome) -> int:
+    """Whose transaction its records are of."""
+    return NO_PRODUCER_ID if outcome.in_transaction is None else outcome.in_transaction.producer_id
 
 
 def encode(record: Fact) -> Stored:

@@ -26,7 +26,7 @@ from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from tests.group.new_shard import CONSUMER_CONFIG
 from tests.simulation.checks import Checks
-from tests.simulation.disk import AppendFailed, Disk
+from tests.simulation.disk import AppendFailed, Disk, writes
 from tests.simulation.network import Connection, Request
 from tests.simulation.world import World
 
@@ -118,8 +118,7 @@ class Shell:
             return
         self.disk.durable = self.disk.end
         self.shard = self._new_shard()
-        for record in self.disk.load():
-            self.shard.replay(record)
+        self.disk.load_into(self.shard)
         self.checks.loaded(self.shard, self.disk)
         self.world.say("coordinator", f"loaded {self.disk.end} batches")
         self._follow("loaded", 0, self.shard.loaded(self.now()))
@@ -165,6 +164,10 @@ class Shell:
             heartbeat = isinstance(message, HeartbeatRequest)
             connection.answer(request, HeartbeatResponse(error_code=0) if heartbeat else NotCoordinator())
             return
+        refusal = self._refusal(message)
+        if refusal is not None:
+            connection.answer(request, refusal)
+            return
         if isinstance(message, OffsetFetchRequest):
             message = FetchOffsets(message.groups[0], message.require_stable)
         self._waiters += 1
@@ -185,6 +188,10 @@ class Shell:
             self._parked[connection] = waiter
         self._follow(message, waiter, outcome)
 
+    def _refusal(self, message: Any) -> Any:
+        """What somebody else refuses before the core is asked; None where nobody does."""
+        return None
+
     # --- outcomes
 
     def _follow(self, cause: Any, waiter: int, outcome: Outcome) -> None:
@@ -192,8 +199,8 @@ class Shell:
         for event in outcome.events:
             self.world.say(event.group_id, type(event).__name__ + _details(event))
         try:
-            if outcome.records:
-                self.disk.append(list(outcome.records))
+            if writes(outcome):
+                self.disk.append(outcome)
         except AppendFailed:
             # These answers come from a state that the log does not know: they are not given.
             for to, message in outcome.replies:

@@ -11,12 +11,21 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from coordinator.group.consumer import classic_member, heartbeat, reconcile, session, step, target_computed
+from coordinator.group.consumer import (
+    classic_member,
+    heartbeat,
+    reconcile,
+    session,
+    step,
+    target_computed,
+)
 from coordinator.group.consumer.target import TARGET_WORK
+from coordinator.group.requests import EndTransaction, Request
 from coordinator.group.shard import RESULTS, Shard
 from coordinator.group.timer_key import TimerKind
-from coordinator.machine.outcome import NO_PRODUCER_ID, Fact, Outcome
+from coordinator.machine.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from protocol.records.consumer_group import ConsumerGroupRegularExpressionKey
 from tests.simulation.consumers.run import ConsumerSimulation
 from tests.simulation.run import Failed
@@ -53,6 +62,35 @@ class LoadsNoRegexes(Mutant):
             super().replay(record, producer_id)
 
 
+class ShowsWhatIsPending(Mutant):
+    """What is committed in a transaction counts at once."""
+
+    def spoil(self, outcome: Outcome, request: object) -> Outcome:
+        return structs.replace(outcome, in_transaction=None)
+
+    def handle(self, request: Request, context: Context, now: Now) -> Outcome:
+        outcome = super().handle(request, context, now)
+        if isinstance(request, TxnOffsetCommitRequest):
+            self.end_transaction(request.producer_id, is_committed=True)
+        return outcome
+
+
+class ForgetsTransactions(Mutant):
+    """What a transaction committed is dropped with its marker."""
+
+    def handle(self, request: Request, context: Context, now: Now) -> Outcome:
+        if isinstance(request, EndTransaction):
+            request = replace(request, is_committed=False)
+        return super().handle(request, context, now)
+
+
+class LoadsNoMarkers(Mutant):
+    """What a transaction committed is pending again after a reload."""
+
+    def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:
+        pass
+
+
 class ForgetsWork(Mutant):
     """Nobody computes what was asked for."""
 
@@ -77,6 +115,9 @@ def finding(shard: Callable[..., Shard] = Shard) -> str:
         (DropsRecords, "not what the log says|another number of batches"),
         (ForgetsSessions, "run$|who runs is no member|gone|Reconciling"),
         (LoadsNoRegexes, "prefix gives another state"),
+        (ShowsWhatIsPending, "nobody committed|not what the log says"),
+        (ForgetsTransactions, "an acknowledged commit is lost|is older than what was acknowledged"),
+        (LoadsNoMarkers, "prefix gives another state"),
         (ForgetsWork, "never answered|unload forgot|run$|no member|are assigned, not"),
     ],
 )

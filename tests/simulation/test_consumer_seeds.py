@@ -33,6 +33,7 @@ def test_what_can_happen_does_happen() -> None:
         *("ConsumerMemberJoined", "ConsumerMemberLeft", "ConsumerMemberFenced", "ConsumerMemberReplaced"),
         *("EpochBumped", "TargetComputed", "MemberReconciled", "RegexesResolved", "GroupConverted"),
         *("ConsumerHeartbeatRefused", "OffsetsCommitted", "OffsetsDeleted", "GroupLoaded", "GroupDeleted"),
+        *("OffsetsPending", "TransactionEnded", "is_committed=True", "OffsetsSkipped"),
         *("HeartbeatRefused", "CommitRefused", "SyncRefused", "JoinRefused", "MemberJoined"),
         *("from_type=classic", "from_type=consumer", "UNREVOKED_PARTITIONS", "UNRELEASED_PARTITIONS"),
         *("UNKNOWN_MEMBER_ID", "UNRELEASED_INSTANCE_ID", "FENCED_INSTANCE_ID"),

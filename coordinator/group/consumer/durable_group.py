@@ -56,15 +56,13 @@ class DurableConsumerGroup:
     an expression, `assignors` those that prefer one, `classic_protocols` those of the classic protocol that
     support a protocol; `static_members` are member ids by instance id; `holders` says by topic id who has a
     partition, or has yet to give it up; `stable` counts the stable members by their epoch; `order` and
-    `assignor_order` are those in which Kafka goes through the members and through `assignors`. `changes` is another
-    number after each record."""
+    `assignor_order` are those in which Kafka goes through the members and through `assignors`."""
 
     __slots__ = (
         "assignment_epoch",
         "assignment_timestamp_ms",
         "assignor_order",
         "assignors",
-        "changes",
         "classic_members",
         "classic_protocols",
         "epoch",
@@ -109,7 +107,6 @@ class DurableConsumerGroup:
         self.classic_protocols: dict[str, int] = {}
         self.holders: dict[bytes, dict[int, str]] = {}
         self.stable: dict[int, int] = {}
-        self.changes = 0
 
     # What it says
 

@@ -50,7 +50,7 @@ REPLAYS: Final[Mapping[type[object], Callable[[DurableConsumerGroup, Any, Any], 
 class ConsumerGroupStore:
     """Consumer groups by id, those alone of which the log says something."""
 
-    __slots__ = ("_records", "by_group")
+    __slots__ = ("by_group",)
 
     record_types: Final[tuple[ServedType, ...]] = (
         CONSUMER_GROUP_METADATA,
@@ -64,7 +64,6 @@ class ConsumerGroupStore:
 
     def __init__(self) -> None:
         self.by_group: dict[str, DurableConsumerGroup] = {}
-        self._records = 0
 
     def replay(self, key: Any, value: Any, producer_id: int) -> None:
         """The later record of a key wins, a tombstone removes it. Records of a group come in any order; with the
@@ -76,8 +75,6 @@ class ConsumerGroupStore:
             group_id = intern(key.group_id)
             group = self.by_group[group_id] = DurableConsumerGroup(group_id)
         REPLAYS[type(key)](group, key, value)
-        self._records += 1
-        group.changes = self._records
         if value is None and group.is_blank:
             del self.by_group[group.group_id]
 

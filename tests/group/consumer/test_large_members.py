@@ -28,9 +28,8 @@ def subscribed(names: list[str]) -> list[tuple[str, bytes]]:
 def test_one_whose_record_the_log_would_not_take() -> None:
     group = group_of_one()
     before = list(group.records)
-    error, message = group.enter("B", [f"a-topic-with-a-name-{number}" for number in range(100)])
+    error, _ = group.enter("B", [f"a-topic-with-a-name-{number}" for number in range(100)])
     assert error is ErrorCode.UNKNOWN_SERVER_ERROR
-    assert f"message.max.bytes={MOST_BYTES}" in str(message)
     assert group.records == before
     assert group.say("A", 2) == (2, None)
     assert [member.member_id for member in group.described().members] == ["A"]

@@ -6,7 +6,9 @@
    again: the group has no record of it, in Kafka neither.
 2. The epoch of a group never falls while it lives, over conversions, reloads and power cuts; nor does one that a
    member was told, as far as that member goes.
-3. What is true of the log, of commits and of answers in `tests/simulation/checks.py`.
+3. What is committed in a transaction is shown when that was committed, and not before; it is not lost after the
+   marker was acknowledged.
+4. What is true of the log, of commits and of answers in `tests/simulation/checks.py`.
 """
 
 from collections import Counter, defaultdict
@@ -16,6 +18,7 @@ from typing import Any, Final
 from coordinator.group.config import GroupConfig
 from coordinator.group.consumer.events import GroupConverted
 from coordinator.group.group_type import GroupType
+from coordinator.group.requests import EndTransaction
 from coordinator.group.shard import Shard
 from coordinator.machine.outcome import Fact, Now, Outcome
 from protocol.messages.consumer_group_heartbeat import (
@@ -26,10 +29,11 @@ from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from protocol.messages.txn_offset_commit import TxnOffsetCommitResponse
 from protocol.records import GroupMetadataKey, OffsetCommitKey
 from protocol.records.consumer_group import ConsumerGroupMetadataKey
-from tests.simulation.checks import Checks, demand
-from tests.simulation.consumers.member import CooperativeMember, Member
+from tests.simulation.checks import Checks, Place, accepted, demand
+from tests.simulation.consumers.member import CooperativeMember, Member, Owned
 from tests.simulation.disk import Disk
 
 NOW: Final = Now(0, 0)
@@ -51,7 +55,9 @@ class ConsumerChecks(Checks):
         self._types: dict[str, GroupType] = {}
         self._in_consumer_group: set[int] = set()
         self._converted: set[str] = set()
+        self._pending: dict[int, list[tuple[Place, int, int]]] = {}
         self._upgrades: Counter[str] = Counter()
+        self._known: dict[tuple[str, str], frozenset[tuple[str, int]]] = {}
         self._upgrades_seen: dict[str, int] = {}
         self._epochs: dict[tuple[str, int], int] = {}
         self._member_epochs: defaultdict[tuple[str, int, str], int] = defaultdict(int)
@@ -69,17 +75,22 @@ class ConsumerChecks(Checks):
             return
         if member.stable:
             self._upgrades_seen[member.name] = self._upgrades[group_id]
-        others = [
-            other
-            for other in others
-            if not isinstance(other, CooperativeMember)
-            or other.stable
-            or self._upgrades_seen.get(other.name, 0) == self._upgrades[group_id]
-        ]
         for other in others:
             if other is not member and other.settings.group_id == group_id and other.member_id in known:
-                both = member.owns & other.owns
+                both = member.owns & self._counted(other)
                 demand(not both, f"{group_id}: {member.name} and {other.name} both own {sorted(both)}")
+
+    def _counted(self, member: Member) -> Owned:
+        group_id = member.settings.group_id
+        is_settled = self._upgrades_seen.get(member.name, 0) == self._upgrades[group_id]
+        if not isinstance(member, CooperativeMember) or member.stable or is_settled:
+            return member.owns
+        known, image = self._known.get((group_id, member.member_id), frozenset()), member.topics.image
+        return frozenset(
+            (topic_id, number)
+            for topic_id, number in member.owns
+            if (image.by_id[topic_id].name, number) in known
+        )
 
     # --- what the shell tells
 
@@ -89,11 +100,9 @@ class ConsumerChecks(Checks):
             for event in outcome.events
             if isinstance(event, GroupConverted) and event.members > 0
         }
-        self._upgrades.update(
-            event.group_id
-            for event in outcome.events
-            if isinstance(event, GroupConverted) and event.to_type == GroupType.CONSUMER
-        )
+        for event in outcome.events:
+            if isinstance(event, GroupConverted) and event.to_type == GroupType.CONSUMER:
+                self._upgraded(event.group_id, shard)
         self._types = {}
         for group_id in shard.group_ids():
             view = shard.view(group_id, now)
@@ -101,6 +110,26 @@ class ConsumerChecks(Checks):
             self._types[group_id] = view.type
         super().happened(cause, waiter, outcome, shard, disk, now)
         self._check_epochs(shard, outcome.records)
+        for to, message in outcome.replies:
+            if isinstance(message, TxnOffsetCommitResponse):
+                asked = self._asked[to]
+                pending = self._pending.setdefault(asked.message.producer_id, [])
+                pending += [
+                    (place, offset, asked.order) for place, offset in accepted(asked.message, message)
+                ]
+        if isinstance(cause, EndTransaction) and cause.is_committed:
+            for place, offset, order in self._pending.get(cause.producer_id, ()):
+                self._histories[place].orders[offset].append(order)
+
+    def _upgraded(self, group_id: str, shard: Shard) -> None:
+        """Know what the group knows of its members then."""
+        self._upgrades[group_id] += 1
+        view = shard.view(group_id, NOW)
+        for one in view.members if view is not None else ():
+            assert one.consumer is not None
+            self._known[group_id, one.name.member_id] = frozenset(
+                (name, number) for name, numbers in one.consumer.assigned.items() for number in numbers
+            )
 
     def loaded(self, shard: Shard, disk: Disk) -> None:
         super().loaded(shard, disk)
@@ -144,7 +173,13 @@ class ConsumerChecks(Checks):
         elif isinstance(message, JoinGroupResponse) and message.error_code == 0 and not message.leader:
             self._told_epoch(asked.message.group_id, asked.life, message.member_id, message.generation_id)
         is_theirs = waiter in self._in_consumer_group
-        if isinstance(message, JoinGroupResponse | SyncGroupResponse) and (
+        if isinstance(asked.message, EndTransaction):
+            del self._asked[waiter]
+            if asked.message.is_committed:
+                for place, _, order in self._pending.get(asked.message.producer_id, ()):
+                    history = self._histories[place]
+                    history.promised = max(history.promised, order)
+        elif isinstance(message, JoinGroupResponse | SyncGroupResponse) and (
             is_theirs or not getattr(message, "leader", "somebody")
         ):
             del self._asked[waiter]

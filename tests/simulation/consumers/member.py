@@ -21,6 +21,11 @@ from protocol.messages.consumer_group_heartbeat import (
 )
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.sync_group import SyncGroupRequestAssignment
+from protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from tests.simulation.client import (
     REQUEST_TIMEOUT_MS,
     RETRY_MS,
@@ -36,6 +41,9 @@ from tests.simulation.world import World
 Owned: TypeAlias = frozenset[tuple[bytes, int]]
 HEARTBEAT_MS: Final = 1_500
 COMMIT_VERSION: Final = 9
+TXN_COMMIT_VERSION: Final = 5
+IN_TRANSACTION: Final = 0.3
+"""Of all commits."""
 OWNED_VERSION: Final = 1
 """Since when a subscription says what a member has."""
 _ABANDON: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
@@ -83,6 +91,34 @@ class Member(Client):
         """Partitions by topic id."""
         raise NotImplementedError
 
+    def commit_in_transaction(self, place: tuple[str, int]) -> None:
+        """Commit what was read in a transaction, which ends soon after that, one way or the other."""
+        topic, number = place
+        producer_id = self.world.new_value()
+        offset = TxnOffsetCommitRequestPartition(
+            partition_index=number, committed_offset=self.world.new_value(), committed_metadata=""
+        )
+        request = TxnOffsetCommitRequest(
+            transactional_id=f"t{producer_id}",
+            group_id=self.settings.group_id,
+            producer_id=producer_id,
+            producer_epoch=0,
+            generation_id_or_member_epoch=self.generation_id,
+            member_id=self.member_id,
+            group_instance_id=self.settings.group_instance_id,
+            topics=[TxnOffsetCommitRequestTopic(name=topic, partitions=[offset])],
+        )
+
+        def end(response: Any) -> None:
+            topics = getattr(response, "topics", [])
+            is_accepted = bool(topics) and topics[0].partitions[0].error_code == ErrorCode.NONE
+            is_committed = is_accepted and self.world.chance(0.8)
+            far: Any = self._far
+            delay_ms = self.world.random.choice([0, 100, 2_000])
+            self.world.after(delay_ms, lambda: far.end_transaction(producer_id, is_committed))
+
+        self.call(request, TXN_COMMIT_VERSION, end, REQUEST_TIMEOUT_MS)
+
     def agree(self) -> None:
         """Wish for the assignor that all others wish for: a group whose votes are level may have a new epoch at
         every heartbeat, as in Kafka."""
@@ -107,6 +143,13 @@ class ClassicMember(Member):
     def join(self, forget_id: bool = False) -> None:
         self.assigned = []
         super().join(forget_id)
+
+    def _commit(self) -> None:
+        if self.assigned and self.world.chance(IN_TRANSACTION):
+            self.commit_in_transaction(self.world.random.choice(self.assigned))
+            self._later(self.world.random.randint(100, 3_000), self._commit)
+        else:
+            super()._commit()
 
     def _assign(self, response: Any) -> list[SyncGroupRequestAssignment]:
         """What a member still has is nobody else's yet."""
@@ -275,6 +318,8 @@ class ConsumerMember(Member):
         if places and self.generation_id > 0:
             topic, number = self.world.random.choice(places)
             self.assigned = [(topic, number)]
+            if self.world.chance(IN_TRANSACTION):
+                self.commit_in_transaction((topic, number))
             request = commit_request(self.settings.group_id, [(topic, number, self.world.new_value())])
             request.generation_id_or_member_epoch = self.generation_id
             request.member_id = self.member_id

@@ -6,9 +6,12 @@ from typing import Any
 from coordinator.group.config import GroupConfig
 from coordinator.group.consumer.config import ConsumerGroupConfig
 from coordinator.group.consumer.target import TargetWork, compute_target
-from coordinator.group.requests import TopicsChanged
+from coordinator.group.refusal import error_response
+from coordinator.group.requests import EndTransaction, TopicsChanged
 from coordinator.group.shard import Shard
 from coordinator.machine.outcome import Context, Outcome, Work, WorkDone
+from protocol.errors import ErrorCode
+from protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from tests.group.consumer.resolution import resolved
 from tests.simulation.checks import Checks
 from tests.simulation.consumers.topics import Topics
@@ -16,6 +19,7 @@ from tests.simulation.shell import Shell
 from tests.simulation.world import World
 
 NOBODY = Context(0, 0, "", "")
+MARKER_RETRY_MS = 500
 
 
 class ConsumerShell(Shell):
@@ -35,8 +39,37 @@ class ConsumerShell(Shell):
         self._told = topics.image
         self.work_ms = (0, 50)
         self.work_fails = 0.0
+        self._ended: set[int] = set()
+        self._marked: set[int] = set()
+        self._markers: dict[int, int] = {}
         super().__init__(world, config, shard, checks)
         topics.listener = self._tell_topics
+
+    def end_transaction(self, producer_id: int, is_committed: bool) -> None:
+        """A coordinator of transactions writes its marker, again and again until it is durable. Nothing more comes
+        into the transaction."""
+        self._ended.add(producer_id)
+        if producer_id in self._marked:
+            return
+        self.world.after(MARKER_RETRY_MS, lambda: self.end_transaction(producer_id, is_committed))
+        if self.shard is not None and self.paused_until_ms <= self.world.now_ms:
+            self._waiters += 1
+            waiter = self._waiters
+            self._markers[waiter] = producer_id
+            request = EndTransaction(producer_id, 1, 1, is_committed)
+            self.checks.asked(waiter, request)
+            outcome = self.shard.handle(request, Context(waiter, 0, "", ""), self.now())
+            self._follow(request, waiter, outcome)
+
+    def _release(self, waiter: int, message: Any) -> None:
+        super()._release(waiter, message)
+        if waiter in self._markers:
+            self._marked.add(self._markers.pop(waiter))
+
+    def _refusal(self, message: Any) -> Any:
+        if not isinstance(message, TxnOffsetCommitRequest) or message.producer_id not in self._ended:
+            return None
+        return error_response(message, 5, ErrorCode.INVALID_TXN_STATE)
 
     def _new_shard(self) -> Shard:
         return self._make(self.config, self._told, self._consumer_config)
