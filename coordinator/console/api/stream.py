@@ -22,9 +22,10 @@ from coordinator.control.problem import ProblemKind
 from coordinator.control.stream.event_number import event_number
 from coordinator.control.stream.stream import Following, StreamEvent
 from coordinator.net.peer import printable
+from coordinator.server.consumer_group_lines import CONSUMER_LINES
 from coordinator.server.log_lines import LINES, SILENT
 
-KINDS: Final = frozenset(kind.__name__ for kind in LINES if kind not in SILENT)
+KINDS: Final = frozenset(kind.__name__ for kind in (*LINES, *CONSUMER_LINES) if kind not in SILENT)
 """What may be followed."""
 HEARTBEAT_S: Final = 15.0
 _RETRY_MS: Final = 1000

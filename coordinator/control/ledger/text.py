@@ -22,6 +22,7 @@ _SHORT_MS: Final = 100
 """Why somebody was awaited for less than that is not worth a line."""
 _MAX_OWNERS: Final = 20
 _MAX_RANGES: Final = 12
+_SAYS_WHAT_WAS_LOST: Final = (EntryResult.STABLE, EntryResult.EMPTY)
 
 
 def entries_text(entries: Sequence[LedgerEntry], *, with_group: bool = False) -> str:
@@ -176,7 +177,7 @@ def _who_has_what(entry: LedgerEntry) -> str:
             change = f" ({' '.join(changes)})" if changes else ""
             texts.append(f"{_who(story)} {_partitions(story, is_one=is_one)}{change}")
     for story in entry.members:
-        if story.gone is not None and entry.result in (EntryResult.STABLE, EntryResult.EMPTY):
+        if story.gone is not None and (entry.result in _SAYS_WHAT_WAS_LOST or story.lost):
             what = _names(story.lost, story.lost_count, is_one=is_one) or "nothing"
             texts.append(f"lost by {_who(story)}: {what}")
     more = len(texts) - _MAX_OWNERS

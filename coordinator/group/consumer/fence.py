@@ -100,7 +100,7 @@ def fence(groups: Groups, group: ConsumerGroup, member_id: str, cause: FenceCaus
     member, session = group.durable.members[member_id], group.sessions[member_id]
     now_ms = turn.now.monotonic_ms
     is_silent = cause in (FenceCause.SESSION_EXPIRED, FenceCause.ASKED)
-    timeout_ms = session.deadline_ms - session.heard_ms if is_silent else session.rebalance_timeout_ms
+    timeout_ms = session.timeout_ms if is_silent else session.rebalance_timeout_ms
     turn.tell(
         ConsumerMemberFenced(
             group.group_id,

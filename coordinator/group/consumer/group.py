@@ -20,13 +20,15 @@ METADATA_LASTS_MS: Final = 2**31 - 1
 class Session:
     """Of one member, in monotonic time. `deadline_ms` is when it counts as lost unless it is heard before;
     `timer_ms` is when the timer outside fires, which may be earlier: a heartbeat moves only the former. `heard_ms`
-    is when it was heard last. `rebalance_ms` is until when it has to give its partitions up, None where it has none
+    is when it was heard last, which gave it `timeout_ms`; who keeps it alive may have moved its deadline further.
+    `rebalance_ms` is until when it has to give its partitions up, None where it has none
     to give up, and `rebalance_epoch` its epoch when that began. `join_ms` and `sync_ms` are until when a member of
     the classic protocol has to join again, and to ask for its assignment, None where it has not to. `connection_id`
     is the one over which it was heard last, 0 when that was before a restart."""
 
     heard_ms: int
     deadline_ms: int
+    timeout_ms: int = 0
     timer_ms: int | None = None
     rebalance_ms: int | None = None
     rebalance_epoch: int = 0

@@ -51,7 +51,7 @@ def extend_session(session: Session, timeout_ms: int, connection_id: int, monoto
     deadline_ms = monotonic_ms + timeout_ms
     if session.timer_ms is None or session.timer_ms > deadline_ms:
         return False
-    session.heard_ms, session.deadline_ms = monotonic_ms, deadline_ms
+    session.heard_ms, session.deadline_ms, session.timeout_ms = monotonic_ms, deadline_ms, timeout_ms
     session.connection_id = connection_id or session.connection_id
     return True
 

@@ -40,7 +40,7 @@ def _member(
     return MemberView(
         name=member.name,
         connection_id=session.connection_id,
-        session_timeout_ms=session.deadline_ms - session.heard_ms,
+        session_timeout_ms=session.timeout_ms,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         silent_ms=max(0, now_ms - session.heard_ms),
         session_left_ms=max(0, session.deadline_ms - now_ms),

@@ -24,6 +24,7 @@ from tests.server.harness import (
     settings,
     sync_request,
 )
+from tests.server.test_consumer_groups import joining
 from tests.server.test_runtime import code, commit
 
 OF_GROUP, OF_ALL = ROUTES
@@ -115,6 +116,29 @@ async def test_a_member_that_died_and_its_connection(
     assert control.ledger.file is not None
     await control.ledger.file.written()
     assert (tmp_path / "ledger.jsonl").read_bytes() == lines
+
+
+async def test_the_epochs_of_a_consumer_group(server: Server, control: Control, tmp_path: Path) -> None:
+    kinds = ["EpochBumped", "MemberReconciled"]
+    with followed(control, StreamQuery(group="billing", kind=kinds), None) as following:
+        async with Client(server, "alice") as alice:
+            answer = await alice.call(joining("billing"), 1)
+            assert answer.error_code == ErrorCode.NONE
+        told = [await asyncio.wait_for(anext(following), TIMEOUT_S) for _ in kinds]
+    assert [event.kind for event in told] == kinds
+    (entry,) = (await asked(control, "billing")).entries
+    assert entry.actor is not None
+    assert (entry.cause, entry.actor.client_id, entry.result) == (
+        "member joined",
+        "alice",
+        EntryResult.STABLE,
+    )
+    assert (entry.type, entry.group_epoch, entry.assignment_epoch) == ("consumer", 2, 2)
+    (story,) = entry.members
+    assert (story.member_epoch, story.gained) == (2, ["orders-0", "orders-1", "orders-2"])
+    assert control.ledger.file is not None
+    await control.ledger.file.written()
+    assert json.decode((tmp_path / "ledger.jsonl").read_bytes(), type=LedgerEntry) == entry
 
 
 async def test_every_group_and_one_that_is_not_there(server: Server, control: Control) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from coordinator.group.consumer.events import ConsumerMemberFenced, FenceCause
+from coordinator.group.requests import KeepAlive
 from coordinator.group.topics_image import TopicImage
 from protocol.errors import ErrorCode
 from protocol.records.consumer_group import (
@@ -11,6 +12,7 @@ from protocol.records.consumer_group import (
 )
 from tests.group.config import consumer_group_config, group_config
 from tests.group.consumer.members import BAR, FOO, Members
+from tests.group.coordinator import GROUP
 
 SESSION_MS = 45_000
 
@@ -183,3 +185,14 @@ def test_a_broker_that_gets_the_log_back_has_to_look_at_expressions_again_and_so
     group.does_work = False
     group.say("A", 2)
     assert len(group.work) == 1
+
+
+def test_one_that_is_kept_alive_has_the_session_timeout_that_it_had() -> None:
+    group = Members()
+    group.enter("A")
+    for later_ms in (SESSION_MS, 2 * SESSION_MS):
+        group.send(KeepAlive(GROUP, ["A"], group.now.monotonic_ms + later_ms), 0)
+        view = group.shard.view(GROUP, group.now)
+        assert view is not None
+        (member,) = view.members
+        assert (member.session_timeout_ms, member.session_left_ms) == (SESSION_MS, later_ms)
