@@ -43,6 +43,8 @@ class GatedFiles(FaultyFiles):
         self.is_slow = False
         self.on_the_loop = 0
         self.is_syncing = threading.Event()
+        self._waiting = 0
+        self._counting = threading.Lock()
         self._goes_on = threading.Semaphore(0)
 
     def call(self, operation: str) -> int:
@@ -50,13 +52,18 @@ class GatedFiles(FaultyFiles):
             if threading.current_thread() is threading.main_thread():
                 self.on_the_loop += 1
             else:
-                self.is_syncing.set()
+                with self._counting:
+                    self._waiting += 1
+                    self.is_syncing.set()
                 assert self._goes_on.acquire(timeout=TIMEOUT_S)
         return super().call(operation)
 
     def let_one_go(self) -> None:
-        """The sync that waits, or the next one."""
-        self.is_syncing.clear()
+        """A sync that waits, or the next one; several threads may have one that does."""
+        with self._counting:
+            self._waiting = max(0, self._waiting - 1)
+            if not self._waiting:
+                self.is_syncing.clear()
         self._goes_on.release()
 
 
