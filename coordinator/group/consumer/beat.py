@@ -3,10 +3,9 @@
 Nothing follows from it but the answer: no record, no timer, no work. `heartbeat.py` says the same, more slowly.
 """
 
-from coordinator.group.consumer.durable_group import DurableConsumerGroup
 from coordinator.group.consumer.member import JOINING_EPOCH, NO_TIMEOUT, ConsumerMember
 from coordinator.group.consumer.session import extend_session
-from coordinator.group.consumer.subscription import preferred_assignor, preferred_assignor_with
+from coordinator.group.consumer.subscription import prefers_another
 from coordinator.group.groups import Groups
 from coordinator.machine.outcome import Context
 from protocol.messages.consumer_group_heartbeat import (
@@ -32,7 +31,10 @@ def beat(
         or durable.epoch != durable.assignment_epoch
         or not member.is_reconciled_to(durable.epoch)
         or durable.regex_members
-        or (len(durable.assignors) > 1 and _wavers(groups, durable, member))
+        or (
+            len(durable.assignors) > 1
+            and prefers_another(durable, member, member, groups.consumer_config.assignors[0])
+        )
     ):
         return None
     times = groups.consumer_times(group.group_id)
@@ -61,9 +63,3 @@ def _says_nothing_new(
         and context.client_id == member.client_id
         and context.client_host == member.client_host
     )
-
-
-def _wavers(groups: Groups, group: DurableConsumerGroup, member: ConsumerMember) -> bool:
-    """Whether the group prefers another assignor although nothing has changed."""
-    otherwise = groups.consumer_config.assignors[0]
-    return preferred_assignor(group, otherwise) != preferred_assignor_with(group, member, member, otherwise)

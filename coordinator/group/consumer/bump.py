@@ -10,11 +10,7 @@ from coordinator.group.consumer.member import ConsumerMember
 from coordinator.group.consumer.record import epoch_record, partition_metadata_tombstone
 from coordinator.group.consumer.regular_expressions import RegexChange
 from coordinator.group.consumer.state import state_of
-from coordinator.group.consumer.subscription import (
-    Subscription,
-    preferred_assignor,
-    preferred_assignor_with,
-)
+from coordinator.group.consumer.subscription import Subscription, prefers_another
 from coordinator.group.consumer.who import Who
 from coordinator.group.groups import Groups
 from coordinator.machine.outcome import Now
@@ -29,9 +25,7 @@ def bump(
     otherwise = groups.consumer_config.assignors[0]
     names_changed = updated.subscribed_topic_names != who.member.subscribed_topic_names
     # A JoinGroup names no assignor, and Kafka does not count them then.
-    assignor_changed = not updated.uses_classic_protocol and (
-        preferred_assignor(group, otherwise) != preferred_assignor_with(group, known, updated, otherwise)
-    )
+    assignor_changed = not updated.uses_classic_protocol and prefers_another(group, known, updated, otherwise)
     wanted = names_changed or regex.is_resolved or assignor_changed
     soft = groups.consumers.get(group.group_id)
     if not wanted and soft is not None and now.monotonic_ms < soft.metadata_deadline_ms:

@@ -107,3 +107,10 @@ def preferred_assignor_with(
         count(assignors, (new.server_assignor,), 1)
         order.put_first(new.server_assignor)
     return max(order, key=assignors.__getitem__, default=otherwise)
+
+
+def prefers_another(
+    group: DurableConsumerGroup, old: ConsumerMember | None, new: ConsumerMember, otherwise: str
+) -> bool:
+    """Whether the group prefers another assignor when one member is another value; it may without a change."""
+    return preferred_assignor(group, otherwise) != preferred_assignor_with(group, old, new, otherwise)

@@ -4,7 +4,7 @@ Source: KIP-1101, Kafka's `Utils.computeTopicHash` and `computeGroupHash`. XXH3 
 """
 
 from collections.abc import Iterable
-from struct import Struct
+from struct import Struct, pack
 from typing import Final
 
 from xxhash import xxh3_64_intdigest
@@ -26,7 +26,7 @@ def topic_hash(topic: TopicImage) -> int:
     name = topic.name.encode("utf-16-le", "surrogatepass")
     parts = [_VERSION, _LITTLE_ID.pack(*_ID.unpack(topic.topic_id)), name, _NUMBER.pack(len(name) // 2)]
     parts.append(_NUMBER.pack(topic.partitions))
-    parts += map(_NUMBER.pack, range(topic.partitions))
+    parts.append(pack(f"<{topic.partitions}i", *range(topic.partitions)))
     return _signed(xxh3_64_intdigest(b"".join(parts)))
 
 
