@@ -50,8 +50,9 @@ layers: $(VENV)/.test
 docker-check: $(VENV)/.test
 	@$(call timed,$@) { $(BIN)/hadolint docker/Dockerfile docker/examples/Dockerfile docker/pipeline/Dockerfile && \
 	  $(BIN)/docker-compose -f docker/docker-compose.yml --profile pipeline config -q && \
-	  $(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker/docker-compose.yml && \
-	  $(BIN)/yamllint --strict docker/docker-compose.yml; }
+	  for file in docker/secured/*.yml; do $(BIN)/docker-compose -f $$file config -q || exit 1; done && \
+	  $(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker/docker-compose.yml docker/secured/*.yml && \
+	  $(BIN)/yamllint --strict docker/docker-compose.yml docker/secured; }
 
 # Python's development mode looks for what is left open, never awaited or called from a wrong thread. Its allocator,
 # which looks for what C code overwrites, is left out: there is no C code here.
@@ -113,7 +114,7 @@ config-record: $(VENV)/.test ## ask Kafka's own classes about every property and
 	@$(BIN)/python -m tests.config.record
 	@$(BIN)/python -m docs.generate_configuration
 
-bench: $(VENV)/.test ## measure (half an hour); results go to benchmarks/RESULTS.md; 1 when a figure is outside its bounds
+bench: $(VENV)/.test ## measure (an hour); results go to benchmarks/RESULTS.md; 1 when a figure is outside its bounds
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 clean: ## remove the virtual environment, caches and built drivers (keeps ./data)

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME …] [--quick]`: measure and write RESULTS.md. Takes half an hour.
+"""`python -m benchmarks [NAME …] [--quick]`: measure and write RESULTS.md. Takes an hour.
 
 Ends with what lies outside of its bounds (bounds.toml), and with 1 if anything does.
 """
@@ -24,6 +24,8 @@ from benchmarks import (
     offered_rate,
     pipeline,
     rebalance,
+    reconnects,
+    secured,
     startup,
     transactions,
 )
@@ -39,6 +41,8 @@ FULL: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "commit": commit.measure,
     "offered_rate": offered_rate.measure,
     "transactions": transactions.measure,
+    "secured": secured.measure,
+    "reconnects": reconnects.measure,
     "rebalance": rebalance.measure,
     "consumer_heartbeat": consumer_heartbeat.measure,
     "consumer_join": consumer_join.measure,
@@ -54,6 +58,8 @@ QUICK: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "commit": lambda: commit.measure(comparison.QUICK),
     "offered_rate": lambda: offered_rate.measure(offered_rate.QUICK, (MOCK, KFAKE)),
     "transactions": lambda: transactions.measure(comparison.QUICK, ()),
+    "secured": lambda: secured.measure(comparison.QUICK, with_kafka=False),
+    "reconnects": lambda: reconnects.measure(comparison.QUICK, 50, with_kafka=False),
     "rebalance": lambda: rebalance.measure(1, 1, (KFAKE,)),
     "consumer_heartbeat": lambda: consumer_heartbeat.measure(comparison.QUICK, (KFAKE,)),
     "consumer_join": lambda: consumer_join.measure(1, 1, (KFAKE,)),
@@ -71,6 +77,8 @@ FIGURES: Final[dict[str, Sequence[str]]] = {
     "commit": commit.FIGURES,
     "offered_rate": offered_rate.FIGURES,
     "transactions": transactions.FIGURES,
+    "secured": secured.FIGURES,
+    "reconnects": reconnects.FIGURES,
     "rebalance": rebalance.FIGURES,
     "consumer_heartbeat": consumer_heartbeat.FIGURES,
     "consumer_join": consumer_join.FIGURES,

@@ -33,9 +33,10 @@ class Connection(asyncio.Protocol):
 
     @classmethod
     async def open(cls, server: Server) -> "Connection":
-        """Connect."""
+        """Connect, and log in as the listener asks for."""
         loop = asyncio.get_running_loop()
-        _, connection = await loop.create_connection(cls, server.host, server.port)
+        _, connection = await loop.create_connection(cls, server.host, server.port, ssl=server.login.tls)
+        await server.login.log_in(connection)
         return connection
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

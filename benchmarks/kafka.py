@@ -35,6 +35,12 @@ async def kafka(
     stack.callback(broker.kill)
     host, _, port = broker.bootstrap.rpartition(":")
     server = Server(broker.pid, host, int(port))
+    await prepare(server, topic, partitions, groups)
+    return server
+
+
+async def prepare(server: Server, topic: str, partitions: int, groups: Sequence[str]) -> None:
+    """Has a broker make a topic, and waits until it coordinates `groups`."""
     connection = await Connection.open(server)
     created = await connection.request(
         CreateTopicsRequest(
@@ -57,5 +63,6 @@ async def kafka(
         described = await connection.request(describe, DESCRIBE_VERSION, DescribeGroupsResponse)
         is_there = all(each.error_code == ErrorCode.NONE for each in found.coordinators)
         if is_there and all(each.error_code not in NOT_YET for each in described.groups):
-            return server
+            connection.transport.abort()
+            return
         await asyncio.sleep(0.1)

@@ -5,23 +5,27 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version as metadata_version
 from pathlib import Path
 from typing import Final
 
+from benchmarks.login import ANYBODY, Login
+
 STOP_SECONDS: Final = 20
+ON_A_FREE_PORT: Final = ("--listen", "127.0.0.1:0")
 
 
 @dataclass(frozen=True)
 class Server:
-    """A running server: its process id and the address it listens on."""
+    """A running server: its process id, the address of one of its listeners, and how clients log in there."""
 
     pid: int
     host: str
     port: int
+    login: Login = ANYBODY
 
     def cpu_seconds(self) -> float:
         """CPU time of all its threads so far, user and system."""
@@ -61,20 +65,23 @@ def _running(command: list[str], log: Path) -> Iterator[tuple[subprocess.Popen[s
 
 
 @contextmanager
-def groupd(*options: str, data_dir: str | None = None) -> Iterator[Server]:
-    """groupd with an empty data directory, or a given one; `options` are added to its command line."""
+def groupd(
+    *options: str, data_dir: str | None = None, listens: Sequence[str] = ON_A_FREE_PORT
+) -> Iterator[Server]:
+    """groupd with an empty data directory, or a given one; `options` are added to its command line. In: those that
+    say where it listens."""
     with tempfile.TemporaryDirectory(prefix="groupd-bench-") as directory:
-        command = groupd_command(directory, *options)
+        command = groupd_command(directory, *options, listens=listens)
         if data_dir is not None:
             command += ["--data-dir", data_dir]
         with _running(command, Path(directory) / "stderr") as (process, line):
             yield Server(process.pid, *kafka_address(line))
 
 
-def groupd_command(directory: str, *options: str) -> list[str]:
+def groupd_command(directory: str, *options: str, listens: Sequence[str] = ON_A_FREE_PORT) -> list[str]:
     """The command line of groupd on free ports with its data below `directory`."""
     data = str(Path(directory) / "data")
-    addresses = ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+    addresses = [*listens, "--http", "127.0.0.1:0"]
     return [sys.executable, "-m", "coordinator", "serve", *addresses, "--data-dir", data, *options]
 
 

@@ -12,11 +12,6 @@ from benchmarks.flood import Load, Side, flood
 IN_A_ROW: Final = 3
 AGREEMENT: Final = 0.05
 MOST_WINDOWS: Final = 16
-METHOD: Final = (
-    f"Each server was warmed up until {IN_A_ROW} windows in a row agreed within {AGREEMENT:.0%}, and for "
-    f"{MOST_WINDOWS} windows at most."
-)
-"""For the text of a report."""
 
 
 class WarmedUp(NamedTuple):
@@ -38,6 +33,17 @@ class WarmedUp(NamedTuple):
     def __str__(self) -> str:
         windows = f"{len(self.figures)} windows"
         return windows if len(self.figures) < IN_A_ROW else f"{windows}, the last {self.apart:.0%} apart"
+
+
+def method(most: int) -> str:
+    """For the text of a report. In: of windows, for each server."""
+    return (
+        f"Each server was warmed up until {IN_A_ROW} windows in a row agreed within {AGREEMENT:.0%}, and for "
+        f"{most} windows at most."
+    )
+
+
+METHOD: Final = method(MOST_WINDOWS)
 
 
 async def warm_up(window: Callable[[], Awaitable[float]], most: int = MOST_WINDOWS) -> WarmedUp:

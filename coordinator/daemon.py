@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import Coroutine, Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from coordinator.config.errors import ConfigError
 from coordinator.config.listeners import HTTP_OFF, Address, parse_http_listener
@@ -24,6 +24,9 @@ from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
 from storage.errors import StorageError
 from storage.os_error import reason_of
+
+if TYPE_CHECKING:
+    import ssl
 
 _LOG = logging.getLogger("KafkaServer")
 
@@ -86,6 +89,7 @@ async def _serve(settings: ServerSettings) -> int:
         try:
             http_host = "" if http_listener is None else http_listener.host
             access = control_access(settings.config, http_host, http_sockets, settings.files)
+            http_tls = _http_tls(settings)
             await server.listen()
         except (StartFailed, ConfigError):
             _close(http_sockets)
@@ -95,10 +99,11 @@ async def _serve(settings: ServerSettings) -> int:
         server.abandon()
         return EXIT_NO_START
     broker = Broker(server)
-    http = HttpServer(broker, control, http_sockets, access, settings.config.view(HttpLimits))
+    http = HttpServer(broker, control, http_sockets, access, settings.config.view(HttpLimits), http_tls)
     http.start()
     http_address = http_listener and http_listener.bound(http_sockets[0].getsockname()[1])
-    _introduce(broker, http_address)
+    _introduce(broker, http_address, "https" if http_tls else "http")
+    _renew_on_hangup(server)
     ready = asyncio.ensure_future(_announce(server.ready, broker, http, http_address))
     await stop.wait()
     _LOG.info("Shutting down")
@@ -118,7 +123,7 @@ async def _serve(settings: ServerSettings) -> int:
     return EXIT_FAILURE if failures else EXIT_FINE
 
 
-def _introduce(broker: Broker, http: Address | None) -> None:
+def _introduce(broker: Broker, http: Address | None, scheme: str) -> None:
     """Tells the log what was started, and where it is found."""
     here = broker.overview()
     listeners = (
@@ -130,9 +135,9 @@ def _introduce(broker: Broker, http: Address | None) -> None:
     if http is None:
         _LOG.info("HTTP is off")
     elif http.is_wildcard:
-        _LOG.info("HTTP is at http://localhost:%d/, on every interface", http.port)
+        _LOG.info("HTTP is at %s://localhost:%d/, on every interface", scheme, http.port)
     else:
-        _LOG.info("HTTP is at http://%s/", http)
+        _LOG.info("HTTP is at %s://%s/", scheme, http)
 
 
 async def _announce(
@@ -162,6 +167,22 @@ def _watch_signals(stop: asyncio.Event) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal)
+
+
+def _http_tls(settings: ServerSettings) -> "ssl.SSLContext | None":
+    """What the HTTP port shakes hands with; None where it is plain. Raises StartFailed."""
+    config = settings.config
+    if not config.http_tls_certificate:
+        return None
+    from coordinator.server.tls.http import http_context  # and what reads certificates
+
+    return http_context(config.http_tls_certificate, config.http_tls_key, settings.files)
+
+
+def _renew_on_hangup(server: Server) -> None:
+    """SIGHUP has the certificates of listeners read again, as far as there are any."""
+    if any(listener.protocol.has_tls for listener in server.settings.listeners):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.listeners.renew)
 
 
 def _log_unexpected(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

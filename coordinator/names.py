@@ -32,6 +32,25 @@ class Node(NamedTuple):
 NOWHERE: Final = Node(-1, "", -1)
 
 
+class SecurityProtocol(StrEnum):
+    """How a listener is reached: whether by TLS, and whether clients have to authenticate by SASL."""
+
+    PLAINTEXT = "PLAINTEXT"
+    SSL = "SSL"
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SASL_SSL = "SASL_SSL"
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether bytes are encrypted."""
+        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+
+    @property
+    def has_sasl(self) -> bool:
+        """Whether clients have to authenticate before their first request."""
+        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+
+
 class LogFlush(StrEnum):
     """When records reach the disk: before the answer, every `log.flush.interval.ms`, or as the OS likes."""
 

@@ -16,7 +16,7 @@ from tests.kafka_log.artifacts import NEWEST
 PAGE: Final = Path(__file__).with_name("configuration.md")
 _INTRODUCTION: Final = """# Configuration
 
-Generated from `coordinator/config/properties.py` and `coordinator/config/topic_config_keys.py` by
+Generated from `coordinator/config/*_properties.py` and `coordinator/config/topic_config_keys.py` by
 `python -m docs.generate_configuration`; a test fails when it is stale.
 
 Names, types, defaults and bounds are those of Apache Kafka {kafka}, but for
@@ -40,6 +40,31 @@ Variables `KAFKA_…` that nobody knows are one line more, with what they may be
 Where the environment has `advertised.listeners` and nothing says `listeners`, their names and ports are opened on
 every address, as Kafka's images do: with `KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://kafka:29092` groupd listens on
 `0.0.0.0:29092`. From a file or a flag, `advertised.listeners` opens nothing.
+
+## One listener's own
+
+A value for one listener wins over the plain one: `listener.name.internal.ssl.keystore.location`, the name in
+lower case. So with `ssl.…`, `sasl.enabled.mechanisms`, `sasl.server.max.receive.size`,
+`connections.max.reauth.ms` and `sasl.oauthbearer.…`, of which the last two may be a mechanism's as well;
+`sasl.jaas.config` and `sasl.server.callback.handler.class` have to be:
+`listener.name.internal.plain.sasl.jaas.config`. In the environment that is
+`KAFKA_LISTENER_NAME_INTERNAL_PLAIN_SASL_JAAS_CONFIG`, and a mechanism `SCRAM___SHA___256`. The name of a
+listener that is not there stops the start.
+
+PLAIN has its users in a JAAS configuration. Where that is no property, it is the file that `KAFKA_OPTS` names
+(`-Djava.security.auth.login.config=FILE`), its section `internal.KafkaServer` or else `KafkaServer`. SCRAM and
+OAUTHBEARER need none. Tokens of OAUTHBEARER are taken without a signature, for tests, unless
+`listener.name.internal.oauthbearer.sasl.server.callback.handler.class` is Kafka's
+`OAuthBearerValidatorCallbackHandler`; then `sasl.oauthbearer.jwks.endpoint.url` has the keys.
+
+The images' own variables mean what they mean there: `KAFKA_SSL_KEYSTORE_FILENAME`,
+`KAFKA_SSL_KEYSTORE_CREDENTIALS`, `KAFKA_SSL_KEY_CREDENTIALS`, `KAFKA_SSL_TRUSTSTORE_FILENAME` and
+`KAFKA_SSL_TRUSTSTORE_CREDENTIALS` name files in `/etc/kafka/secrets`; Bitnami's `KAFKA_TLS_TYPE`,
+`KAFKA_CERTIFICATE_PASSWORD` and `KAFKA_TLS_CLIENT_AUTH` stand for the stores in
+`/opt/bitnami/kafka/config/certs`, and `KAFKA_CLIENT_USERS` with `KAFKA_CLIENT_PASSWORDS` for users of PLAIN. A
+property that is set as such wins.
+
+Passwords and JAAS configurations are shown nowhere: not in the log, not by DescribeConfigs, not in errors.
 
 """
 

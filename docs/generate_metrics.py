@@ -17,6 +17,7 @@ from coordinator.engine.partition import PartitionState
 from coordinator.group.consumer.state import ConsumerGroupState
 from coordinator.group.rebalance_facts import RebalanceCause
 from coordinator.group.state import ClassicGroupState
+from coordinator.net.handshake_failure import KINDS
 from coordinator.server.broker import Broker
 from coordinator.transactions.state import WRITTEN
 from tests.server.harness import Client, begin_producer, join_alone, serving
@@ -48,6 +49,7 @@ _VALUES: Final[Mapping[tuple[str, str], str]] = {
     ("groupd_transaction_events", "event"): "the classes of `coordinator/transactions/events.py`",
     ("groupd_request_seconds", "api"): "Kafka's names, as in [protocol.md](protocol.md)",
     ("groupd_log_bytes", "topic"): "",
+    ("groupd_failed_handshakes", "reason"): ", ".join(KINDS),
     ("groupd_violations", "oracle"): ", ".join(OracleName),
 }
 """What a label takes; a label that is new needs an entry."""
@@ -59,11 +61,12 @@ def page() -> str:
 
 
 async def _exported() -> list[Metric]:
-    """With a group and a producer that have begun, so that every label has been used."""
+    """With a group and a producer that have begun, and a failed handshake, so that every label has been used."""
     with TemporaryDirectory(prefix="groupd-metrics-") as data:
         async with serving(data) as server, Client(server) as client:
             await join_alone(client, "billing")
             await begin_producer(client, "copier")
+            server.connections.failed_handshakes[KINDS[0]] += 1
             return list(FiguresCollector(Broker(server).figures()).collect())
 
 

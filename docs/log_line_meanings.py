@@ -173,6 +173,32 @@ FORMATS: Final[Mapping[str, str]] = {
     "Taken over from another broker: %s": (
         "The data directory is that of a Kafka broker ([operations.md](operations.md#a-brokers-directory))"
     ),
+    "Taken over from another broker: %d ACLs, %d credentials of SCRAM": (
+        "The same, for the first start that finds no security.json"
+    ),
+    "%s the %s credential of %s, by %s": "A user was given a password for SCRAM, or it was taken away",
+    "%s %d more credentials, by %s": "The same request changed so many besides those in the lines before",
+    "Failed authentication with %s (%s%s): %s": (
+        "A client could not show by SASL or TLS who it is: its address, the listener, the mechanism or "
+        "`TLS handshake`, and why ([what to do](security.md#when-it-does-not-work)). A few lines for each address "
+        "in ten seconds, then a count"
+    ),
+    "Listener %s keeps its certificate and truststore: %s": (
+        "SIGHUP came, and what is there now cannot be used, or clients would not know it; the line says why"
+    ),
+    "Listener %s has read its stores again; its certificate is that of %s": "SIGHUP came; new connections see it",
+    "Listener %s keeps the keys of tokens that it has (%s): %s": (
+        "What the identity provider publishes cannot be had or read; it is asked again and again, and has one line"
+    ),
+    "ACLs and credentials cannot be changed: %s%s": (
+        "The disk refuses; those that there are go on acting, and whoever wanted the change was told"
+    ),
+    "Added ACL %s, by %s": "Said of each, up to a hundred of a request; then one line counts the others",
+    "Principal = %s is Denied operation = %s from host = %s on resource = %s for request = %s with "
+    "resourceRefCount = 1 based on rule %s%s": (
+        "An authorizer is configured, and no ACL allows this, or one denies it. Once a minute for each client, "
+        "resource and API"
+    ),
     "Only reading %s until it can be written: %s%s": (
         "The disk was tried and still refuses: offsets are read, heartbeats answered, commits and joins refused"
     ),

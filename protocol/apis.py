@@ -32,6 +32,7 @@ class ApiKey(IntEnum):
     SYNC_GROUP = 14
     DESCRIBE_GROUPS = 15
     LIST_GROUPS = 16
+    SASL_HANDSHAKE = 17
     API_VERSIONS = 18
     CREATE_TOPICS = 19
     DELETE_TOPICS = 20
@@ -43,13 +44,20 @@ class ApiKey(IntEnum):
     END_TXN = 26
     WRITE_TXN_MARKERS = 27
     TXN_OFFSET_COMMIT = 28
+    DESCRIBE_ACLS = 29
+    CREATE_ACLS = 30
+    DELETE_ACLS = 31
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
     DESCRIBE_LOG_DIRS = 35
+    SASL_AUTHENTICATE = 36
     CREATE_PARTITIONS = 37
     DELETE_GROUPS = 42
     INCREMENTAL_ALTER_CONFIGS = 44
     OFFSET_DELETE = 47
+    DESCRIBE_CLIENT_QUOTAS = 48
+    DESCRIBE_USER_SCRAM_CREDENTIALS = 50
+    ALTER_USER_SCRAM_CREDENTIALS = 51
     DESCRIBE_CLUSTER = 60
     DESCRIBE_PRODUCERS = 61
     DESCRIBE_TRANSACTIONS = 65
@@ -94,6 +102,8 @@ NAMES: Final = 50_000
 PARTITIONS: Final = 130_000
 """Of at least 20,000 topics with 100,000 partitions. The names that a member of a consumer group subscribes to have
 a lower bound of their own: `coordinator/group/consumer/checks.py`."""
+RULES: Final = 10_000
+"""Of who may do what: what one request may add or take away."""
 
 
 def _api(key: ApiKey, versions: str, flexible: str, most_elements: int) -> tuple[int, Api]:
@@ -116,6 +126,7 @@ APIS: Final[dict[int, Api]] = dict(
         _api(ApiKey.SYNC_GROUP, "0-5", "4+", MEMBERS),
         _api(ApiKey.DESCRIBE_GROUPS, "0-6", "5+", NAMES),
         _api(ApiKey.LIST_GROUPS, "0-5", "3+", KINDS),
+        _api(ApiKey.SASL_HANDSHAKE, "0-1", "none", NOTHING),
         _api(ApiKey.API_VERSIONS, "0-5", "3+", NOTHING),
         _api(ApiKey.CREATE_TOPICS, "0-7", "5+", PARTITIONS),
         _api(ApiKey.DELETE_TOPICS, "0-6", "4+", NAMES),
@@ -127,13 +138,20 @@ APIS: Final[dict[int, Api]] = dict(
         _api(ApiKey.END_TXN, "0-5", "3+", NOTHING),
         _api(ApiKey.WRITE_TXN_MARKERS, "1-2", "1+", PARTITIONS),
         _api(ApiKey.TXN_OFFSET_COMMIT, "0-6", "3+", PARTITIONS),
+        _api(ApiKey.DESCRIBE_ACLS, "0-3", "2+", NOTHING),
+        _api(ApiKey.CREATE_ACLS, "0-3", "2+", RULES),
+        _api(ApiKey.DELETE_ACLS, "0-3", "2+", RULES),
         _api(ApiKey.DESCRIBE_CONFIGS, "0-4", "4+", PARTITIONS),
         _api(ApiKey.ALTER_CONFIGS, "0-2", "2+", PARTITIONS),
         _api(ApiKey.DESCRIBE_LOG_DIRS, "0-5", "2+", PARTITIONS),
+        _api(ApiKey.SASL_AUTHENTICATE, "0-2", "2+", NOTHING),
         _api(ApiKey.CREATE_PARTITIONS, "0-3", "2+", PARTITIONS),
         _api(ApiKey.DELETE_GROUPS, "0-3", "2+", NAMES),
         _api(ApiKey.INCREMENTAL_ALTER_CONFIGS, "0-1", "1+", PARTITIONS),
         _api(ApiKey.OFFSET_DELETE, "0", "none", PARTITIONS),
+        _api(ApiKey.DESCRIBE_CLIENT_QUOTAS, "0-1", "1+", KINDS),
+        _api(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, "0", "0+", RULES),
+        _api(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, "0", "0+", RULES),
         _api(ApiKey.DESCRIBE_CLUSTER, "0-2", "0+", NOTHING),
         _api(ApiKey.DESCRIBE_PRODUCERS, "0", "0+", PARTITIONS),
         _api(ApiKey.DESCRIBE_TRANSACTIONS, "0", "0+", NAMES),

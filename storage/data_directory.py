@@ -7,6 +7,7 @@
     log-start-offset-checkpoint        where each log begins
     cleaner-offset-checkpoint          up to where each log is compacted
     topics.json                        the catalogue: partition counts, configs, configs of groups (not Kafka's)
+    security.json                      ACLs, and credentials of users (not Kafka's); for the process's user alone
     journal/                           what a process has not settled; none is there after a clean stop
     <topic>-<partition>/               a log, with partition.metadata naming its topic id
 
@@ -17,10 +18,8 @@ The journal is no file of Kafka's either, and is named so that a broker refuses 
 logs that lack what is in it. `storage/journal/journal.py` has its theory.
 """
 
-import json
 import os
 import re
-import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import Final
@@ -32,11 +31,12 @@ from storage.checkpoint import (
     Checkpoint,
     Draft,
 )
-from storage.errors import DamagedFile, DataDirectoryLocked, DataDirectoryUnusable
+from storage.errors import DataDirectoryLocked, DataDirectoryUnusable
 from storage.files import DELETED_DIRECTORY_SUFFIX, Files, Lock, doom_directory, remove_directory
 from storage.journal.frame import LogKey
 from storage.journal.journal import Journal
 from storage.journal.of_log import JournalOfLog
+from storage.json_document import JsonDocument
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.meta_properties import META_PROPERTIES, MetaProperties, read_or_write_meta
@@ -47,6 +47,8 @@ from storage.topic_partition import TopicPartition
 LOCK_FILE: Final = ".lock"
 CLEAN_MARKER: Final = ".kafka_cleanshutdown"
 CATALOGUE: Final = "topics.json"
+SECURITY: Final = "security.json"
+_CLUSTER_LOG: Final = "__cluster_metadata-0"
 UNFINISHED_REPAIR: Final = ".unfinished-repair"
 """There while `groupd log repair` makes the directory as a copy of another one."""
 
@@ -54,7 +56,6 @@ _PARTITION_DIRECTORY: Final = re.compile(r"([a-zA-Z0-9._-]+)-([0-9]{1,10})")
 _DELETED_DIRECTORY: Final = re.compile(r".+\.[0-9a-f]{32}" + DELETED_DIRECTORY_SUFFIX)
 _RENAMED_AT_ONCE: Final = 20
 """Directories that one sync removes the names of."""
-_JSON: Final = json.JSONEncoder(sort_keys=True)
 _CLEAN_CONTENTS: Final = b'{"version":0,"brokerEpoch":-1}'
 
 
@@ -74,11 +75,9 @@ class DataDirectory:
         """What `open` could not remove of interrupted deletions, and why; the next one tries again."""
         self.journal = journal
         self._opened: set[TopicPartition] = set()
-        self._catalogue: bytes | None = None
-        """What is in the file, as far as that is known."""
         self._lock = lock
-        self._catalogue_lock = threading.Lock()
-        self._catalogues_drafted = self._catalogue_written = 0
+        self._catalogue = JsonDocument(files, self._file(CATALOGUE))
+        self._security = JsonDocument(files, self._file(SECURITY), is_private=True)
         self._recovery_points = Checkpoint(files, self._file(RECOVERY_POINTS))
         self._log_start_offsets = Checkpoint(files, self._file(LOG_START_OFFSETS))
         self._cleaned_offsets = Checkpoint(files, self._file(CLEANED_OFFSETS))
@@ -87,8 +86,8 @@ class DataDirectory:
     def open(
         cls, files: Files, path: str, new: MetaProperties, journal_file_bytes: int = 0
     ) -> "DataDirectory":
-        """Creates the directory where needed, locks it, and finishes deletions that a crash interrupted, as far as
-        the disk allows it.
+        """Creates the directory where needed, for the process's user alone, locks it, and finishes deletions that a
+        crash interrupted, as far as the disk allows it.
 
         In: an absolute path; the ids for a directory that has none yet; how large a file of the journal may be, 0
         for a process that writes none. What another one left in it is used in any case.
@@ -96,7 +95,7 @@ class DataDirectory:
         """
         try:
             if not files.is_directory(path):
-                files.mkdir(path)
+                files.mkdir(path, is_private=True)
                 files.fsync_directory(os.path.dirname(path))
             if files.exists(f"{path}/{UNFINISHED_REPAIR}"):
                 raise DataDirectoryUnusable(
@@ -294,40 +293,27 @@ class DataDirectory:
         self._cleaned_offsets.offsets[partition] = offset
         return self._cleaned_offsets.draft()
 
-    # The catalogue
+    # Documents
 
     def read_catalogue(self) -> object | None:
-        """The document last written, None where there is none. Raises DamagedFile, OSError."""
-        path = self._file(CATALOGUE)
-        if not self.files.exists(path):
-            return None
-        self._catalogue = self.files.read(path)
-        try:
-            document: object = json.loads(self._catalogue)
-        except ValueError as error:
-            raise DamagedFile(path, f"is not JSON: {error}") from error
-        return document
+        """The catalogue last written, None where there is none. Raises DamagedFile, OSError."""
+        return self._catalogue.read()
 
     def draft_catalogue(self, document: Mapping[str, object]) -> Callable[[], None]:
-        """What replaces the catalogue, atomically and durably, by a document that JSON can express; call it in any
-        thread. It raises OSError, and leaves a document alone that was drafted later.
-        """
-        self._catalogues_drafted += 1
-        return partial(self._write_catalogue, self._catalogues_drafted, document)
+        """What replaces the catalogue: see `JsonDocument.draft`."""
+        return self._catalogue.draft(document)
 
-    def _write_catalogue(self, number: int, document: Mapping[str, object]) -> None:
-        fields = [f" {_JSON.encode(name)}: {_laid_out(document[name])}" for name in sorted(document)]
-        data = ("{\n" + ",\n".join(fields) + "\n}\n").encode()
-        with self._catalogue_lock:
-            if number <= self._catalogue_written:
-                return
-            if data != self._catalogue:
-                self._catalogue = None
-                self.files.write_atomically(self._file(CATALOGUE), data)
-                self._catalogue = data
-            else:
-                self.files.fsync_directory(self.path)  # a crash may have come between its renaming and this
-            self._catalogue_written = number
+    def has_security(self) -> bool:
+        """Whether something is known of ACLs and credentials, here or by the broker that had the directory."""
+        return any(self.files.exists(self._file(name)) for name in (SECURITY, _CLUSTER_LOG))
+
+    def read_security(self) -> object | None:
+        """What is known of ACLs and credentials, None where there is nothing. Raises DamagedFile, OSError."""
+        return self._security.read()
+
+    def draft_security(self, document: Mapping[str, object]) -> Callable[[], None]:
+        """What replaces that: see `JsonDocument.draft`."""
+        return self._security.draft(document)
 
     # Ending
 
@@ -375,22 +361,14 @@ class DataDirectory:
     def abandon(self) -> None:
         """Releases the lock and leaves everything else as it is, as a crash would."""
         self.journal.close()
-        with self._catalogue_lock:
-            self._catalogue_written = (
-                self._catalogues_drafted
-            )  # what still waits to be written comes too late
-        for checkpoint in (self._recovery_points, self._log_start_offsets, self._cleaned_offsets):
-            checkpoint.forget_drafts()
+        for each in (
+            *(self._catalogue, self._security),
+            *(self._recovery_points, self._log_start_offsets, self._cleaned_offsets),
+        ):
+            each.forget_drafts()
         self._lock.release()
 
 
 def _recorded(noted: list[tuple[JournalOfLog, int]]) -> None:
     for journal, recovery_point in noted:
         journal.recorded(recovery_point)
-
-
-def _laid_out(value: object) -> str:
-    """A list with a line for each of its elements: people read it, and it takes far less time than indented."""
-    if not isinstance(value, list) or not value:
-        return _JSON.encode(value)
-    return "[\n  " + ",\n  ".join(map(_JSON.encode, value)) + "\n ]"

@@ -13,6 +13,7 @@ import os
 import resource
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol
 from uuid import uuid4
 
@@ -24,6 +25,8 @@ TEMPORARY_SUFFIX: Final = ".tmp"
 DELETED_DIRECTORY_SUFFIX: Final = "-delete"
 MAX_NAME_LENGTH: Final = 255
 
+_PRIVATE_MODE: Final = 0o600
+_PRIVATE_DIRECTORY_MODE: Final = 0o700
 _REWRITE_BYTES: Final = 1024 * 1024
 
 
@@ -94,9 +97,9 @@ class Files(Protocol):
         """Writes the bytes of a file from `position` on once more, each over itself: the next sync of the file then
         takes them to the disk, whatever an earlier sync has failed to do."""
 
-    def write_atomically(self, path: str, data: bytes) -> None:
+    def write_atomically(self, path: str, data: bytes, *, is_private: bool = False) -> None:
         """Replaces a small file so that a crash leaves the old one or the new one, whole and durable. An OSError
-        leaves nothing else behind."""
+        leaves nothing else behind. `is_private`: nobody but the process's user may read it."""
 
     def replace(self, source: str, target: str) -> None:
         """Renames a file or directory; a target file is replaced. Durable after `fsync_directory`."""
@@ -104,8 +107,9 @@ class Files(Protocol):
     def unlink(self, path: str) -> None:
         """Removes a file."""
 
-    def mkdir(self, path: str) -> None:
-        """Creates a directory and its missing parents; one that exists is left alone."""
+    def mkdir(self, path: str, *, is_private: bool = False) -> None:
+        """Creates a directory and its missing parents; one that exists is left alone, with its mode. `is_private`:
+        nobody but the process's user may look into it; the parents are as any other."""
 
     def rmdir(self, path: str) -> None:
         """Removes an empty directory."""
@@ -256,11 +260,14 @@ class OsFiles:
         finally:
             os.close(descriptor)
 
-    def write_atomically(self, path: str, data: bytes) -> None:
+    def write_atomically(self, path: str, data: bytes, *, is_private: bool = False) -> None:
         temporary = path + TEMPORARY_SUFFIX
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+        mode = _PRIVATE_MODE if is_private else FILE_MODE
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
         try:
             try:
+                if is_private:
+                    os.fchmod(descriptor, mode)  # a crash may have left one that others can read
                 write_all(descriptor, data)
                 os.fsync(descriptor)
             finally:
@@ -279,9 +286,9 @@ class OsFiles:
     def unlink(self, path: str) -> None:
         os.unlink(path)
 
-    def mkdir(self, path: str) -> None:
+    def mkdir(self, path: str, *, is_private: bool = False) -> None:
         with contextlib.suppress(FileExistsError):
-            os.makedirs(path, DIRECTORY_MODE)
+            os.makedirs(path, _PRIVATE_DIRECTORY_MODE if is_private else DIRECTORY_MODE)
         if not os.path.isdir(path):
             raise NotADirectoryError(errno.ENOTDIR, "is not a directory", path)
 
@@ -322,6 +329,23 @@ class OsFiles:
 
     def is_locked(self, path: str) -> bool:
         return is_locked(path)
+
+
+@contextlib.contextmanager
+def private_file(data: bytes) -> Iterator[str]:
+    """The path of a file with these bytes that only this user can read, and that is gone at the end of the block.
+    Raises OSError."""
+    import tempfile  # takes with it what packs and copies files, and hardly anybody comes here
+
+    descriptor, path = tempfile.mkstemp(prefix="groupd-")
+    try:
+        try:
+            write_all(descriptor, data)
+        finally:
+            os.close(descriptor)
+        yield path
+    finally:
+        os.unlink(path)
 
 
 def sync_file(files: Files, path: str) -> None:

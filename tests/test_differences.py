@@ -15,19 +15,19 @@ KAFKA_4_4: dict[int, tuple[int, int]] = {
 }  # fmt: skip
 
 OTHER_GROUP_TYPES = {76, 77, 78, 79, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92, 93, 94}
-SECURITY = {17, 29, 30, 31, 36, 38, 39, 40, 41, 50, 51}
-QUOTAS = {48, 49}
+DELEGATION_TOKENS = {38, 39, 40, 41}
+CHANGING_QUOTAS = {49}
 RAFT_AND_REPLICAS = {34, 43, 45, 46, 55, 57, 64, 80, 81}
 
-SERVED_FROM_LOWER = {2: 0, 8: 0, 9: 0, 19: 0, 20: 0, 23: 0, 32: 0, 35: 0}
+SERVED_FROM_LOWER = {2: 0, 8: 0, 9: 0, 19: 0, 20: 0, 23: 0, 29: 0, 30: 0, 31: 0, 32: 0, 35: 0}
 
 
 def test_the_apis_that_kafka_has_and_groupd_lacks() -> None:
     missing = KAFKA_4_4.keys() - APIS.keys()
     groups = [
         OTHER_GROUP_TYPES,
-        SECURITY,
-        QUOTAS,
+        DELEGATION_TOKENS,
+        CHANGING_QUOTAS,
         RAFT_AND_REPLICAS,
     ]
     assert missing == set().union(*groups)

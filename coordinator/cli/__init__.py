@@ -9,6 +9,7 @@ from coordinator import __version__
 from coordinator.cli.subcommands import Subcommands
 
 SUBCOMMANDS: Final = {
+    "acl": "List, add and remove ACLs.",
     "clock": "Hold the clock of a group, let it run, move it ahead.",
     "expire": "End the session of a member now.",
     "explain": "Say what a group waits for.",
@@ -20,6 +21,7 @@ SUBCOMMANDS: Final = {
     "ping": "Ask whether a groupd, or any Kafka broker, answers.",
     "serve": "Run the daemon.",
     "top": "Show all groups, as they change.",
+    "user": "Add, list and remove users of SCRAM.",
     "version": "Print the version.",
     "wait": "Wait until a group is as it should be.",
     "watch": "Print what happens in groups, as it happens.",

@@ -19,7 +19,9 @@ def _read(connection: socket.socket, length: int) -> bytes:
     while len(data) < length:
         part = connection.recv(length - len(data))
         if not part:
-            raise _NoAnswer("the connection was closed")
+            raise _NoAnswer(
+                "the connection was closed. If that listener wants TLS, --command-config says how"
+            )
         data += part
     return data
 
@@ -36,7 +38,10 @@ def _ping(host: str, port: int, timeout_s: float) -> int:
     with socket.create_connection((host, port), timeout_s) as connection:
         connection.settimeout(timeout_s)
         connection.sendall(request)
-        size = int.from_bytes(_read(connection, 4), "big", signed=True)
+        head = _read(connection, 4)
+        size = int.from_bytes(head, "big", signed=True)
+        if head.startswith(b"\x15\x03"):
+            raise _NoAnswer("it wants TLS (--command-config)")
         if not 4 <= size <= _MAX_RESPONSE_BYTES:
             raise _NoAnswer(f"it announced an answer of {size} bytes")
         frame = _read(connection, size)
@@ -48,11 +53,36 @@ def _ping(host: str, port: int, timeout_s: float) -> int:
     return len(response.api_keys)
 
 
+def _ping_as_client(host: str, port: int, timeout_s: float, path: str) -> int:
+    """The same by way of TLS and SASL, as the properties file at `path` says. Raises _NoAnswer."""
+    from contextlib import closing
+
+    from coordinator.cli.broker.command_config import read_client
+    from coordinator.cli.broker.connection import BrokerConnection
+    from coordinator.cli.broker.refused import BrokerRefused
+    from coordinator.cli.control.failure import Unreachable
+
+    with closing(BrokerConnection(host, port, timeout_s, read_client(path))) as connection:
+        try:
+            return connection.count_apis()
+        except BrokerRefused as error:
+            raise _NoAnswer(str(error)) from error
+        except Unreachable as error:
+            raise _NoAnswer(str(error).removeprefix(f"{connection.name} does not answer: ")) from error
+
+
 @click.command()
 @click.argument("address", metavar="HOST:PORT")
 @click.option("--timeout", default=5.0, show_default=True, type=click.FloatRange(min=0.001), help="Seconds.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code says it.")
-def command(address: str, timeout: float, quiet: bool) -> None:
+@click.option(
+    "--command-config",
+    envvar="GROUPD_COMMAND_CONFIG",
+    metavar="FILE",
+    help="A client's properties, as Kafka's own commands take them: TLS and the login are tried as well. "
+    "[env: GROUPD_COMMAND_CONFIG]",
+)
+def command(address: str, timeout: float, quiet: bool, command_config: str | None) -> None:
     """Ask whether the broker at HOST:PORT answers: exit code 0 if it does, 1 if not."""
     from coordinator.config.errors import ConfigError
     from coordinator.config.listeners import parse_address
@@ -63,8 +93,12 @@ def command(address: str, timeout: float, quiet: bool) -> None:
         host, port = parse_address(address, "HOST:PORT")
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
+    host = host or "127.0.0.1"
     try:
-        apis = _ping(host or "127.0.0.1", port, timeout)
+        if command_config is None:
+            apis = _ping(host, port, timeout)
+        else:
+            apis = _ping_as_client(host, port, timeout, command_config)
     except (OSError, _NoAnswer, Malformed) as error:
         if not quiet:
             click.echo(f"{address} does not answer: {reason_of(error)}", err=True)

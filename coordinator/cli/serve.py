@@ -102,10 +102,11 @@ def command(
         settings = read_settings(
             profile=profile,
             file_path=config_file,
-            file_text=None if config_file is None else _read(config_file),
+            file_text=None if config_file is None else _read_config(config_file),
             environment=os.environ,
             options=options,
             flags=flags,
+            read=_read,
         )
         config = settings.parse()
         sys.exit(_run(config, settings, topics, log_level))
@@ -114,22 +115,30 @@ def command(
         sys.exit(2)
 
 
+def _read_config(path: str) -> str:
+    try:
+        return _read(path)
+    except ConfigError as error:
+        raise ConfigError(f"--config {error}") from error
+
+
 def _read(path: str) -> str:
+    """The text of a file. Raises ConfigError beginning with its path."""
     from storage.files import OsFiles
     from storage.os_error import reason_of
 
     try:
         return OsFiles().read(path).decode()
     except OSError as error:
-        raise ConfigError(f"--config {path}: {reason_of(error, path)}") from error
+        raise ConfigError(f"{path}: {reason_of(error, path)}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"--config {path}: is not UTF-8 text at byte {error.start}") from error
+        raise ConfigError(f"{path}: is not UTF-8 text at byte {error.start}") from error
 
 
 def _run(config: Config, settings: Settings, topics: list[tuple[str, int]], log_level: str) -> int:
     # Nothing that a start makes is garbage; the server switches the collector on when everything is loaded.
     gc.disable()
-    from coordinator.config.listeners import parse_listeners
+    from coordinator.config.listeners import doubts, parse_listeners
     from coordinator.daemon import run_daemon
     from coordinator.logger import start_log
     from coordinator.server.settings import ServerSettings
@@ -143,5 +152,6 @@ def _run(config: Config, settings: Settings, topics: list[tuple[str, int]], log_
         topics=topics,
         properties=settings.texts,
         cluster_id=settings.cluster_id,
+        security=settings.security(config, listeners),
     )
-    return run_daemon(server_settings, settings.warnings(closed))
+    return run_daemon(server_settings, [*settings.warnings(closed), *doubts(config, listeners)])

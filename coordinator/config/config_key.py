@@ -72,7 +72,7 @@ HIDDEN: Final = "[hidden]"
 def parse(kind: ConfigType, text: str) -> ConfigValue:
     """The meaning of `text` as a value of that type. Raises ValueError."""
     text = text.strip(_BLANKS)
-    if kind in (ConfigType.STRING, ConfigType.PASSWORD):
+    if kind in (ConfigType.STRING, ConfigType.PASSWORD, ConfigType.CLASS):
         return text
     if kind is ConfigType.BOOLEAN:
         return ("false", "true").index(text.lower()) == 1

@@ -13,13 +13,15 @@ from typing import Final, NamedTuple
 
 from coordinator.config.errors import ConfigError
 from coordinator.config.properties import Config
+from coordinator.names import SecurityProtocol
 
 DEFAULT_NAME: Final = "PLAINTEXT"
 HTTP_OFF: Final = "off"
 MAX_PORT: Final = 65_535
+_ANONYMOUS: Final = "User:ANONYMOUS"
 _IPV6_LOOPBACK: Final = bytes(15) + b"\1"
 _WILDCARDS: Final = frozenset({"", "0.0.0.0", "::"})
-_PROTOCOLS: Final = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
+_PROTOCOLS: Final = frozenset(SecurityProtocol)
 _PORT: Final = re.compile(r"[0-9]{1,5}")
 _HOST: Final = re.compile(r"[0-9a-zA-Z%._:-]*")
 
@@ -75,6 +77,12 @@ class Listener:
     name: str
     address: Address
     advertised: Address | None
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+
+    @property
+    def is_open(self) -> bool:
+        """Whether others than this machine reach it, and nobody asks them who they are."""
+        return self.protocol is SecurityProtocol.PLAINTEXT and not self.address.is_loopback
 
 
 def parse_address(text: str, what: str) -> Address:
@@ -125,14 +133,14 @@ def _parse_all(parts: Iterable[str], what: str) -> dict[str, Address]:
     return found
 
 
-def _protocols(config: Config) -> dict[str, str]:
+def _protocols(config: Config) -> dict[str, SecurityProtocol]:
     what = "listener.security.protocol.map"
-    protocols: dict[str, str] = {}
+    protocols: dict[str, SecurityProtocol] = {}
     for part in filter(None, (part.strip() for part in config.listener_security_protocol_map.split(","))):
         name, colon, protocol = part.partition(":")
         if not colon or protocol.strip().upper() not in _PROTOCOLS:
             raise ConfigError(f"{what}: {part} is not NAME:PROTOCOL", what)
-        protocols[name.strip().upper()] = protocol.strip().upper()
+        protocols[name.strip().upper()] = SecurityProtocol(protocol.strip().upper())
     return protocols
 
 
@@ -152,15 +160,37 @@ def parse_listeners(config: Config) -> tuple[list[Listener], list[str]]:
                 f"listeners: {name} has no protocol in listener.security.protocol.map",
                 *("listeners", "listener.security.protocol.map"),
             )
-        if protocol != DEFAULT_NAME:
-            raise ConfigError(
-                f"listeners: {name} asks for {protocol}; only PLAINTEXT is served here", "listeners"
-            )
-        listeners.append(Listener(name, address, _advertised(name, address, advertised.get(name))))
+        listeners.append(Listener(name, address, _advertised(name, address, advertised.get(name)), protocol))
     _refuse_unknown(advertised, addresses)
     if not listeners:
         raise ConfigError("listeners: there is none for clients", "listeners")
     return listeners, [name for name in addresses if name in controllers]
+
+
+def known_names(config: Config) -> set[str]:
+    """The names of all listeners that are spoken of, in lower case: also those of a controller, and those that have
+    a protocol only. Raises ConfigError."""
+    named = (
+        *_parse_all(config.listeners, "listeners"),
+        *config.controller_listener_names,
+        *_protocols(config),
+    )
+    return {name.lower() for name in named}
+
+
+def doubts(config: Config, listeners: Iterable[Listener]) -> list[str]:
+    """A line for each thing that lets in more than people may have meant to."""
+    lines: list[str] = []
+    names = ", ".join(listener.name for listener in listeners if listener.is_open)
+    if names and not config.authorizer_class_name:
+        lines.append(
+            f"Whoever reaches this machine may do everything ({names}): nobody authenticates, and there is no "
+            "authorizer.class.name"
+        )
+    principals = [part.strip() for part in config.super_users.split(";")]
+    if config.authorizer_class_name and _ANONYMOUS in principals:
+        lines.append(f"Whoever does not authenticate may do everything: {_ANONYMOUS} is one of super.users")
+    return lines
 
 
 def _advertised(name: str, bound: Address, told: Address | None) -> Address | None:

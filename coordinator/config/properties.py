@@ -6,8 +6,8 @@ groupd's own say so in their documentation. The properties that only give topics
 (`log.retention.hours`, …) are declared where topics are; they stay text here.
 
 Those of transactions are in `transaction_properties.py`, those of consumer groups in
-`consumer_group_properties.py`. Source: Kafka's `AbstractKafkaConfig`,
-`GroupCoordinatorConfig`, `SocketServerConfigs`, `ServerLogConfigs`."""
+`consumer_group_properties.py`, those of security in `security_properties.py`. Source: Kafka's
+`AbstractKafkaConfig`, `GroupCoordinatorConfig`, `SocketServerConfigs`, `ServerLogConfigs`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -71,7 +71,7 @@ class Config(ConsumerGroupProperties):
     listener_security_protocol_map: str = declared(
         _STRING,
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-        "NAME:PROTOCOL, …; only PLAINTEXT is served here.",
+        "NAME:PROTOCOL, …: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.",
     )
     controller_listener_names: tuple[str, ...] = declared(
         _LIST, (), "Listeners of these names are not opened: there is no controller here.", NAMES
@@ -337,6 +337,7 @@ class Config(ConsumerGroupProperties):
                 *("control.enable", "control.token", "control.token.file"),
             )
         self.check_consumer_groups()
+        self.check_security(self.connections_max_idle_ms)
 
     def view(self, of: type[V], **others: Any) -> V:
         """What one part obeys: an instance of its class, whose fields are properties, or among the `others`."""

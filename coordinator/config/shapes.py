@@ -3,11 +3,16 @@
 import re
 from typing import Final
 
-from coordinator.config.config_key import ConfigValue, Shaped
+from coordinator.config.cipher_suites import OPENSSL_NAMES
+from coordinator.config.config_key import ConfigValue, OneOf, Shaped
 from coordinator.config.connection_counts import parse_counts
 from coordinator.names import CONSUMER_ASSIGNORS
 
 _PROTOCOLS: Final = {"classic", "consumer", "share", "streams"}
+_STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+_FORMER_AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
+_KEY_STORES: Final = ("JKS", "PKCS12")  # in any case for Java, where PEM is Kafka's own
+_MAPPING_RULE: Final = re.compile(r"DEFAULT\b|RULE:")
 _VISIBLE: Final = re.compile(r"[!-~]{1,1000}")  # what a header can carry
 
 
@@ -46,6 +51,58 @@ def _are_protocols(value: ConfigValue) -> bool:
     return "classic" in value and set(value) <= _PROTOCOLS
 
 
+def _are_super_users(value: ConfigValue) -> bool:
+    principals = [part.strip() for part in str(value).split(";")]
+    return all(part.find(":") > 0 for part in principals if part)
+
+
+def _is_printable(value: ConfigValue) -> bool:
+    return str(value).isprintable()
+
+
+def _is_word(value: ConfigValue) -> bool:
+    return bool(value) and _is_printable(value)
+
+
+def _has_no_blanks(value: ConfigValue) -> bool:
+    return isinstance(value, list) and all(value)
+
+
+def _is_store_type(value: ConfigValue) -> bool:
+    return value == "PEM" or str(value).upper() in _KEY_STORES
+
+
+def _is_pem(value: ConfigValue) -> bool:
+    return value == "" or "-BEGIN " in str(value)
+
+
+def _is_jaas(value: ConfigValue) -> bool:
+    return value == "" or ";" in str(value)
+
+
+def _are_mapping_rules(value: ConfigValue) -> bool:
+    return value == "" or _MAPPING_RULE.match(str(value)) is not None
+
+
+def _are_cipher_suites(value: ConfigValue) -> bool:
+    assert isinstance(value, list)
+    return all(name in OPENSSL_NAMES for name in value)
+
+
+def _is_url(value: ConfigValue) -> bool:
+    from urllib.parse import urlsplit  # for whoever sets one
+
+    if value == "":
+        return True
+    try:
+        parts = urlsplit(str(value))
+    except ValueError:
+        return False
+    if parts.scheme == "file":
+        return bool(parts.path)
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
 LISTENERS: Final = Shaped("a list of NAME://HOST:PORT", _are_some)
 NAMES: Final = Shaped("a list of names", _are_some)
 DIRECTORY: Final = Shaped("one directory", _is_one_path)
@@ -54,3 +111,14 @@ COUNTS: Final = Shaped("HOST:COUNT, …", _are_counts)
 TOKEN: Final = Shaped("1 to 1000 visible characters of ASCII, without a blank", _is_token)
 ASSIGNORS: Final = Shaped("a list of uniform and range, or of Kafka's classes of these", _are_assignors)
 PROTOCOLS: Final = Shaped("a list of classic, and of consumer, share, streams", _are_protocols)
+AUTHORIZER: Final = OneOf(("", _STANDARD_AUTHORIZER, _FORMER_AUTHORIZER))
+SUPER_USERS: Final = Shaped("a list of TYPE:NAME with semicolons between them", _are_super_users)
+PRINTABLE: Final = Shaped("printable text", _is_printable)
+WORD: Final = Shaped("printable text, and some", _is_word)
+NO_BLANK_NAMES: Final = Shaped("a list of names, or nothing", _has_no_blanks)
+STORE_TYPE: Final = Shaped("JKS, PKCS12 or PEM", _is_store_type)
+PEM: Final = Shaped("PEM, with its line BEGIN", _is_pem)
+JAAS: Final = Shaped('a login module: CLASS required NAME="VALUE" …;', _is_jaas)
+MAPPING_RULES: Final = Shaped("DEFAULT, RULE:PATTERN/REPLACEMENT/[LU], …", _are_mapping_rules)
+CIPHER_SUITES: Final = Shaped("a list of cipher suites by their names in TLS", _are_cipher_suites)
+URL: Final = Shaped("the URL of a file, or of a host by https or http", _is_url)

@@ -8,9 +8,9 @@ instead gives another default, for an image to have its own. What means nothing 
 unknown name in a file or a flag stops the start.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator.config.errors import ConfigError, one_line
 from coordinator.config.ignored_names import (
@@ -18,7 +18,21 @@ from coordinator.config.ignored_names import (
     is_ignored_property,
     is_ignored_variable,
 )
-from coordinator.config.listeners import listening_everywhere, parse_http_listener, parse_listeners
+from coordinator.config.image_variables import JAAS_VARIABLES, ReadFile, jaas_file, told_properties
+from coordinator.config.listener_properties import (
+    PREFIX,
+    check_listeners,
+    check_values,
+    is_ignored,
+    parse_name,
+)
+from coordinator.config.listeners import (
+    Listener,
+    known_names,
+    listening_everywhere,
+    parse_http_listener,
+    parse_listeners,
+)
 from coordinator.config.properties import (
     PROPERTIES,
     SYNONYMS,
@@ -28,6 +42,10 @@ from coordinator.config.properties import (
     parse_config,
 )
 from coordinator.config.properties_file import parse_properties
+from coordinator.names import SecurityProtocol
+
+if TYPE_CHECKING:
+    from coordinator.config.listener_settings import ListenerSettings
 
 PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
     "test": {
@@ -73,6 +91,8 @@ class Settings:
     """Variables of the environment that are no property."""
     cluster_id: str | None = None
     """For a data directory that has none yet, as Kafka's image takes it."""
+    jaas_file: Callable[[], tuple[str, str]] | None = None
+    """Reads the file that KAFKA_OPTS names, where it does: its path and its text. Raises ConfigError."""
 
     def set(self, name: str, text: str, origin: Origin) -> None:
         """Sets a property; the last call wins."""
@@ -84,11 +104,24 @@ class Settings:
         """The configuration. Raises ConfigError naming property and source."""
         try:
             config = parse_config(self.texts)
-            parse_listeners(config)
+            check_values(self.texts)
+            listeners, _ = parse_listeners(config)
+            check_listeners(self.texts, known_names(config))
+            self.security(config, listeners)
             parse_http_listener(config)
         except ConfigError as error:
             raise self._located(error) from error
         return config
+
+    def security(self, config: Config, listeners: Iterable[Listener]) -> dict[str, "ListenerSettings"]:
+        """What each listener that is not PLAINTEXT asks of a client, by its name. Raises ConfigError."""
+        found: dict[str, ListenerSettings] = {}
+        for listener in listeners:
+            if listener.protocol is not SecurityProtocol.PLAINTEXT:
+                from coordinator.config.listener_security import listener_security  # and what it needs
+
+                found[listener.name] = listener_security(config, self.texts, listener, self.jaas_file)
+        return found
 
     def listen_where_advertised(self) -> None:
         """Does as Kafka's images: where the environment tells `advertised.listeners` alone, their ports are opened,
@@ -133,11 +166,13 @@ def read_settings(
     environment: Mapping[str, str] | None = None,
     options: tuple[str, ...] = (),
     flags: Mapping[str, str] | None = None,
+    read: ReadFile | None = None,
 ) -> Settings:
     """Merges the sources.
 
     In: the name of a profile; a properties file, its path for messages; the process environment; `-o` options as
-    `name=value`; named flags by the property that they set. Raises ConfigError.
+    `name=value`; named flags by the property that they set; what reads the files that variables name. Raises
+    ConfigError.
     """
     settings = Settings()
     _read_defaults(settings, environment or {})
@@ -150,7 +185,8 @@ def read_settings(
             settings.set(name, text, Origin("the profile", f"--profile {profile}"))
     if file_text is not None:
         _read_file(settings, file_path or "", file_text)
-    _read_environment(settings, environment or {})
+    used = _read_image_variables(settings, environment or {}, read)
+    _read_environment(settings, environment or {}, used)
     settings.cluster_id = _cluster_id(environment or {})
     for option in options:
         name, equals, text = option.partition("=")
@@ -173,9 +209,9 @@ def _read_file(settings: Settings, path: str, text: str) -> None:
 
 
 def _set_known(settings: Settings, name: str, text: str, origin: Origin) -> None:
-    if is_property(name):
+    if is_property(name) or parse_name(name):
         settings.set(name, text, origin)
-    elif is_ignored_property(name):
+    elif is_ignored_property(name) or is_ignored(name):
         settings.ignored.setdefault(origin.source, []).append(name)
     else:
         near = _nearest(name)
@@ -186,6 +222,10 @@ def _nearest(name: str) -> str:
     """The property that a name may be meant for, or nothing."""
     from difflib import get_close_matches  # for mistakes alone, and not small
 
+    if name.startswith(PREFIX):
+        listener, dot, rest = name.removeprefix(PREFIX).partition(".")
+        near = _nearest(rest)
+        return near and f"{PREFIX}{listener}{dot}{near}"
     known = [*PROPERTIES, *TOPIC_PROPERTIES, *IGNORED_PROPERTIES]
     return next(iter(get_close_matches(name, known, 1, _ALIKE)), "")
 
@@ -223,8 +263,21 @@ def _cluster_id(environment: Mapping[str, str]) -> str | None:
     return text or None
 
 
-def _read_environment(settings: Settings, environment: Mapping[str, str]) -> None:
-    """Of two forms of one name Kafka's wins, as in Bitnami's image."""
+def _read_image_variables(
+    settings: Settings, environment: Mapping[str, str], read: ReadFile | None
+) -> set[str]:
+    """The variables that mean something. A property that is set as such wins."""
+    if read is None:
+        return set()
+    told = told_properties(environment, read)
+    for name, text, variable in told:
+        settings.set(name, text, Origin(_ENVIRONMENT, variable))
+    settings.jaas_file = jaas_file(environment, read)
+    return {each.variable for each in told} | (JAAS_VARIABLES if settings.jaas_file else set())
+
+
+def _read_environment(settings: Settings, environment: Mapping[str, str], used: Container[str]) -> None:
+    """Of two forms of one name Kafka's wins, as in Bitnami's image. In: variables that are already read."""
     names = {name: property_of_variable(name) for name in environment if name.startswith(_PREFIX)}
 
     def rank(variable: str) -> tuple[bool, bool, str]:
@@ -232,9 +285,11 @@ def _read_environment(settings: Settings, environment: Mapping[str, str]) -> Non
 
     for variable in sorted(names, key=rank):
         name = names[variable]
-        if is_property(name):
+        if is_property(name) or parse_name(name):
             settings.set(name, environment[variable].strip(), Origin(_ENVIRONMENT, variable))
-        elif is_ignored_property(name) or is_ignored_variable(variable):
+        elif variable in used:
+            continue
+        elif is_ignored_property(name) or is_ignored(name) or is_ignored_variable(variable):
             settings.ignored.setdefault(_ENVIRONMENT, []).append(variable)
         else:
             near = _nearest(name)

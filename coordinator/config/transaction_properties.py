@@ -8,14 +8,16 @@ from typing import Final
 
 from coordinator.config.config_key import ConfigType, at_least, between
 from coordinator.config.property import declared
+from coordinator.config.security_properties import SecurityProperties
 
 _INT, _BOOLEAN = ConfigType.INT, ConfigType.BOOLEAN
 _MS_PER_DAY: Final = 86_400_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionProperties:
-    """Times in the unit that the name ends with, sizes in bytes."""
+class TransactionProperties(SecurityProperties):
+    """Times in the unit that the name ends with, sizes in bytes. It has those of security as well: a class with
+    slots has one base."""
 
     transaction_version: int = declared(
         _INT,

@@ -17,6 +17,8 @@ from coordinator.control.late import LateControl
 from coordinator.server.broker import Broker
 
 if TYPE_CHECKING:
+    import ssl
+
     from coordinator.console.http_service import HttpService
 
 _LOG = logging.getLogger("Console")
@@ -32,13 +34,15 @@ class HttpServer:
         sockets: Sequence[socket.socket],
         access: ControlAccess,
         limits: HttpLimits,
+        tls: "ssl.SSLContext | None" = None,
     ) -> None:
-        """In: the sockets, and who may do what over them."""
+        """In: the sockets, and who may do what over them; what they shake hands with, where that is https."""
         self._broker = broker
         self._control = control
         self._sockets = sockets
         self._access = access
         self._limits = limits
+        self._tls = tls
         self._loop = asyncio.get_running_loop()
         self._service: HttpService | None = None
         self._starting: asyncio.Task[None] | None = None
@@ -63,7 +67,9 @@ class HttpServer:
         try:
             service = await self._loop.run_in_executor(None, _import_service)
             control = self._control.make()
-            self._service = service(self._broker, control, self._sockets, self._access, self._limits)
+            self._service = service(
+                self._broker, control, self._sockets, self._access, self._limits, self._tls
+            )
             await self._service.start()
         except Exception as problem:  # noqa: BLE001 - the coordinator runs without its console
             _LOG.error("The HTTP port cannot be served", exc_info=problem)

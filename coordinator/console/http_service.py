@@ -4,6 +4,7 @@ import asyncio
 import logging
 import resource
 import socket
+import ssl
 from collections.abc import Sequence
 from typing import Final
 
@@ -44,8 +45,9 @@ class HttpService:
         sockets: Sequence[socket.socket],
         access: ControlAccess,
         limits: HttpLimits,
+        tls: ssl.SSLContext | None,
     ) -> None:
-        """In: bound sockets, and who may do what over them."""
+        """In: bound sockets, and who may do what over them; what they shake hands with, where that is https."""
         self._loop = asyncio.get_running_loop()
         timeout_s = limits.http_request_timeout_ms / 1000
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -80,6 +82,9 @@ class HttpService:
             ListeningSocket(self._loop, bound, _LOGGER, ACCEPTS_AT_ONCE, lambda: True, self._take)
             for bound in sockets
         ]
+        self._tls = tls
+        self._handshake_timeout_s = None if tls is None else timeout_s
+        self._lines = broker.lines
         self._entering: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
@@ -106,8 +111,15 @@ class HttpService:
 
     async def _enter(self, accepted: socket.socket, connection: HttpConnection) -> None:
         try:
-            await self._loop.connect_accepted_socket(lambda: connection, accepted)
+            await self._loop.connect_accepted_socket(
+                lambda: connection,
+                accepted,
+                ssl=self._tls,
+                ssl_handshake_timeout=self._handshake_timeout_s,
+            )
         except OSError as error:
             accepted.close()
             self._connections.remove(connection)
+            if self._tls is not None and not self._lines.is_to_be_told(connection.address):
+                return
             _LOG.info("The HTTP connection from %s was lost at once: %s", connection.peer, reason_of(error))

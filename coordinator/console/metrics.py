@@ -18,6 +18,7 @@ from coordinator.control.oracles.violation import OracleName
 from coordinator.engine.partition import PartitionState
 from coordinator.group.consumer.state import ConsumerGroupState
 from coordinator.net.api_counts import LATENCY_BOUNDS_NS
+from coordinator.server.authentication_counts import AuthenticationCounts
 from coordinator.server.figures import ConnectionFigures, Figures
 from coordinator.server.metrics import Metrics
 from coordinator.transactions.state import WRITTEN
@@ -41,6 +42,7 @@ class FiguresCollector(Collector):
         yield from _violations(figures.happened)
         yield from _requests(figures)
         yield from _connections(figures.connections)
+        yield from _authentications(figures.happened.authentications)
         yield from _process(figures)
         yield from _logs(figures)
 
@@ -143,6 +145,24 @@ def _requests(figures: Figures) -> Iterator[Metric]:
     yield family
 
 
+def _authentications(counts: AuthenticationCounts) -> Iterator[Metric]:
+    for name, what, counted in (
+        ("successful_authentications", "Clients let in by SASL", counts.succeeded),
+        ("failed_authentications", "Clients that SASL did not let in", counts.failed),
+        ("successful_reauthentications", "Clients that authenticated anew", counts.succeeded_again),
+        ("failed_reauthentications", "Clients that could not authenticate anew", counts.failed_again),
+    ):
+        family = CounterMetricFamily(f"groupd_{name}", what, labels=["listener", "mechanism"])
+        for labels, count in sorted(counted.items()):
+            family.add_metric(labels, count)
+        yield family
+    yield CounterMetricFamily(
+        "groupd_expired_connections_killed",
+        "Connections closed for a request after the end of their session (connections.max.reauth.ms)",
+        value=counts.expired_connections,
+    )
+
+
 def _connections(connections: ConnectionFigures) -> Iterator[Metric]:
     yield GaugeMetricFamily("groupd_connections", "Connections open now", value=connections.open)
     yield CounterMetricFamily("groupd_connections_accepted", "Connections let in", value=connections.accepted)
@@ -156,6 +176,12 @@ def _connections(connections: ConnectionFigures) -> Iterator[Metric]:
         "Connections closed for their silence (connections.max.idle.ms)",
         value=connections.closed_idle,
     )
+    handshakes = CounterMetricFamily(
+        "groupd_failed_handshakes", "TLS handshakes that failed, by what was wrong", labels=["reason"]
+    )
+    for kind, count in sorted(connections.failed_handshakes.items()):
+        handshakes.add_metric([kind], count)
+    yield handshakes
     yield CounterMetricFamily(
         "groupd_connections_full_seconds",
         "Time during which new connections had to wait (max.connections)",

@@ -12,7 +12,7 @@ The contract of an `Outcome`, for whoever runs the machine:
 When the append fails, the machine is thrown away and loaded again from disk: there is no undo.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -32,7 +32,9 @@ class Context(Struct):
     """Who asks. `waiter` is where the reply goes; `client_host` has Java's leading slash ("/127.0.0.1");
     `connection_id` is its connection's number, 0 where that does not matter;
     `new_member_uuid` is the text of a fresh random UUID, needed when a JoinGroup has no member id; `node` is this
-    broker as the asker should know it, needed where an answer names it."""
+    broker as the asker should know it, needed where an answer names it; `may_read` tells whether the asker may
+    read from a topic, needed by a Fetch where not everybody may (None); `may_describe` whether it may know of one,
+    needed where it names topics by a regular expression."""
 
     waiter: int
     api_version: int
@@ -41,6 +43,8 @@ class Context(Struct):
     new_member_uuid: str = ""
     node: Node = NOWHERE
     connection_id: int = 0
+    may_read: Callable[[str], bool] | None = None
+    may_describe: Callable[[str], bool] | None = None
 
 
 class Fact(Struct):

@@ -4,6 +4,7 @@ from typing import Protocol
 
 from coordinator.names import Node
 from coordinator.net.slot import Slot
+from coordinator.security.principal import Principal
 
 
 class Caller(Protocol):
@@ -20,6 +21,10 @@ class Caller(Protocol):
     @property
     def connection_id(self) -> int:
         """Which connection it is: no other of this process had or will have the number."""
+
+    @property
+    def principal(self) -> Principal:
+        """Who it has shown itself to be."""
 
     @property
     def node(self) -> Node:

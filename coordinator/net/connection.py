@@ -5,10 +5,9 @@ anything but the bytes and its handler, and all answers of one read leave in one
 
 Processing is *held* while a slot parks (as Kafka mutes a connection while it works on a request), while too many
 slots are open, while the peer does not read its answers, or while it waits in line because its requests take long
-(`run_queue.py`). What arrives meanwhile is kept up to a bound; beyond
-it nothing more is read from the socket. So a connection holds a bounded number of bytes in every direction, save
-for the one request that is being received and the one answer that is being sent. The requests being received
-share `queued.max.request.bytes`: a connection that is to receive one and finds nothing free is not read from.
+(`run_queue.py`). What arrives meanwhile is kept up to a bound; beyond it nothing more is read from the socket. So a
+connection holds a bounded number of bytes in every direction, save for the one request that is being received and
+the one answer that is being sent. The requests being received share `queued.max.request.bytes`.
 
 Bytes that are no request cost this connection and one log line, nothing else.
 """
@@ -28,6 +27,7 @@ from coordinator.net.peer import peer_address, peer_name
 from coordinator.net.repeat import Repeated
 from coordinator.net.route import Route
 from coordinator.net.run_queue import SLICE_NS
+from coordinator.security.principal import ANONYMOUS, Principal
 from protocol.apis import ApiKey
 from protocol.malformed import Malformed, TooLong, TooManyElements
 from protocol.primitives import MAX_UNKNOWN_TAGS, read_uvarint, skip_tagged_fields
@@ -70,8 +70,7 @@ class Connection(Outgoing):
         self._wanted = 0
         self._reserved_bytes = 0
         self._is_reading = True
-        self._is_starved = False
-        self._is_working = False
+        self._is_starved = self._is_working = False
         self._repeated = Repeated()
         self._client_id_bytes = b""
         self.api_version = -1
@@ -79,6 +78,11 @@ class Connection(Outgoing):
         self.node: Node = endpoint.fallback_node
 
     is_large: Final = False
+
+    @property
+    def principal(self) -> Principal:
+        """Who the client has shown itself to be."""
+        return ANONYMOUS
 
     @property
     def api_name(self) -> str:

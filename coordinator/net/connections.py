@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 from coordinator import clock
 from coordinator.net.connection_limits import ConnectionLimits
+from coordinator.net.handshakes import Handshakes
 from coordinator.net.large_answers import LargeAnswers
 from coordinator.net.large_requests import LargeRequests
 from coordinator.net.lines_per_address import LinesPerAddress
@@ -79,10 +80,13 @@ class Connections:
         self.refused = 0
         """Turned away, or closed for what they sent."""
         self.closed_idle = 0
+        self.failed_handshakes: Counter[str] = Counter()
+        """By the kinds of `handshake_failure.py`."""
         self.emptied = asyncio.Event()
         """Set while there is no connection."""
         self.emptied.set()
         self.lines = LinesPerAddress()
+        self.handshakes = Handshakes(loop)
         self.memory = RequestMemory(limits.queued_max_request_bytes)
         self.unread = UnreadAnswers()
         self.large_answers = LargeAnswers(loop)

@@ -11,6 +11,7 @@ from coordinator import clock
 from coordinator.config.listeners import Address, Listener
 from coordinator.names import Node
 from coordinator.net.connections import Connections, OpenConnection
+from coordinator.net.handshake_failure import HandshakeFailure
 from coordinator.net.outbox import Outbox
 from coordinator.net.peer import printable
 from coordinator.net.routes import Routes
@@ -108,6 +109,22 @@ class Endpoint:
         """A connection sent something that is no request, and is being closed."""
         self._connections.refused += 1
         self._warn(connection, "Closing connection from", printable(reason, MAX_REASON))
+
+    def not_authenticated(self, connection: OpenConnection, mechanism: str, reason: str) -> None:
+        """A client could not show who it is. In: "" for a mechanism that is not known."""
+        self._tell_failed(connection, f", {mechanism}" if mechanism else "", reason)
+
+    def handshake_failed(self, connection: OpenConnection, failure: HandshakeFailure) -> None:
+        """A client came no further than TLS."""
+        self._connections.failed_handshakes[failure.kind] += 1
+        self._tell_failed(connection, ", TLS handshake", failure.reason)
+
+    def _tell_failed(self, connection: OpenConnection, where: str, reason: str) -> None:
+        if self._connections.lines.is_to_be_told(connection.client_host):
+            _LOG.info(
+                "Failed authentication with %s (%s%s): %s",
+                *(connection.peer, self.listener.name, where, printable(reason, MAX_REASON)),
+            )
 
     def _warn(self, connection: OpenConnection, what: str, reason: str) -> None:
         if self._connections.lines.is_to_be_told(connection.client_host):

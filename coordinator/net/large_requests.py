@@ -34,6 +34,7 @@ class _Large:
         "is_given_up",
         "memory_bytes",
         "node",
+        "principal",
         "route",
         "slot",
     )
@@ -47,6 +48,7 @@ class _Large:
         self.client_host = sender.client_host
         self.connection_id = sender.connection_id
         self.node = sender.node
+        self.principal = sender.principal
         self.api_name = route.api.name
         self.api_version = route.version
         self.slot = slot

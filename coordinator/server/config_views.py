@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from coordinator.config.listener_properties import key_of, parse_name
 from coordinator.config.properties import PROPERTIES, TOPIC_PROPERTIES, Config
 from coordinator.names import LogFlush
 from coordinator.topics.broker_configs import BrokerConfig
@@ -25,6 +26,7 @@ def topics_config(
 
 
 def broker_configs(explicit: Mapping[str, str]) -> list[BrokerConfig]:
-    """Every property that acts here, by name, as DescribeConfigs shows them."""
-    keys = {**TOPIC_PROPERTIES, **PROPERTIES}
+    """Every property that acts here, by name, as DescribeConfigs shows them; listeners' own as far as set."""
+    of_listeners = {name: key_of(name, found) for name in explicit if (found := parse_name(name)) is not None}
+    keys = {**TOPIC_PROPERTIES, **PROPERTIES, **of_listeners}
     return [BrokerConfig(keys[name], explicit.get(name)) for name in sorted(keys)]

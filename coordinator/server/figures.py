@@ -30,6 +30,8 @@ class ConnectionFigures:
     refused: int
     """Turned away, or closed for what they sent."""
     closed_idle: int
+    failed_handshakes: Mapping[str, int]
+    """TLS, by kind."""
     full_seconds: float
     """How long new connections have had to wait."""
     unanswered_requests: int
@@ -164,6 +166,7 @@ def _connections(server: Server) -> Generator[None, None, ConnectionFigures]:
         accepted=connections.accepted,
         refused=connections.refused,
         closed_idle=connections.closed_idle,
+        failed_handshakes=dict(connections.failed_handshakes),
         full_seconds=connections.full_seconds,
         unanswered_requests=unanswered_requests,
         answer_bytes=answer_bytes,

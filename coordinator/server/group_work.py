@@ -5,12 +5,14 @@ a second, so a thread does it, one after the other. Expressions that take longer
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 from coordinator import clock
 from coordinator.group.consumer.regular_expressions import REGEX_WORK, resolve_regexes
 from coordinator.group.consumer.target import TARGET_WORK, compute_target
 from coordinator.group.modern.assignors.assignor import Assignment
+from coordinator.net.run_queue import SLICE_NS
 
 MOST_REGEX_NS: Final = 10_000_000_000
 """Processor time for the expressions of one group: 1,000 of the usual kind take a second for 20,000 topics."""
@@ -44,9 +46,24 @@ async def _resolve(turn: asyncio.Lock, argument: Any) -> Mapping[str, Sequence[s
         async with turn:
             found, ns = await asyncio.to_thread(_go_on, resolution)
         if found is not None:
-            return found
+            return found if argument.may_describe is None else await _seen(found, argument.may_describe)
         taken_ns += ns
     raise RegexesTooSlow
+
+
+async def _seen(
+    found: Mapping[str, Sequence[str]], may_describe: Callable[[str], bool]
+) -> Mapping[str, Sequence[str]]:
+    """What was found, without the topics of which somebody may not know. Asks on the event loop, where ACLs
+    change."""
+    may: dict[str, bool] = {}
+    began_ns = clock.monotonic_ns()
+    for name in set(chain.from_iterable(found.values())):
+        may[name] = may_describe(name)
+        if clock.monotonic_ns() - began_ns > SLICE_NS:
+            await asyncio.sleep(0)
+            began_ns = clock.monotonic_ns()
+    return {regex: [name for name in names if may[name]] for regex, names in found.items()}
 
 
 def _go_on(resolution: Resolution) -> tuple[Mapping[str, Sequence[str]] | None, int]:

@@ -1,12 +1,20 @@
 """Which handler answers which API."""
 
 from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Final
 
 from coordinator.config.properties import Config
 from coordinator.net.route import Handler, Repeat
 from coordinator.net.routes import Routes
 from coordinator.net.run_queue import RunQueue
+from coordinator.server.handlers.acls import (
+    create_without_authorizer,
+    delete_without_authorizer,
+    describe_without_authorizer,
+)
 from coordinator.server.handlers.api_versions import ApiVersionsHandler, refuse_api_versions
+from coordinator.server.handlers.client_quotas import describe_client_quotas
 from coordinator.server.handlers.consumer_groups import ConsumerGroups
 from coordinator.server.handlers.describe_cluster import DescribeClusterHandler
 from coordinator.server.handlers.find_coordinator import FindCoordinatorHandler, TopicOfTransactions
@@ -14,10 +22,23 @@ from coordinator.server.handlers.group_admin import GroupAdmin
 from coordinator.server.handlers.groups import GroupRouter
 from coordinator.server.handlers.offset_fetch import OffsetFetchHandler
 from coordinator.server.handlers.offsets import OffsetCommitHandler, OffsetDeleteHandler
+from coordinator.server.handlers.sasl import authenticate, handshake
 from coordinator.server.handlers.topics import TopicsHandler
+from coordinator.server.security import Security
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.data_plane import ANSWERED_BY
 from protocol.apis import ApiKey
+
+if TYPE_CHECKING:
+    from coordinator.server.handlers.acl_admin import Allows
+    from coordinator.server.handlers.scram_credentials import ScramCredentials
+    from coordinator.server.security_store import SecurityStore
+
+_WITHOUT_AUTHORIZER: Final[Mapping[int, Handler]] = {
+    ApiKey.DESCRIBE_ACLS: describe_without_authorizer,
+    ApiKey.CREATE_ACLS: create_without_authorizer,
+    ApiKey.DELETE_ACLS: delete_without_authorizer,
+}
 
 
 def make_routes(
@@ -29,6 +50,7 @@ def make_routes(
     run_queue: RunQueue,
     transactions: TopicOfTransactions,
     of_transactions: Mapping[int, Handler],
+    security: Security,
 ) -> Routes:
     """The table of a server. In: who answers which API of transactions."""
     admin = GroupAdmin(groups, run_queue)
@@ -50,10 +72,48 @@ def make_routes(
         ApiKey.DELETE_GROUPS: admin.delete_groups,
         ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_groups.heartbeat,
         ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_groups.describe,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS: describe_client_quotas,
+        ApiKey.SASL_HANDSHAKE: handshake,
+        ApiKey.SASL_AUTHENTICATE: authenticate,
+        **_of_users(security),
         **of_transactions,
     }
-    repeat: dict[int, Repeat] = {
-        ApiKey.HEARTBEAT: groups.repeat,
-        ApiKey.CONSUMER_GROUP_HEARTBEAT: groups.repeat,
+    repeat: Repeat = groups.repeat
+    if security.authorizer is None:
+        handlers |= _WITHOUT_AUTHORIZER
+    else:
+        from coordinator.server.authorization.guards import Authorization
+
+        authorization = Authorization(security.authorizer, catalogue, config)
+        handlers = authorization.guarded(
+            handlers | _of_acls(security.store, authorization.allows), run_queue, topics.arrival
+        )
+        repeat = authorization.repeated(repeat)
+    repeats: dict[int, Repeat] = {ApiKey.HEARTBEAT: repeat, ApiKey.CONSUMER_GROUP_HEARTBEAT: repeat}
+    return Routes(handlers, repeats, refuse_api_versions)
+
+
+def _of_acls(store: "SecurityStore", allows: "Allows") -> dict[int, Handler]:
+    from coordinator.server.handlers.acl_admin import AclAdmin
+
+    admin = AclAdmin(store, allows)
+    return {
+        ApiKey.DESCRIBE_ACLS: admin.describe,
+        ApiKey.CREATE_ACLS: admin.create,
+        ApiKey.DELETE_ACLS: admin.delete,
     }
-    return Routes(handlers, repeat, refuse_api_versions)
+
+
+def _of_users(security: Security) -> dict[int, Handler]:
+    """Nothing of it is imported before somebody asks."""
+
+    @cache
+    def credentials() -> "ScramCredentials":
+        from coordinator.server.handlers.scram_credentials import ScramCredentials
+
+        return ScramCredentials(security.store)
+
+    return {
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: lambda *asked: credentials().describe(*asked),
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS: lambda *asked: credentials().alter(*asked),
+    }

@@ -15,6 +15,7 @@ from coordinator.group.events import (
     OffsetsPending,
     RebalanceStarted,
 )
+from coordinator.server.authentication_counts import AuthenticationCounts
 from coordinator.topics.answer import TopicChange
 
 
@@ -22,6 +23,7 @@ class Metrics:
     """What the events of groups and topics add up to since the start."""
 
     __slots__ = (
+        "authentications",
         "changes",
         "commits",
         "completed_rebalances",
@@ -44,6 +46,8 @@ class Metrics:
         """Events of transactions by class name."""
         self.violations: Counter[str] = Counter()
         """What the oracles found, by oracle."""
+        self.authentications = AuthenticationCounts()
+        """Who was let in by SASL, and who was not."""
         self.commits = 0
         self.completed_rebalances = 0
         self.expired_offsets = 0
@@ -57,6 +61,7 @@ class Metrics:
         copied.changes = self.changes.copy()
         copied.transactions = self.transactions.copy()
         copied.violations = self.violations.copy()
+        copied.authentications = self.authentications.copy()
         copied.commits = self.commits
         copied.completed_rebalances = self.completed_rebalances
         copied.expired_offsets = self.expired_offsets

@@ -3,8 +3,7 @@
     data directory ─▶ data plane ─▶ handlers ─▶ routes ─▶ endpoints ─▶ connections
                   └─▶ runtime (groups) ─┘
 
-Listeners open before the groups are read: a client that comes early is told that the coordinator is loading, and
-comes back.
+Listeners open before the groups are read: a client that comes early is told that they are loading.
 """
 
 import asyncio
@@ -15,12 +14,12 @@ from typing import Final
 
 from coordinator import clock
 from coordinator.config.config_key import InvalidConfig
+from coordinator.config.listeners import Listener
 from coordinator.engine.engine import Engine
 from coordinator.engine.flusher import Flusher
 from coordinator.engine.group_clock import GroupClock, ProcessTime
 from coordinator.group.config import GroupConfig
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
-from coordinator.net.acceptor import Acceptor
 from coordinator.net.caller import Caller
 from coordinator.net.connection_limits import connection_limits
 from coordinator.net.connections import Connections
@@ -30,7 +29,6 @@ from coordinator.net.outbox import Outbox
 from coordinator.net.routes import Routes
 from coordinator.net.run_queue import RunQueue
 from coordinator.ongoing_failures import OngoingFailures, times
-from coordinator.server.bind import LISTEN, bind
 from coordinator.server.checkpoints import Checkpoints
 from coordinator.server.cleaner import Cleaner
 from coordinator.server.compactable_logs import compactable_logs
@@ -40,10 +38,12 @@ from coordinator.server.group_work import group_workers
 from coordinator.server.handlers.groups import GroupRouter
 from coordinator.server.handlers.topics import TopicsHandler
 from coordinator.server.line_limit import LineLimit
+from coordinator.server.listeners import Listeners
 from coordinator.server.log_lines import log_expiry
 from coordinator.server.make_routes import make_routes
 from coordinator.server.metrics import Metrics
 from coordinator.server.offsets_topic import OffsetsTopic, tell_group_configs
+from coordinator.server.security import Security
 from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
 from coordinator.server.topic_images import SHOWN, TopicImages
@@ -51,7 +51,7 @@ from coordinator.server.topic_lines import log_changes, log_found, log_missing
 from coordinator.server.transactions import Transactions
 from coordinator.server.unusable_directory import is_nearly_full, why_too_small, why_unusable
 from coordinator.server.upkeep import Upkeep
-from coordinator.topics.answer import TopicChange
+from coordinator.topics.answer import StoresSet, TopicChange
 from coordinator.topics.data_plane import DataPlane, TopicsDeclaredSmaller
 from coordinator.topics.missing import TopicMissing
 from coordinator.topics.open_files import TooManyPartitions
@@ -94,12 +94,16 @@ class Server:
         self.connections = Connections(self.loop, connection_limits(settings.config))
         self.outbox = Outbox(self.loop)
         self.run_queue = RunQueue(self.loop)
-        self.endpoints: list[Endpoint] = []
         self.ready = asyncio.Event()
         """Set when every partition of the groups is loaded, or has failed."""
         self.is_closing = False
-        self._acceptors: list[Acceptor] = []
+        self.listeners = Listeners()
         self._upkeep = Upkeep(self.loop, self.disk_failures)
+
+    @property
+    def endpoints(self) -> list[Endpoint]:
+        """Where clients connect to: one a listener."""
+        return self.listeners.endpoints
 
     # Opening
 
@@ -138,6 +142,7 @@ class Server:
             self._declare_topics()
         except InvalidConfig as error:
             raise StartFailed(str(error)) from error
+        self.security = Security(self.directory, config, self.disk_failures)
         self.data_plane.group_bounds = settings.config
         self.data_plane.broker_configs = broker_configs(settings.properties)
         self.data_plane.fetch_room = self.connections.unread.room
@@ -234,33 +239,33 @@ class Server:
             self.run_queue,
             self.transactions,
             of_transactions,
+            self.security,
         )
 
     async def listen(self) -> None:
         """Opens the listeners and begins to read the groups. Raises StartFailed."""
-        for listener in self.settings.listeners:
-            endpoint = Endpoint(
-                self.loop,
-                listener,
-                self.connections,
-                self.outbox,
-                self.run_queue,
-                self.arrival,
-                self.settings.config.node_id,
-                self.routes,
-            )
-            sockets = bind(listener.address, self.settings.config.socket_listen_backlog_size, LISTEN)
-            endpoint.bound(sockets[0].getsockname()[1])
-            self._acceptors += [Acceptor(self.loop, bound, endpoint, self.connections) for bound in sockets]
-            self.endpoints.append(endpoint)
-        for acceptor in self._acceptors:
-            acceptor.open()
+        await self.listeners.bind(
+            self.settings, self._endpoint, self.connections, self.security, self.metrics.authentications
+        )
+        self.listeners.open()
         self._start_upkeep()
         if self.settings.config.log_cleaner_enable:
             self.cleaner.start()
         for partition in self.runtime.partitions:
             self.runtime.ownership.take(partition, epoch=0)
         self.transactions.begin_at_start()
+
+    def _endpoint(self, listener: Listener) -> Endpoint:
+        return Endpoint(
+            self.loop,
+            listener,
+            self.connections,
+            self.outbox,
+            self.run_queue,
+            self.arrival,
+            self.settings.config.node_id,
+            self.routes,
+        )
 
     def _loaded(self) -> None:
         if failed := self.engine.failed():
@@ -281,6 +286,8 @@ class Server:
     def _topics_changed(self, changes: Sequence[TopicChange]) -> None:
         self._changed(changes)
         tell_group_configs(self.runtime, changes)
+        if any(isinstance(change, StoresSet) for change in changes):
+            self.listeners.renew()
         if any(isinstance(change, SHOWN) for change in changes):
             self.runtime.tell_all(self.topic_images.renew())
             for listener in self.topic_listeners:
@@ -328,8 +335,7 @@ class Server:
         if self.is_closing:
             return
         self.is_closing = True
-        for acceptor in self._acceptors:
-            acceptor.close()
+        self.listeners.close()
         self._upkeep.stop()
         await self.cleaner.stop()
         await self.engine.shut_down()
@@ -348,12 +354,9 @@ class Server:
         await self.flusher.drain(self._awaited_logs())
         self._close_flusher()
         self.topics.stop_steps()
-        failed = [
-            *self.data_plane.failed(),
-            *self.data_plane.catalogue.left,
-            *self.engine.failed(),
-            *self.engine.not_open(),
-        ]
+        failed = [*self.data_plane.failed(), *self.data_plane.catalogue.left]
+        failed += [*self.engine.failed(), *self.engine.not_open()]
+        await self.security.stop()
         self.directory.close(self.logs(), failed)
 
     async def _close_connections(self) -> None:
@@ -384,8 +387,7 @@ class Server:
 
     def abandon(self) -> None:
         """Lets go of everything at once, as a crash would; for a start that fails half-way."""
-        for acceptor in self._acceptors:
-            acceptor.close()
+        self.listeners.close()
         if hasattr(self, "cleaner"):
             self.cleaner.abandon()
             self.checkpoints.abandon()

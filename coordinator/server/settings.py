@@ -1,10 +1,15 @@
 """What a server is started with."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from coordinator.config.listeners import Listener
 from coordinator.config.properties import Config
 from storage.files import Files, OsFiles
+
+if TYPE_CHECKING:
+    from coordinator.config.listener_settings import ListenerSettings
 
 
 @dataclass(slots=True)
@@ -17,8 +22,10 @@ class ServerSettings:
     """An absolute path."""
     topics: list[tuple[str, int]] = field(default_factory=list)
     """Topics to declare, with their partition counts."""
-    properties: dict[str, str] = field(default_factory=dict)
-    """What was set explicitly, by Kafka's names."""
+    properties: dict[str, str] = field(default_factory=dict, repr=False)
+    """What was set explicitly, by Kafka's names: passwords, too."""
     cluster_id: str | None = None
     """For a data directory that has none yet; default: a random one."""
+    security: Mapping[str, "ListenerSettings"] = field(default_factory=dict)
+    """What listeners ask of a client, by name; those that are PLAINTEXT are missing."""
     files: Files = field(default_factory=OsFiles)

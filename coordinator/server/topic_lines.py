@@ -17,6 +17,7 @@ from coordinator.topics.answer import (
     PartitionFailed,
     PartitionsAdded,
     PartitionsRefused,
+    StoresSet,
     TopicChange,
     TopicCreated,
     TopicDeleted,
@@ -98,6 +99,9 @@ def log_changes(changes: Sequence[TopicChange], limit: LineLimit) -> None:
             case GroupConfigChanged(group_id, configs):
                 told = ", ".join(f"{key}={printable(value)}" for key, value in configs) or "none"
                 _LOG.info("Group %s has these configs now: %s", printable(group_id), told)
+            case StoresSet(names):
+                told = ", ".join(map(printable, names))
+                _LOG.info("An admin client has the stores of listeners read again: %s", told)
             case DirectoryFailed(path, reason):
                 _LOG.warning("Unable to describe replica dirs for %s: %s", path, printable(reason))
             case PartitionFailed() | PartitionsRefused() | MarkerRepeated():

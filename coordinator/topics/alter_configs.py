@@ -1,7 +1,5 @@
-"""IncrementalAlterConfigs and AlterConfigs for topics. Source: KIP-339, KIP-133, Kafka's `ConfigAdminManager`,
-`ConfigurationControlManager`.
-
-A broker's own properties are set at its start here, so none of them can be changed while it runs.
+"""IncrementalAlterConfigs and AlterConfigs for topics and groups; for this broker, `alter_broker_configs.py`.
+Source: KIP-339, KIP-133, Kafka's `ConfigAdminManager`, `ConfigurationControlManager`.
 """
 
 from collections import Counter
@@ -13,7 +11,8 @@ from coordinator.config.config_key import ConfigType, InvalidConfig
 from coordinator.config.group_configs import check_group_configs
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
 from coordinator.machine.outcome import Context, Now
-from coordinator.topics.answer import Answer, ConfigChanged, GroupConfigChanged, TopicChange
+from coordinator.topics.alter_broker_configs import check_broker_configs
+from coordinator.topics.answer import Answer, ConfigChanged, GroupConfigChanged, StoresSet, TopicChange
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.config import MOST_CONFIGS, MOST_CONFIGURED_GROUPS
 from coordinator.topics.data_plane import DataPlane, Steps
@@ -106,7 +105,12 @@ def _alter(
             if resource.resource_type == ResourceType.GROUP:
                 yield from _alter_group(plane, resource, changes, replace, validate_only)
                 continue
-            topic, overrides = _validate(catalogue, resource, context.node.node_id, replace)
+            if resource.resource_type == ResourceType.BROKER:
+                names = _check_broker(plane, resource, context.node.node_id)
+                if names and not validate_only:
+                    changes.append(StoresSet(names))
+                continue
+            topic, overrides = _validate(catalogue, resource, replace)
             # What is not on the disk yet may never be: then this has to be.
             is_new = not overrides == topic.overrides == topic.next_overrides
             if not validate_only and is_new:
@@ -132,17 +136,21 @@ def _as_set(resource: ReplacedConfigs) -> AlterConfigsResource:
     )
 
 
+def _check_broker(plane: DataPlane, resource: AlterConfigsResource, node_id: int) -> tuple[str, ...]:
+    """The names that are set of this broker, to what they are. What is deleted was never set. Raises Refusal."""
+    _check_form(resource)
+    check_broker_name(resource.resource_name, node_id)
+    _check_operations(resource)
+    configs = [config for config in resource.configs if config.config_operation == Operation.SET]
+    check_broker_configs(configs, plane.broker_configs, is_default=not resource.resource_name)
+    return tuple(sorted(config.name for config in configs))
+
+
 def _validate(
-    catalogue: Catalogue, resource: AlterConfigsResource, node_id: int, replace: bool
+    catalogue: Catalogue, resource: AlterConfigsResource, replace: bool
 ) -> tuple[Topic, dict[str, str]]:
     """The topic and what its overrides become. Raises Refusal."""
-    names = _check_form(resource)
-    if resource.resource_type == ResourceType.BROKER:
-        check_broker_name(resource.resource_name, node_id)
-        raise Refusal(
-            ErrorCode.INVALID_REQUEST,
-            f"Cannot update these configs dynamically: [{', '.join(sorted(names))}]",
-        )
+    _check_form(resource)
     if resource.resource_type != ResourceType.TOPIC:
         raise Refusal(
             ErrorCode.INVALID_REQUEST,
@@ -151,8 +159,8 @@ def _validate(
     return _validate_topic(catalogue, resource, replace)
 
 
-def _check_form(resource: AlterConfigsResource) -> Counter[str]:
-    """The names in a resource, which make sense together. Raises Refusal."""
+def _check_form(resource: AlterConfigsResource) -> None:
+    """Whether what a resource has makes sense together. Raises Refusal."""
     names = Counter(config.name for config in resource.configs)
     if any(count > 1 for count in names.values()):
         raise Refusal(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
@@ -166,7 +174,17 @@ def _check_form(resource: AlterConfigsResource) -> Counter[str]:
     for config in resource.configs:
         if config.config_operation not in _OPERATIONS:
             raise Refusal(ErrorCode.INVALID_REQUEST, f"Unknown operation type {config.config_operation}")
-    return names
+
+
+def _check_operations(resource: AlterConfigsResource) -> None:
+    """Whether nothing is done that lists alone allow. Raises Refusal."""
+    for config in resource.configs:
+        if config.config_operation in (Operation.APPEND, Operation.SUBTRACT):
+            operation = Operation(config.config_operation).name
+            raise Refusal(
+                ErrorCode.INVALID_CONFIG,
+                f"Can't {operation} to key {config.name} because its type is not LIST.",
+            )
 
 
 def _alter_group(
@@ -183,13 +201,8 @@ def _alter_group(
         raise Refusal(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     before = catalogue.group_configs.of(group_id)
     overrides = {} if replace else dict(before)
+    _check_operations(resource)
     for config in resource.configs:
-        if config.config_operation in (Operation.APPEND, Operation.SUBTRACT):
-            operation = Operation(config.config_operation).name
-            raise Refusal(
-                ErrorCode.INVALID_CONFIG,
-                f"Can't {operation} to key {config.name} because its type is not LIST.",
-            )
         if config.config_operation == Operation.DELETE:
             overrides.pop(config.name, None)
         else:

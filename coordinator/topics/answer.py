@@ -52,6 +52,14 @@ class GroupConfigChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class StoresSet:
+    """Stores of listeners were set to what they are: they are to be read again. The names are those of their
+    properties."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionFailed:
     """A log refused a read or a write; its requests get KAFKA_STORAGE_ERROR until it works again."""
 
@@ -101,6 +109,7 @@ TopicChange = (
     | PartitionsAdded
     | ConfigChanged
     | GroupConfigChanged
+    | StoresSet
     | PartitionFailed
     | PartitionsRefused
     | DirectoryFailed

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from coordinator.topics.topic_name import CLUSTER_METADATA
 from protocol.malformed import Malformed
@@ -39,6 +39,16 @@ _SNAPSHOT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _SEGMENT: Final = re.compile(r"\d{20}" + re.escape(LOG_SUFFIX))
 
 
+class Image(Protocol):
+    """The state that records lead to, as far as it is of interest."""
+
+    def replay(self, record: MetadataRecord) -> None:
+        """Takes one record."""
+
+    def abort(self) -> None:
+        """Takes back an open transaction, if there is one."""
+
+
 @dataclass(slots=True)
 class ClusterTopic:
     """A topic of the cluster: its id, how many partitions it has in all, its own properties."""
@@ -50,28 +60,33 @@ class ClusterTopic:
 
 def read_cluster_topics(files: Files, data_directory: str) -> dict[str, ClusterTopic]:
     """The cluster's topics by name, none where there is no such log. Raises DamagedFile, OSError."""
+    topics = _Topics()
+    replay_cluster(files, data_directory, topics)
+    return topics.by_name()
+
+
+def replay_cluster(files: Files, data_directory: str, image: Image) -> None:
+    """Gives an image all records that there are. Raises DamagedFile, OSError."""
     directory = f"{data_directory}/{CLUSTER_METADATA}-0"
     if not files.is_directory(directory):
-        return {}
-    topics = _Topics()
+        return
     names = sorted(files.listdir(directory))
     offset = 0
     snapshots = [match for match in map(_SNAPSHOT.fullmatch, names) if match]
     if snapshots:
         latest = snapshots[-1]
         offset = int(latest[1])
-        _replay(files, f"{directory}/{latest[0]}", topics, 0)
+        _replay(files, f"{directory}/{latest[0]}", image, 0)
     for name in filter(_SEGMENT.fullmatch, names):
-        _replay(files, f"{directory}/{name}", topics, offset)
-    topics.abort()  # what the log ends in the middle of
-    return topics.by_name()
+        _replay(files, f"{directory}/{name}", image, offset)
+    image.abort()  # what the log ends in the middle of
 
 
-def _replay(files: Files, path: str, topics: "_Topics", first_offset: int) -> None:
+def _replay(files: Files, path: str, image: Image, first_offset: int) -> None:
     try:
         for offset, record in _records(files.read(path)):
             if offset >= first_offset:
-                topics.replay(record)
+                image.replay(record)
     except (CorruptBatch, Malformed) as error:
         raise DamagedFile(path, f"is not a log of cluster metadata: {error}") from error
 
@@ -100,6 +115,7 @@ class _Topics:
         return {name: self._by_id[topic_id] for name, topic_id in self._ids.items()}
 
     def replay(self, record: MetadataRecord) -> None:
+        """Takes one record."""
         match record:
             case TopicRecord():
                 self._by_id[record.topic_id] = ClusterTopic(record.topic_id)

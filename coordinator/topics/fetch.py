@@ -103,7 +103,7 @@ class Fetcher:
         fetch = yield from self._sessions.open(request, version, self._name_of, monotonic_ms)
         if fetch.error is not ErrorCode.NONE:
             return Answer(FetchResponse(error_code=fetch.error, session_id=NO_SESSION, responses=[]))
-        found, size, may_wait, unknown = yield from self._read(fetch, request, version)
+        found, size, may_wait, unknown = yield from self._read(fetch, request, context)
         missing = [
             missing_partition(self._catalogue, target.name or "", target.partition, target.topic_id)
             for target in unknown[:MOST_TOLD]
@@ -122,9 +122,9 @@ class Fetcher:
 
     def answer_parked(self, parked: ParkedFetch, monotonic_ms: int) -> Steps:
         """The response to a fetch that is no longer parked, with what there is now."""
-        version = parked.context.api_version
-        found, _, _, _ = yield from self._read(parked.fetch, parked.request, version)
-        response = yield from self._respond(parked.fetch, version, found, monotonic_ms)
+        context = parked.context
+        found, _, _, _ = yield from self._read(parked.fetch, parked.request, context)
+        response = yield from self._respond(parked.fetch, context.api_version, found, monotonic_ms)
         return Answer(response)
 
     def _name_of(self, topic_id: bytes) -> str | None:
@@ -133,7 +133,7 @@ class Fetcher:
 
     # Reading
 
-    def _partition(self, target: FetchTarget) -> Partition | ErrorCode:
+    def _partition(self, target: FetchTarget, context: Context) -> Partition | ErrorCode:
         if target.topic_id != ZERO_ID:
             topic = self._catalogue.get_by_id(target.topic_id)
             if topic is not None:
@@ -142,11 +142,13 @@ class Fetcher:
                 return ErrorCode.INCONSISTENT_TOPIC_ID
         if target.name is None:
             return ErrorCode.UNKNOWN_TOPIC_ID
+        if context.may_read is not None and not context.may_read(target.name):
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         partition = self._catalogue.partition(target.name, target.partition)
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition is None else partition
 
     def _read(
-        self, fetch: FetchContext, request: FetchRequest, version: int
+        self, fetch: FetchContext, request: FetchRequest, context: Context
     ) -> Generator[None, Any, tuple[Found, int, bool, list[FetchTarget]]]:
         """What each partition has, how many bytes of records that is, whether it may be waited for more, and which
         partitions are not there.
@@ -163,19 +165,20 @@ class Fetcher:
         is_committed = request.isolation_level == READ_COMMITTED
         for key, target in list(fetch.targets.items()):
             yield None
-            partition = self._partition(target)
+            partition = self._partition(target, context)
             if isinstance(partition, ErrorCode):
                 data = _refused(target.partition, partition)
                 data.aborted_transactions = []
                 unknown.append((key, data))
-                missing.append(target)
+                if partition is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                    missing.append(target)
                 continue
             has_known = True
             limit = min(max(0, target.max_bytes), left)
             data = self._read_partition(
                 partition, target, limit, is_first=size == 0, is_committed=is_committed
             )
-            if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR and version < STORAGE_ERROR_SINCE:
+            if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR and context.api_version < STORAGE_ERROR_SINCE:
                 data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
             read = len(data.records or b"")
             size += read
@@ -233,7 +236,7 @@ class Fetcher:
         is_committed = parked.request.isolation_level == READ_COMMITTED
         for target in list(parked.fetch.targets.values()):
             yield None
-            partition = self._partition(target)
+            partition = self._partition(target, parked.context)
             if not isinstance(partition, ErrorCode):
                 awaited = Awaited(
                     partition, target.fetch_offset, max(0, target.max_bytes), is_committed=is_committed

@@ -1,5 +1,5 @@
-"""What a KRaft cluster's own log (`__cluster_metadata`) says of topics, as far as it concerns who takes over their
-directories: names, ids, partitions, configs.
+"""What a KRaft cluster's own log (`__cluster_metadata`) says, as far as it concerns who takes over a directory:
+names, ids, partitions and configs of topics, ACLs, credentials of SCRAM.
 
 A record's value is a frame version, a record type and that type's version, three unsigned varints, and the record.
 Source: KIP-500, KIP-631, KIP-868.
@@ -8,7 +8,7 @@ Source: KIP-500, KIP-631, KIP-868.
 from typing import Final, TypeAlias
 
 from protocol.codec import decode_prefix
-from protocol.kinds import Int8, Int32, NullableString, String, Uuid
+from protocol.kinds import Bytes, Int8, Int32, NullableString, String, Uuid
 from protocol.malformed import Malformed
 from protocol.primitives import read_uvarint
 from protocol.schema import data, message_info
@@ -51,6 +51,47 @@ class RemoveTopicRecord:
 
 
 @data(versions="0+", flexible="0+")
+class UserScramCredentialRecord:
+    """A user has, or has anew, what proofs of its password are checked against."""
+
+    name: String
+    mechanism: Int8
+    salt: Bytes
+    stored_key: Bytes
+    server_key: Bytes
+    iterations: Int32
+
+
+@data(versions="0+", flexible="0+")
+class RemoveUserScramCredentialRecord:
+    """It has none any more."""
+
+    name: String
+    mechanism: Int8
+
+
+@data(versions="0+", flexible="0+")
+class AccessControlEntryRecord:
+    """An ACL was added. The numbers are those of `coordinator/security/acl.py`."""
+
+    id: Uuid
+    resource_type: Int8
+    resource_name: String
+    pattern_type: Int8
+    principal: String
+    host: String
+    operation: Int8
+    permission_type: Int8
+
+
+@data(versions="0+", flexible="0+")
+class RemoveAccessControlEntryRecord:
+    """It is gone."""
+
+    id: Uuid
+
+
+@data(versions="0+", flexible="0+")
 class BeginTransactionRecord:
     """What follows counts together, or not at all."""
 
@@ -70,6 +111,10 @@ MetadataRecord: TypeAlias = (
     | PartitionRecord
     | ConfigRecord
     | RemoveTopicRecord
+    | UserScramCredentialRecord
+    | RemoveUserScramCredentialRecord
+    | AccessControlEntryRecord
+    | RemoveAccessControlEntryRecord
     | BeginTransactionRecord
     | EndTransactionRecord
     | AbortTransactionRecord
@@ -80,6 +125,10 @@ _CLASSES: Final[dict[int, type[MetadataRecord]]] = {
     3: PartitionRecord,
     4: ConfigRecord,
     9: RemoveTopicRecord,
+    11: UserScramCredentialRecord,
+    18: AccessControlEntryRecord,
+    19: RemoveAccessControlEntryRecord,
+    22: RemoveUserScramCredentialRecord,
     23: BeginTransactionRecord,
     24: EndTransactionRecord,
     25: AbortTransactionRecord,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from storage.checkpoint import LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets, write_offsets
-from storage.data_directory import UNFINISHED_REPAIR
+from storage.data_directory import SECURITY, UNFINISHED_REPAIR
 from storage.errors import DamagedFile
 from storage.files import TEMPORARY_SUFFIX, Files, remove_directory
 from storage.inspection.directory_reader import LogFiles, data_directory_of
@@ -40,7 +40,7 @@ class RepairCopy:
 
     def __init__(self, files: Files, target: str) -> None:
         """In: an absolute path of a directory that `takes_copy`, or of nothing yet. Raises OSError."""
-        files.mkdir(target)
+        files.mkdir(target, is_private=True)  # as a data directory that is made: it may hold credentials
         files.fsync_directory(os.path.dirname(target))
         for name in files.listdir(target):
             path = f"{target}/{name}"
@@ -109,7 +109,8 @@ class RepairCopy:
         if is_directory and files.is_directory(f"{source}/{JOURNAL}"):
             left_out.append(f"{source}/{JOURNAL}: belongs to the logs as they are there")
         for path in self._other_files(source) if is_directory and source is not None else ():
-            files.write_atomically(f"{self._target}/{os.path.basename(path)}", files.read(path))
+            name = os.path.basename(path)
+            files.write_atomically(f"{self._target}/{name}", files.read(path), is_private=name == SECURITY)
         files.fsync_directory(self._target)
         files.unlink(f"{self._target}/{UNFINISHED_REPAIR}")
         files.fsync_directory(self._target)

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import stat
 import sys
 from pathlib import Path
 from typing import Any
@@ -234,6 +235,15 @@ def test_a_copy_of_the_directory_of_a_broker_says_the_same(tmp_path: Path) -> No
     assert {line["losses"] for line in lines} == {0}
     assert findings(copy, 0) == []
     assert log("dump", "--json", copy).stdout == log("dump", "--json", data).stdout
+
+
+def test_a_copy_of_secrets_is_as_private_as_they_were(tmp_path: Path) -> None:
+    data, copy = tmp_path / "data", tmp_path / "copy"
+    write_data_directory(data, {OFFSETS: commits(1)}, SMALL_SEGMENTS)
+    (data / "security.json").write_text("{}")
+    assert log("repair", "--out", copy, data).exit_code == 0
+    assert (copy / "security.json").read_text() == "{}"
+    assert stat.S_IMODE((copy / "security.json").stat().st_mode) == 0o600
 
 
 def test_every_place_of_damage_in_a_partition_is_found_and_left_out(tmp_path: Path) -> None:

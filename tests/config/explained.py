@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from coordinator.config.security_properties import OAUTH_VALIDATORS
+from coordinator.config.shapes import AUTHORIZER
+
 
 def _nothing(_: str) -> bool:
     return False
@@ -22,7 +25,9 @@ class Explained:
     is_default: bool = False
     """Whether another default is the difference."""
     refuses: Callable[[str], bool] = _nothing
-    """Which values Kafka takes and groupd does not. There are none the other way round."""
+    """Which values Kafka takes and groupd does not."""
+    takes: Callable[[str], bool] = _nothing
+    """Which values groupd takes and Kafka does not."""
 
 
 EXPLAINED: Final = (
@@ -112,9 +117,130 @@ EXPLAINED: Final = (
         "No record fits into less.",
         refuses=lambda value: int(value) < 1,
     ),
+    Explained(
+        ("authorizer.class.name",),
+        "any class",
+        "Kafka's own",
+        "No Java runs here.",
+        refuses=lambda value: value not in AUTHORIZER.words,
+    ),
+    Explained(
+        ("sasl.server.callback.handler.class",),
+        "a class that is there",
+        "also the name of Kafka's validator before 4.0",
+        "Files that name it stay as they are.",
+        takes=lambda value: value == OAUTH_VALIDATORS[1],
+    ),
+    Explained(
+        ("ssl.enabled.protocols",),
+        "anything",
+        "`TLSv1.2`, `TLSv1.3`",
+        "Older ones are broken; Kafka starts, and fails on a name that Java does not know.",
+        refuses=lambda value: not set(value.replace(" ", "").split(",")) <= {"", "TLSv1.2", "TLSv1.3"},
+    ),
+    Explained(
+        ("ssl.cipher.suites",),
+        "anything",
+        "names of TLS 1.2 and 1.3",
+        "The same.",
+        refuses=lambda value: "NONSENSE" in value or value == "AES256-SHA",
+    ),
+    Explained(
+        ("ssl.keystore.type", "ssl.truststore.type"),
+        "anything",
+        "`JKS`, `PKCS12`, `PEM`",
+        "Kafka starts, and then needs a provider of that type.",
+        refuses=lambda value: value in ("", "BKS"),
+    ),
+    Explained(
+        ("ssl.keystore.location", "ssl.truststore.location"),
+        "any text",
+        "the path of a file",
+        "Kafka fails later.",
+        refuses=lambda value: value.endswith("/") or "\0" in value,
+    ),
+    Explained(
+        ("ssl.keystore.password", "ssl.key.password", "ssl.truststore.password"),
+        "any text",
+        "printable text",
+        "Nobody has typed another password.",
+        refuses=lambda value: not value.isprintable(),
+    ),
+    Explained(
+        ("ssl.keystore.key", "ssl.keystore.certificate.chain", "ssl.truststore.certificates"),
+        "any text",
+        "PEM",
+        "Kafka fails later.",
+        refuses=lambda value: value == "not PEM",
+    ),
+    Explained(
+        ("ssl.principal.mapping.rules",),
+        "any text",
+        "rules",
+        "The same.",
+        refuses=lambda value: value not in ("", "DEFAULT") and not value.startswith("RULE:"),
+    ),
+    Explained(
+        ("sasl.jaas.config",),
+        "any text",
+        "a login module",
+        "The same.",
+        refuses=lambda value: value == "nonsense",
+    ),
+    Explained(
+        ("sasl.server.max.receive.size",),
+        "any number",
+        "not below 1",
+        "A negative one means without a bound in Kafka, for whoever comes.",
+        refuses=lambda value: int(value) < 1,
+    ),
+    Explained(
+        ("sasl.oauthbearer.clock.skew.seconds",),
+        "any number",
+        "not below 0",
+        "Nothing is less than nothing.",
+        refuses=lambda value: int(value) < 0,
+    ),
+    Explained(
+        (
+            "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+            "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+            "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+        ),
+        "any number",
+        "not below 1",
+        "Kafka fails where it is used.",
+        refuses=lambda value: int(value) < 1,
+    ),
+    Explained(
+        ("sasl.oauthbearer.jwks.endpoint.url",),
+        "any text",
+        "https:, http: or file:",
+        "The same.",
+        refuses=lambda value: value not in ("", "file:///keys.json", "https://id.example/keys"),
+    ),
+    Explained(
+        (
+            "sasl.oauthbearer.expected.issuer",
+            "sasl.oauthbearer.scope.claim.name",
+            "sasl.oauthbearer.sub.claim.name",
+        ),
+        "any text",
+        "printable text, and a claim has a name",
+        "The same.",
+        refuses=lambda value: not value.isprintable(),
+    ),
+    Explained(
+        ("sasl.oauthbearer.scope.claim.name", "sasl.oauthbearer.sub.claim.name"),
+        "nothing",
+        "some text",
+        "The same.",
+        refuses=lambda value: value == "",
+    ),
 )
 
 OWN: Final = (
+    "authentication.timeout.ms",
     "control.enable",
     "control.hosts",
     "control.token",
@@ -122,6 +248,8 @@ OWN: Final = (
     "http.listener",
     "http.max.connections",
     "http.request.timeout.ms",
+    "http.tls.certificate",
+    "http.tls.key",
     "ledger.bytes",
     "ledger.file",
     "max.incremental.fetch.session.cache.partitions",
@@ -136,3 +264,6 @@ OWN: Final = (
     "transaction.version",
 )
 """Properties that Kafka does not have."""
+
+UNDEFINED: Final = ("super.users", "allow.everyone.if.no.acl.found")
+"""Properties that Kafka's authorizer reads, and that Kafka nowhere defines."""

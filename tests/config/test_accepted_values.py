@@ -105,6 +105,7 @@ async def test_a_server_opens_answers_and_closes(
     few = {"offsets.topic.num.partitions": "1"}
     here = {name: text.replace("9092", str(port)) for name, text in texts.items() if "listeners" in name}
     here["listeners"] = f"PLAINTEXT://127.0.0.1:{port}"
+    here["super.users"] = ";".join(filter(None, (texts.get("super.users"), "User:ANONYMOUS")))
     async with serving(tmp_path, {**few, **texts, **here}, topics=[("orders", 1)]) as server:
         if not KEEP_CLIENTS_OUT & texts.keys():
             await ask_everything(server)

@@ -72,8 +72,9 @@ def test_a_container_starts_and_warns_once(environment: Environment, tmp_path: P
             _, err = daemon.communicate(timeout=TIMEOUT_S)
     assert daemon.returncode == 0
     assert "ERROR" not in err
-    (warning,) = [line for line in err.splitlines() if "WARNING" in line]
-    assert warning.endswith(f": {', '.join(environment.ignored)}")
+    ignored, is_open = [line for line in err.splitlines() if "WARNING" in line]
+    assert ignored.endswith(f": {', '.join(environment.ignored)}")
+    assert "authorizer.class.name" in is_open
 
 
 # Which listeners are opened
@@ -145,13 +146,13 @@ def test_a_misspelt_variable_stays_visible_in_one_line_more() -> None:
 def test_each_source_has_a_line_of_its_own() -> None:
     settings = read_settings(
         file_path="server.properties",
-        file_text="zookeeper.connect=x\nprocess.roles=broker\nlistener.name.sasl.ssl.client.auth=none\n",
+        file_text="zookeeper.connect=x\nprocess.roles=broker\nlistener.name.ssl.max.connections=5\n",
         environment={"KAFKA_HEAP_OPTS": "-Xmx1g", "PATH": "/bin"},
         options=("broker.rack=a", "confluent.balancer.enable=true"),
     )
     file, environment, options = settings.warnings()
     assert "server.properties" in file
-    assert file.endswith(": listener.name.sasl.ssl.client.auth, process.roles, zookeeper.connect")
+    assert file.endswith(": listener.name.ssl.max.connections, process.roles, zookeeper.connect")
     assert environment.endswith(": KAFKA_HEAP_OPTS")
     assert options.endswith(": broker.rack, confluent.balancer.enable")
     assert settings.texts == {}

@@ -11,6 +11,7 @@ from coordinator.config.listeners import (
     parse_listeners,
 )
 from coordinator.config.properties import Config
+from coordinator.names import SecurityProtocol
 
 
 def listeners(listener_security_protocol_map: str | None = None, **values: str) -> list[Listener]:
@@ -59,6 +60,14 @@ def test_the_protocol_map_is_the_whole_one() -> None:
         listeners(listeners="PLAINTEXT://:1", listener_security_protocol_map="A:PLAINTEXT")
 
 
+@pytest.mark.parametrize("protocol", SecurityProtocol)
+def test_a_listener_has_the_protocol_of_the_map(protocol: SecurityProtocol) -> None:
+    (found,) = listeners(
+        listeners="A://:1", listener_security_protocol_map=f"b:PLAINTEXT, a:{protocol.lower()}"
+    )
+    assert found == Listener("A", Address("", 1), None, protocol)
+
+
 @pytest.mark.parametrize(
     ("text", "address"),
     [
@@ -98,12 +107,10 @@ def test_what_is_no_address_is_refused_by_name(text: str) -> None:
     [
         {"listeners": ""},
         {"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"},
-        {"listeners": "SSL://:9093"},
         {"listeners": "OTHER://:9093"},
         {"listeners": "PLAINTEXT://:1", "advertised_listeners": "OTHER://a:1"},
         {"listeners": "PLAINTEXT://:1", "advertised_listeners": "PLAINTEXT://0.0.0.0:1"},
         {"listeners": "PLAINTEXT://:1", "advertised_listeners": "PLAINTEXT://:2"},
-        {"listeners": "A://:1", "listener_security_protocol_map": "A:SASL_SSL"},
         {"listeners": "A://:1", "listener_security_protocol_map": "A:NONSENSE"},
         {"listeners": "C://:1", "controller_listener_names": "C"},
     ],

@@ -42,7 +42,47 @@ _REPLICAS: Final = (
     "x",
     "0:1,,1:1",
 )
+_PASSWORDS: Final = ("pass\u0007word", "", "pass word", "caf\u00e9")
+_PEMS: Final = ("not PEM", "", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----")
+_FILES: Final = ("secrets/", "", "server.pem", "ser\0ver.pem")
+_STORE_TYPES: Final = ("", "JKS", "jks", "PKCS12", "pkcs12", "PEM", "BKS")
+_CLAIMS: Final = ("", "scp", "s\u0007p")
 _FREE_FORM: Final[Mapping[str, tuple[str, ...]]] = {
+    "ssl.keystore.location": _FILES,
+    "ssl.keystore.type": _STORE_TYPES,
+    "ssl.keystore.password": _PASSWORDS,
+    "ssl.key.password": _PASSWORDS,
+    "ssl.keystore.key": _PEMS,
+    "ssl.keystore.certificate.chain": _PEMS,
+    "ssl.truststore.location": _FILES,
+    "ssl.truststore.type": _STORE_TYPES,
+    "ssl.truststore.password": _PASSWORDS,
+    "ssl.truststore.certificates": _PEMS,
+    "ssl.cipher.suites": (
+        *("", ",", "TLS_AES_128_GCM_SHA256", "TLS_NONSENSE", "AES256-SHA"),
+        "TLS_AES_256_GCM_SHA384, TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+    ),
+    "ssl.principal.mapping.rules": ("", "DEFAULT", "RULE:^CN=(.*?),.*$/$1/L, DEFAULT", "CN=(.*)", "DEFAULTS"),
+    "http.tls.certificate": ("secrets/", "", "server.pem"),
+    "http.tls.key": ("secrets/", "", "key.pem"),
+    "sasl.enabled.mechanisms": ("", ",", "PLAIN", "GSSAPI", "SCRAM-SHA-256, PLAIN", "PLAIN,,OAUTHBEARER"),
+    "sasl.jaas.config": ("", "nonsense", 'PlainLoginModule required user_alice="secret";'),
+    "sasl.oauthbearer.jwks.endpoint.url": (
+        *(
+            "",
+            "nonsense",
+            "file:///keys.json",
+            "https://id.example/keys",
+            "http://[::1",
+            "ftp://id.example/keys",
+        ),
+        *("https://", "file:"),
+    ),
+    "sasl.oauthbearer.expected.audience": ("", ",", "groupd", "groupd,kafka"),
+    "sasl.oauthbearer.expected.issuer": ("is\u0007suer", "", "https://id.example"),
+    "sasl.oauthbearer.scope.claim.name": _CLAIMS,
+    "sasl.oauthbearer.sub.claim.name": _CLAIMS,
+    "super.users": ("", "alice", "User:alice", "User:alice; User:CN=bob,O=example;", ":alice"),
     "listeners": (*_LISTENERS, "PLAINTEXT://127.0.0.1:8,PLAINTEXT://127.0.0.1:9", "OTHER://127.0.0.1:0"),
     "advertised.listeners": (
         *_LISTENERS,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_serve import FREE, Daemon
+from tests.cli.test_serve import FREE, Daemon, get
 from tests.interop.requirement import lacking
 
 SCRIPT = Path(__file__).parents[2] / "docker" / "groupd-health"
@@ -51,11 +51,16 @@ def answering(answer: bytes) -> Iterator[int]:
 
 
 @pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     data = tmp_path_factory.mktemp("data")
     daemon = Daemon(*FREE, "--data-dir", str(data), "-o", "offsets.topic.num.partitions=1")
-    yield daemon.port
+    yield daemon
     assert daemon.stop()[0] == 0
+
+
+@pytest.fixture(scope="module")
+def port(daemon: Daemon) -> int:
+    return daemon.port
 
 
 def closed_port() -> int:
@@ -122,5 +127,28 @@ def test_it_asks_where_the_environment_makes_the_daemon_listen(
     assert health(**environment) == 0
 
 
+def test_where_every_listener_has_tls_the_http_port_is_asked(daemon: Daemon) -> None:
+    listeners = {
+        "KAFKA_LISTENERS": f"IN://0.0.0.0:{closed_port()},SASL_SSL://:{closed_port()}",
+        "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "IN:SSL, SASL_SSL:SASL_SSL",
+    }
+    assert get(daemon.http_port, "/health")[0] == 200  # what serves the port is loaded now
+    assert health(**listeners, KAFKA_HTTP_LISTENER=f"0.0.0.0:{daemon.http_port}") == 0
+    assert health(**listeners, GROUPD_DEFAULT_HTTP_LISTENER=f"127.0.0.1:{daemon.http_port}") == 0
+    for wrong in (closed_port(), daemon.port):
+        assert health(**listeners, KAFKA_HTTP_LISTENER=f"127.0.0.1:{wrong}") == 1
+    assert health(**listeners, KAFKA_HTTP_LISTENER="off") == 1
+    https = {"KAFKA_HTTP_TLS_CERTIFICATE": "server.pem"}
+    assert health(**listeners, **https, KAFKA_HTTP_LISTENER=f"0.0.0.0:{daemon.http_port}") == 0
+    assert health(**listeners, **https, KAFKA_HTTP_LISTENER=f"0.0.0.0:{closed_port()}") == 1
+
+
+def test_a_listener_without_tls_is_asked_before_the_http_port(daemon: Daemon) -> None:
+    listeners = f"SSL://:{closed_port()},SASL_PLAINTEXT://:{closed_port()}"
+    assert health(KAFKA_LISTENERS=listeners, KAFKA_HTTP_LISTENER=f"127.0.0.1:{daemon.http_port}") == 1
+    listeners = f"SSL://:{closed_port()},SASL_PLAINTEXT://:{daemon.port}"
+    assert health(KAFKA_LISTENERS=listeners, KAFKA_HTTP_LISTENER="off") == 0
+
+
 def test_without_any_address_nothing_is_healthy() -> None:
-    assert health() == 1
+    assert health(KAFKA_HTTP_LISTENER=f"127.0.0.1:{closed_port()}") == 1

@@ -22,7 +22,7 @@ from typing import Any
 from protocol.framing import parse_request_header
 from protocol.malformed import Malformed
 from tests.frames.choice import choose, new_to
-from tests.frames.proxy import Proxy
+from tests.frames.proxy import Conversation, Proxy
 from tests.frames.recording import Exchange, kept_of, origin, request_again, write
 from tests.free_ports import free_ports
 from tests.interop.broker import Broker, eventually
@@ -34,7 +34,9 @@ from tests.kafka_log.artifacts import NEWEST, tools
 from tests.kafka_log.broker import KafkaBroker
 from tests.oracle.peers import (
     CONSUMERS,
+    LISTENERS,
     ONE_AFTER_THE_OTHER,
+    SECURED,
     SETUPS,
     TRANSACTIONS,
     is_ready,
@@ -242,6 +244,33 @@ def by_hand(proxy: Proxy, bootstrap: str) -> None:
     proxy.client = ""
 
 
+def who_may(directory: str, version: str) -> list[Conversation]:
+    """Every version of what authenticates clients and says what they may do, at a broker that asks for both."""
+    broker = KafkaBroker(
+        directory, {**ONE_AFTER_THE_OTHER, **SETUPS[SECURED]}, version, listeners=LISTENERS[SECURED]
+    )
+    broker.start()
+    with contextlib.ExitStack() as stack:
+        stack.callback(broker.kill)
+        while not is_ready(broker.bootstrap, SECURED):
+            time.sleep(0.1)
+
+        def proxied(address: str) -> tuple[Proxy, str]:
+            (port,) = free_ports(1)
+            proxy = Proxy(port, address)
+            proxy.client = BY_HAND
+            stack.callback(proxy.close)
+            return proxy, f"127.0.0.1:{port}"
+
+        first, bootstrap = proxied(broker.bootstrap)
+        others = {name: proxied(address) for name, address in broker.addresses.items()}
+        listeners = {name: address for name, (_, address) in others.items()}
+        peer = Peer(bootstrap, served(broker.bootstrap), listeners=listeners)
+        play_all([each for each in library() if each.setup == SECURED], {SECURED: peer})
+        proxies = [first, *(proxy for proxy, _ in others.values())]
+        return [conversation for proxy in proxies for conversation in proxy.conversations]
+
+
 def _groups(proxy: Proxy, bootstrap: str) -> dict[str, str]:
     return {
         driver.name: life_of_a_group(proxy, bootstrap, driver)
@@ -270,6 +299,8 @@ SCENES: dict[str, Callable[[Proxy, str], dict[str, str] | None]] = {
     BY_HAND: by_hand,
 }
 """In their order; those that begin with a client return which release it is."""
+WHO_MAY = "who-may"
+"""The scene that has a broker of its own."""
 
 
 def main() -> int:
@@ -277,24 +308,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make frames-record", description=__doc__)
     parser.add_argument("--kafka", default=NEWEST, metavar="VERSION", help="the broker to listen to")
     parser.add_argument(
-        "--scene", action="append", default=[], choices=SCENES, help="add this to what is kept"
+        "--scene", action="append", default=[], choices=[*SCENES, WHO_MAY], help="add this to what is kept"
     )
     options = parser.parse_args()
     kafka, added = options.kafka, options.scene
-    scenes = added or (SCENES if kafka == NEWEST else [BY_HAND])
+    scenes = added or [*(SCENES if kafka == NEWEST else [BY_HAND]), WHO_MAY]
     about: dict[str, Any] = {
         "origin": f"captured from Apache Kafka {kafka} by `make frames-record`",
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "clients": origin(kafka)["clients"] if added else {},
         "form": "frames without their size, in hex, headers included",
     }
-    with (
-        tempfile.TemporaryDirectory(prefix="frames-") as directory,
-        behind_a_proxy(directory, kafka) as (proxy, bootstrap),
-    ):
-        for scene in scenes:
-            about["clients"] |= SCENES[scene](proxy, bootstrap) or {}
-    exchanges = itertools.chain.from_iterable(each.exchanges() for each in proxy.conversations)
+    conversations: list[Conversation] = []
+    with tempfile.TemporaryDirectory(prefix="frames-") as directory:
+        if WHO_MAY in scenes:
+            conversations += who_may(directory, kafka)
+    shared = [scene for scene in scenes if scene != WHO_MAY]
+    with tempfile.TemporaryDirectory(prefix="frames-") as directory, contextlib.ExitStack() as stack:
+        if shared:
+            proxy, bootstrap = stack.enter_context(behind_a_proxy(directory, kafka))
+            for scene in shared:
+                about["clients"] |= SCENES[scene](proxy, bootstrap) or {}
+            conversations += proxy.conversations
+    exchanges = itertools.chain.from_iterable(each.exchanges() for each in conversations)
     said = [spoken(each) for each in exchanges if each.client != BY_HAND or is_well_formed(each)]
     kept = kept_of(kafka) if added else []
     kept = choose(

@@ -6,6 +6,7 @@ everything: what arrives first is passed on first, on whichever connection it ca
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -18,6 +19,8 @@ from tests.frames.recording import Exchange
 
 _AT_ONCE_BYTES: Final = 1 << 16
 _MAX_FRAME_BYTES: Final = 1 << 24
+_BEFORE_BARE_TOKENS: Final = (ApiKey.SASL_HANDSHAKE, 0)
+"""What follows has no headers, until the client is let in."""
 _UNSUPPORTED: Final = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
 
 
@@ -32,8 +35,10 @@ class Conversation:
     def exchanges(self) -> Iterator[Exchange]:
         """Every request that had an answer, as far as the bytes are frames and the API is one of ours."""
         answers = {frame[:4]: frame for frame in _frames(self.received)}
+        times = Counter(request[4:8] for request in _frames(self.sent))
         for request in _frames(self.sent):
-            response = answers.get(request[4:8])
+            # Nobody knows which of two with one correlation id an answer is to.
+            response = answers.get(request[4:8]) if times[request[4:8]] == 1 else None
             try:
                 header = parse_request_header(request)
             except (UnknownApi, UnsupportedVersion):
@@ -45,6 +50,8 @@ class Conversation:
             if header.api_key == ApiKey.API_VERSIONS and response[4:6] == _UNSUPPORTED:
                 continue  # in the shape of version 0, whatever was asked
             yield Exchange(self.client, APIS[header.api_key], header.api_version, request, response)
+            if (header.api_key, header.api_version) == _BEFORE_BARE_TOKENS:
+                return
 
 
 def _frames(data: bytes | bytearray) -> Iterator[bytes]:

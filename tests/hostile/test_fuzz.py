@@ -12,7 +12,7 @@ import pytest
 from protocol.primitives import read_uvarint
 from protocol.schema import message_info
 from tests.hostile.fuzz.__main__ import all_targets
-from tests.hostile.fuzz.connection import connection_target
+from tests.hostile.fuzz.connection import PLACES, PLAIN, connection_target
 from tests.hostile.fuzz.engine import Finding, Fuzzer
 from tests.hostile.fuzz.expressions import expression_targets
 from tests.hostile.fuzz.messages import message_targets, other_targets
@@ -25,6 +25,7 @@ RUNS: Final = int(os.environ.get("FUZZ_RUNS", "1"))
 _STORED_RUNS: Final = 150
 _MESSAGE_RUNS: Final = 60
 _CONNECTION_RUNS: Final = 400
+_SECURED_RUNS: Final = 200
 
 STORED: Final = [*stored_targets(), *other_targets(), *expression_targets()]
 NEWEST: Final = {name((cls, version)) for cls, version in ALL if version == message_info(cls).versions.last}
@@ -41,9 +42,11 @@ def test_bytes_of_messages(target: Target) -> None:
     Fuzzer(target, seed=1).run(lambda runs: runs < RUNS * _MESSAGE_RUNS)
 
 
-def test_frames_into_a_daemon() -> None:
-    with connection_target() as target:
-        Fuzzer(target, seed=1).run(lambda runs: runs < RUNS * _CONNECTION_RUNS)
+@pytest.mark.parametrize("place", PLACES)
+def test_frames_into_a_daemon(place: str) -> None:
+    wanted = RUNS * (_CONNECTION_RUNS if place == PLAIN else _SECURED_RUNS)
+    with connection_target(place) as target:
+        Fuzzer(target, seed=1).run(lambda runs: runs < wanted)
 
 
 _FAR_AHEAD: Final = (

@@ -26,7 +26,7 @@ COPY_JARS = (
     *("-DincludeScope=runtime", "-DoutputDirectory=jars"),
 )
 """What Maven is to do with a pom that only lists jars."""
-JAVA_SOURCES = [os.path.join(CLIENTS, "java", name) for name in ("Driver.java", "pom.xml")]
+JAVA_SOURCES = [os.path.join(CLIENTS, "java", name) for name in ("Driver.java", "Cells.java", "pom.xml")]
 MORE_PLACES = ("/usr/local/go/bin", "/usr/local/bin")
 
 
@@ -94,16 +94,15 @@ def kafkajs_build() -> str:
     """Install kafkajs from its lock file; return the directory, which has it in node_modules."""
     npm = tool("npm")
     folder = os.path.join(CLIENTS, "kafkajs")
-    sources = [
-        os.path.join(folder, name) for name in ("driver.js", "package.json", "package-lock.json", ".npmrc")
-    ]
+    names = ("driver.js", "cells.js", "package.json", "package-lock.json", ".npmrc")
+    sources = [os.path.join(folder, name) for name in names]
     install = [npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
     return once("kafkajs", sources, lambda fresh: run(install, fresh))
 
 
-def kafkajs() -> list[str]:
-    """Return the command that runs the kafkajs driver."""
-    return [tool("node"), os.path.join(kafkajs_build(), "driver.js")]
+def kafkajs(program: str = "driver.js") -> list[str]:
+    """Return the command that runs the kafkajs driver, or another program of that folder."""
+    return [tool("node"), os.path.join(kafkajs_build(), program)]
 
 
 def java_build() -> str:
@@ -112,7 +111,7 @@ def java_build() -> str:
 
     def build(fresh: str) -> None:
         run([maven, *COPY_JARS], fresh)
-        run([compiler, "-cp", "jars/*", "-d", "classes", "Driver.java"], fresh)
+        run([compiler, "-cp", "jars/*", "-d", "classes", "Driver.java", "Cells.java"], fresh)
         run([packer, "--create", "--file", "driver.jar", "-C", "classes", "."], fresh)
 
     return once("java-client", JAVA_SOURCES, build)
@@ -130,12 +129,14 @@ def java_machine() -> list[str]:
     ]
 
 
-def java() -> list[str]:
-    """Return the command that runs the Java driver, from an archive of its classes: it starts in half the work."""
+def java(program: str = "Driver") -> list[str]:
+    """Return the command that runs the Java driver, or another class beside it, from an archive of the driver's
+    classes: it starts in half the work.
+    """
     machine = java_machine()
     make = [sys.executable, "-m", "tests.interop.java_archive"]
     target = once("java-archive", JAVA_SOURCES, lambda fresh: run([*make, _archive(fresh)], CHECKOUT))
-    return [*machine, f"-XX:SharedArchiveFile={_archive(target)}", "Driver"]
+    return [*machine, f"-XX:SharedArchiveFile={_archive(target)}", program]
 
 
 def _archive(directory: str) -> str:
@@ -146,7 +147,9 @@ def franz_go() -> list[str]:
     """Compile the franz-go driver; return the command that runs it."""
     go = tool("go")
     folder = os.path.join(CLIENTS, "franz_go")
-    sources = [os.path.join(folder, name) for name in ("main.go", "transact.go", "go.mod", "go.sum")]
+    sources = [
+        os.path.join(folder, name) for name in ("main.go", "transact.go", "cells.go", "go.mod", "go.sum")
+    ]
     target = once("franz_go", sources, lambda fresh: run([go, "build", "-o", "driver", "."], fresh))
     return [os.path.join(target, "driver")]
 

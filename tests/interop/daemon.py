@@ -23,11 +23,16 @@ KEPT_STDERR_LINES = 400
 class Daemon:
     """`groupd serve` on free ports of the loopback, with the test profile."""
 
-    def __init__(self, data_directory: str, *options: str) -> None:
-        """Start it and wait for its ready line."""
+    def __init__(self, data_directory: str, *options: str, listen: str = "") -> None:
+        """Start it and wait for its ready line. In: listeners with ports of their own, by commas, in place of one;
+        `bootstrap` is the first.
+        """
         self._data_directory = data_directory
         self._options = options
+        self._listen = listen
         self.stderr: list[str] = []
+        self._written = threading.Condition()
+        """Told of each line on standard error."""
         self.bootstrap = "127.0.0.1:0"
         self.http = "127.0.0.1:0"
         self._start()
@@ -36,7 +41,7 @@ class Daemon:
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "coordinator", "serve"),
-                *("--listen", self.bootstrap, "--http", self.http),
+                *("--listen", self._listen or self.bootstrap, "--http", self.http),
                 *("--data-dir", self._data_directory, "--profile", "test"),
                 *self._options,
             ],
@@ -73,8 +78,15 @@ class Daemon:
 
     def _read_stderr(self, lines: IO[str]) -> None:
         for line in lines:
-            self.stderr.append(line.rstrip("\n"))
-            del self.stderr[:-KEPT_STDERR_LINES]
+            with self._written:
+                self.stderr.append(line.rstrip("\n"))
+                del self.stderr[:-KEPT_STDERR_LINES]
+                self._written.notify_all()
+
+    def has_told(self, text: str) -> bool:
+        """Whether a line on standard error has this text, or soon will."""
+        with self._written:
+            return self._written.wait_for(lambda: any(text in line for line in self.stderr), ANSWER_TIMEOUT_S)
 
     def _ended(self) -> int:
         code = self._process.wait(STOP_TIMEOUT_S)

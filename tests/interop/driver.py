@@ -42,7 +42,8 @@ class Driver:
         return self.name if self.group_protocol == "classic" else f"{self.name}-{self.group_protocol}"
 
 
-def _python(module: str, *needs: str) -> list[str]:
+def python_program(module: str, *needs: str) -> list[str]:
+    """The command of a driver in Python. In: its module; what it imports. Raises CannotBuild."""
     for name in needs:
         if importlib.util.find_spec(name) is None:
             raise build.CannotBuild(f"the Python package {name} is not installed")
@@ -54,26 +55,26 @@ def _kcat() -> list[str]:
         build.tool("kcat")
     except build.CannotBuild:
         build.tool("kafkacat")
-    return _python("kcat_driver")
+    return python_program("kcat_driver")
 
 
 DRIVERS = (
     Driver(
         "confluent",
-        functools.partial(_python, "confluent_driver", "confluent_kafka"),
+        functools.partial(python_program, "confluent_driver", "confluent_kafka"),
         assignors=("range", "roundrobin", "cooperative-sticky"),
         codecs=CODECS,
     ),
     Driver(
         "kafka_python",
-        functools.partial(_python, "kafka_python_driver", "kafka"),
+        functools.partial(python_program, "kafka_python_driver", "kafka"),
         assignors=("range", "roundrobin", "sticky", "cooperative-sticky"),
         codecs=("gzip",),
         zombie_interrupts=True,
     ),
     Driver(
         "aiokafka",
-        functools.partial(_python, "aiokafka_driver", "aiokafka"),
+        functools.partial(python_program, "aiokafka_driver", "aiokafka"),
         assignors=("roundrobin", "range", "sticky"),
         codecs=CODECS,
     ),

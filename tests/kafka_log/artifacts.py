@@ -11,7 +11,15 @@ BROKERS: Final = {
     NEWEST: (
         "kafka-broker",
         "broker",
-        ("ConfigValues.java", "ShareMember.java", "TopicExpressions.java", "Values.java"),
+        (
+            "ConfigValues.java",
+            "BearerTokens.java",
+            "JaasConfigs.java",
+            "PrincipalNames.java",
+            "ShareMember.java",
+            "TopicExpressions.java",
+            "Values.java",
+        ),
     ),
     "3.9.1": ("kafka-broker-3.9.1", "broker_3.9.1", ()),
 }

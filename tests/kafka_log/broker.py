@@ -31,18 +31,26 @@ class KafkaBroker:
         properties: Mapping[str, str],
         version: str = NEWEST,
         java_options: Sequence[str] = (),
+        listeners: Mapping[str, str] | None = None,
     ) -> None:
         """In: a directory for the data and the files beside it; properties besides the necessary ones; which
-        Kafka, one of those in `artifacts.BROKERS`; options of the JVM, which outweigh those for quick starts.
+        Kafka, one of those in `artifacts.BROKERS`; options of the JVM, which outweigh those for quick starts;
+        listeners besides the one that asks for nothing, by name, with their security protocols.
         """
         self._java_options = java_options
         self._version = version
         self.data_directory = os.path.join(directory, "data")
         self._directory = directory
         self._properties = dict(properties)
+        self._listeners = dict(listeners or {})
         self._ports = free_ports(2)
         self._process: subprocess.Popen[bytes] | None = None
         self.bootstrap = f"127.0.0.1:{self._ports[0]}"
+        ports = free_ports(len(self._listeners))
+        self.addresses = {
+            name: f"127.0.0.1:{port}" for name, port in zip(self._listeners, ports, strict=True)
+        }
+        """Where the other listeners are."""
 
     @property
     def pid(self) -> int:
@@ -70,14 +78,20 @@ class KafkaBroker:
 
     def _necessary(self) -> dict[str, str]:
         port, controller_port = self._ports
+        others = [f",{name}://{address}" for name, address in self.addresses.items()]
+        protocols = [f",{name}:{protocol}" for name, protocol in self._listeners.items()]
         return {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
-            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "listeners": "".join(
+                [f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}", *others]
+            ),
+            "advertised.listeners": "".join([f"PLAINTEXT://127.0.0.1:{port}", *others]),
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": "".join(
+                ["PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT", *protocols]
+            ),
             "inter.broker.listener.name": "PLAINTEXT",
             "log.dirs": self.data_directory,
             "offsets.topic.replication.factor": "1",

@@ -9,7 +9,8 @@ from that only this is replaced, because no two brokers have it in common:
 - ports, the data directory and the size of its volume, the time of an append where the broker stamps records, times
   of today, epochs of coordinators (not those that a session makes up);
 - what a session adds to its names of groups and topics, so that sessions do not meet;
-- the wording of `error_message`: that there is one, is empty or null, stays.
+- the wording of `error_message`: that there is one, is empty or null, stays. In sessions about what clients may do
+  the words of refusals stay as well.
 
 Arrays that Kafka fills from a hash map (`UNORDERED`) are sorted.
 """
@@ -76,6 +77,12 @@ UNORDERED: Final = {
     ("ConsumerGroupDescribeResponseMember", "subscribed_topic_names"): "",
     ("ConsumerGroupDescribeResponseAssignment", "topic_partitions"): "topic_name",
     ("ConsumerGroupDescribeResponseTopicPartitions", "partitions"): "",
+    ("SaslHandshakeResponse", "mechanisms"): "",
+    ("AlterUserScramCredentialsResponse", "results"): "user",
+    ("DescribeAclsResponse", "resources"): "resource_name",
+    ("DescribeUserScramCredentialsResponse", "results"): "user",
+    ("DescribeAclsResource", "acls"): "principal",
+    ("DeleteAclsFilterResult", "matching_acls"): "resource_name",
     ("GroupMetadataValue", "members"): "member_id",
     ("ConsumerGroupCurrentMemberAssignmentValue", "assigned_partitions"): "topic_id",
     ("ConsumerGroupCurrentMemberAssignmentValue", "partitions_pending_revocation"): "topic_id",
@@ -87,6 +94,13 @@ UNORDERED: Final = {
 that are no structs).
 """
 
+UNORDERED_WITH_REFUSALS: Final = {
+    ("DeleteRecordsResponse", "topics"): "name",
+    ("DescribeTopicPartitionsResponse", "topics"): "name",
+    ("ListOffsetsResponse", "topics"): "name",
+}
+"""The same where it is so only when there are several topics, of which some are refused."""
+
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _SHORT_UUID: Final = re.compile(r"[0-9A-Za-z_-]{22}")
 """A member id that a consumer group gave out."""
@@ -95,6 +109,13 @@ _ZERO_UUID: Final = bytes(16)
 _ERRORS: Final = ("error_code", "topic_config_error_code", "partition_error_code")
 _ERROR_NAMES: Final[dict[int, str]] = {int(error): error.name for error in ErrorCode}
 _MESSAGES: Final = ("error_message", "batch_index_error_message")
+_REFUSALS: Final = (
+    *(ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    *(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+    *(ErrorCode.SASL_AUTHENTICATION_FAILED, ErrorCode.ILLEGAL_SASL_STATE, ErrorCode.SECURITY_DISABLED),
+)
+_PRINTED_REQUEST: Final = re.compile(r"Request Request\(.*\)")
+"""In which Kafka's controller tells the addresses of its objects."""
 _TIMES: Final = (
     *("timestamp", "last_timestamp", "transaction_start_time_ms"),
     *("base_timestamp_ms", "max_timestamp_ms"),
@@ -116,6 +137,9 @@ class Names:
     topics: dict[bytes, str] = field(default_factory=dict)
     producers: dict[int, str] = field(default_factory=dict)
     fetch_sessions: dict[int, str] = field(default_factory=dict)
+    refusals: bool = False
+    """Whether the session is about what clients may do: what they are told who may not stays as it is, and what is
+    `UNORDERED_WITH_REFUSALS` is sorted as well."""
 
     def topic(self, topic_id: bytes) -> str:
         """An id of a topic: zero, one of a topic that the session knows, or bytes that the session made up."""
@@ -181,9 +205,15 @@ def _message(value: Any, version: int, names: Names, learn: bool) -> Plain:
     cls: type = type(value)
     for name in _fields(cls, version):
         content = getattr(value, name)
-        if (kind, name) in UNORDERED:
-            content = sorted(content, key=partial(_place, version, names, UNORDERED[kind, name]))
+        first = UNORDERED.get((kind, name))
+        if first is None and names.refusals:
+            first = UNORDERED_WITH_REFUSALS.get((kind, name))
+        if first is not None:
+            content = sorted(content, key=partial(_place, version, names, first))
         if name == "throttle_time_ms" and content == 0:
+            continue
+        if name in _MESSAGES and content and names.refusals and value.error_code in _REFUSALS:
+            result[name] = _PRINTED_REQUEST.sub("Request (in print)", names.text(content))
             continue
         # Where there is an error, 0 is no producer: nothing is known of the transaction.
         is_nobody = name == "producer_id" and content == 0 and getattr(value, "error_code", 0) != 0

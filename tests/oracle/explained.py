@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tests.oracle.compare import Difference, Explained
+from tests.oracle.compare import ABSENT, Difference, Explained
 
 EXPLAINED: Final = (
     Explained(
@@ -115,6 +115,42 @@ EXPLAINED: Final = (
         label="written: *",
         path="value.version",
         groupd=(0,),
+    ),
+    Explained(
+        "Whoever may not see or change ACLs",
+        session="*",
+        label="*",
+        path="*error_message",
+        kafka=tuple(f"Request (in print) needs {right} permission." for right in ("ALTER", "DESCRIBE")),
+        groupd=("Cluster authorization failed.",),
+    ),
+    Explained(
+        "A request instead of a SASL token",
+        session="any_other_request_instead_of_a_token*",
+        label="*",
+        path="*()",
+        groupd=(0,),
+    ),
+    Explained(
+        "A request instead of a SASL token",
+        session="any_other_request_instead_of_a_token*",
+        label="*",
+        path="*",
+        groupd=(ABSENT,),
+    ),
+    Explained(
+        "A proof of SCRAM that is too short",
+        session="final_messages_of_scram*",
+        label="*proof",
+        path="*",
+        kafka=("closed", ABSENT),
+    ),
+    Explained(
+        "A proof of SCRAM that is too short",
+        session="final_messages_of_scram*",
+        label=ABSENT,
+        path="",
+        groupd=("at last",),
     ),
 )
 

@@ -11,8 +11,10 @@ from typing import Final
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
+from tests.free_ports import free_ports
 from tests.interop.daemon import Daemon
 from tests.kafka_log.broker import KafkaBroker
+from tests.oracle import secured
 from tests.oracle.member import commit_request
 from tests.oracle.play import Account, Peer, Play
 from tests.oracle.session import Session
@@ -47,6 +49,8 @@ UPGRADING: Final = "upgrading"
 """As that, but targets take their time, groups are small, range comes first, and groups are only upgraded."""
 DOWNGRADING: Final = "downgrading"
 """As that for consumers, but offsets expire, classic groups are small, and groups are only downgraded."""
+SECURED: Final = "secured"
+"""As that for consumers, but who clients are and what they may do is asked: see `tests/oracle/secured.py`."""
 NEITHER: Final = "neither"
 """As that for consumers, but groups are small and keep their protocol, and there is one assignor."""
 SETUPS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -85,6 +89,7 @@ SETUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "group.max.size": "2",
         "group.consumer.migration.policy": "Downgrade",
     },
+    SECURED: {**_CONSUMERS, **secured.PROPERTIES},
     NEITHER: {
         **_CONSUMERS,
         "group.consumer.max.size": "2",
@@ -93,7 +98,9 @@ SETUPS: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 """What both brokers are told, by the name that a session gives."""
-_FOR_TRANSACTIONS: Final = (TRANSACTIONS, FORGETFUL, ALONE)
+LISTENERS: Final[Mapping[str, Mapping[str, str]]] = {SECURED: secured.LISTENERS}
+"""Where they listen besides, by name with the security protocol, in setups that have more than one listener."""
+_FOR_TRANSACTIONS: Final = (TRANSACTIONS, FORGETFUL, ALONE, SECURED)
 ONE_AFTER_THE_OTHER: Final = {
     "num.network.threads": "1",
     "num.io.threads": "1",
@@ -165,7 +172,8 @@ def kafka(directory: str, setup: str, version: str) -> Iterator[Peer]:
     """A broker of Apache Kafka of this version."""
     folder = os.path.join(directory, f"kafka-{setup}")
     os.makedirs(folder)
-    broker = KafkaBroker(folder, {**ONE_AFTER_THE_OTHER, **SETUPS[setup]}, version)
+    properties = {**ONE_AFTER_THE_OTHER, **SETUPS[setup]}
+    broker = KafkaBroker(folder, properties, version, listeners=LISTENERS.get(setup))
 
     def restart() -> None:
         broker.stop()
@@ -175,7 +183,7 @@ def kafka(directory: str, setup: str, version: str) -> Iterator[Peer]:
     broker.start()
     try:
         _await_ready(broker.bootstrap, setup)
-        yield Peer(broker.bootstrap, served(broker.bootstrap), restart)
+        yield Peer(broker.bootstrap, served(broker.bootstrap), restart, broker.addresses)
     finally:
         broker.kill()
 
@@ -183,7 +191,15 @@ def kafka(directory: str, setup: str, version: str) -> Iterator[Peer]:
 @contextmanager
 def groupd(directory: str, setup: str) -> Iterator[Peer]:
     """A daemon of ours."""
+    listeners = LISTENERS.get(setup, {})
+    ports = free_ports(len(listeners))
+    addresses = {name: f"127.0.0.1:{port}" for name, port in zip(listeners, ports, strict=True)}
     options = [word for name, value in SETUPS[setup].items() for word in ("-o", f"{name}={value}")]
+    for name, address in addresses.items():
+        options += ("--listen", f"{name}://{address}")
+    if listeners:
+        protocols = ["PLAINTEXT:PLAINTEXT", *(f"{name}:{protocol}" for name, protocol in listeners.items())]
+        options += ("-o", f"listener.security.protocol.map={','.join(protocols)}")
     daemon = Daemon(os.path.join(directory, f"groupd-{setup}"), *options)
 
     def restart() -> None:
@@ -192,7 +208,7 @@ def groupd(directory: str, setup: str) -> Iterator[Peer]:
 
     try:
         _await_ready(daemon.bootstrap, setup)
-        yield Peer(daemon.bootstrap, served(daemon.bootstrap), restart)
+        yield Peer(daemon.bootstrap, served(daemon.bootstrap), restart, addresses)
     finally:
         daemon.stop()
 

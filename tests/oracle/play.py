@@ -38,6 +38,8 @@ class Peer:
     versions: Mapping[int, tuple[int, int]]
     restart: Callable[[], None] | None = None
     """Stops it in order and starts it again; returns when it serves everything. None where nobody may."""
+    listeners: Mapping[str, str] = field(default_factory=dict)
+    """Where it listens besides, by the name of the listener. A broker that does asks who its clients are."""
 
 
 class NotServed(Exception):
@@ -77,7 +79,9 @@ class Play:
     def __init__(self, session: Session, peer: Peer) -> None:
         self.account = Account(session)
         self.suffix = f"-{zlib.crc32(session.name.encode()):08x}"
-        self.names = Names(self.suffix)
+        self.names = Names(self.suffix, refusals=bool(peer.listeners))
+        self.entrances: dict[str, tuple[str, Callable[[Wire], object]]] = {}
+        """The listeners at which connections arrive, by their names, and how they log in there."""
         self._peer = peer
         self._wires: dict[str, Wire] = {}
         self._labels: dict[str, list[tuple[str, int]]] = {}
@@ -117,15 +121,18 @@ class Play:
         A new one is used once, so that the broker has it before anything depends on the order of requests.
         """
         if by not in self._wires:
-            wire = self._wires[by] = self.raw_wire(by if client_id == "" else client_id)
+            listener, log_in = self.entrances.get(by, ("", None))
+            wire = self._wires[by] = self.raw_wire(by if client_id == "" else client_id, listener)
             self._labels[by] = []
+            if log_in is not None:
+                log_in(wire)
             wire.send(ApiVersionsRequest(), 0)
             wire.take()
         return self._wires[by]
 
-    def raw_wire(self, client_id: str | None = "raw") -> Wire:
-        """A fresh connection that the script closes itself."""
-        return Wire(self._peer.bootstrap, client_id)
+    def raw_wire(self, client_id: str | None = "raw", listener: str = "") -> Wire:
+        """A fresh connection that the script closes itself. In: a listener besides the first, "" for that."""
+        return Wire(self._peer.listeners[listener] if listener else self._peer.bootstrap, client_id)
 
     def drop(self, by: str) -> None:
         """Closes a connection, whatever it is owed."""

@@ -3,6 +3,7 @@
 import time
 
 from protocol.errors import ErrorCode
+from protocol.messages.create_acls import AclCreationResult
 from protocol.messages.describe_producers import (
     DescribeProducersPartitionResponse,
     DescribeProducersProducerState,
@@ -32,6 +33,19 @@ def test_another_producer_or_another_epoch_than_before_is_seen() -> None:
     assert shown(here, 700, 0) == shown(there, 0, 0)
     assert shown(here, 700, 1) != shown(there, 1, 1)
     assert shown(here, 700, 2) != shown(there, 0, 1)
+
+
+def test_the_words_of_a_refusal_are_compared_where_clients_may_be_refused() -> None:
+    def words(error: ErrorCode, message: str | None, refusals: bool = True) -> Plain:
+        answer = AclCreationResult(error_code=error, error_message=message)
+        return flat(plain(answer, 3, Names("-1", refusals=refusals)))["error_message"]
+
+    denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert words(denied, "Not for a-1.") == "Not for a."
+    assert words(denied, "Request Request(x(at 7)y) needs ALTER.") == "Request (in print) needs ALTER."
+    assert (words(denied, ""), words(denied, None)) == ("", None)
+    assert words(denied, "Not for a.", refusals=False) == "(a text)"
+    assert words(ErrorCode.INVALID_REQUEST, "Not so.") == "(a text)"
 
 
 def test_where_nothing_is_known_of_a_transaction_0_is_no_producer() -> None:

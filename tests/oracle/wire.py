@@ -84,8 +84,10 @@ class Wire:
         return True
 
     def _whole_frame(self, keep: bool = False) -> bytes | None:
-        end = 4 + int.from_bytes(self._received[:4], "big") if len(self._received) >= 4 else 4
-        if len(self._received) < max(end, 5):
+        if len(self._received) < 4:
+            return None
+        end = 4 + int.from_bytes(self._received[:4], "big")
+        if len(self._received) < end:
             return None
         frame = bytes(self._received[4:end])
         if not keep:

@@ -58,6 +58,7 @@ _NARROW: Final = {
     "retention_time_ms": st.integers(-1, 2**40),
     "log_append_time_ms": st.integers(-1, 2**41),
     "transaction_start_time_ms": st.integers(0, 2**41),
+    "session_lifetime_ms": st.integers(0, 2**40),
 }
 # Lengths on both sides of 127, where the length of a compact string takes a second byte.
 _TEXT: Final = st.one_of(
@@ -74,6 +75,8 @@ def values(field: FieldType, version: int, name: str = "") -> st.SearchStrategy[
         return _NARROW[name]
     if kind.letter == "?":
         return st.booleans()
+    if kind.letter == "d":
+        return st.floats(allow_nan=False)
     if kind.letter:
         return st.integers(-_RANGES[kind.letter], _RANGES[kind.letter] - 1)
     if kind.name == "uuid":

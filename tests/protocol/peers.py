@@ -43,6 +43,9 @@ _OLD_MODULES = {
     "DeleteTopics": "admin",
     "OffsetForLeaderEpoch": "offset_for_leader_epoch",
     "DescribeConfigs": "admin",
+    "DescribeAcls": "admin",
+    "CreateAcls": "admin",
+    "DeleteAcls": "admin",
 }
 
 

@@ -122,7 +122,7 @@ def test_versions_outside_the_served_range(head: str) -> None:
         parse_request_header(bytes.fromhex(head))
 
 
-@pytest.mark.parametrize("key", ["0004", "0011", "7fff", "ffff"])
+@pytest.mark.parametrize("key", ["0004", "0026", "7fff", "ffff"])
 def test_keys_that_are_not_served(key: str) -> None:
     with pytest.raises(UnknownApi):
         parse_request_header(bytes.fromhex(f"{key} 0000 00000007 0000"))

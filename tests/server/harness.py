@@ -5,15 +5,18 @@ async with serving(tmp_path) as server, Client(server) as client:
 """
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
 
+from coordinator.config.listener_security import listener_security
 from coordinator.config.listeners import parse_listeners
 from coordinator.config.properties import parse_config
 from coordinator.config.sources import PROFILES
 from coordinator.engine.group_clock import GroupClock
+from coordinator.names import SecurityProtocol
 from coordinator.server.server import Server
 from coordinator.server.settings import ServerSettings
 from protocol.apis import APIS
@@ -53,6 +56,11 @@ def settings(
         data_dir=str(data_dir),
         topics=list(topics),
         properties=texts,
+        security={
+            listener.name: listener_security(config, texts, listener)
+            for listener in listeners
+            if listener.protocol is not SecurityProtocol.PLAINTEXT
+        },
         files=files or OsFiles(),
     )
 
@@ -88,19 +96,25 @@ class Client:
     """One connection. Requests may be pipelined with `send` and `receive`."""
 
     def __init__(
-        self, server: Server | None = None, client_id: str | None = "test-client", *, port: int | None = None
+        self,
+        server: Server | None = None,
+        client_id: str | None = "test-client",
+        *,
+        port: int | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         if port is None:
             assert server is not None, "where to?"
             port = server.endpoints[0].port
         self._port = port
+        self._tls = tls
         self._client_id = client_id
         self._correlation_id = 0
         self._sent: list[tuple[int, int, int, type[Any]]] = []
 
     async def __aenter__(self) -> Self:
         self.reader, self.writer = await asyncio.wait_for(
-            asyncio.open_connection("127.0.0.1", self._port), TIMEOUT_S
+            asyncio.open_connection("127.0.0.1", self._port, ssl=self._tls), TIMEOUT_S
         )
         return self
 

@@ -42,10 +42,10 @@ def log() -> Iterator[StopWhenReady]:
 class FullAtTheEnd(FaultyFiles):
     """On a disk that has no room for the mark of a clean stop."""
 
-    def write_atomically(self, path: str, data: bytes) -> None:
+    def write_atomically(self, path: str, data: bytes, *, is_private: bool = False) -> None:
         if path.endswith(CLEAN_MARKER):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-        super().write_atomically(path, data)
+        super().write_atomically(path, data, is_private=is_private)
 
 
 @pytest.mark.parametrize(("files", "code"), [(FaultyFiles(), EXIT_FINE), (FullAtTheEnd(), EXIT_FAILURE)])

@@ -194,7 +194,7 @@ class FaultyFiles:
         inode = self._inode(path)
         inode.dirty_from = min(inode.dirty_from, position)
 
-    def write_atomically(self, path: str, data: bytes) -> None:
+    def write_atomically(self, path: str, data: bytes, *, is_private: bool = False) -> None:
         self.call("write_atomically")
         try:
             self.write(path + TEMPORARY_SUFFIX, data)
@@ -215,7 +215,7 @@ class FaultyFiles:
         self._inode(path)
         del self.names[path]
 
-    def mkdir(self, path: str) -> None:
+    def mkdir(self, path: str, *, is_private: bool = False) -> None:
         self.call("mkdir")
         if path in self.names and not self.names[path].is_directory:
             raise NotADirectoryError(errno.ENOTDIR, "is not a directory", path)
@@ -235,7 +235,8 @@ class FaultyFiles:
         self.call("listdir")
         if not self._inode(path).is_directory:
             raise NotADirectoryError(errno.ENOTDIR, "is not a directory", path)
-        return sorted(os.path.basename(name) for name in self.names if name != "/" and _parent(name) == path)
+        there = list(self.names)  # another thread may make files meanwhile
+        return sorted(os.path.basename(name) for name in there if name != "/" and _parent(name) == path)
 
     def fsync_directory(self, path: str) -> None:
         self.call("fsync_directory")

@@ -261,6 +261,22 @@ def test_a_catalogue_that_is_no_json_is_refused() -> None:
         directory.read_catalogue()
 
 
+def test_what_security_knows_is_kept_beside_the_catalogue() -> None:
+    files = FaultyFiles()
+    directory = opened(files)
+    assert (directory.has_security(), directory.read_security()) == (False, None)
+    directory.draft_catalogue({"topics": {}})()
+    first, second = (directory.draft_security({"acls": [number]}) for number in (1, 2))
+    second()
+    first()  # is drafted before what is there
+    again = opened(files.crash())
+    assert (again.has_security(), again.read_security()) == (True, {"acls": [2]})
+    assert again.read_catalogue() == {"topics": {}}
+    files.write("/data/security.json", b"{")
+    with pytest.raises(DamagedFile, match=r"/data/security\.json"):
+        directory.read_security()
+
+
 def test_a_copy_that_a_repair_has_not_finished_is_not_used() -> None:
     """It may hold half of the logs; a daemon would begin to serve without the others."""
     files = FaultyFiles()

@@ -1,5 +1,6 @@
 import os
 import resource
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -188,6 +189,31 @@ def test_a_small_file_that_cannot_be_replaced_stays_and_nothing_else(tmp_path: P
     assert caught.value.filename == path
     assert OsFiles().read(path) == b"old"
     assert OsFiles().listdir(str(tmp_path)) == ["topics.json"]
+
+
+def test_a_private_file_is_nobody_elses(tmp_path: Path) -> None:
+    path = str(tmp_path / "security.json")
+    (tmp_path / "security.json.tmp").write_text("left by a crash")
+    (tmp_path / "security.json.tmp").chmod(0o644)
+    for data in (b"one", b"two"):
+        OsFiles().write_atomically(path, data, is_private=True)
+        assert (OsFiles().read(path), stat.S_IMODE(os.stat(path).st_mode)) == (data, 0o600)
+    OsFiles().write_atomically(str(tmp_path / "topics.json"), b"")
+    assert stat.S_IMODE(os.stat(tmp_path / "topics.json").st_mode) & 0o400
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_private_directory_is_nobody_elses_and_one_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+    made = tmp_path / "parent" / "made"
+    OsFiles().mkdir(str(made), is_private=True)
+    assert mode_of(made) == 0o700
+    assert mode_of(tmp_path / "parent") & 0o500 == 0o500
+    made.chmod(0o750)
+    OsFiles().mkdir(str(made), is_private=True)
+    assert mode_of(made) == 0o750
 
 
 def test_a_refused_write_names_its_file(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from tests.kafka_log.artifacts import tools
 TIMEOUT_S: Final = 60
 START_TIMEOUT_S: Final = 300
 CLASSES: Final[Mapping[str, str]] = {
+    "kafka-acls": "org.apache.kafka.tools.AclCommand",
     "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
     "kafka-configs": "kafka.admin.ConfigCommand",

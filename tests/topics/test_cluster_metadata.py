@@ -6,13 +6,17 @@ from coordinator.topics.cluster_metadata import ClusterTopic, read_cluster_topic
 from protocol.codec import encode
 from protocol.records.cluster_metadata import (
     AbortTransactionRecord,
+    AccessControlEntryRecord,
     BeginTransactionRecord,
     ConfigRecord,
     EndTransactionRecord,
     MetadataRecord,
     PartitionRecord,
+    RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
+    UserScramCredentialRecord,
 )
 from storage.batch import encode_batch
 from storage.data_directory import DataDirectory
@@ -32,6 +36,10 @@ TYPES: dict[type[MetadataRecord], int] = {
     PartitionRecord: 3,
     ConfigRecord: 4,
     RemoveTopicRecord: 9,
+    UserScramCredentialRecord: 11,
+    AccessControlEntryRecord: 18,
+    RemoveAccessControlEntryRecord: 19,
+    RemoveUserScramCredentialRecord: 22,
     BeginTransactionRecord: 23,
     EndTransactionRecord: 24,
     AbortTransactionRecord: 25,

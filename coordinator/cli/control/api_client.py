@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import urllib3
@@ -12,12 +12,16 @@ from urllib3.exceptions import (
     NewConnectionError,
     ProtocolError,
     ReadTimeoutError,
+    SSLError,
 )
 
 from coordinator.cli.control.daemon_url import api_url
 from coordinator.cli.control.failure import Refused, Unreachable
 from coordinator.cli.control.question import NOTHING, PATIENCE_S, Query
 from storage.os_error import reason_of
+
+if TYPE_CHECKING:
+    import ssl
 
 JSON: Final = "application/json"
 TEXT: Final = "text/plain"
@@ -31,10 +35,15 @@ _WHERE: Final = "`groupd serve` starts one; --url or GROUPD_URL says where its H
 class ApiClient:
     """See the top of this file. Every method raises Unreachable, and Refused with what the daemon says to it."""
 
-    def __init__(self, url: str, *, token: str | None, actor: str) -> None:
-        """In: what `parse_url` gave; who asks, in words that the daemon's log and ledger repeat."""
+    def __init__(
+        self, url: str, *, token: str | None, actor: str, trusted: "ssl.SSLContext | None" = None
+    ) -> None:
+        """In: what `parse_url` gave; who asks, in words that the daemon's log and ledger repeat; for https, what to
+        shake hands with, None for what trusts as the system does."""
         self.url = url
-        self._pool = urllib3.PoolManager(retries=False, maxsize=_CONNECTIONS)
+        self._pool = urllib3.PoolManager(retries=False, maxsize=_CONNECTIONS, ssl_context=trusted)
+        # The handshake counts as well, and waits while a daemon that nobody has asked yet loads what answers.
+        self._connect_s = PATIENCE_S if url.startswith("https:") else _CONNECT_S
         self._headers = {"X-Groupd-Actor": actor, "User-Agent": "groupd"}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
@@ -121,7 +130,7 @@ class ApiClient:
                 api_url(self.url, path, query),
                 body=data,
                 headers=headers,
-                timeout=urllib3.Timeout(connect=_CONNECT_S, read=patience_s),
+                timeout=urllib3.Timeout(connect=self._connect_s, read=patience_s),
                 redirect=False,
                 preload_content=False,
             )
@@ -155,7 +164,19 @@ class ApiClient:
             why = f"the daemon at {self.url} said nothing for {patience_s:g} s: is it stopped, or very busy?"
             raise Unreachable(why) from error
         except ProtocolError as error:
-            why = f"{self.url} closed the connection, or does not speak HTTP. Is that the port of Kafka clients?"
+            why = f"{self.url} closed the connection, or does not speak HTTP. "
+            why += "Is that the port of Kafka clients, or one that wants https?"
             raise Unreachable(f"{why} {_WHERE}") from error
+        except SSLError as error:
+            raise Unreachable(f"no TLS with {self.url}: {_words_of_tls(error)}") from error
         except HTTPError as error:
             raise Unreachable(f"no daemon can be asked at {self.url}: {error}. {_WHERE}") from error
+
+
+def _words_of_tls(error: SSLError) -> str:
+    """Why it failed, as OpenSSL says it, and what may be done."""
+    cause = error.args[0] if error.args else error
+    if verified := getattr(cause, "verify_message", None):
+        return f"{verified}. --ca-file or GROUPD_CA_FILE says whose certificate is good."
+    said = getattr(cause, "reason", None) or str(error)
+    return f"{str(said).lower().replace('_', ' ')}. Is that the port of http.listener, and has it TLS?"

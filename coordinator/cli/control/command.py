@@ -24,6 +24,8 @@ from coordinator.cli.standard_streams import (
 from storage.os_error import reason_of
 
 if TYPE_CHECKING:
+    import ssl
+
     from coordinator.cli.control.api_client import ApiClient
 
 YES: Final = 0
@@ -54,13 +56,20 @@ def daemon_command(
 
     def declare(run: Callable[..., int]) -> click.Command:
         @wraps(run)
-        def command(url: str, token: str | None, is_json: bool, output: Output, **named: Any) -> NoReturn:
+        def command(
+            url: str,
+            token: str | None,
+            trusted: "ssl.SSLContext | None",
+            is_json: bool,
+            output: Output,
+            **named: Any,
+        ) -> NoReturn:
             do_without_standard_error()
             if is_closed(sys.stdout):
                 warn("standard output: is closed")
                 sys.exit(USAGE)
             try:
-                sys.exit(_run(run, _asking(url, token, is_json, output), named))
+                sys.exit(_run(run, _asking(url, token, trusted, is_json, output), named))
             except KeyboardInterrupt:
                 end_interrupted(YES if is_ended_by_interrupt else INTERRUPTED)
 
@@ -87,6 +96,13 @@ def _common_options() -> list[click.Parameter]:
             callback=_token,
             help="What the daemon has as control.token. [env: GROUPD_TOKEN]",
         ),
+        click.Option(
+            ["--ca-file", "trusted"],
+            envvar="GROUPD_CA_FILE",
+            metavar="FILE",
+            callback=_trusted,
+            help="For https: whom the daemon's certificate is signed by, in PEM. [env: GROUPD_CA_FILE]",
+        ),
         click.Option(["--json", "is_json"], is_flag=True, help="Print what the API answers."),
         color_parameter(),
     ]
@@ -105,10 +121,27 @@ def _token(_: click.Context, __: click.Parameter, value: str | None) -> str | No
     return value or None
 
 
-def _asking(url: str, token: str | None, is_json: bool, output: Output) -> Asking:
+def _trusted(_: click.Context, __: click.Parameter, path: str | None) -> "ssl.SSLContext | None":
+    if path is None:
+        return None
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        context.load_verify_locations(path)
+    except ssl.SSLError:
+        raise click.BadParameter(f"{path}: has no certificate in PEM") from None
+    except OSError as error:
+        raise click.BadParameter(f"{path}: {reason_of(error, path)}") from error
+    return context
+
+
+def _asking(
+    url: str, token: str | None, trusted: "ssl.SSLContext | None", is_json: bool, output: Output
+) -> Asking:
     from coordinator.cli.control.api_client import ApiClient
 
-    return Asking(ApiClient(url, token=token, actor=_actor()), is_json, output)
+    return Asking(ApiClient(url, token=token, actor=_actor(), trusted=trusted), is_json, output)
 
 
 def _actor() -> str:

@@ -6,6 +6,7 @@ from coordinator.answers import NO_ANSWER
 from coordinator.names import Node
 from coordinator.net.caller import Caller
 from coordinator.net.slot import Slot, SlotOwner
+from coordinator.security.principal import Principal
 
 Answered = Callable[[Slot, object], None]
 """Takes a slot, and the answer that was to fill it."""
@@ -22,6 +23,7 @@ class LateCaller:
         "connection_id",
         "is_large",
         "node",
+        "principal",
         "slot",
     )
 
@@ -30,6 +32,7 @@ class LateCaller:
         self.client_host = sender.client_host
         self.connection_id = sender.connection_id
         self.node: Node = sender.node
+        self.principal: Principal = sender.principal
         self.api_name = sender.api_name
         self.api_version = sender.api_version
         self.is_large = sender.is_large
@@ -68,6 +71,11 @@ class Answering:
     def node(self) -> Node:
         """See `Caller`."""
         return self._caller.node
+
+    @property
+    def principal(self) -> Principal:
+        """See `Caller`."""
+        return self._caller.principal
 
     @property
     def api_name(self) -> str:

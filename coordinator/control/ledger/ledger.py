@@ -336,7 +336,7 @@ class Ledger:
         also = also_acted(act)
         if also not in entry.also and len(entry.also) < MAX_ALSO:
             amended = structs.replace(entry, also=[*entry.also, also])
-            self.store.amend(Stored(entry.seq, group_id, self._encode(amended)))
+            self.store.amend(Stored.of(entry.seq, group_id, self._encode(amended)))
         return {group_id}
 
     # Closing
@@ -365,7 +365,7 @@ class Ledger:
 
     def _keep(self, made: LedgerEntry) -> None:
         data = self._encode(made)
-        self.store.add(Stored(made.seq, made.group_id, data))
+        self.store.add(Stored.of(made.seq, made.group_id, data))
         if self.file is not None:
             self.file.add(data)
         for listener in self.listeners:

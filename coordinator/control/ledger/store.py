@@ -1,5 +1,5 @@
-"""The entries that are over, encoded, within a bound: what is kept is what is counted, and costs the collector
-nothing.
+"""The entries that are over, encoded and packed, within a bound: what is kept is what is counted, and costs the
+collector nothing.
 
 When there is no room, the oldest entry of the group that has most (in bytes) goes first; the last two of each group
 stay. Where even those are too much, the group that has been quiet for longest loses its own.
@@ -8,7 +8,8 @@ stay. Where even those are too much, the group that has been quiet for longest l
 from bisect import bisect_right
 from collections import OrderedDict, deque
 from heapq import heapify, heappop, heappush
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
+from zlib import compress, decompress
 
 ENTRY_OVERHEAD: Final = 200
 """What Python needs beside the bytes of an entry,"""
@@ -17,14 +18,25 @@ GROUP_OVERHEAD: Final = 800
 KEPT: Final = 2
 """So many of each group stay."""
 _SPARE: Final = 64
+_FAST: Final = 1
 
 
 class Stored(NamedTuple):
-    """An entry as JSON."""
+    """An entry. What it says of each member of a large group is much the same: packed it takes a tenth."""
 
     seq: int
     group_id: str
-    data: bytes
+    packed: bytes
+
+    @classmethod
+    def of(cls, seq: int, group_id: str, data: bytes) -> Self:
+        """In: the entry as JSON."""
+        return cls(seq, group_id, compress(data, _FAST))
+
+    @property
+    def data(self) -> bytes:
+        """It as JSON."""
+        return decompress(self.packed)
 
 
 class _Group:
@@ -56,7 +68,7 @@ class LedgerStore:
             group = self._groups[entry.group_id] = _Group()
             self.bytes += GROUP_OVERHEAD + len(entry.group_id)
         self._groups.move_to_end(entry.group_id)
-        size = len(entry.data) + ENTRY_OVERHEAD
+        size = len(entry.packed) + ENTRY_OVERHEAD
         group.entries.append(entry)
         group.bytes += size
         self.bytes += size
@@ -72,7 +84,7 @@ class LedgerStore:
     def amend(self, entry: Stored) -> None:
         """Puts this in the place of the newest of its group."""
         group = self._groups[entry.group_id]
-        more = len(entry.data) - len(group.entries[-1].data)
+        more = len(entry.packed) - len(group.entries[-1].packed)
         group.entries[-1] = entry
         group.bytes += more
         self.bytes += more
@@ -114,7 +126,7 @@ class LedgerStore:
         self._forget_oldest(group_id, group)
 
     def _forget_oldest(self, group_id: str, group: _Group) -> None:
-        size = len(group.entries.popleft().data) + ENTRY_OVERHEAD
+        size = len(group.entries.popleft().packed) + ENTRY_OVERHEAD
         group.bytes -= size
         self.bytes -= size
         self.count -= 1

@@ -113,7 +113,7 @@ def _join(
         timeout_ms = request.session_timeout_ms
         restart_session(group, member_id, timeout_ms, context.connection_id, turn)
         await_sync(group, member_id, join.rebalance_timeout_ms, turn)
-        begin_resolution(group, resolution, turn)
+        begin_resolution(group, resolution, context, turn)
     return JoinGroupResponse(
         error_code=ErrorCode.NONE,
         generation_id=final.member_epoch,

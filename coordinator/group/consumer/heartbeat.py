@@ -149,7 +149,7 @@ def _heartbeat(
     restart_session(group, member_id, times.session_timeout_ms, context.connection_id, turn)
     if final is not updated:
         watch_revocation(group, final, turn)
-    begin_resolution(group, resolution, turn)
+    begin_resolution(group, resolution, context, turn)
     is_full = (
         request.rebalance_timeout_ms != NO_TIMEOUT
         and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)

@@ -5,7 +5,7 @@ Only a heartbeat looks whether that is due. Source: Kafka's GroupMetadataManager
 handleRegularExpressionsResult, and `TopicRegexResolver`.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -22,7 +22,7 @@ from coordinator.group.member_name import MemberName
 from coordinator.group.modern.regular_expression import match_in_steps, why_invalid
 from coordinator.group.record_size import batch_size
 from coordinator.group.topics_image import TopicsImage
-from coordinator.machine.outcome import Fact, Now, Work, WorkDone
+from coordinator.machine.outcome import Context, Fact, Now, Work, WorkDone
 from coordinator.machine.turn import Turn
 from protocol.errors import ErrorCode
 
@@ -37,7 +37,8 @@ gets the log back compares with its own: it has to look again."""
 class RegexWork(NamedTuple):
     """A group's expressions, as work, to be held against all topics of an image; since when (wall). What they match
     has to fit into `most_bytes` of the log. `asked_by` is the member whose expression is new, None where they are
-    looked at again."""
+    looked at again. `may_describe` tells whether a topic is one of which the sender of the request that this
+    follows from may know, or else it is to be left out; None where everybody may know of all."""
 
     group_id: str
     regexes: tuple[str, ...]
@@ -45,6 +46,7 @@ class RegexWork(NamedTuple):
     timestamp_ms: int
     most_bytes: int
     asked_by: MemberName | None = None
+    may_describe: Callable[[str], bool] | None = None
 
 
 class MatchesTooMuch(Exception):
@@ -137,9 +139,10 @@ def due_resolution(
     return RegexWork(durable.group_id, tuple(regexes), groups.topics, now.wall_ms, most_bytes, asked_by)
 
 
-def begin_resolution(group: ConsumerGroup, work: RegexWork | None, turn: Turn) -> None:
-    """Have it done, if there is any."""
+def begin_resolution(group: ConsumerGroup, work: RegexWork | None, context: Context, turn: Turn) -> None:
+    """Have it done, if there is any. In: of the request that it follows from."""
     if work is not None:
+        work = work._replace(may_describe=context.may_describe)
         group.resolving = work
         turn.begin(Work(REGEX_WORK, work))
 

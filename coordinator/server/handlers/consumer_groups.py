@@ -3,8 +3,8 @@
 Source: Kafka's `KafkaApis`, `GroupCoordinatorService.consumerGroupHeartbeat`, `consumerGroupDescribe`.
 """
 
+from collections.abc import Callable
 from typing import Final
-from uuid import uuid4
 
 from coordinator.config.properties import Config
 from coordinator.group.consumer.checks import check_heartbeat
@@ -38,8 +38,13 @@ class ConsumerGroups:
         self._config = config.view(ConsumerGroupConfig)
         self._is_enabled = PROTOCOL in config.group_coordinator_rebalance_protocols
 
-    def heartbeat(self, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> object:
-        """Of a member; one of v0 without an id may get one, which is random and therefore made here."""
+    def heartbeat(
+        self,
+        request: ConsumerGroupHeartbeatRequest,
+        caller: Caller,
+        may_describe: Callable[[str], bool] | None = None,
+    ) -> object:
+        """Of a member; one of v0 without an id may get one. In: see `Context`."""
         if not self._is_enabled:
             return error_response(request, caller.api_version, ErrorCode.UNSUPPORTED_VERSION)
         runtime = self._router.runtime
@@ -51,7 +56,7 @@ class ConsumerGroups:
             refusal = check_heartbeat(request, caller.api_version, self._config)
             if refusal is not None:
                 return ConsumerGroupHeartbeatResponse(error_code=refusal.error, error_message=refusal.message)
-        return self._router.answer(request, caller, new_member_uuid="" if request.member_id else str(uuid4()))
+        return self._router.join(request, caller, may_describe)
 
     def describe(self, request: ConsumerGroupDescribeRequest, caller: Caller) -> object:
         """Each group as its partition describes it, in the order asked for."""

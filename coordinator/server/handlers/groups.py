@@ -17,7 +17,6 @@ from coordinator.net.slot import Slot
 from protocol.errors import ErrorCode
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.messages.join_group import JoinGroupRequest
 
 GroupPartition: TypeAlias = Partition[Shard]
 Finish = Callable[[Any], object]
@@ -73,32 +72,30 @@ class GroupRouter:
         """SyncGroup, LeaveGroup, and whatever else names one group and is answered as the core answers it."""
         return self.answer(request, caller)
 
-    def join(self, request: JoinGroupRequest, caller: Caller) -> object:
-        """JoinGroup: a member without an id may get one, which is random and therefore made here."""
-        return self.answer(request, caller, new_member_uuid="" if request.member_id else str(uuid4()))
+    def join(self, request: Any, caller: Caller, may_describe: Callable[[str], bool] | None = None) -> object:
+        """JoinGroup, or the heartbeat of a member that may be new: one without an id may get one, which is random
+        and therefore made here. In: see `Context`."""
+        context = self.context(caller, "" if request.member_id else str(uuid4()), may_describe)
+        return self.put(self.runtime.partition_of(request.group_id), request, context, caller)
 
-    def answer(
-        self, request: Any, caller: Caller, finish: Finish | None = None, new_member_uuid: str = ""
-    ) -> object:
+    def answer(self, request: Any, caller: Caller, finish: Finish | None = None) -> object:
         """Puts a request to the partition of its group. Out: the answer for the client, or one of
         `coordinator.answers`."""
         partition = self.runtime.partition_of(request.group_id)
         asker: Asker = caller if finish is None else _Finishing(caller, finish)
-        response = self.ask(partition, request, caller, asker, new_member_uuid)
+        response = self.ask(partition, request, caller, asker)
         return response if finish is None or type(response) is Later else finish(response)
 
-    def ask(
-        self,
-        partition: GroupPartition,
-        request: Any,
-        caller: Caller,
-        asker: Asker,
-        new_member_uuid: str = "",
-    ) -> object | Later:
+    def ask(self, partition: GroupPartition, request: Any, caller: Caller, asker: Asker) -> object | Later:
         """Puts a request to a partition; its response, or HELD or PARKED when the asker gets it later."""
-        return self.put(partition, request, self.context(caller, new_member_uuid), asker)
+        return self.put(partition, request, self.context(caller), asker)
 
-    def context(self, caller: Caller, new_member_uuid: str = "") -> Context:
+    def context(
+        self,
+        caller: Caller,
+        new_member_uuid: str = "",
+        may_describe: Callable[[str], bool] | None = None,
+    ) -> Context:
         """Of the request at hand."""
         return Context(
             self.runtime.next_waiter(),
@@ -107,6 +104,7 @@ class GroupRouter:
             caller.client_host,
             new_member_uuid,
             connection_id=caller.connection_id,
+            may_describe=may_describe,
         )
 
     def put(self, partition: GroupPartition, request: Any, context: Context, asker: Asker) -> object | Later:
@@ -139,7 +137,8 @@ class _Finishing:
     def answer_later(self, *, parks: bool) -> Slot:
         """Where the answer goes."""
         slot = self._caller.answer_later(parks=parks)
-        slot.finish = self._finish
+        guards, finish = slot.finish, self._finish
+        slot.finish = finish if guards is None else lambda response: guards(finish(response))
         return slot
 
 

@@ -115,7 +115,7 @@ class OffsetFetchHandler:
         """The answer for a group with ids for names; offsets of topics that exist no more have none."""
         if answer.error_code != ErrorCode.NONE:
             return answer
-        topics = list(unknown)
+        topics = []
         for named in answer.topics:
             topic = self._catalogue.get(named.name)
             if topic is not None:
@@ -124,7 +124,9 @@ class OffsetFetchHandler:
                         name=named.name, topic_id=topic.topic_id, partitions=named.partitions
                     )
                 )
-        return OffsetFetchResponseGroup(group_id=answer.group_id, topics=topics, error_code=answer.error_code)
+        return OffsetFetchResponseGroup(
+            group_id=answer.group_id, topics=topics + unknown, error_code=answer.error_code
+        )
 
 
 def _key(group: OffsetFetchRequestGroup) -> Hashable:

@@ -64,7 +64,8 @@ class TopicsHandler:
         self._data_plane = data_plane
         self._flusher = flusher
         self._run_queue = run_queue
-        self._arrival = arrival
+        self.arrival = arrival
+        """The instant that the engine takes for that of the request at hand."""
         self._next_waiter = next_waiter
         self._on_changes = on_changes
         self._on_missing = on_missing
@@ -80,11 +81,18 @@ class TopicsHandler:
         self._executor: Executor | None = None
         self._underway: set[InSteps] = set()
 
-    def handle(self, request: Any, caller: Caller) -> object:
-        """Puts a request to the data plane."""
+    def handle(self, request: Any, caller: Caller, may_read: Callable[[str], bool] | None = None) -> object:
+        """Puts a request to the data plane. In: see `Context`."""
         waiter = self._next_waiter()
-        context = Context(waiter, caller.api_version, caller.client_id, caller.client_host, node=caller.node)
-        answer = self._data_plane.begin(request, context, self._arrival.now)
+        context = Context(
+            waiter,
+            caller.api_version,
+            caller.client_id,
+            caller.client_host,
+            node=caller.node,
+            may_read=may_read,
+        )
+        answer = self._data_plane.begin(request, context, self.arrival.now)
         if not isinstance(answer, Answer):
             fill = partial(self._fill, caller, waiter)
             steps = InSteps(answer, self._run_queue, self.elsewhere, fill, self._underway)

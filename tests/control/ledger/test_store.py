@@ -109,7 +109,7 @@ class Storm:
 
 
 def test_a_storm_of_groups_of_a_thousand_members_stays_within_the_bound() -> None:
-    most = 1024 * 1024
+    most = 32 * 1024
     ledger = Ledger(Acts(), KnownConnections(), lambda _: MEMBERS, lambda _: Now(0, 0), most)
     storm = Storm(ledger)
     for group in range(3):

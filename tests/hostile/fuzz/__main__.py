@@ -5,16 +5,17 @@ import logging
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from typing import Final
 
-from tests.hostile.fuzz.connection import connection_target
+from tests.hostile.fuzz.connection import PLACES, connection_target
 from tests.hostile.fuzz.engine import Finding, Fuzzer
 from tests.hostile.fuzz.expressions import expression_targets
 from tests.hostile.fuzz.messages import message_targets, other_targets
 from tests.hostile.fuzz.stored import stored_targets
 from tests.hostile.fuzz.target import Target
 
-_CONNECTION_SHARE: Final = 60
+_CONNECTION_SHARE: Final = 30
 
 
 def all_targets() -> Iterator[Target]:
@@ -55,14 +56,15 @@ def main() -> int:
     parser.add_argument("--input", help="run one input, in hex, on each of the targets")
     arguments = parser.parse_args()
     logging.lastResort = None  # the daemon's lines are not what is asked for here
-    with connection_target() as connection:
-        targets = _chosen([connection, *all_targets()], arguments.target)
+    with ExitStack() as stack:
+        connections = [stack.enter_context(connection_target(place)) for place in PLACES]
+        targets = _chosen([*connections, *all_targets()], arguments.target)
         if arguments.input is not None:
             for target in targets:
                 target.call(bytes.fromhex(arguments.input))
             return 0
         # A daemon has more to look at than a decoder.
-        shares = [_CONNECTION_SHARE if target is connection else 1 for target in targets]
+        shares = [_CONNECTION_SHARE if target in connections else 1 for target in targets]
         share_s = arguments.seconds / sum(shares)
         found = [
             fuzz(target, arguments.seed, share * share_s)

@@ -1,4 +1,7 @@
-"""A target that is a whole daemon: frames of any kind into a connection, and nothing may fail but the connection.
+"""Targets that are a whole daemon: frames of any kind into a connection, and nothing may fail but that.
+
+Frames come in where there is no security, where SASL asks who is there, where it waits for a token, and where
+it has let the client in. What TLS has decrypted is no other bytes.
 
 The daemon keeps its state from input to input, so that they meet groups and topics that others have left. Its files
 are in memory, and there is no socket: what a connection writes goes nowhere.
@@ -8,12 +11,22 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from coordinator.net.connection import Connection
+from coordinator.security.credential import ScramMechanism
+from coordinator.security.security_state import SecurityState
+from coordinator.server.authentication_counts import AuthenticationCounts
+from coordinator.server.listener_security import SecuredListener
 from coordinator.server.server import Server
+from coordinator.server.settings import ServerSettings
+from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from protocol.messages.sasl_handshake import SaslHandshakeRequest
+from tests.authentication.sasl_server import PASSWORD, PROPERTIES, credential, plain_token
 from tests.frames.recording import read
 from tests.hostile.fuzz.target import Target
+from tests.hostile.siege.attacker import frame
 from tests.server.harness import settings, start
 from tests.storage.faulty_files import FaultyFiles
 
@@ -27,7 +40,13 @@ class Nowhere(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__({"peername": ("10.1.2.3", 4567), "sockname": ("127.0.0.1", 9092)})
         self.written_bytes = 0
+        self.protocol: asyncio.Protocol | None = None
+        """Whom it speaks to."""
         self._is_closing = False
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        assert isinstance(protocol, asyncio.Protocol)
+        self.protocol = protocol
 
     def write(self, data: Any) -> None:
         assert not self._is_closing, "written to after it was closed"
@@ -63,20 +82,54 @@ class _Failures(logging.Handler):
             self.found.append(f"{record.getMessage()}: {record.exc_info[1]!r}")
 
 
+PLAIN: Final = "connection"
+_BEFORE_SASL: Final = "connection before SASL"
+_AT_TOKEN: Final = "connection at a token of SASL"
+_AT_SCRAM: Final = "connection at a token of SCRAM"
+_AFTER_SASL: Final = "connection after SASL"
+_HANDSHAKE: Final = frame(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+_TOKEN: Final = frame(SaslAuthenticateRequest(auth_bytes=plain_token()), 2)
+_SCRAM: Final = frame(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1)
+_SCRAM_FIRST: Final = frame(SaslAuthenticateRequest(auth_bytes=b"n,,n=alice,r=abc"), 2)
+_FIRST: Final = {
+    PLAIN: b"",
+    _BEFORE_SASL: b"",
+    _AT_TOKEN: _HANDSHAKE,
+    _AT_SCRAM: _SCRAM + _SCRAM_FIRST,
+    _AFTER_SASL: _HANDSHAKE + _TOKEN,
+}
+"""By place, what a client says before the frame."""
+PLACES: Final = tuple(_FIRST)
+_TOKENS: Final = (
+    frame(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4)[4:],
+    *(each[4:] for each in (_HANDSHAKE, _SCRAM, _TOKEN, _SCRAM_FIRST)),
+    frame(SaslHandshakeRequest(mechanism="PLAIN"), 0)[4:],
+    frame(SaslAuthenticateRequest(auth_bytes=b"c=biws,r=abcnonce,p=" + b"A" * 43 + b"="), 2)[4:],
+)
+
+
 class House:
     """A daemon, and connections to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, place: str = PLAIN) -> None:
+        self._first = _FIRST[place]
         self._loop = asyncio.new_event_loop()
         self._failures = _Failures()
         logging.getLogger().addHandler(self._failures)
         properties = {"auto.create.topics.enable": "false", "max.incremental.fetch.session.cache.slots": "10"}
+        if place != PLAIN:
+            properties |= PROPERTIES | {
+                "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+                "connections.max.reauth.ms": "60000",
+            }
         self._loop.set_exception_handler(
             lambda _, context: self._failures.found.append(f"{context.get('exception')!r}")
         )
-        self._server: Server = self._loop.run_until_complete(
-            start(settings("/data", properties, topics=[("orders", 2)], files=FaultyFiles()))
-        )
+        how = settings("/data", properties, topics=[("orders", 2)], files=FaultyFiles())
+        self._server: Server = self._loop.run_until_complete(start(how))
+        self._security = None
+        if place != PLAIN:
+            self._security = self._loop.run_until_complete(self._secured(how))
 
     def close(self) -> None:
         """Stops the daemon, which has to be able to."""
@@ -84,19 +137,10 @@ class House:
         self._loop.close()
         logging.getLogger().removeHandler(self._failures)
 
-    def feed(self, frame: bytes) -> None:
+    def feed(self, data: bytes) -> None:
         """A connection that sends one frame, in two pieces, and goes."""
         self._failures.found.clear()
-        connection = Connection(self._server.endpoints[0], ("10.1.2.3", 4567))
-        assert self._server.connections.admit(connection) is None
-        transport = Nowhere()
-        connection.connection_made(transport)
-        data = len(frame).to_bytes(4, "big") + frame
-        for part in (data[: len(data) // 2], data[len(data) // 2 :]):
-            if not transport.is_closing():
-                connection.data_received(part)
-        self._loop.run_until_complete(self._turns())
-        connection.connection_lost(None)
+        connection = self._loop.run_until_complete(self._sent(len(data).to_bytes(4, "big") + data))
         assert not self._failures.found, self._failures.found
         assert connection not in self._server.connections.open
         # What has begun to change something goes on, and keeps the memory of its request until then.
@@ -104,25 +148,58 @@ class House:
             self._loop.run_until_complete(self._turns())
         assert self._server.connections.memory.taken_bytes == 0
 
+    async def _sent(self, data: bytes) -> Connection:
+        connection, transport = self._connect()
+        for part in (self._first, data[: len(data) // 2], data[len(data) // 2 :]):
+            if part and not transport.is_closing():
+                _protocol(transport).data_received(part)
+        await self._turns()
+        _protocol(transport).connection_lost(None)
+        return connection
+
+    def _connect(self) -> tuple[Connection, Nowhere]:
+        make = Connection if self._security is None else self._security.connection
+        connection = make(self._server.endpoints[0], ("10.1.2.3", 4567))
+        assert self._server.connections.admit(connection) is None
+        transport = Nowhere()
+        transport.set_protocol(connection if self._security is None else self._security.entrance(connection))
+        _protocol(transport).connection_made(transport)
+        return connection, transport
+
+    async def _secured(self, how: ServerSettings) -> SecuredListener:
+        (listener,) = how.security.values()
+        store = self._server.security.store
+        alice = ("alice", ScramMechanism.SCRAM_SHA_256)
+        await store.change(SecurityState(scram={alice: credential(alice[1], PASSWORD)}))
+        return SecuredListener(listener, how.files, self._server.security, AuthenticationCounts())
+
     async def _turns(self) -> None:
         for _ in range(_TURNS):
             await asyncio.sleep(0)
 
 
+def _protocol(transport: Nowhere) -> asyncio.Protocol:
+    assert transport.protocol is not None
+    return transport.protocol
+
+
 @contextmanager
-def connection_target() -> Iterator[Target]:
-    """The target; the daemon behind it runs as long as the context."""
-    seeds = {(one.api.key, one.version): one.request for one in read()}
-    house = House()
+def connection_target(place: str = PLAIN) -> Iterator[Target]:
+    """The target; the daemon behind it runs as long as the context. In: one of `PLACES`."""
+    seeds = list({(one.api.key, one.version): one.request for one in read()}.values())
+    if place != PLAIN:
+        # All of them are for the place without security; here they are what a client may say at the wrong time.
+        seeds = [*seeds[::20], *_TOKENS]
+    house = House(place)
     try:
         # What an input does depends on what others have left: the bounds are for what runs away.
         yield Target(
-            "connection",
-            tuple(seeds.values()),
+            place,
+            tuple(seeds),
             house.feed,
             (),
             steps_a_byte=20_000,
-            bytes_a_byte=20_000,
+            bytes_a_byte=40_000,  # what writes an answer of some API is made when it is first needed
         )
     finally:
         house.close()

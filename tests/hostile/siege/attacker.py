@@ -1,12 +1,19 @@
 """Connections that send what nobody should send."""
 
 import asyncio
+import contextlib
+import socket
+import struct
 from typing import Any, Final, TypeVar
 
 from protocol.apis import APIS
 from protocol.codec import decode
+from protocol.errors import ErrorCode
 from protocol.framing import encode_request, response_body_position
+from protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from protocol.messages.sasl_handshake import SaslHandshakeRequest
 from protocol.schema import message_info
+from tests.hostile.siege.place import PASSWORD, PLAIN, USER, Place
 
 ANSWER_TIMEOUT_S: Final = 120
 CLIENT_ID: Final = "attacker"
@@ -60,22 +67,58 @@ class Hostile:
             return None
         return read(APIS[message_info(type(request)).api_key].response, version, answered)
 
+    async def end(self) -> None:
+        """Reads until the daemon has hung up."""
+        with contextlib.suppress(ConnectionError):
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                while await self._reader.read(4096):
+                    pass
+
+    def throw(self, data: bytes) -> None:
+        """Sends bytes, and waits for nothing at all."""
+        self._writer.write(data)
+
+    async def log_in(self, password: str = PASSWORD) -> bool:
+        """Authenticates by SASL; whether it is let in."""
+        answer = await self.call(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+        assert answer.error_code == ErrorCode.NONE
+        token = f"\0{USER}\0{password}".encode()
+        answer = await self.call(SaslAuthenticateRequest(auth_bytes=token), 2)
+        return answer is not None and bool(answer.error_code == ErrorCode.NONE)
+
     async def close(self) -> None:
         """Hangs up, with whatever was not read."""
         self._writer.transport.abort()
+
+    async def reset(self) -> None:
+        """Hangs up as a machine that has lost its memory does: with a RST."""
+        linger = struct.pack("ii", 1, 0)
+        self._writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        await self.close()
 
 
 class Attacker:
     """Whoever sends it: as many connections as it takes."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, place: Place = PLAIN) -> None:
         self._port = port
+        self._place = place
+        self._tls = place.client_context()
         self._open: list[Hostile] = []
 
     async def connect(self, *, receive_bytes: int | None = None) -> Hostile:
         """A new connection; `receive_bytes` bounds what is read ahead of whoever asks for it."""
         limit = {} if receive_bytes is None else {"limit": receive_bytes}
-        hostile = Hostile(*await asyncio.open_connection("127.0.0.1", self._port, **limit))
+        opened = asyncio.open_connection("127.0.0.1", self._port, ssl=self._tls, **limit)
+        hostile = Hostile(*await asyncio.wait_for(opened, ANSWER_TIMEOUT_S))
+        self._open.append(hostile)
+        if self._place.logs_in:
+            assert await hostile.log_in()
+        return hostile
+
+    async def connect_plain(self) -> Hostile:
+        """A new connection that does not shake hands, nor log in."""
+        hostile = Hostile(*await asyncio.open_connection("127.0.0.1", self._port))
         self._open.append(hostile)
         return hostile
 

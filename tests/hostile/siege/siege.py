@@ -16,6 +16,7 @@ from typing import Final
 
 from tests.crash.process import Process
 from tests.hostile.siege.attacker import Attacker
+from tests.hostile.siege.place import PLAIN, Place
 
 WORST_MS: Final = 500
 """What a neighbour may have to wait for an answer, whatever somebody else sends."""
@@ -96,9 +97,11 @@ class Siege:
     """A daemon to attack: what is to be there before is made, `begin` starts the measure, `attacker` sends, and
     `toll` says what that has cost, once."""
 
-    def __init__(self, daemon: Process, quiet: Process) -> None:
+    def __init__(self, daemon: Process, quiet: Process, log: Path, attacker: Attacker) -> None:
         self.daemon = daemon
-        self.attacker = Attacker(daemon.port)
+        self.log = log
+        """Of the daemon."""
+        self.attacker = attacker
         self._quiet = quiet
         self._neighbours: list[Neighbour] = []
         self._before_bytes = 0
@@ -139,21 +142,25 @@ async def besieged(
     directory: Path,
     options: Sequence[str] = (),
     *,
+    place: Place = PLAIN,
     module: str = "coordinator",
     variables: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Siege]:
-    """A daemon to attack. It has to be there afterwards, and to stop cleanly. `module`: what is run instead;
-    `variables`: what is set for both."""
+    """A daemon to attack. It has to be there afterwards, and to stop cleanly. `place`: where it is attacked, its
+    neighbours are on PLAINTEXT; `module`: what is run instead; `variables`: what is set for both."""
     daemons: list[Process] = []
+    port, listens = (0, []) if place is PLAIN else place.listening(directory)
     try:
         for name, run in (("attacked", module), ("quiet", "coordinator")):
             log = directory / f"{name}.log"
-            chosen = (*OPTIONS, *(options if name == "attacked" else ()))
+            chosen = (*OPTIONS, *((*options, *listens) if name == "attacked" else ()))
             daemons.append(
                 await Process.start(directory / name, log, chosen, module=run, variables=variables)
             )
             await daemons[-1].ready()
-        siege = Siege(*daemons)
+        attacker = Attacker(port or daemons[0].port, place)
+        attacked, quiet = daemons
+        siege = Siege(attacked, quiet, directory / "attacked.log", attacker)
         try:
             yield siege
         finally:

@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	mode             = flag.String("mode", "consume", "consume, produce or transact")
+	mode             = flag.String("mode", "consume", "consume, produce, transact or cells")
 	bootstrap        = flag.String("bootstrap", "", "HOST:PORT")
 	group            = flag.String("group", "", "group id")
 	topics           = flag.String("topics", "", "comma separated")
@@ -319,6 +319,10 @@ func version() string {
 
 func main() {
 	flag.Parse()
+	if *mode == "cells" {
+		visitCells()
+		return
+	}
 	emit("ready", fields{"client": "franz-go", "version": version()})
 	switch *mode {
 	case "produce":

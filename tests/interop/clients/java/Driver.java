@@ -53,7 +53,7 @@ public final class Driver {
         return options.getOrDefault(name, otherwise);
     }
 
-    private static String quoted(String text) {
+    static String quoted(String text) {
         if (text == null) {
             return "null";
         }

@@ -17,7 +17,7 @@ import org.apache.kafka.storage.internals.log.LogConfig;
  * Kafka takes the properties on it. Everything is a JSON object a line.
  */
 public final class ConfigValues {
-    /** What a broker cannot do without. The last one, which is no property here, would else bound another one. */
+    /** What a broker cannot do without. The default of the last one would else bound another one. */
     private static final Map<String, String> NECESSARY = Map.of(
             "process.roles", "broker", "node.id", "1", "controller.quorum.bootstrap.servers", "localhost:9093",
             "controller.listener.names", "CONTROLLER", "connection.failed.authentication.delay.ms", "0");

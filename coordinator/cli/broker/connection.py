@@ -1,0 +1,131 @@
+"""A connection to a broker for a command: one question after the other, in Kafka's protocol."""
+
+import socket
+import ssl
+from typing import Any, Final
+
+from coordinator.cli.broker.client_properties import ClientSecurity
+from coordinator.cli.broker.login import log_in
+from coordinator.cli.control.failure import Unreachable
+from protocol.apis import APIS, ApiKey
+from protocol.codec import decode
+from protocol.errors import ErrorCode
+from protocol.framing import encode_request, response_body_position
+from protocol.malformed import Malformed
+from protocol.messages.api_versions import ApiVersionsRequest
+from protocol.schema import message_info
+from storage.os_error import reason_of
+
+_CLIENT_ID: Final = "groupd"
+_MOST_BYTES: Final = 256 * 1024 * 1024
+_TLS_ALERT: Final = b"\x15\x03"
+_HOW_TO_SAY: Final = "--command-config names a file that says how (security.protocol, ...)"
+
+
+class BrokerConnection:
+    """Opened with the first question."""
+
+    def __init__(self, host: str, port: int, timeout_s: float, security: ClientSecurity) -> None:
+        self._host = host
+        self._port = port
+        self._timeout_s = timeout_s
+        self._security = security
+        self._socket: socket.socket | None = None
+        self._correlation_id = 0
+        self._versions: dict[int, range] = {}
+
+    def ask(self, request: Any) -> Any:
+        """The answer, in the newest version that both sides speak. Raises Unreachable, and BrokerRefused where the
+        login is no good."""
+        try:
+            if self._socket is None:
+                self._open()
+            return self._ask(request)
+        except (OSError, EOFError, Malformed, UnicodeError) as error:
+            raise Unreachable(f"{self.name} does not answer: {self._reason(error)}") from error
+
+    def count_apis(self) -> int:
+        """How many APIs the broker serves. Raises as `ask` does."""
+        self.ask(ApiVersionsRequest())
+        return len(self._versions)
+
+    def close(self) -> None:
+        """Lets go of it."""
+        if self._socket is not None:
+            self._socket.close()
+
+    @property
+    def name(self) -> str:
+        """Host and port."""
+        return f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
+
+    def _open(self) -> None:
+        self._socket = socket.create_connection((self._host, self._port), self._timeout_s)
+        if self._security.tls is not None:
+            self._socket = self._in_tls(self._socket)
+        served = self._call(ApiKey.API_VERSIONS, ApiVersionsRequest(), 0)
+        if served.error_code != ErrorCode.NONE:
+            raise Malformed(f"it answered ApiVersions with error {served.error_code}")
+        self._versions = {
+            each.api_key: range(each.min_version, each.max_version + 1) for each in served.api_keys
+        }
+        if self._security.login is not None:
+            log_in(self._security.login, self._ask)
+
+    def _in_tls(self, plain: socket.socket) -> socket.socket:
+        """Raises Unreachable, OSError."""
+        from coordinator.cli.broker.client_tls import client_context  # and what reads certificates
+        from coordinator.server.tls.store_error import StoreError
+
+        try:
+            context = client_context(self._security)
+        except StoreError as error:
+            raise Unreachable(str(error)) from error
+        return context.wrap_socket(plain, server_hostname=self._host)
+
+    def _ask(self, request: Any) -> Any:
+        key = message_info(type(request)).api_key
+        common = [version for version in self._versions.get(key, ()) if version in APIS[key].versions]
+        if not common:
+            raise Unreachable(f"{self.name} does not serve {APIS[key].name} in a version that groupd knows")
+        return self._call(key, request, max(common))
+
+    def _call(self, key: int, request: Any, version: int) -> Any:
+        assert self._socket is not None
+        self._correlation_id += 1
+        self._socket.sendall(encode_request(key, version, self._correlation_id, _CLIENT_ID, request))
+        head = self._read(4)
+        size = int.from_bytes(head, "big", signed=True)
+        if head.startswith(_TLS_ALERT):
+            raise Malformed(f"it wants TLS. {_HOW_TO_SAY}")
+        if not 4 <= size <= _MOST_BYTES:
+            raise Malformed(f"it announced an answer of {size} bytes")
+        frame = self._read(size)
+        if int.from_bytes(frame[:4], "big") != self._correlation_id:
+            raise Malformed("it answered another question")
+        return decode(APIS[key].response, version, frame, response_body_position(key, version, frame))
+
+    def _read(self, length: int) -> bytes:
+        assert self._socket is not None
+        data = bytearray()
+        while len(data) < length:
+            part = self._socket.recv(length - len(data))
+            if not part:
+                raise EOFError("the connection was closed")
+            data += part
+        return bytes(data)
+
+    def _reason(self, error: Exception) -> str:
+        """What went wrong, and what may be done about it."""
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted: {error.verify_message} (ssl.truststore.location)"
+        if isinstance(error, ssl.SSLError):
+            said = (error.reason or str(error)).lower().replace("_", " ")
+            return (
+                f"no TLS with it: {said}. Has that listener TLS, and does it know this client's certificate?"
+            )
+        reason = reason_of(error)
+        is_plain = self._security.tls is None and self._security.login is None
+        if is_plain and isinstance(error, (EOFError, ConnectionResetError)):
+            reason += f". Does that listener want TLS, or to know who asks? {_HOW_TO_SAY}"
+        return reason

@@ -1,0 +1,77 @@
+"""What a listener that is not PLAINTEXT is set to, checked. `listener_security.py` makes it.
+
+A field that is named as a property has its value for this listener; "" where it is not set. What is secret is not
+in a `repr`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from coordinator.names import SecurityProtocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsSettings:
+    """Key, certificates and versions. Either a file of a type, or PEM text, has the key; so with the
+    certificates of those who may sign that of a client, of which there need be none."""
+
+    ssl_keystore_location: str
+    ssl_keystore_type: str
+    """JKS, PKCS12 or PEM."""
+    ssl_keystore_password: str = field(repr=False)
+    ssl_key_password: str = field(repr=False)
+    ssl_keystore_key: str = field(repr=False)
+    ssl_keystore_certificate_chain: str = field(repr=False)
+    ssl_truststore_location: str
+    ssl_truststore_type: str
+    """JKS, PKCS12 or PEM."""
+    ssl_truststore_password: str = field(repr=False)
+    ssl_truststore_certificates: str = field(repr=False)
+    ssl_client_auth: str
+    """none, requested or required."""
+    ssl_enabled_protocols: tuple[str, ...]
+    """TLSv1.2, TLSv1.3, or both."""
+    ssl_cipher_suites: tuple[str, ...]
+    """Keys of `cipher_suites.OPENSSL_NAMES`; nothing for OpenSSL's choice."""
+    ssl_principal_mapping_rules: str
+    ssl_allow_dn_changes: bool
+    ssl_allow_san_changes: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OauthSettings:
+    """How the tokens of OAUTHBEARER are validated."""
+
+    is_secured: bool
+    """Whether tokens are signed; else they are taken without."""
+    sasl_oauthbearer_jwks_endpoint_url: str
+    sasl_oauthbearer_jwks_endpoint_refresh_ms: int
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_ms: int
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms: int
+    sasl_oauthbearer_expected_audience: tuple[str, ...]
+    """Nothing: anybody."""
+    sasl_oauthbearer_expected_issuer: str
+    """ "": anybody."""
+    sasl_oauthbearer_clock_skew_seconds: int
+    sasl_oauthbearer_scope_claim_name: str
+    sasl_oauthbearer_sub_claim_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerSettings:
+    """See the top of this file. `tls` is there where the protocol has TLS; the mechanisms, where it has SASL."""
+
+    name: str
+    protocol: SecurityProtocol
+    tls: TlsSettings | None
+    mechanisms: tuple[str, ...]
+    """As SASL calls them, in the order of the property; each once."""
+    jaas_options: Mapping[str, Mapping[str, str]] = field(repr=False)
+    """By mechanism: the options of its login module, none where there is no module."""
+    connections_max_reauth_ms: Mapping[str, int]
+    """By mechanism; not above 0: off."""
+    oauth: OauthSettings | None
+    """Where OAUTHBEARER is a mechanism."""
+    sasl_server_max_receive_size: int
+    connection_failed_authentication_delay_ms: int
+    authentication_timeout_ms: int

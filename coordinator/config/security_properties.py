@@ -1,0 +1,222 @@
+"""The properties of TLS, authentication and authorization, as part of `Config`.
+
+Most act for a listener: there `listener.name.<name>.<property>` wins, and for some of them
+`listener.name.<name>.<mechanism>.<property>` (see `listener_properties.py`).
+
+Source: Kafka's `SslConfigs`, `SaslConfigs`, `BrokerSecurityConfigs`, `StandardAuthorizer`.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from coordinator.config.config_key import ConfigType, at_least, one_of
+from coordinator.config.errors import ConfigError, contradiction
+from coordinator.config.property import declared
+from coordinator.config.shapes import (
+    AUTHORIZER,
+    CIPHER_SUITES,
+    FILE,
+    JAAS,
+    MAPPING_RULES,
+    NO_BLANK_NAMES,
+    PEM,
+    PRINTABLE,
+    STORE_TYPE,
+    SUPER_USERS,
+    URL,
+    WORD,
+)
+
+_INT, _LONG, _STRING = ConfigType.INT, ConfigType.LONG, ConfigType.STRING
+_BOOLEAN, _LIST = ConfigType.BOOLEAN, ConfigType.LIST
+_CLASS, _PASSWORD = ConfigType.CLASS, ConfigType.PASSWORD
+
+_FAILED_AUTHENTICATION_DELAY_MS: Final = 100
+_OAUTH: Final = "org.apache.kafka.common.security.oauthbearer."
+PRINCIPAL_BUILDER: Final = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+OAUTH_VALIDATORS: Final = (
+    f"{_OAUTH}OAuthBearerValidatorCallbackHandler",
+    f"{_OAUTH}secured.OAuthBearerValidatorCallbackHandler",
+)
+"""Kafka's validator of signed tokens, by its name and by that of releases before 4."""
+UNSECURED_OAUTH_VALIDATOR: Final = f"{_OAUTH}internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+JWT_VALIDATORS: Final = (f"{_OAUTH}DefaultJwtValidator", f"{_OAUTH}BrokerJwtValidator")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecurityProperties:
+    """Times in the unit that the name ends with, sizes in bytes."""
+
+    # TLS
+    ssl_keystore_location: str = declared(
+        _STRING, "", "The file that has the certificate of this server, and its key.", FILE
+    )
+    ssl_keystore_type: str = declared(_STRING, "JKS", "JKS, PKCS12 or PEM.", STORE_TYPE)
+    ssl_keystore_password: str = declared(
+        _PASSWORD, "", "The password of ssl.keystore.location; not for PEM.", PRINTABLE
+    )
+    ssl_key_password: str = declared(
+        _PASSWORD, "", "The password of the key, where it has its own; the only one for PEM.", PRINTABLE
+    )
+    ssl_keystore_key: str = declared(
+        _PASSWORD, "", "The key as PEM, in place of ssl.keystore.location; with ssl.keystore.type=PEM.", PEM
+    )
+    ssl_keystore_certificate_chain: str = declared(
+        _PASSWORD, "", "The certificate for ssl.keystore.key, and those above it, as PEM.", PEM
+    )
+    ssl_truststore_location: str = declared(
+        _STRING, "", "The file that has the certificates of those who may sign that of a client.", FILE
+    )
+    ssl_truststore_type: str = declared(_STRING, "JKS", "JKS, PKCS12 or PEM.", STORE_TYPE)
+    ssl_truststore_password: str = declared(
+        _PASSWORD, "", "The password of ssl.truststore.location; not for PEM.", PRINTABLE
+    )
+    ssl_truststore_certificates: str = declared(
+        _PASSWORD,
+        "",
+        "The certificates as PEM, in place of ssl.truststore.location; with ssl.truststore.type=PEM.",
+        PEM,
+    )
+    ssl_client_auth: str = declared(
+        _STRING,
+        "none",
+        "Whether a client needs a certificate of its own: `required`; `requested`, one that it shows has to be "
+        "good; `none`. A listener SASL_SSL asks for none unless it has this as its own.",
+        one_of("required", "requested", "none"),
+    )
+    ssl_enabled_protocols: tuple[str, ...] = declared(
+        _LIST, ("TLSv1.2", "TLSv1.3"), "The versions of TLS.", one_of("TLSv1.2", "TLSv1.3")
+    )
+    ssl_cipher_suites: tuple[str, ...] = declared(
+        _LIST, (), "The cipher suites, by their names in TLS; default: those of OpenSSL.", CIPHER_SUITES
+    )
+    ssl_principal_mapping_rules: str = declared(
+        _STRING,
+        "DEFAULT",
+        "How the subject of a client's certificate becomes the name of its principal: DEFAULT, "
+        "RULE:PATTERN/REPLACEMENT/[LU], …; the first that matches.",
+        MAPPING_RULES,
+    )
+    ssl_allow_dn_changes: bool = declared(
+        _BOOLEAN, False, "Whether a certificate that is read anew may have another subject."
+    )
+    ssl_allow_san_changes: bool = declared(
+        _BOOLEAN, False, "Whether a certificate that is read anew may lack an alternative name that it had."
+    )
+    http_tls_certificate: str = declared(
+        _STRING,
+        "",
+        "A PEM file with the certificate of the HTTP port, which is then reached by https. groupd's own.",
+        FILE,
+    )
+    http_tls_key: str = declared(
+        _STRING, "", "A PEM file with the key for http.tls.certificate. groupd's own.", FILE
+    )
+    # SASL
+    sasl_enabled_mechanisms: tuple[str, ...] = declared(
+        _LIST,
+        ("GSSAPI",),
+        "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. A listener with SASL needs it: there is no GSSAPI.",
+        NO_BLANK_NAMES,
+    )
+    sasl_jaas_config: str = declared(
+        _PASSWORD,
+        "",
+        'The login module of a mechanism; PLAIN has its users there (user_NAME="PASSWORD"). It acts as '
+        "`listener.name.<name>.<mechanism>.sasl.jaas.config` only.",
+        JAAS,
+    )
+    sasl_server_callback_handler_class: str = declared(
+        _CLASS,
+        "",
+        "Who validates the tokens of OAUTHBEARER: Kafka's own classes for signed and for unsecured ones.",
+        one_of(UNSECURED_OAUTH_VALIDATOR, *OAUTH_VALIDATORS),
+    )
+    sasl_server_max_receive_size: int = declared(
+        _INT, 524_288, "The largest request before a client is authenticated.", at_least(1)
+    )
+    connections_max_reauth_ms: int = declared(
+        _LONG,
+        0,
+        "How long an authentication by SASL is good for, unless the client authenticates anew; not above 0: as "
+        "long as its credential.",
+    )
+    connection_failed_authentication_delay_ms: int = declared(
+        _INT,
+        _FAILED_AUTHENTICATION_DELAY_MS,
+        "How long a client waits to be told that it is not who it says.",
+        at_least(0),
+    )
+    authentication_timeout_ms: int = declared(
+        _INT,
+        30_000,
+        "How long a client may take to authenticate, TLS included, before it is disconnected. groupd's own.",
+        at_least(1),
+    )
+    sasl_oauthbearer_jwks_endpoint_url: str = declared(
+        _STRING,
+        "",
+        "Where the keys are that tokens are signed with: https:, file:, or on this machine http:.",
+        URL,
+    )
+    sasl_oauthbearer_jwks_endpoint_refresh_ms: int = declared(
+        _LONG, 3_600_000, "How often these keys are read anew.", at_least(1)
+    )
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_ms: int = declared(
+        _LONG, 100, "How long it is waited before the keys are asked for again, at first.", at_least(1)
+    )
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms: int = declared(
+        _LONG, 10_000, "How long it is waited at most.", at_least(1)
+    )
+    sasl_oauthbearer_expected_audience: tuple[str, ...] = declared(
+        _LIST, (), "Whom a token has to be for: one of these.", NO_BLANK_NAMES
+    )
+    sasl_oauthbearer_expected_issuer: str = declared(
+        _STRING, "", "Who has to have issued a token.", PRINTABLE
+    )
+    sasl_oauthbearer_allow_unverified_audience: bool = declared(
+        _BOOLEAN, False, "Whether sasl.oauthbearer.expected.audience may be unset where tokens are signed."
+    )
+    sasl_oauthbearer_allow_unverified_issuer: bool = declared(
+        _BOOLEAN, False, "Whether sasl.oauthbearer.expected.issuer may be unset where tokens are signed."
+    )
+    sasl_oauthbearer_clock_skew_seconds: int = declared(
+        _INT, 30, "How far clocks may differ where times in a token are looked at.", at_least(0)
+    )
+    sasl_oauthbearer_scope_claim_name: str = declared(
+        _STRING, "scope", "The claim of a token that has its scopes.", WORD
+    )
+    sasl_oauthbearer_sub_claim_name: str = declared(
+        _STRING, "sub", "The claim of a token that names the principal.", WORD
+    )
+    sasl_oauthbearer_jwt_validator_class: str = declared(
+        _CLASS, JWT_VALIDATORS[0], "Kafka's own classes alone.", one_of(*JWT_VALIDATORS)
+    )
+    principal_builder_class: str = declared(
+        _CLASS, PRINCIPAL_BUILDER, "Kafka's own class alone.", one_of(PRINCIPAL_BUILDER)
+    )
+    # Authorization
+    authorizer_class_name: str = declared(
+        _STRING,
+        "",
+        "Who decides what a client may do: Kafka's StandardAuthorizer (AclAuthorizer means the same); default: "
+        "everybody may do everything.",
+        AUTHORIZER,
+    )
+    super_users: str = declared(
+        _STRING, "", "Who may do everything: User:NAME;User:NAME, with authorizer.class.name.", SUPER_USERS
+    )
+    allow_everyone_if_no_acl_found: bool = declared(
+        _BOOLEAN, False, "Whether everybody may do everything with a resource that no ACL is about."
+    )
+
+    def check_security(self, idle_ms: int) -> None:
+        """Raises ConfigError for values that contradict each other. In: connections.max.idle.ms."""
+        delay_ms = self.connection_failed_authentication_delay_ms
+        if 0 < idle_ms <= delay_ms != _FAILED_AUTHENTICATION_DELAY_MS:
+            names = "connection.failed.authentication.delay.ms", "connections.max.idle.ms"
+            raise contradiction(names[0], delay_ms, "is no less than", names[1], idle_ms)
+        if bool(self.http_tls_certificate) is not bool(self.http_tls_key):
+            names = "http.tls.certificate", "http.tls.key"
+            there, missing = names if self.http_tls_certificate else names[::-1]
+            raise ConfigError(f"{there} needs {missing} as well", there)

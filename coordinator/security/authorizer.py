@@ -1,0 +1,302 @@
+"""Whether somebody may do something: what the ACLs say, and which of them said it.
+
+Source: Kafka's `StandardAuthorizerData`; `Authorizer.authorizeByResourceType` (KIP-679).
+"""
+
+from bisect import insort
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from operator import neg
+from typing import Final, NamedTuple
+
+from coordinator.security.acl import ANYTHING, AclBinding, Operation, PatternType, Permission, ResourceType
+from coordinator.security.host import HostRange, range_of
+from coordinator.security.principal import USER, Principal, principal_of
+
+EVERYBODY: Final = Principal(USER, "*")
+
+_IMPLY: Final = {
+    Operation.READ: Operation.DESCRIBE,
+    Operation.WRITE: Operation.DESCRIBE,
+    Operation.DELETE: Operation.DESCRIBE,
+    Operation.ALTER: Operation.DESCRIBE,
+    Operation.ALTER_CONFIGS: Operation.DESCRIBE_CONFIGS,
+}
+"""Whoever is allowed the one is allowed the other."""
+_EVERY_OPERATION: Final = -1
+_MOST_REMEMBERED: Final = 16_384
+_MOST_NAME: Final = 255
+"""Of the characters of a name about which decisions are remembered."""
+
+
+class Decision(NamedTuple):
+    """What is decided. `rule`: the ACL that decided, or what does where none did."""
+
+    allowed: bool
+    rule: AclBinding | str
+
+    @property
+    def rule_text(self) -> str:
+        """The rule as the audit log of Kafka has it. It holds text from clients."""
+        return self.rule if isinstance(self.rule, str) else f"MatchingAcl(acl={self.rule})"
+
+
+SUPER_USER: Final = Decision(True, "SuperUser")
+DEFAULT_ALLOW: Final = Decision(True, "DefaultAllow")
+DEFAULT_DENY: Final = Decision(False, "DefaultDeny")
+
+
+class _Rule(NamedTuple):
+    """An ACL, made ready. Rules sort as Kafka looks at the ACLs of one pattern."""
+
+    order: tuple[Operation, str, str, Permission]
+    acl: AclBinding
+    operations: int
+    """A bit for each operation that it is about."""
+    host: str
+    range: HostRange | None
+    decision: Decision
+
+    def fits(self, host: str, operation: Operation) -> bool:
+        """Whether it is about a client at this host and what that one wants to do."""
+        if not self.operations >> operation & 1:
+            return False
+        wanted = self.host
+        return wanted in (ANYTHING, host) or (self.range is not None and self.range.has(host))
+
+
+_Rules = dict[Principal, list[_Rule]]
+"""Those of one pattern."""
+
+
+class _OfType:
+    """The rules about resources of one type."""
+
+    __slots__ = ("_counts", "lengths", "literal", "prefixed")
+
+    def __init__(self) -> None:
+        self.literal: dict[str, _Rules] = {}
+        self.prefixed: dict[str, _Rules] = {}
+        self.lengths: list[int] = []
+        """Of the prefixes, the longest first."""
+        self._counts: Counter[int] = Counter()
+
+    def patterns(self, pattern_type: PatternType) -> dict[str, _Rules]:
+        """The rules of each name."""
+        return self.prefixed if pattern_type is PatternType.PREFIXED else self.literal
+
+    def count_prefixes(self, length: int, more: int) -> None:
+        """So many prefixes of a length have come, or gone."""
+        before = self._counts[length]
+        after = self._counts[length] = before + more
+        if not before:
+            insort(self.lengths, length, key=neg)
+        elif not after:
+            self.lengths.remove(length)
+
+    def applying(self, name: str) -> list[_Rules]:
+        """The rules of each pattern that stands for a resource, in Kafka's order."""
+        found = []
+        rules = self.literal.get(name)
+        if rules is not None:
+            found.append(rules)
+        for length in self.lengths:
+            rules = self.prefixed.get(name[:length]) if length <= len(name) else None
+            if rules is not None:
+                found.append(rules)
+        # As in Kafka, what stands for every name does not for those that begin so.
+        rules = None if name.startswith(ANYTHING) else self.literal.get(ANYTHING)
+        if rules is not None:
+            found.append(rules)
+        return found
+
+
+class AclIndex:
+    """ACLs, to be asked. `epoch` is another one when the ACLs are: who remembers what was decided looks at it."""
+
+    def __init__(self, acls: Iterable[AclBinding] = ()) -> None:
+        self.epoch = 0
+        self._types = [_OfType() for _ in ResourceType]
+        self.change(acls, ())
+
+    def change(self, added: Iterable[AclBinding], removed: Iterable[AclBinding]) -> None:
+        """In: ACLs that are not there, and some that are."""
+        for acl in removed:
+            self._remove(acl)
+        for acl in added:
+            self._add(acl)
+        self.epoch += 1
+
+    def applying(self, resource_type: ResourceType, name: str) -> list[_Rules]:
+        """The rules about a resource."""
+        return self._types[resource_type].applying(name)
+
+    def all_of(self, resource_type: ResourceType, principal: Principal) -> Iterator[_Rule]:
+        """Every rule about resources of a type and this principal, or everybody."""
+        of_type = self._types[resource_type]
+        for patterns in (of_type.literal, of_type.prefixed):
+            for rules in patterns.values():
+                yield from _about(rules, principal)
+
+    def _add(self, acl: AclBinding) -> None:
+        of_type = self._types[acl.resource_type]
+        patterns = of_type.patterns(acl.pattern_type)
+        rules = patterns.get(acl.resource_name)
+        if rules is None:
+            rules = patterns[acl.resource_name] = {}
+            if acl.pattern_type is PatternType.PREFIXED:
+                of_type.count_prefixes(len(acl.resource_name), 1)
+        insort(rules.setdefault(principal_of(acl.principal), []), _rule(acl))
+
+    def _remove(self, acl: AclBinding) -> None:
+        of_type = self._types[acl.resource_type]
+        patterns = of_type.patterns(acl.pattern_type)
+        rules = patterns[acl.resource_name]
+        principal = principal_of(acl.principal)
+        rules[principal].remove(_rule(acl))
+        if not rules[principal]:
+            del rules[principal]
+        if not rules:
+            del patterns[acl.resource_name]
+            if acl.pattern_type is PatternType.PREFIXED:
+                of_type.count_prefixes(len(acl.resource_name), -1)
+
+
+class Authorizer:
+    """ACLs, and what the configuration says beside them."""
+
+    def __init__(
+        self, index: AclIndex, super_users: AbstractSet[Principal] = frozenset(), allow_if_none: bool = False
+    ) -> None:
+        """In: who may do everything (super.users); whether everybody may do what no ACL is about
+        (allow.everyone.if.no.acl.found)."""
+        self.index = index
+        self.super_users = super_users
+        self.allow_if_none = allow_if_none
+        # Clients ask for the same again and again: this takes a third of the time.
+        self._remembered: dict[tuple[Principal, str, Operation, ResourceType, str], Decision] = {}
+        self._remembered_in = index.epoch
+
+    @property
+    def epoch(self) -> int:
+        """Another one when something else may be decided."""
+        return self.index.epoch
+
+    def decide(
+        self,
+        principal: Principal,
+        host: str,
+        operation: Operation,
+        resource_type: ResourceType,
+        resource_name: str,
+    ) -> Decision:
+        """See the function."""
+        if self._remembered_in != self.index.epoch:
+            self._remembered.clear()
+            self._remembered_in = self.index.epoch
+        asked = (principal, host, operation, resource_type, resource_name)
+        decision = self._remembered.get(asked)
+        if decision is None:
+            decision = decide(self.index, self.super_users, self.allow_if_none, *asked)
+            if len(resource_name) <= _MOST_NAME:
+                if len(self._remembered) >= _MOST_REMEMBERED:
+                    self._remembered.clear()
+                self._remembered[asked] = decision
+        return decision
+
+    def may_write_any_topic(self, principal: Principal, host: str) -> bool:
+        """See the function."""
+        return may_write_any_topic(self.index, self.super_users, self.allow_if_none, principal, host)
+
+
+def decide(
+    index: AclIndex,
+    super_users: AbstractSet[Principal],
+    allow_if_none: bool,
+    principal: Principal,
+    host: str,
+    operation: Operation,
+    resource_type: ResourceType,
+    resource_name: str,
+) -> Decision:
+    """Whether a client may do something to a resource: not if one ACL denies it, else if one allows it.
+
+    In: who it is; its address as `as_java_writes` has it; the resource by its own name.
+    """
+    if principal in super_users:
+        return SUPER_USER
+    applying = index.applying(resource_type, resource_name)
+    if not applying:
+        return DEFAULT_ALLOW if allow_if_none else DEFAULT_DENY
+    decision = DEFAULT_DENY
+    for rules in applying:
+        for rule in _about(rules, principal):
+            if rule.fits(host, operation):
+                decision = rule.decision
+                if not decision.allowed:
+                    return decision
+    return decision
+
+
+def may_write_any_topic(
+    index: AclIndex,
+    super_users: AbstractSet[Principal],
+    allow_if_none: bool,
+    principal: Principal,
+    host: str,
+) -> bool:
+    """Whether there may be a topic that a client may write to: what an idempotent producer needs.
+
+    Kafka asks about a topic of the name "hardcode" first; what it answers is kept. In: as for `decide`.
+    """
+    asked = (principal, host, Operation.WRITE, ResourceType.TOPIC, "hardcode")
+    if decide(index, super_users, allow_if_none, *asked).allowed:
+        return True
+    allowed: list[AclBinding] = []
+    denied: set[tuple[PatternType, str]] = set()
+    for rule in index.all_of(ResourceType.TOPIC, principal):
+        if rule.fits(host, Operation.WRITE):
+            if rule.decision.allowed:
+                allowed.append(rule.acl)
+            else:
+                denied.add((rule.acl.pattern_type, rule.acl.resource_name))
+    if (PatternType.LITERAL, ANYTHING) in denied:
+        return False
+    return any(_is_open(acl, denied) for acl in allowed)
+
+
+def _is_open(allowed: AclBinding, denied: AbstractSet[tuple[PatternType, str]]) -> bool:
+    """Whether something is left of what an ACL allows."""
+    name = allowed.resource_name
+    if allowed.pattern_type is PatternType.LITERAL:
+        if name == ANYTHING:
+            return True
+        if (PatternType.LITERAL, name) in denied:
+            return False
+    return not any((PatternType.PREFIXED, name[:length]) in denied for length in range(1, len(name) + 1))
+
+
+def _about(rules: _Rules, principal: Principal) -> list[_Rule]:
+    """The rules that are about a principal, in their order."""
+    own, of_everybody = rules.get(principal), rules.get(EVERYBODY)
+    if own is None:
+        return of_everybody or []
+    if of_everybody is None or principal == EVERYBODY:
+        return own
+    return sorted(own + of_everybody)
+
+
+def _rule(acl: AclBinding) -> _Rule:
+    allows = acl.permission is Permission.ALLOW
+    operations = _EVERY_OPERATION if acl.operation is Operation.ALL else 1 << acl.operation
+    if allows and acl.operation in _IMPLY:
+        operations |= 1 << _IMPLY[acl.operation]
+    return _Rule(
+        (acl.operation, acl.principal, acl.host, acl.permission),
+        acl,
+        operations,
+        acl.host,
+        range_of(acl.host),
+        Decision(allows, acl),
+    )

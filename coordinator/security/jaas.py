@@ -1,0 +1,216 @@
+"""JAAS configurations, where Kafka's users keep the users of PLAIN: that of a property, and that of a file.
+
+    property:   CLASS FLAG NAME="VALUE" NAME='VALUE' … ;
+    file:       SECTION { CLASS FLAG NAME="VALUE" … ; … }; …
+
+Words, quotes, escapes and comments are those of Java's tokenizer. What is not: a quote is closed on its line (Java
+takes what there is up to the line's end), and in a file `${NAME}`, which Java replaces, is refused.
+
+No error says any of the text: what stands in the wrong place may be part of a password.
+
+Source: Kafka's `JaasConfig`; Java's `StreamTokenizer` and `ConfigFile`.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final, NamedTuple
+
+_FLAGS: Final = frozenset({"REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL"})
+_DIGITS: Final = frozenset("0123456789.")
+_OCTAL: Final = frozenset("01234567")
+_ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_LINE_ENDS: Final = "\r\n"
+_PROPERTY_LETTERS: Final = "-_$"
+_FILE_LETTERS: Final = "-_$*"
+
+
+class JaasError(ValueError):
+    """What is no JAAS configuration. The text says where and what is missing, never what is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoginModule:
+    """One entry: the class, its flag in capitals, and its options, some of which are secrets."""
+
+    name: str
+    flag: str
+    options: Mapping[str, str] = field(repr=False)
+
+
+class _Kind(Enum):
+    WORD = auto()
+    QUOTED = auto()
+    NUMBER = auto()
+    SIGN = auto()
+    END = auto()
+
+
+class _Token(NamedTuple):
+    kind: _Kind
+    text: str
+    at: int
+
+    @property
+    def is_text(self) -> bool:
+        return self.kind in (_Kind.WORD, _Kind.QUOTED)
+
+    def is_sign(self, sign: str) -> bool:
+        return self.kind is _Kind.SIGN and self.text == sign
+
+
+def parse_property(text: str) -> list[LoginModule]:
+    """The login modules of a property like `sasl.jaas.config`, at least one. Raises JaasError."""
+    tokens = _Tokens(text, _PROPERTY_LETTERS)
+    modules: list[LoginModule] = []
+    while tokens.next.kind is not _Kind.END:
+        modules.append(_login_module(tokens))
+    if not modules:
+        raise tokens.error("there is no login module")
+    return modules
+
+
+def parse_file(text: str) -> dict[str, list[LoginModule]]:
+    """The login modules of each section of a file. Raises JaasError."""
+    tokens = _Tokens(text, _FILE_LETTERS, is_file=True)
+    sections: dict[str, list[LoginModule]] = {}
+    while tokens.next.kind is not _Kind.END:
+        at = tokens.next.at
+        name = tokens.take_text("the name of a section")
+        if name in sections:
+            raise tokens.error("the section is there twice", at)
+        tokens.take_sign("{")
+        modules = sections[name] = []
+        while not tokens.next.is_sign("}"):
+            modules.append(_login_module(tokens))
+        tokens.take_sign("}")
+        tokens.take_sign(";")
+    return sections
+
+
+def _login_module(tokens: "_Tokens") -> LoginModule:
+    name = tokens.take_text("the class of a login module")
+    at = tokens.next.at
+    flag = tokens.take_text("the flag of a login module, such as required").upper()
+    if flag not in _FLAGS:
+        raise tokens.error("the flag is none of required, requisite, sufficient, optional", at)
+    options: dict[str, str] = {}
+    while not tokens.next.is_sign(";"):
+        option = tokens.take_text("the name of an option, or a semicolon after the last one")
+        tokens.take_sign("=", after="the name of an option")
+        options[option] = tokens.take_text("the value of an option, in quotes", is_value=True)
+    tokens.take_sign(";")
+    return LoginModule(name, flag, options)
+
+
+class _Tokens:
+    """The tokens of a text, of which `next` is the first that is not taken yet."""
+
+    def __init__(self, text: str, letters: str, *, is_file: bool = False) -> None:
+        """In: which signs belong to words besides letters and digits."""
+        self._text = text
+        self._letters = letters
+        self._is_file = is_file
+        self._tokens = self._all()
+        self.next = next(self._tokens)
+
+    def error(self, what: str, at: int | None = None) -> JaasError:
+        """What is wrong at a place; default: at the next token."""
+        at = self.next.at if at is None else at
+        before = self._text[:at]
+        line, column = before.count("\n") + 1, at - (before.rfind("\n") + 1) + 1
+        return JaasError(f"line {line}, column {column}: {what}")
+
+    def take_text(self, what: str, *, is_value: bool = False) -> str:
+        """The next token, which has to be a word or be quoted."""
+        token = self.next
+        if not token.is_text:
+            raise self.error(f"expected {what}")
+        if is_value and self._is_file and "${" in token.text:
+            raise self.error("the value has a ${…}, for which there is nothing to put in")
+        self.next = next(self._tokens)
+        return token.text
+
+    def take_sign(self, sign: str, *, after: str = "") -> None:
+        """The next token, which has to be this sign."""
+        if not self.next.is_sign(sign):
+            raise self.error(f"expected {sign}" + (f" after {after}" if after else ""))
+        self.next = next(self._tokens)
+
+    def _all(self) -> Iterator[_Token]:
+        text, at = self._text, 0
+        while (at := self._skip(at)) < len(text):
+            character, start = text[at], at
+            if character in _DIGITS or character == "-":
+                at = self._end_of_number(at)
+                yield _Token(_Kind.SIGN if text[start:at] == "-" else _Kind.NUMBER, text[start:at], start)
+            elif self._is_letter(character):
+                while at < len(text) and (self._is_letter(text[at]) or text[at] in _DIGITS):
+                    at += 1
+                yield _Token(_Kind.WORD, text[start:at], start)
+            elif character == '"' or (character == "'" and not self._is_file):
+                at, value = self._quoted(at)
+                yield _Token(_Kind.QUOTED, value, start)
+            else:
+                at += 1
+                yield _Token(_Kind.SIGN, character, start)
+        while True:
+            yield _Token(_Kind.END, "", len(text))
+
+    def _is_letter(self, character: str) -> bool:
+        return (
+            (character.isascii() and character.isalpha()) or character >= "\xa0" or character in self._letters
+        )
+
+    def _skip(self, at: int) -> int:
+        """Where the next token begins: behind blanks and comments, to which a single slash belongs."""
+        text = self._text
+        while at < len(text):
+            if text[at] <= " ":
+                at += 1
+            elif text.startswith("/*", at):
+                end = text.find("*/", at + 2)
+                at = len(text) if end < 0 else end + 2
+            elif text[at] == "/":
+                while at < len(text) and text[at] not in _LINE_ENDS:
+                    at += 1
+            else:
+                break
+        return at
+
+    def _end_of_number(self, at: int) -> int:
+        text = self._text
+        at += text[at] == "-"
+        has_point = False
+        while at < len(text) and text[at] in _DIGITS and not (text[at] == "." and has_point):
+            has_point = has_point or text[at] == "."
+            at += 1
+        return at
+
+    def _quoted(self, at: int) -> tuple[int, str]:
+        """Where what begins with a quote at `at` ends, and what it says."""
+        text, start, quote = self._text, at, self._text[at]
+        value: list[str] = []
+        at += 1
+        while at < len(text) and text[at] != quote:
+            if text[at] in _LINE_ENDS:
+                break
+            if text[at] == "\\" and at + 1 < len(text):
+                at, character = self._escaped(at + 1)
+                value.append(character)
+            else:
+                value.append(text[at])
+                at += 1
+        if at == len(text) or text[at] != quote:
+            raise self.error("the quote is not closed on its line", start)
+        return at + 1, "".join(value)
+
+    def _escaped(self, at: int) -> tuple[int, str]:
+        text = self._text
+        if text[at] not in _OCTAL:
+            return at + 1, _ESCAPES.get(text[at], text[at])
+        end = at + 1
+        most = at + (3 if text[at] <= "3" else 2)
+        while end < min(most, len(text)) and text[end] in _OCTAL:
+            end += 1
+        return end, chr(int(text[at:end], 8))

@@ -1,0 +1,175 @@
+"""What the daemon knows of ACLs and credentials, and the document that keeps it (security.json)."""
+
+import base64
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Final, TypeVar
+
+from coordinator.security.acl import (
+    AclBinding,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+    in_order,
+    why_senseless,
+)
+from coordinator.security.credential import ScramCredential, ScramMechanism
+
+VERSION: Final = 1
+
+_ACL: Final = (
+    *("resource_type", "resource_name", "pattern_type"),
+    *("principal", "host", "operation", "permission"),
+)
+_SCRAM: Final = ("user", "mechanism", "salt", "stored_key", "server_key", "iterations")
+
+ScramUser = tuple[str, ScramMechanism]
+Found = TypeVar("Found")
+Number = TypeVar("Number", bound=IntEnum)
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityState:
+    """All of it, at one time."""
+
+    acls: frozenset[AclBinding] = frozenset()
+    scram: Mapping[ScramUser, ScramCredential] = field(default_factory=dict)
+
+    def document(self) -> dict[str, object]:
+        """As JSON can express it."""
+        users = sorted(self.scram, key=lambda user: (user[0], user[1]))
+        return {
+            "version": VERSION,
+            "acls": [_acl_entry(acl) for acl in in_order(self.acls)],
+            "scram": [_scram_entry(user, self.scram[user]) for user in users],
+        }
+
+    @classmethod
+    def from_document(cls, document: object) -> "SecurityState":
+        """Raises ValueError for what makes no sense, with the place and without any secret."""
+        if not isinstance(document, dict):
+            raise ValueError("the file is no object")
+        if document.get("version") != VERSION:
+            raise ValueError(f"version {document.get('version')!r} is not {VERSION}")
+        _check_names(document, ("version", "acls", "scram"))
+        return cls(
+            frozenset(_each(document, "acls", _ACL, _acl, lambda acl: acl)),
+            dict(_each(document, "scram", _SCRAM, _scram, lambda found: found[0])),
+        )
+
+
+def _acl_entry(acl: AclBinding) -> dict[str, str]:
+    return {
+        "resource_type": acl.resource_type.name,
+        "resource_name": acl.resource_name,
+        "pattern_type": acl.pattern_type.name,
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": acl.operation.name,
+        "permission": acl.permission.name,
+    }
+
+
+def _scram_entry(user: ScramUser, credential: ScramCredential) -> dict[str, object]:
+    name, mechanism = user
+    return {
+        "user": name,
+        "mechanism": mechanism.mechanism_name,
+        "salt": _to_text(credential.salt),
+        "stored_key": _to_text(credential.stored_key),
+        "server_key": _to_text(credential.server_key),
+        "iterations": credential.iterations,
+    }
+
+
+def _each(
+    document: Mapping[str, Any],
+    name: str,
+    fields: Collection[str],
+    read: Callable[[Mapping[str, Any]], Found],
+    key: Callable[[Found], Hashable],
+) -> Iterator[Found]:
+    """What a list of objects with these fields says, one for each key."""
+    entries = document.get(name)
+    if not isinstance(entries, list):
+        raise ValueError(f"{name}: a list is expected")
+    first: dict[Hashable, int] = {}
+    for number, entry in enumerate(entries):
+        place = f"{name}[{number}]"
+        if not isinstance(entry, dict):
+            raise ValueError(f"{place}: it is no object")
+        try:
+            found = read(entry)
+            _check_names(entry, fields)
+        except ValueError as error:
+            raise ValueError(f"{place}: {error}") from error
+        except KeyError as error:
+            raise ValueError(f"{place}: {error} is missing") from error
+        if first.setdefault(key(found), number) != number:
+            raise ValueError(f"{place}: {name}[{first[key(found)]}] is the same")
+        yield found
+
+
+def _check_names(entry: Mapping[str, object], known: Collection[str]) -> None:
+    """Raises ValueError for what is not known: it might change what the rest means."""
+    if len(entry) > len(known):
+        raise ValueError(f"{next(name for name in entry if name not in known)!r} is not known")
+
+
+def _acl(entry: Mapping[str, Any]) -> AclBinding:
+    acl = AclBinding(
+        _number(ResourceType, entry, "resource_type"),
+        _text(entry, "resource_name"),
+        _number(PatternType, entry, "pattern_type"),
+        _text(entry, "principal"),
+        _text(entry, "host"),
+        _number(Operation, entry, "operation"),
+        _number(Permission, entry, "permission"),
+    )
+    why = why_senseless(acl)
+    if why is not None:
+        raise ValueError(why)
+    return acl
+
+
+def _scram(entry: Mapping[str, Any]) -> tuple[ScramUser, ScramCredential]:
+    mechanisms = {each.mechanism_name: each for each in ScramMechanism}
+    mechanism = mechanisms.get(_text(entry, "mechanism"))
+    if mechanism is None:
+        raise ValueError(f"mechanism: {entry['mechanism']!r} is none of {', '.join(mechanisms)}")
+    iterations = entry["iterations"]
+    if type(iterations) is not int or iterations < 1:
+        raise ValueError("iterations: a number above 0 is expected")
+    credential = ScramCredential(
+        _bytes(entry, "salt"), _bytes(entry, "stored_key"), _bytes(entry, "server_key"), iterations
+    )
+    return (_text(entry, "user"), mechanism), credential
+
+
+def _number(kind: type[Number], entry: Mapping[str, Any], name: str) -> Number:
+    try:
+        return kind[_text(entry, name)]
+    except KeyError:
+        if name not in entry:
+            raise
+        raise ValueError(f"{name}: {entry[name]!r} is not known") from None
+
+
+def _text(entry: Mapping[str, Any], name: str) -> str:
+    value = entry[name]
+    if not isinstance(value, str):
+        raise ValueError(f"{name}: a text is expected")
+    return value
+
+
+def _bytes(entry: Mapping[str, Any], name: str) -> bytes:
+    try:
+        return base64.b64decode(_text(entry, name), validate=True)
+    except ValueError:
+        raise ValueError(f"{name}: base64 is expected") from None  # what stands there is not for messages
+
+
+def _to_text(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -1,0 +1,226 @@
+"""Tokens that an identity provider has signed: who they are for is what they say, if the signature is its own.
+
+    header:   {"alg":"RS256","kid":"key-1"}
+    claims:   {"sub":"alice","exp":1700000000,"iat":1699996400,"aud":"kafka","iss":"https://id.example"}
+
+The key is one of those that the provider publishes, and none that a token names or brings along: `jku`, `jwk`,
+`x5u` and `x5c` say nothing here. A secret that both know (HMAC) is no signature.
+
+Source: Kafka's `BrokerJwtValidator`, with the defaults of its library; RFC 7517, RFC 8725.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey, JWKRegistry, Key, OKPKey, RSAKey
+from joserfc.jws import JWSRegistry
+
+from coordinator.security.bearer import MAX_TIME_MS, InvalidToken, UnknownKey, ValidToken, Verdict
+from coordinator.security.jws import Jws, NotAToken, is_number, parse_jws
+from coordinator.security.unsecured_token import is_text
+
+MOST_KEYS: Final = 1000
+_MAX_KEY_ID: Final = 1000
+"""A longer one is not asked for."""
+_MIN_RSA_BITS, _MAX_RSA_BITS = 2048, 16384
+_CURVES: Final = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521"}
+_RSA: Final = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"})
+_EDWARDS: Final = "EdDSA"
+
+
+class _Invalid(Exception):
+    """Why a token is none. The text says none of it."""
+
+
+class _NoSuchKey(_Invalid):
+    pass
+
+
+class VerificationKey(NamedTuple):
+    """A key that signatures can be verified with."""
+
+    key_id: str | None
+    algorithm: str | None
+    """The only one that it is for; None: any that it can be for."""
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRules:
+    """What is asked of a token whose signature is good."""
+
+    audience: frozenset[str] = frozenset()
+    """One of these; nothing: anybody."""
+    issuer: str = ""
+    """ "": anybody."""
+    clock_skew_ms: int = 30_000
+    scope_claim_name: str = "scope"
+    sub_claim_name: str = "sub"
+
+
+def read_keys(document: bytes) -> list[VerificationKey]:
+    """The keys of what a provider publishes (a JWK Set), at least one. Others than such for signatures, and such as
+    are not known or too weak, are left out. Raises ValueError."""
+    try:
+        published = json.loads(document)
+    except (ValueError, RecursionError):
+        raise ValueError("this is not JSON") from None
+    entries = published.get("keys") if isinstance(published, dict) else None
+    if not isinstance(entries, list):
+        raise ValueError("this is no JSON with a list of keys")
+    if len(entries) > MOST_KEYS:
+        raise ValueError(f"there are {len(entries)} keys, and {MOST_KEYS} at most are taken")
+    keys = [key for each in entries if (key := _read_key(each)) is not None]
+    if not keys:
+        raise ValueError(f"none of {len(entries)} keys is one that signatures can be verified with")
+    return keys
+
+
+def _read_key(entry: Any) -> VerificationKey | None:
+    if not isinstance(entry, dict) or entry.get("use", "sig") != "sig":
+        return None
+    if "verify" not in entry.get("key_ops", ("verify",)):
+        return None
+    public = {name: entry[name] for name in ("kty", "n", "e", "crv", "x", "y") if name in entry}
+    try:
+        key = JWKRegistry.import_key(public)
+        key.get_op_key("verify")
+    except (JoseError, ValueError, TypeError, ArithmeticError):
+        return None
+    if isinstance(key, RSAKey) and not _MIN_RSA_BITS <= key.public_key.key_size <= _MAX_RSA_BITS:
+        return None
+    if not isinstance(key, RSAKey | ECKey | OKPKey):
+        return None
+    key_id, algorithm = entry.get("kid"), entry.get("alg")
+    return VerificationKey(
+        key_id if isinstance(key_id, str) else None,
+        algorithm if isinstance(algorithm, str) else None,
+        key,
+    )
+
+
+class SignedTokens:
+    """See the top of this file."""
+
+    def __init__(self, rules: ClaimRules, wall_ms: Callable[[], int]) -> None:
+        """In: the time. Without keys: no token is good until there are some."""
+        self._rules = rules
+        self._wall_ms = wall_ms
+        self.keys: list[VerificationKey] = []
+        """Those that are published now."""
+
+    def validate(self, token: str) -> Verdict:
+        """Judges a token."""
+        try:
+            jws = parse_jws(token)
+            self._verify(jws)
+            return self._judge(jws.claims)
+        except _NoSuchKey as problem:
+            return UnknownKey(str(problem))
+        except (NotAToken, _Invalid) as problem:
+            return InvalidToken(str(problem))
+
+    # Signature
+
+    def _verify(self, jws: Jws) -> None:
+        header, algorithm = jws.header, jws.header.get("alg")
+        if not isinstance(algorithm, str) or not (
+            algorithm in _RSA or algorithm in _CURVES or algorithm == _EDWARDS
+        ):
+            raise _Invalid("the token is not signed by an algorithm that is taken here")
+        if header.get("crit"):
+            raise _Invalid("the token asks for something that is not known here (crit)")
+        key_id = header.get("kid")
+        if key_id is not None and not isinstance(key_id, str):
+            raise _Invalid("the kid of the token is no text")
+        key = self._key(algorithm, key_id)
+        try:
+            is_good = JWSRegistry.algorithms[algorithm].verify(jws.signed, jws.signature, key)
+        except (JoseError, ValueError, TypeError):
+            is_good = False
+        if not is_good:
+            raise _Invalid("the signature of the token is not good")
+
+    def _key(self, algorithm: str, key_id: str | None) -> Key:
+        """The first that fits."""
+        for each in self.keys:
+            if (
+                (key_id is None or each.key_id == key_id)
+                and each.algorithm in (None, algorithm)
+                and _fits(each.key, algorithm)
+            ):
+                return each.key
+        missing = "no key is there that the token can be signed with"
+        raise _Invalid(missing) if key_id is None or len(key_id) > _MAX_KEY_ID else _NoSuchKey(missing)
+
+    # Claims
+
+    def _judge(self, claims: Mapping[str, Any]) -> ValidToken:
+        rules = self._rules
+        expires_s = self._check_times(claims)
+        issuer, audience = claims.get("iss"), claims.get("aud")
+        for name in ("iss", "sub", "jti"):
+            if not isinstance(claims.get(name, ""), str):
+                raise _Invalid(f"{name} of the token is no text")
+        if rules.issuer and issuer != rules.issuer:
+            raise _Invalid("the token is from another issuer (iss)")
+        if rules.audience and not _is_for(audience, rules.audience):
+            raise _Invalid("the token is for another audience (aud)")
+        _check_scope(claims.get(rules.scope_claim_name))
+        principal = claims.get(rules.sub_claim_name)
+        if not isinstance(principal, str) or not principal.strip() or not is_text(principal):
+            raise _Invalid("the claim that names the principal is not there, or is no text")
+        return ValidToken(principal.strip(), min(expires_s * 1000, MAX_TIME_MS))
+
+    def _check_times(self, claims: Mapping[str, Any]) -> int:
+        """Until when a token is good that is now, in whole seconds."""
+        expires_s, issued_s, begins_s = (_seconds(claims, name) for name in ("exp", "iat", "nbf"))
+        now_ms, skew_ms = self._wall_ms(), self._rules.clock_skew_ms
+        if expires_s is None or issued_s is None:
+            raise _Invalid(f"the token has no {'exp' if expires_s is None else 'iat'}")
+        if now_ms - skew_ms >= expires_s * 1000:
+            raise _Invalid("the token has expired (exp)")
+        if issued_s < 0 or expires_s < issued_s:
+            raise _Invalid("the token expires before it was issued (exp, iat)")
+        if begins_s is not None and (now_ms + skew_ms < begins_s * 1000 or expires_s < begins_s):
+            raise _Invalid("the token is not good yet (nbf)")
+        return expires_s
+
+
+def _fits(key: Key, algorithm: str) -> bool:
+    if algorithm in _RSA:
+        return isinstance(key, RSAKey)
+    if algorithm in _CURVES:
+        return isinstance(key, ECKey) and key.curve_name == _CURVES[algorithm]
+    return isinstance(key, OKPKey)
+
+
+def _seconds(claims: Mapping[str, Any], name: str) -> int | None:
+    claim = claims.get(name)
+    if claim is None:
+        return None
+    if not is_number(claim):
+        raise _Invalid(f"{name} of the token is no number")
+    try:
+        return int(claim)
+    except OverflowError:
+        raise _Invalid(f"{name} of the token is beyond all time") from None
+
+
+def _is_for(audience: Any, expected: frozenset[str]) -> bool:
+    if isinstance(audience, str):
+        return audience in expected
+    if not isinstance(audience, list) or not all(isinstance(each, str) for each in audience):
+        return False
+    return not expected.isdisjoint(audience)
+
+
+def _check_scope(claim: Any) -> None:
+    """Raises _Invalid. Nobody asks for a scope here, but one that is there has to be one."""
+    scopes = claim if isinstance(claim, list) else [claim] if isinstance(claim, str) else []
+    names = [each.strip() if isinstance(each, str) else "" for each in scopes]
+    if "" in names or len(set(names)) != len(names):
+        raise _Invalid("the scope of the token has what is no scope, or one twice")

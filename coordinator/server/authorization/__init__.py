@@ -1,0 +1,1 @@
+"""What each API asks of an authorizer, and what whoever is refused sees."""

@@ -1,0 +1,96 @@
+"""The listeners of a server: their sockets, and what each asks of a client before it takes requests."""
+
+import asyncio
+from collections.abc import Callable
+
+from coordinator.config.listeners import Listener
+from coordinator.names import SecurityProtocol
+from coordinator.net.acceptor import Acceptor
+from coordinator.net.connections import Connections
+from coordinator.net.endpoint import Endpoint
+from coordinator.net.listener_security import ListenerSecurity
+from coordinator.server.authentication_counts import AuthenticationCounts
+from coordinator.server.bind import LISTEN, bind
+from coordinator.server.security import Security
+from coordinator.server.settings import ServerSettings
+
+
+class Listeners:
+    """See the top of this file."""
+
+    def __init__(self) -> None:
+        self.endpoints: list[Endpoint] = []
+        """One a listener, in the order of `listeners`."""
+        self._acceptors: list[Acceptor] = []
+        self._security: list[ListenerSecurity] = []
+        self._is_due = False
+        self._is_closed = False
+        self._renewal: asyncio.Task[None] | None = None
+
+    async def bind(
+        self,
+        settings: ServerSettings,
+        make_endpoint: Callable[[Listener], Endpoint],
+        connections: Connections,
+        security: Security,
+        counts: AuthenticationCounts,
+    ) -> None:
+        """Takes the addresses, once there is what listeners ask clients by. In: what is known of users; where is
+        counted who was let in. Raises StartFailed."""
+        loop = asyncio.get_running_loop()
+        for listener in settings.listeners:
+            endpoint = make_endpoint(listener)
+            asks = _asks(listener, settings, security, counts)
+            if asks is not None:
+                self._security.append(asks)
+                await asks.start()
+            sockets = bind(listener.address, settings.config.socket_listen_backlog_size, LISTEN)
+            endpoint.bound(sockets[0].getsockname()[1])
+            for each in sockets:
+                self._acceptors.append(Acceptor(loop, each, endpoint, connections, asks))
+            self.endpoints.append(endpoint)
+
+    def open(self) -> None:
+        """Lets clients in."""
+        for acceptor in self._acceptors:
+            acceptor.open()
+
+    async def read_again(self) -> None:
+        """Reads what listeners show and trust again, for new connections. What is wrong is told in the log."""
+        for security in self._security:
+            await security.read_again()
+
+    def renew(self) -> None:
+        """Has them read again, once more where that is under way: then something may have been read already."""
+        self._is_due = not self._is_closed
+        if self._is_due and self._renewal is None:
+            self._renewal = asyncio.get_running_loop().create_task(self._renew())
+
+    async def _renew(self) -> None:
+        try:
+            while self._is_due:
+                self._is_due = False
+                await self.read_again()
+        finally:
+            self._renewal = None
+
+    def close(self) -> None:
+        """Lets nobody in any more."""
+        self._is_closed = True
+        if self._renewal is not None:
+            self._renewal.cancel()
+        for acceptor in self._acceptors:
+            acceptor.close()
+        for security in self._security:
+            security.close()
+
+
+def _asks(
+    listener: Listener, settings: ServerSettings, security: Security, counts: AuthenticationCounts
+) -> ListenerSecurity | None:
+    """None for PLAINTEXT."""
+    if listener.protocol is SecurityProtocol.PLAINTEXT:
+        return None
+    from coordinator.server.listener_security import SecuredListener  # and what TLS and SASL need
+
+    return SecuredListener(settings.security[listener.name], settings.files, security, counts)

@@ -1,0 +1,54 @@
+"""What a server knows of ACLs and credentials: read at the start where it is configured or kept, else when somebody
+first asks. Where nobody does, none of what it takes is imported.
+"""
+
+from typing import TYPE_CHECKING
+
+from coordinator.config.properties import Config
+from coordinator.ongoing_failures import OngoingFailures
+from storage.data_directory import DataDirectory
+
+if TYPE_CHECKING:
+    from coordinator.security.authorizer import Authorizer
+    from coordinator.server.security_store import SecurityStore
+
+
+class Security:
+    """See the top of this file."""
+
+    def __init__(self, directory: DataDirectory, config: Config, failures: OngoingFailures) -> None:
+        """In: an open directory; who counts what the disk refuses. Raises DamagedFile, OSError."""
+        self._directory = directory
+        self._config = config
+        self._failures = failures
+        self._store: SecurityStore | None = None
+        if config.authorizer_class_name or directory.has_security():
+            self._store = self._open()
+
+    @property
+    def store(self) -> "SecurityStore":
+        """All of it."""
+        if self._store is None:
+            self._store = self._open()
+        return self._store
+
+    @property
+    def authorizer(self) -> "Authorizer | None":
+        """Who decides what a client may do; None: everybody may do everything."""
+        return None if self._store is None else self._store.authorizer
+
+    async def stop(self) -> None:
+        """Waits for what is being written."""
+        if self._store is not None:
+            await self._store.stop()
+
+    def _open(self) -> "SecurityStore":
+        from coordinator.server.security_store import SecurityStore
+
+        return SecurityStore.open(
+            self._directory,
+            self._failures,
+            authorizes=bool(self._config.authorizer_class_name),
+            super_users=self._config.super_users,
+            allow_if_none=self._config.allow_everyone_if_no_acl_found,
+        )

@@ -1,0 +1,55 @@
+"""What a stopped server knows of ACLs and credentials, changed while it is stopped: `groupd user --data-dir`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from coordinator.security.security_state import SecurityState
+from coordinator.server.recover import is_data_directory
+from coordinator.topics.cluster_security import read_cluster_security
+from storage.data_directory import LOCK_FILE, SECURITY
+from storage.errors import DamagedFile, DataDirectoryLocked, DataDirectoryUnusable
+from storage.files import Files
+from storage.json_document import JsonDocument
+from storage.os_error import reason_of
+
+
+class SecurityFile:
+    """That of one data directory, which nobody else has open."""
+
+    def __init__(self, files: Files, path: str) -> None:
+        """Raises DamagedFile, OSError. See `security_file`."""
+        self._document = JsonDocument(files, f"{path}/{SECURITY}", is_private=True)
+        document = self._document.read()
+        if document is None:  # a broker may have had the directory
+            self.state = read_cluster_security(files, path)
+            return
+        try:
+            self.state = SecurityState.from_document(document)
+        except ValueError as error:
+            raise DamagedFile(f"{path}/{SECURITY}", f"makes no sense: {error}") from error
+
+    def change(self, new: SecurityState) -> None:
+        """`new` is what is known, durably. Raises OSError."""
+        self._document.draft(new.document())()
+        self.state = new
+
+
+@contextmanager
+def security_file(files: Files, path: str) -> Iterator[SecurityFile]:
+    """Holds the lock of a data directory meanwhile; an empty directory will be one.
+
+    In: an absolute path. Raises StorageError, OSError."""
+    if not files.is_directory(path):
+        raise DataDirectoryUnusable(path, "is no directory")
+    if not is_data_directory(files, path) and set(files.listdir(path)) - {LOCK_FILE, SECURITY}:
+        raise DataDirectoryUnusable(path, "is not a data directory, and not empty")
+    try:
+        lock = files.lock(f"{path}/{LOCK_FILE}")
+    except BlockingIOError as error:
+        raise DataDirectoryLocked(path, error.strerror or "is in use") from error
+    except OSError as error:
+        raise DataDirectoryUnusable(path, f"cannot be used: {reason_of(error, path)}") from error
+    try:
+        yield SecurityFile(files, path)
+    finally:
+        lock.release()

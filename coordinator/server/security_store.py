@@ -1,0 +1,148 @@
+"""What is known of ACLs and credentials: read at the start, kept in security.json, one change after the other."""
+
+import asyncio
+import errno
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+from coordinator.async_files import AsyncFiles
+from coordinator.ongoing_failures import OngoingFailures, times
+from coordinator.security.authorizer import AclIndex, Authorizer
+from coordinator.security.credential import ScramCredential
+from coordinator.security.principal import principal_of
+from coordinator.security.security_state import ScramUser, SecurityState
+from coordinator.topics.cluster_security import read_cluster_security
+from storage.data_directory import SECURITY, DataDirectory
+from storage.errors import DamagedFile
+from storage.os_error import reason_of
+
+_LOG: Final = logging.getLogger("SecurityManager")
+
+MOST_ACLS: Final = 100_000
+
+
+class SecurityStore:
+    """The security of one daemon. All methods belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        directory: DataDirectory,
+        state: SecurityState,
+        authorizer: Authorizer | None,
+        failures: OngoingFailures,
+    ) -> None:
+        """In: who decides by the ACLs of the state, None where nobody asks. See `open`."""
+        self.state = state
+        """What is durable."""
+        self.authorizer = authorizer
+        self._directory = directory
+        self._failures = failures
+        self._files = AsyncFiles(directory.files)
+        self._turn = asyncio.Lock()
+        self._is_stopped = False
+
+    @classmethod
+    def open(
+        cls,
+        directory: DataDirectory,
+        failures: OngoingFailures,
+        *,
+        authorizes: bool,
+        super_users: str = "",
+        allow_if_none: bool = False,
+    ) -> "SecurityStore":
+        """Reads what is kept; where nothing is yet, what the broker that had the directory knew.
+
+        In: who counts what the disk refuses; whether there is an authorizer (authorizer.class.name), with
+        super.users and allow.everyone.if.no.acl.found. Raises DamagedFile, OSError.
+        """
+        document = directory.read_security()
+        if document is None:
+            state = _taken_over(directory, authorizes)
+        else:
+            try:
+                state = SecurityState.from_document(document)
+            except ValueError as error:
+                raise DamagedFile(f"{directory.path}/{SECURITY}", f"makes no sense: {error}") from error
+        authorizer = None
+        if authorizes:
+            names = filter(None, (part.strip() for part in super_users.split(";")))
+            authorizer = Authorizer(AclIndex(state.acls), frozenset(map(principal_of, names)), allow_if_none)
+        return cls(directory, state, authorizer, failures)
+
+    async def change(self, new: SecurityState) -> None:
+        """What is other in `new` than in `state` now is so when this returns, and durable. Changes under way at the
+        same time take their turns, and none undoes another. Raises OSError: nothing is changed."""
+        base = self.state
+        added, removed = new.acls - base.acls, base.acls - new.acls
+        async with self._turn:
+            if self._is_stopped:
+                raise OSError(errno.ESHUTDOWN, "the daemon stops", SECURITY)
+            old = self.state
+            if old is not base:
+                acls = old.acls - removed | added
+                new = SecurityState(acls, _merged(old.scram, base.scram, new.scram))
+                added, removed = acls - old.acls, old.acls - acls
+            await self._write(new)
+            self.state = new
+            if self.authorizer is not None and (added or removed):
+                self.authorizer.index.change(added, removed)
+
+    async def stop(self) -> None:
+        """Waits for what is being written; nothing is, after that."""
+        async with self._turn:
+            self._is_stopped = True
+
+    async def _write(self, state: SecurityState) -> None:
+        old = self.state
+
+        def write() -> None:
+            try:
+                self._directory.draft_security(state.document())()
+            except OSError:
+                # The file may have its name already: what was refused is not to be so after the next start.
+                with suppress(OSError):
+                    self._directory.draft_security(old.document())()
+                raise
+
+        try:
+            await self._files.call(write)
+        except OSError as error:
+            count = self._failures.failed(SECURITY, error)
+            if count:
+                _LOG.error("ACLs and credentials cannot be changed: %s%s", reason_of(error), times(count))
+            raise
+        self._failures.is_over(SECURITY)
+
+
+def _merged(
+    old: Mapping[ScramUser, ScramCredential],
+    base: Mapping[ScramUser, ScramCredential],
+    new: Mapping[ScramUser, ScramCredential],
+) -> dict[ScramUser, ScramCredential]:
+    """What became of credentials meanwhile, and what is to become of them besides."""
+    changed = {user: credential for user, credential in new.items() if base.get(user) != credential}
+    return {user: each for user, each in old.items() if user in new or user not in base} | changed
+
+
+def _taken_over(directory: DataDirectory, is_needed: bool) -> SecurityState:
+    """What the broker knew that had a directory. Raises DamagedFile where it `is_needed`, OSError."""
+    try:
+        state = read_cluster_security(directory.files, directory.path)
+    except DamagedFile as error:
+        if is_needed:
+            raise
+        _LOG.error(
+            "Of the broker that had this directory no ACLs and no credentials are taken over: %s", error
+        )
+        return SecurityState()
+    if state.acls or state.scram:
+        directory.draft_security(state.document())()
+        _LOG.warning(
+            "Taken over from another broker: %d ACLs, %d credentials of SCRAM",
+            len(state.acls),
+            len(state.scram),
+        )
+    return state

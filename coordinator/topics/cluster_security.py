@@ -1,0 +1,86 @@
+"""The ACLs and the SCRAM credentials of a broker whose directory is taken over: see `cluster_metadata.py`.
+
+Source: Kafka's `AclsImage` and `ScramImage`.
+"""
+
+from typing import Final
+
+from coordinator.security.acl import (
+    AclBinding,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+    why_senseless,
+)
+from coordinator.security.credential import ScramCredential, ScramMechanism
+from coordinator.security.security_state import ScramUser, SecurityState
+from coordinator.topics.cluster_metadata import replay_cluster
+from protocol.records.cluster_metadata import (
+    AbortTransactionRecord,
+    AccessControlEntryRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    MetadataRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+from storage.files import Files
+
+_MECHANISMS: Final = frozenset(ScramMechanism)
+
+
+def read_cluster_security(files: Files, data_directory: str) -> SecurityState:
+    """What the cluster knew, nothing where there is no such log. Raises DamagedFile, OSError."""
+    found = _Security()
+    replay_cluster(files, data_directory, found)
+    return found.state()
+
+
+class _Security:
+    """What the records lead to."""
+
+    def __init__(self) -> None:
+        self._acls: dict[bytes, AclBinding] = {}
+        self._scram: dict[ScramUser, ScramCredential] = {}
+        self._before: tuple[dict[bytes, AclBinding], dict[ScramUser, ScramCredential]] | None = None
+
+    def state(self) -> SecurityState:
+        """All of it. What no ACL can be (an empty principal of an early release) is left out."""
+        acls = (acl for acl in self._acls.values() if why_senseless(acl) is None)
+        return SecurityState(frozenset(acls), dict(self._scram))
+
+    def replay(self, record: MetadataRecord) -> None:
+        """Takes one record."""
+        match record:
+            case AccessControlEntryRecord():
+                self._acls[record.id] = AclBinding(
+                    ResourceType(record.resource_type),
+                    record.resource_name,
+                    PatternType(record.pattern_type),
+                    record.principal,
+                    record.host,
+                    Operation(record.operation),
+                    Permission(record.permission_type),
+                )
+            case RemoveAccessControlEntryRecord():
+                self._acls.pop(record.id, None)
+            case UserScramCredentialRecord() if record.mechanism in _MECHANISMS:
+                self._scram[record.name, ScramMechanism(record.mechanism)] = ScramCredential(
+                    record.salt, record.stored_key, record.server_key, record.iterations
+                )
+            case RemoveUserScramCredentialRecord() if record.mechanism in _MECHANISMS:
+                self._scram.pop((record.name, ScramMechanism(record.mechanism)), None)
+            case BeginTransactionRecord():
+                self._before = dict(self._acls), dict(self._scram)
+            case EndTransactionRecord():
+                self._before = None
+            case AbortTransactionRecord():
+                self.abort()
+
+    def abort(self) -> None:
+        """Takes back an open transaction, if there is one."""
+        if self._before is not None:
+            self._acls, self._scram = self._before
+            self._before = None

@@ -1,0 +1,49 @@
+"""AlterUserScramCredentials (51): give users SCRAM credentials, or take them away (KIP-554)."""
+
+from protocol.apis import ApiKey
+from protocol.kinds import Array, Bytes, Int8, Int16, Int32, NullableString, String
+from protocol.schema import request, response, since, struct
+
+
+@struct
+class ScramCredentialDeletion:
+    """A credential that is to go."""
+
+    name: String
+    mechanism: Int8
+
+
+@struct
+class ScramCredentialUpsertion:
+    """A credential, as the client has made it of the password."""
+
+    name: String
+    mechanism: Int8
+    iterations: Int32
+    salt: Bytes
+    salted_password: Bytes
+
+
+@request(ApiKey.ALTER_USER_SCRAM_CREDENTIALS)
+class AlterUserScramCredentialsRequest:
+    """All at once, or nothing of a user who has an error."""
+
+    deletions: Array[ScramCredentialDeletion]
+    upsertions: Array[ScramCredentialUpsertion]
+
+
+@struct
+class AlterUserScramCredentialsResult:
+    """What became of all that was said of one user."""
+
+    user: String
+    error_code: Int16
+    error_message: NullableString
+
+
+@response(ApiKey.ALTER_USER_SCRAM_CREDENTIALS)
+class AlterUserScramCredentialsResponse:
+    """One result a user."""
+
+    throttle_time_ms: Int32 = since(default=0)
+    results: Array[AlterUserScramCredentialsResult]

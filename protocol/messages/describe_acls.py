@@ -1,0 +1,51 @@
+"""DescribeAcls (29): the rules that a filter fits, by the resources they are about (KIP-140).
+
+Types, operations and permissions are Kafka's numbers: see `coordinator/security/acl.py`.
+"""
+
+from protocol.apis import ApiKey
+from protocol.kinds import Array, Int8, Int16, Int32, NullableString, String
+from protocol.schema import request, response, since, struct
+
+
+@request(ApiKey.DESCRIBE_ACLS)
+class DescribeAclsRequest:
+    """v1 types of patterns (KIP-290), v2 flexible, v3 user resources. What is null fits everything."""
+
+    resource_type_filter: Int8
+    resource_name_filter: NullableString
+    pattern_type_filter: Int8 = since("1+", default=3)
+    principal_filter: NullableString
+    host_filter: NullableString
+    operation: Int8
+    permission_type: Int8
+
+
+@struct
+class AclDescription:
+    """Who may do what, or may not."""
+
+    principal: String
+    host: String
+    operation: Int8
+    permission_type: Int8
+
+
+@struct
+class DescribeAclsResource:
+    """The rules about one resource."""
+
+    resource_type: Int8
+    resource_name: String
+    pattern_type: Int8 = since("1+", default=3)
+    acls: Array[AclDescription]
+
+
+@response(ApiKey.DESCRIBE_ACLS)
+class DescribeAclsResponse:
+    """One error for all, or the rules."""
+
+    throttle_time_ms: Int32 = since(default=0)
+    error_code: Int16 = since(default=0)
+    error_message: NullableString = since(default=None)
+    resources: Array[DescribeAclsResource]

@@ -1,0 +1,56 @@
+"""DescribeClientQuotas (48): which quotas users, client ids and addresses have (KIP-546)."""
+
+from protocol.apis import ApiKey
+from protocol.kinds import Array, Bool, Float64, Int8, Int16, Int32, NullableArray, NullableString, String
+from protocol.schema import request, response, since, struct
+
+
+@struct
+class ComponentData:
+    """A part of what has quotas: user, client-id, ip. Match type 0 is the name in `match`, 1 the default, 2 any."""
+
+    entity_type: String
+    match_type: Int8
+    match: NullableString
+
+
+@request(ApiKey.DESCRIBE_CLIENT_QUOTAS)
+class DescribeClientQuotasRequest:
+    """What has all of these parts; `strict`: and no others."""
+
+    components: Array[ComponentData]
+    strict: Bool
+
+
+@struct
+class EntityData:
+    """A part of what has quotas; a name of null is the default's."""
+
+    entity_type: String
+    entity_name: NullableString
+
+
+@struct
+class ValueData:
+    """One quota."""
+
+    key: String
+    value: Float64
+
+
+@struct
+class EntryData:
+    """What has quotas, and which."""
+
+    entity: Array[EntityData]
+    values: Array[ValueData]
+
+
+@response(ApiKey.DESCRIBE_CLIENT_QUOTAS)
+class DescribeClientQuotasResponse:
+    """Entries are null where there is an error."""
+
+    throttle_time_ms: Int32 = since(default=0)
+    error_code: Int16 = since(default=0)
+    error_message: NullableString = since(default=None)
+    entries: NullableArray[EntryData]

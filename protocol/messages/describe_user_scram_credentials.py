@@ -1,0 +1,47 @@
+"""DescribeUserScramCredentials (50): which users can log in by SCRAM, and with how many rounds (KIP-554)."""
+
+from protocol.apis import ApiKey
+from protocol.kinds import Array, Int8, Int16, Int32, NullableArray, NullableString, String
+from protocol.schema import request, response, since, struct
+
+
+@struct
+class UserName:
+    """One user."""
+
+    name: String
+
+
+@request(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
+class DescribeUserScramCredentialsRequest:
+    """Null or none: all users."""
+
+    users: NullableArray[UserName]
+
+
+@struct
+class CredentialInfo:
+    """One credential, without what it is made of. Mechanism 1 is SCRAM-SHA-256, 2 is SCRAM-SHA-512."""
+
+    mechanism: Int8
+    iterations: Int32
+
+
+@struct
+class DescribeUserScramCredentialsResult:
+    """One user."""
+
+    user: String
+    error_code: Int16 = since(default=0)
+    error_message: NullableString = since(default=None)
+    credential_infos: Array[CredentialInfo]
+
+
+@response(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
+class DescribeUserScramCredentialsResponse:
+    """One result a user."""
+
+    throttle_time_ms: Int32 = since(default=0)
+    error_code: Int16 = since(default=0)
+    error_message: NullableString = since(default=None)
+    results: Array[DescribeUserScramCredentialsResult]

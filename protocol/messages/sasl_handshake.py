@@ -1,0 +1,23 @@
+"""SaslHandshake (17): a client names the SASL mechanism that it wants to use.
+
+Source: KIP-43, KIP-152. After v0 tokens follow as they are, each with its size; after v1 in SaslAuthenticate.
+"""
+
+from protocol.apis import ApiKey
+from protocol.kinds import Array, Int16, String
+from protocol.schema import request, response
+
+
+@request(ApiKey.SASL_HANDSHAKE)
+class SaslHandshakeRequest:
+    """v1 the tokens come in SaslAuthenticate"""
+
+    mechanism: String
+
+
+@response(ApiKey.SASL_HANDSHAKE)
+class SaslHandshakeResponse:
+    """With the mechanisms that there are, whether the one that was named is among them or not."""
+
+    error_code: Int16
+    mechanisms: Array[String]

@@ -1,0 +1,195 @@
+"""Properties of one listener, by every name that people give them, and the names that mean nothing."""
+
+import subprocess
+import sys
+from collections.abc import Mapping
+
+import pytest
+
+from coordinator.config.errors import ConfigError
+from coordinator.config.listeners import Address, Listener, doubts, parse_listeners
+from coordinator.config.properties import Config
+from coordinator.config.sources import Settings, read_settings
+from coordinator.names import SecurityProtocol
+from coordinator.server.config_views import broker_configs
+
+LISTENER = {
+    "listeners": "INTERNAL://127.0.0.1:0",
+    "listener.security.protocol.map": "INTERNAL:PLAINTEXT,C:SSL",
+}
+SUITES = "ssl.cipher.suites"
+
+
+def read(**more: object) -> Settings:
+    options = tuple(f"{name}={text}" for name, text in LISTENER.items())
+    return read_settings(options=options, **more)  # type: ignore[arg-type]
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("variable", "name"),
+    [
+        (
+            "KAFKA_LISTENER_NAME_INTERNAL_SSL_KEYSTORE_LOCATION",
+            "listener.name.internal.ssl.keystore.location",
+        ),
+        ("KAFKA_CFG_LISTENER_NAME_INTERNAL_SSL_KEY_PASSWORD", "listener.name.internal.ssl.key.password"),
+        (
+            "KAFKA_LISTENER_NAME_INTERNAL_SCRAM___SHA___256_SASL_JAAS_CONFIG",
+            "listener.name.internal.scram-sha-256.sasl.jaas.config",
+        ),
+        (
+            "KAFKA_LISTENER_NAME_SASL__PLAINTEXT_PLAIN_SASL_JAAS_CONFIG",
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config",
+        ),
+    ],
+)
+def test_a_variable_sets_a_listeners_property(variable: str, name: str) -> None:
+    settings = read_settings(environment={variable: " a; "})
+    assert settings.texts == {name: "a;"}
+    assert settings.warnings() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "suggested"),
+    [
+        ("listener.name.internal.ssl.keystore.locaton", "listener.name.internal.ssl.keystore.location"),
+        ("listener.name.internal.nonsense", ""),
+        ("listener.name.internal.kerberos.sasl.jaas.config", ""),
+        ("listener.name.internal", ""),
+        ("listener.name..ssl.client.auth", ""),
+        ("listener.name.internal.plain.ssl.client.auth.more", ""),
+    ],
+)
+def test_a_misspelt_name_stops_the_start(name: str, suggested: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read(file_path="server.properties", file_text=f"{name}=1")
+    assert f"server.properties: {name} is not a property" in str(refused.value)
+    assert suggested in str(refused.value)
+
+
+def test_a_misspelt_variable_is_warned_about() -> None:
+    settings = read(environment={"KAFKA_LISTENER_NAME_INTERNAL_SSL_KEYSTORE_LOCATON": "a"})
+    (line,) = settings.warnings()
+    assert "did you mean KAFKA_LISTENER_NAME_INTERNAL_SSL_KEYSTORE_LOCATION?" in line
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "listener.name.internal.max.connections",
+        "listener.name.internal.max.connection.creation.rate",
+        "listener.name.internal.ssl.endpoint.identification.algorithm",
+        "listener.name.internal.plain.sasl.login.callback.handler.class",
+        "listener.name.internal.gssapi.sasl.kerberos.service.name",
+        "listener.name.internal.plain.ssl.client.auth",
+        "inter.broker.listener.name",
+        "security.inter.broker.protocol",
+        "sasl.mechanism.inter.broker.protocol",
+        "sasl.mechanism.controller.protocol",
+        "ssl.protocol",
+    ],
+)
+def test_what_does_nothing_here_is_a_warning(name: str) -> None:
+    settings = read(file_path="server.properties", file_text=f"{name}=SASL_SSL")
+    settings.parse()
+    (line,) = settings.warnings()
+    assert line.endswith(f": {name}")
+
+
+@pytest.mark.parametrize("name", ["internal", "c", "k"])
+def test_a_listener_that_is_closed_may_have_properties(name: str) -> None:
+    settings = read(file_text=f"listener.name.{name}.ssl.client.auth=required\ncontroller.listener.names=K")
+    settings.parse()
+    assert settings.warnings() == []
+
+
+def test_a_listener_that_is_not_there_stops_the_start() -> None:
+    settings = read(file_path="server.properties", file_text="listener.name.internl.ssl.client.auth=required")
+    with pytest.raises(
+        ConfigError, match=r"^server.properties: .*no listener internl; there is: c, internal$"
+    ):
+        settings.parse()
+
+
+@pytest.mark.parametrize("text", ["TLS_NONSENSE", ",", "a\nb\x1b[31m"])
+def test_a_bad_value_stops_the_start_under_the_name_that_was_given(text: str) -> None:
+    name = f"listener.name.internal.{SUITES}"
+    settings = read(environment={"KAFKA_LISTENER_NAME_INTERNAL_SSL_CIPHER_SUITES": text})
+    with pytest.raises(ConfigError) as refused:
+        settings.parse()
+    assert str(refused.value).startswith("KAFKA_LISTENER_NAME_INTERNAL_SSL_CIPHER_SUITES: Invalid value")
+    assert name in str(refused.value)
+    assert str(refused.value).isprintable()
+
+
+# Described
+
+
+def test_passwords_are_never_described() -> None:
+    jaas = "listener.name.internal.plain.sasl.jaas.config"
+    texts = {
+        jaas: 'a required user_b="hunter2";',
+        "ssl.keystore.password": "hunter2",
+        "listener.name.internal.ssl.key.password": "hunter2",
+        "listener.name.internal.ssl.client.auth": "none",
+        "ssl.truststore.certificates": "hunter2",
+    }
+    described = {each.key.name: each for each in broker_configs(texts)}
+    for name in texts.keys() - {"listener.name.internal.ssl.client.auth"}:
+        assert described[name].is_sensitive
+        assert described[name].value is None
+        assert "hunter2" not in str(described[name].synonyms())
+    assert described["listener.name.internal.ssl.client.auth"].value == "none"
+
+
+def test_a_config_shows_no_password() -> None:
+    given = dict.fromkeys(("ssl_keystore_password", "ssl_key_password", "sasl_jaas_config"), "hunter2")
+    assert "hunter2" not in repr(Config(**given))  # type: ignore[arg-type]
+
+
+# What lets in more than was meant
+
+
+EVERYWHERE, HERE = Address("", 9092), Address("127.0.0.1", 9092)
+AUTHORIZER = {"authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
+
+
+@pytest.mark.parametrize(
+    ("address", "protocol", "properties", "words"),
+    [
+        (EVERYWHERE, "PLAINTEXT", {}, ["INTERNAL"]),
+        (HERE, "PLAINTEXT", {}, []),
+        (EVERYWHERE, "SASL_PLAINTEXT", {}, []),
+        (EVERYWHERE, "PLAINTEXT", AUTHORIZER, []),
+        (EVERYWHERE, "PLAINTEXT", {"super_users": "User:ANONYMOUS"}, ["INTERNAL"]),
+        (HERE, "SSL", AUTHORIZER | {"super_users": "User:a; User:ANONYMOUS"}, ["User:ANONYMOUS"]),
+    ],
+)
+def test_what_is_open_to_everybody_is_warned_about(
+    address: Address, protocol: str, properties: Mapping[str, str], words: list[str]
+) -> None:
+    listener = Listener("INTERNAL", address, None, SecurityProtocol(protocol))
+    lines = doubts(Config(**properties), [listener])  # type: ignore[arg-type]
+    assert len(lines) == len(words)
+    assert all(word in line for word, line in zip(words, lines, strict=True))
+
+
+def test_nothing_of_security_is_loaded_where_nothing_is_configured() -> None:
+    script = (
+        "import sys, coordinator.daemon, coordinator.cli.serve\n"
+        "from coordinator.config.sources import read_settings\n"
+        "from coordinator.config.listeners import parse_listeners\n"
+        "settings = read_settings(environment={'KAFKA_OPTS': '-Xmx1g'}, read=str)\n"
+        "config = settings.parse()\n"
+        "settings.security(config, parse_listeners(config)[0])\n"
+        "rooms = ('coordinator.security.', 'coordinator.config.listener_se', 'coordinator.server.listener_se',\n"
+        "    'protocol.messages.sasl', 'protocol.messages.create_acls', 'shlex', 'tempfile', 'cryptography')\n"
+        "found = [name for name in sys.modules if name.startswith(rooms)]\n"
+        "print(sorted(found))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "['coordinator.security.principal']\n"
+    assert parse_listeners(Config())[0][0].protocol is SecurityProtocol.PLAINTEXT

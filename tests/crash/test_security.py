@@ -1,0 +1,107 @@
+"""A crash at every single call on the file system while ACLs and credentials are changed.
+
+Whatever the disk kept of what was not synced: what was answered is there, at most one change that was not
+answered is there as a whole, and the next process goes on.
+"""
+
+import asyncio
+import errno
+from contextlib import suppress
+from random import Random
+from typing import Final
+
+import pytest
+
+from coordinator.ongoing_failures import OngoingFailures
+from coordinator.security.acl import AclBinding, Operation, PatternType, Permission, ResourceType
+from coordinator.security.credential import ScramCredential, ScramMechanism
+from coordinator.security.security_state import SecurityState
+from coordinator.server.security_store import SecurityStore
+from storage.data_directory import DataDirectory
+from storage.errors import StorageError
+from storage.meta_properties import MetaProperties
+from tests.storage.faulty_files import CrashError, FaultyFiles
+
+META: Final = MetaProperties("cluster", 1, "directory")
+CHANGES: Final = 2
+
+
+def state(number: int) -> SecurityState:
+    """That after so many changes."""
+    acls = (
+        AclBinding(
+            *(ResourceType.TOPIC, f"orders-{each}", PatternType.LITERAL, "User:alice", "*"),
+            *(Operation.READ, Permission.ALLOW),
+        )
+        for each in range(number)
+    )
+    credential = ScramCredential(b"salt", bytes([number]), b"server", 4096)
+    scram = {("alice", ScramMechanism.SCRAM_SHA_256): credential} if number else {}
+    return SecurityState(frozenset(acls), scram)
+
+
+def opened(files: FaultyFiles) -> SecurityStore:
+    directory = DataDirectory.open(files, "/data", META)
+    return SecurityStore.open(directory, OngoingFailures("LogManager"), authorizes=True)
+
+
+class Life:
+    """What one process did, as far as it got."""
+
+    def __init__(self, files: FaultyFiles) -> None:
+        self._files = files
+        self.answered = 0
+
+    async def run(self) -> None:
+        security = opened(self._files)
+        for number in range(1, CHANGES + 1):
+            await security.change(state(number))
+            self.answered = number
+
+
+def check(life: Life, files: FaultyFiles) -> SecurityStore:
+    """The laws, for what was left."""
+    security = opened(files)
+    assert security.state in (state(life.answered), state(life.answered + 1))
+    return security
+
+
+def check_next(life: Life, files: FaultyFiles) -> None:
+    """The same, and the next process goes on."""
+    asyncio.run(check(life, files).change(state(CHANGES + 1)))
+    assert opened(files.crash()).state == state(CHANGES + 1)
+
+
+def calls() -> int:
+    """How many a whole life takes."""
+    files = FaultyFiles()
+    asyncio.run(Life(files).run())
+    count = files.calls.total()
+    assert count > 3 * CHANGES
+    return count
+
+
+@pytest.mark.parametrize("torn_bytes", [0, 100])
+def test_a_crash_at_every_call(torn_bytes: int) -> None:
+    for nth in range(1, calls() + 1):
+        files = FaultyFiles()
+        files.crash_at("any", nth, torn_bytes)
+        life = Life(files)
+        with suppress(CrashError):
+            asyncio.run(life.run())
+        check(life, files.crash())
+        check(life, files.crash(Random(nth)))
+        check(life, files.crash(Random(-nth)))
+        check_next(life, files.kill())
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
+def test_a_process_that_stops_at_any_failing_call(error: int) -> None:
+    for nth in range(1, calls() + 1):
+        files = FaultyFiles()
+        files.fail("any", nth, error, torn_bytes=nth % 40)
+        life = Life(files)
+        with suppress(StorageError, OSError):
+            asyncio.run(life.run())
+        check(life, files.crash())
+        check_next(life, files.kill())

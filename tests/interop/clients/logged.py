@@ -1,0 +1,32 @@
+"""What a client library logs of each cell, where it tells its user no more than that it could not connect."""
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable
+from queue import SimpleQueue
+
+from tests.interop.clients.visits import Cell
+
+
+class NotLetIn(Exception):
+    """In: what the library has logged."""
+
+
+class Logged(logging.Handler):
+    """Hands on the warnings and errors of a library, and prints them all the same."""
+
+    def __init__(self, library: str, cell_of: Callable[[logging.LogRecord], str]) -> None:
+        """In: the library's logger; which cell, by name, a record is about."""
+        super().__init__(logging.WARNING)
+        self._cell_of = cell_of
+        self._said: defaultdict[str, SimpleQueue[str]] = defaultdict(SimpleQueue)
+        logging.basicConfig(level=logging.WARNING)
+        logging.getLogger(library).addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Takes a record."""
+        self._said[self._cell_of(record)].put(record.getMessage())
+
+    def of(self, cell: Cell) -> SimpleQueue[str]:
+        """What is said of a cell, as it comes."""
+        return self._said[cell["name"]]

@@ -1,0 +1,177 @@
+"""What the programs of the matrix (`tests/interop/matrix`) do, one program for each stock client.
+
+Cells on standard input, one a line: `key=value` with tabs between them. A program does all of them, `AT_ONCE` at a
+time, prints for each one JSON object on a line when it is done, and ends. What a client is told:
+
+- `name`, `bootstrap`, `protocol` (as security.protocol has it);
+- `mechanism`, `user`, `password`, where it comes by SASL;
+- `authority`: the PEM file of whom it trusts; `certificate`, `key`, `certificate_and_key`: PEM files of its own;
+- Java alone: `form`, `key_store`, `trust_store`, `store_password`: stores in place of these;
+- `topic`, `group`, `refused_topic`, `refused_group`, and what it does, `visit`:
+
+`login`: asks for the topic's metadata, and gives up when it is told that it is not let in.
+`work`: writes a record to `topic`; as a member of `group` reads until it has met that record, and commits; then
+writes a record to `refused_topic`, and reads `topic` as a member of `refused_group`.
+`stay`: once it has written a record to `topic` and read it as a member of `group`, goes on so for STAY_S seconds,
+with a record every PAUSE_S seconds; then commits.
+
+The answer: `cell`, its name, and for each step `""` where it went well, else what went wrong, in the client's own
+words: its name for the error, and what it says. The steps: `login`; `produce`, `consume`, `commit`, then
+`refused_topic`, `refused_group`; after one of the first four that failed come no others. Of `stay`: `sent`,
+`acknowledged`, `read` (counts), `errors` (a list of whatever the client told its user), `commit`; `login` alone
+where it did not come so far.
+"""
+
+import concurrent.futures
+import contextlib
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+AT_ONCE: Final = 8
+STEP_S: Final = 40.0
+"""For a step."""
+STAY_S: Final = 7.0
+PAUSE_S: Final = 0.1
+CATCH_UP_S: Final = 20.0
+"""For what has been written to be read, after that."""
+
+Cell = dict[str, str]
+Answer = dict[str, Any]
+
+
+class Producer(Protocol):
+    """One that writes."""
+
+    def send(self, topic: str, value: str) -> Callable[[], object]:
+        """Begins to write a record. Out: waits until that is done; raises the client's error."""
+
+    def close(self) -> None:
+        """Ends it."""
+
+
+class Member(Protocol):
+    """A member of a group that reads a topic from its beginning."""
+
+    def poll(self, timeout_s: float) -> list[str]:
+        """Values of records, none where none came in time; raises the client's error."""
+
+    def commit(self) -> None:
+        """Commits what has been polled; raises the client's error."""
+
+    def close(self) -> None:
+        """Leaves."""
+
+
+class Client(Protocol):
+    """A client library; all of these raise its errors."""
+
+    def login(self, cell: Cell) -> None:
+        """See the top of this file."""
+
+    def producer(self, cell: Cell) -> Producer:
+        """One that writes."""
+
+    def member(self, cell: Cell, group: str) -> Member:
+        """One that reads."""
+
+
+def run(client: Client) -> None:
+    """Do everything that is asked for."""
+    visits = {"login": _login, "work": _work, "stay": _stay}
+    printing = threading.Lock()
+
+    def visit(cell: Cell) -> None:
+        answer: Answer = {}
+        failed = _said(lambda: answer.update(visits[cell["visit"]](client, cell)))
+        if failed:
+            answer["login"] = failed
+        line = json.dumps({"cell": cell["name"], **answer})
+        with printing:
+            print(line, flush=True)
+
+    cells = [dict(word.split("=", 1) for word in line.rstrip("\n").split("\t")) for line in sys.stdin]
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        for _ in pool.map(visit, cells):
+            pass
+
+
+def _said(action: Callable[[], object]) -> str:
+    """Do it. Out: the client's name for the error and its text; "" where there was none."""
+    try:
+        action()
+    except Exception as error:  # noqa: BLE001 the answer is what a client raises, whatever that is
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def _login(client: Client, cell: Cell) -> Answer:
+    return {"login": _said(lambda: client.login(cell))}
+
+
+def _work(client: Client, cell: Cell) -> Answer:
+    topic, name = cell["topic"], cell["name"]
+    with (
+        contextlib.closing(client.producer(cell)) as producer,
+        contextlib.closing(client.member(cell, cell["group"])) as reader,
+    ):
+
+        def join_refused() -> None:
+            with contextlib.closing(client.member(cell, cell["refused_group"])) as member:
+                _read_until(member, name)
+
+        answer: Answer = {"login": ""}
+        steps: dict[str, Callable[[], object]] = {
+            "produce": lambda: producer.send(topic, name)(),
+            "consume": lambda: _read_until(reader, name),
+            "commit": reader.commit,
+        }
+        for step, action in steps.items():
+            answer[step] = _said(action)
+            if answer[step]:
+                return answer
+        answer["refused_topic"] = _said(lambda: producer.send(cell["refused_topic"], name)())
+        answer["refused_group"] = _said(join_refused)
+    return answer
+
+
+def _read_until(member: Member, value: str) -> None:
+    deadline = time.monotonic() + STEP_S
+    while time.monotonic() < deadline:
+        if value in member.poll(PAUSE_S):
+            return
+    raise TimeoutError(f"{value} was not read in {STEP_S:g} s")
+
+
+def _stay(client: Client, cell: Cell) -> Answer:
+    sent: list[Callable[[], object]] = []
+    errors: list[str] = []
+    read = 0
+    producer, member = client.producer(cell), client.member(cell, cell["group"])
+
+    def poll() -> None:
+        nonlocal read
+        read += sum(value.startswith(cell["name"]) for value in member.poll(PAUSE_S))
+
+    first = f"first of {cell['name']}"
+    producer.send(cell["topic"], first)()
+    _read_until(member, first)
+    end = time.monotonic() + STAY_S
+    while time.monotonic() < end:
+        sent.append(producer.send(cell["topic"], f"{cell['name']} {len(sent)}"))
+        errors.append(_said(poll))
+    while read < len(sent) and time.monotonic() < end + CATCH_UP_S:
+        errors.append(_said(poll))
+    written = [_said(acknowledged) for acknowledged in sent]
+    answer = {
+        "sent": len(sent),
+        "acknowledged": written.count(""),
+        "read": read,
+        "commit": _said(member.commit),
+    }
+    member.close()
+    producer.close()
+    return {**answer, "errors": [error for error in (*errors, *written) if error]}

@@ -1,0 +1,1 @@
+"""Every way into a broker, right and wrong, with every stock client."""

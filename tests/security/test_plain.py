@@ -1,0 +1,93 @@
+"""PLAIN: the order of errors and their texts as Kafka has them, and nothing that tells who is there."""
+
+import sys
+from types import FrameType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.security.plain import PlainServer
+from coordinator.security.sasl_server import Authenticated, Refused
+
+PASSWORDS = {"alice": "alice-secret", "bøb": "geheim=,"}
+WRONG = "Authentication failed: Invalid username or password"
+OTHER = "Authentication failed: Client requested an authorization id that is different from username"
+
+
+@pytest.mark.parametrize(
+    ("token", "message"),
+    [
+        ("", "Invalid SASL/PLAIN response: expected 3 tokens, got 1"),
+        ("\0alice", "Invalid SASL/PLAIN response: expected 3 tokens, got 2"),
+        ("\0alice\0alice-secret\0", "Invalid SASL/PLAIN response: expected 3 tokens, got 4"),
+        ("\0a\0b\0c\0d\0e", "Invalid SASL/PLAIN response: expected 3 tokens, got 4"),
+        ("\0\0", "Authentication failed: username not specified"),
+        ("bob\0alice\0", "Authentication failed: password not specified"),
+        ("\0alice\0alice", WRONG),
+        ("\0alice\0alice-secret ", WRONG),
+        ("\0nobody\0alice-secret", WRONG),
+        ("bob\0alice\0wrong", WRONG),
+        ("bob\0alice\0alice-secret", OTHER),
+    ],
+)
+def test_what_is_refused_is_told_in_kafkas_words(token: str, message: str) -> None:
+    judged = PlainServer(PASSWORDS).step(token.encode())
+    assert isinstance(judged, Refused)
+    assert judged.message == message
+
+
+@pytest.mark.parametrize("token", ["\0alice\0alice-secret", "alice\0alice\0alice-secret", "\0bøb\0geheim=,"])
+def test_who_knows_the_password_is_let_in(token: str) -> None:
+    judged = PlainServer(PASSWORDS).step(token.encode())
+    assert judged == Authenticated(token.split("\0")[1])
+
+
+@given(token=st.binary(max_size=80) | st.lists(st.sampled_from([b"\0", b"alice", b"\xff"])).map(b"".join))
+def test_whatever_else_comes_is_refused(token: bytes) -> None:
+    assert isinstance(PlainServer(PASSWORDS).step(token), Refused)
+
+
+def test_the_log_says_more_than_the_client_but_no_password() -> None:
+    unknown, wrong = (PlainServer(PASSWORDS).step(f"\0{user}\0hush".encode()) for user in ("nobody", "alice"))
+    assert isinstance(unknown, Refused)
+    assert isinstance(wrong, Refused)
+    assert unknown.reason != wrong.reason
+    assert unknown.message == wrong.message
+    assert "hush" not in unknown.reason + wrong.reason
+
+
+def done_for(token: bytes) -> list[str]:
+    """What judging a token calls, in order, functions of C too: what it takes, but for the clock's moods."""
+    server = PlainServer(PASSWORDS)
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if event in ("call", "c_call"):
+            called.append(frame.f_code.co_name if event == "call" else repr(argument).partition(" at ")[0])
+
+    sys.setprofile(note)
+    try:
+        server.step(token)
+    finally:
+        sys.setprofile(None)
+    return called
+
+
+def test_an_unknown_user_takes_what_a_wrong_password_takes() -> None:
+    unknown, wrong = (done_for(f"\0{user}\0hush".encode()) for user in ("nobody", "alice"))
+    assert unknown == wrong
+    assert len(wrong) > 5
+    assert done_for(b"\0alice") != wrong
+
+
+def test_no_prefix_and_no_changed_byte_lets_anybody_in() -> None:
+    whole = f"\0alice\0{PASSWORDS['alice']}".encode()
+    server = PlainServer(PASSWORDS)
+    for end in range(len(whole)):
+        assert isinstance(server.step(whole[:end]), Refused)
+        for byte in (0, 0x0A, 0x20, 0x7F, 0x80, 0xFF):
+            if whole[end] != byte:
+                assert isinstance(server.step(whole[:end] + bytes([byte]) + whole[end + 1 :]), Refused)
+                assert isinstance(server.step(whole[:end] + bytes([byte]) + whole[end:]), Refused)
+    assert isinstance(server.step(whole), Authenticated)

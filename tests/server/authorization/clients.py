@@ -1,0 +1,99 @@
+"""A server that authorizes, and clients that are whoever their client id says.
+
+async with authorizing(monkeypatch, tmp_path) as server, Client(server, "alice") as alice:
+    await allow(server, "alice", Operation.READ, ResourceType.TOPIC, "orders")
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from coordinator.net.connection import Connection
+from coordinator.security.acl import (
+    ANYTHING,
+    CLUSTER_NAME,
+    AclBinding,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
+from coordinator.security.principal import Principal
+from coordinator.server.server import Server
+from tests.server.harness import Client, serving
+
+ADMIN = "admin"
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": f"User:{ADMIN}",
+}
+TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
+TRANSACTIONAL_ID, CLUSTER = ResourceType.TRANSACTIONAL_ID, ResourceType.CLUSTER
+
+
+@asynccontextmanager
+async def authorizing(
+    monkeypatch: pytest.MonkeyPatch,
+    data_dir: Path,
+    properties: Mapping[str, str] | None = None,
+    *,
+    topics: Sequence[tuple[str, int]] = (("orders", 3), ("secret", 2)),
+) -> AsyncIterator[Server]:
+    """A server whose clients are who they say; only the admin may do anything as yet."""
+    monkeypatch.setattr(
+        Connection, "principal", property(lambda connection: Principal("User", connection.client_id))
+    )
+    async with serving(data_dir, AUTHORIZER | dict(properties or {}), topics=topics) as server:
+        yield server
+
+
+def acl(
+    user: str,
+    operation: Operation,
+    resource_type: ResourceType,
+    name: str = CLUSTER_NAME,
+    permission: Permission = Permission.ALLOW,
+    pattern_type: PatternType = PatternType.LITERAL,
+) -> AclBinding:
+    """An ACL of a user, from anywhere."""
+    return AclBinding(resource_type, name, pattern_type, f"User:{user}", ANYTHING, operation, permission)
+
+
+async def change(
+    server: Server, *, added: Sequence[AclBinding] = (), removed: Sequence[AclBinding] = ()
+) -> None:
+    """Adds and removes ACLs."""
+    store = server.security.store
+    acls = store.state.acls - frozenset(removed) | frozenset(added)
+    await store.change(replace(store.state, acls=acls))
+
+
+async def allow(
+    server: Server,
+    user: str,
+    operation: Operation,
+    resource_type: ResourceType,
+    *names: str,
+    permission: Permission = Permission.ALLOW,
+) -> None:
+    """Lets a user do something to resources of a type; the cluster where none is named."""
+    added = [acl(user, operation, resource_type, name, permission) for name in names or (CLUSTER_NAME,)]
+    await change(server, added=added)
+
+
+@asynccontextmanager
+async def admin_and_alice(
+    monkeypatch: pytest.MonkeyPatch,
+    data_dir: Path,
+    properties: Mapping[str, str] | None = None,
+) -> AsyncIterator[tuple[Server, Client, Client]]:
+    """The same with a client who may do anything, and one who may do nothing as yet."""
+    async with (
+        authorizing(monkeypatch, data_dir, properties) as server,
+        Client(server, ADMIN) as admin,
+        Client(server, "alice") as alice,
+    ):
+        yield server, admin, alice

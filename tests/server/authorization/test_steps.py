@@ -1,0 +1,66 @@
+"""Guards that take more than a slice: what they guard is answered as if they had not."""
+
+from pathlib import Path
+
+import pytest
+
+from coordinator.security.acl import Operation
+from coordinator.server.authorization import guarded
+from protocol.errors import ErrorCode
+from protocol.messages.list_groups import ListGroupsRequest
+from protocol.messages.metadata import MetadataRequest
+from tests.server.authorization.clients import GROUP, TOPIC, admin_and_alice, allow
+from tests.server.authorization.test_offset_guards import commit, errors_of
+from tests.server.authorization.test_record_guards import end_of, produce, produced
+from tests.server.harness import Client
+from tests.server.test_cleaner import one_turn
+
+NONE, DENIED = ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+@pytest.fixture(autouse=True)
+def _a_step_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guarded, "SLICE_NS", 0)
+
+
+async def test_answers_keep_their_order_and_their_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with admin_and_alice(monkeypatch, tmp_path) as (server, _, alice):
+        await allow(server, "alice", Operation.ALL, TOPIC, "orders")
+        await allow(server, "alice", Operation.READ, GROUP, "g")
+        alice.send(MetadataRequest(topics=None), 9)
+        alice.send(commit(server, 8, "secret", "orders"), 8)
+        alice.send(ListGroupsRequest(), 4)
+        alice.send(produce(server, 9, "secret", "orders"), 9)
+        assert [topic.name for topic in (await alice.receive()).topics] == ["orders"]
+        assert errors_of(server, await alice.receive(), 8) == {"secret": DENIED, "orders": NONE}
+        assert [group.group_id for group in (await alice.receive()).groups] == ["g"]
+        answer = await alice.receive()
+        assert produced(server, answer, 9) == [("orders", NONE, 0), ("secret", DENIED, -1)]
+
+
+async def test_who_wants_no_answer_is_disconnected_when_the_rest_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with admin_and_alice(monkeypatch, tmp_path) as (server, admin, alice):
+        await allow(server, "alice", Operation.WRITE, TOPIC, "orders")
+        alice.send(produce(server, 9, "secret", "orders", acks=0), 9)
+        assert await alice.closed()
+        assert await end_of(admin, "orders") == 1
+
+
+async def test_nothing_comes_of_what_nobody_waits_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with admin_and_alice(monkeypatch, tmp_path) as (server, admin, _):
+        await allow(server, "alice", Operation.READ, GROUP, "g")
+        async with Client(server, "alice") as alice:
+            alice.send(commit(server, 8, *["orders"] * 500), 8)
+            while not len(server.run_queue):
+                await one_turn()
+            alice.writer.transport.abort()
+            while len(server.connections.open) > 2:
+                await one_turn()
+        assert not len(server.run_queue)
+        assert (await admin.call(ListGroupsRequest(), 4)).error_code == NONE

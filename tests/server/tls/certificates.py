@@ -1,0 +1,156 @@
+"""Certificates for tests: an authority, and what it signs, written in the forms that people have them in."""
+
+import datetime
+import ipaddress
+import ssl
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    KeySerializationEncryption,
+    NoEncryption,
+    PrivateFormat,
+    pkcs12,
+)
+
+PASSWORD = "store-secret"
+DAY = datetime.timedelta(days=1)
+Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A key, its certificate and those above it."""
+
+    key: Key
+    certificate: x509.Certificate
+    above: "Identity | None" = None
+
+    @classmethod
+    def authority(cls, name: str = "CN=authority") -> Self:
+        """One who signs, and is signed by itself."""
+        return cls._signed(name, None, is_authority=True)
+
+    def sign(
+        self,
+        name: str,
+        hosts: tuple[str, ...] = (),
+        days: int = 1,
+        key: Key | None = None,
+        *,
+        is_authority: bool = False,
+    ) -> Self:
+        """A key, a new one unless it is given, with a certificate that this one has signed. In: also addresses and
+        names of hosts, and for how long it is good; below 0 it was."""
+        return self._signed(name, self, hosts, days, key, is_authority=is_authority)
+
+    @classmethod
+    def _signed(
+        cls,
+        name: str,
+        above: "Identity | None",
+        hosts: tuple[str, ...] = (),
+        days: int = 1,
+        key: Key | None = None,
+        *,
+        is_authority: bool,
+    ) -> Self:
+        key = key or ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name.from_rfc4514_string(name)
+        now = datetime.datetime.now(datetime.UTC)
+        builder = x509.CertificateBuilder(
+            above.certificate.subject if above else subject,
+            subject,
+            key.public_key(),
+            x509.random_serial_number(),
+            now - 10 * DAY,
+            now + days * DAY,
+        ).add_extension(x509.BasicConstraints(is_authority, None), critical=True)
+        if hosts:
+            names: list[x509.GeneralName] = [
+                x509.IPAddress(ipaddress.ip_address(host)) if host[0].isdigit() else x509.DNSName(host)
+                for host in hosts
+            ]
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        return cls(key, builder.sign((above or cls(key, None)).key, hashes.SHA256()), above)  # type: ignore[arg-type]
+
+    @property
+    def certificate_pem(self) -> str:
+        """This certificate alone."""
+        return self.certificate.public_bytes(Encoding.PEM).decode()
+
+    @property
+    def chain_pem(self) -> str:
+        """With those above it, but for one that signs itself."""
+        above = self.above
+        return self.certificate_pem + (above.chain_pem if above is not None and above.above else "")
+
+    def key_pem(self, password: str = "") -> str:
+        """The key in PKCS#8."""
+        how: KeySerializationEncryption = (
+            BestAvailableEncryption(password.encode()) if password else NoEncryption()
+        )
+        return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, how).decode()
+
+    @cached_property
+    def pem(self) -> str:
+        """Key and chain."""
+        return self.key_pem() + self.chain_pem
+
+    def pkcs12(self, password: str = PASSWORD) -> bytes:
+        """Key, certificate and those above it."""
+        above = self.above
+        others: list[x509.Certificate] = []
+        while above is not None:
+            others.insert(0, above.certificate)
+            above = above.above
+        return pkcs12.serialize_key_and_certificates(
+            b"server", self.key, self.certificate, others, BestAvailableEncryption(password.encode())
+        )
+
+    def client(self, trusted: "Identity", *, version: ssl.TLSVersion | None = None) -> ssl.SSLContext:
+        """What a client with this certificate shakes hands with."""
+        context = trusting(trusted)
+        with_key(context, self)
+        if version is not None:
+            context.minimum_version = context.maximum_version = version
+        return context
+
+
+def trusting(authority: Identity) -> ssl.SSLContext:
+    """What a client without a certificate shakes hands with."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(cadata=authority.certificate_pem)
+    return context
+
+
+def with_key(context: ssl.SSLContext, identity: Identity) -> None:
+    """Gives a context a key and a certificate."""
+    from storage.files import private_file
+
+    with private_file(identity.pem.encode()) as path:
+        context.load_cert_chain(path)
+
+
+def listener(key_store: Path, trust_store: Path | None = None, **more: str) -> dict[str, str]:
+    """The properties of a server with one listener, SSL, with stores in PEM. In: more properties of TLS by their
+    last words (`client_auth`)."""
+    properties = {
+        "listeners": "SSL://127.0.0.1:0",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(key_store),
+    }
+    if trust_store is not None:
+        properties |= {
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(trust_store),
+            "ssl.client.auth": "required",
+        }
+    return properties | {f"ssl.{name.replace('_', '.')}": value for name, value in more.items()}

@@ -1,0 +1,27 @@
+"""kafka-python produces a record and reads one: python kafka_python_client.py '{"bootstrap_servers": …}'
+
+A process of its own: what the library imports warns, and warnings fail tests.
+"""
+
+import json
+import sys
+
+from kafka import KafkaConsumer, KafkaProducer
+
+TIMEOUT_S = 30
+
+
+def main() -> None:
+    """See the top of this file."""
+    how = json.loads(sys.argv[1])
+    producer = KafkaProducer(**how)
+    producer.send("orders", b"from kafka-python").get(TIMEOUT_S)
+    producer.close()
+    consumer = KafkaConsumer("orders", group_id="kafka-python", auto_offset_reset="earliest", **how)
+    print(next(iter(consumer)).value)
+    consumer.commit()
+    consumer.close()
+
+
+if __name__ == "__main__":
+    main()
