@@ -12,6 +12,7 @@ from coordinator.console.api.route import ApiRoute, Call
 from coordinator.control.control import Control
 from coordinator.control.namespaces.description import NamespaceDescription, describe
 from coordinator.control.namespaces.namespaces import DEFAULT, MOST
+from coordinator.control.namespaces.text import all_text, described_text
 from coordinator.control.problem import ProblemKind
 from coordinator.net.peer import printable
 
@@ -103,6 +104,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         summary="Brokers of this process",
         handle=list_namespaces,
         answer=NamespaceList,
+        text=lambda found: all_text(found.namespaces),
         is_of_process=True,
     ),
     ApiRoute(
@@ -112,6 +114,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         handle=make_namespace,
         body=NewNamespace,
         answer=NamespaceDescription,
+        text=described_text,
         changes=True,
         problems=(*_MADE, ProblemKind.NAME_TAKEN),
         is_of_process=True,
@@ -122,6 +125,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         summary="A broker: where clients connect, and what it has",
         handle=describe_namespace,
         answer=NamespaceDescription,
+        text=described_text,
         problems=_BY_NAME,
         is_of_process=True,
     ),
@@ -140,6 +144,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         summary="Have a broker be as it was when it was made, on the same port",
         handle=reset_namespace,
         answer=NamespaceDescription,
+        text=described_text,
         changes=True,
         problems=(*_MADE, ProblemKind.NO_SUCH_NAMESPACE),
         is_of_process=True,
@@ -151,6 +156,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         handle=advertise,
         body=dict[str, str],
         answer=NamespaceDescription,
+        text=described_text,
         changes=True,
         problems=_BY_NAME,
         is_of_process=True,

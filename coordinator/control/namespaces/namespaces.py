@@ -6,6 +6,7 @@ import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Final
@@ -180,7 +181,9 @@ class Namespaces:
 
     def _check_new(self, name: str) -> None:
         if _NAME.fullmatch(name) is None:
-            detail = "The name of a namespace has 1 to 100 of A-Z, a-z, 0-9, `.`, `_`, `-`; the first is no mark."
+            detail = (
+                "The name of a namespace has 1 to 100 of A-Z, a-z, 0-9, `.`, `_`, `-`; the first is no mark."
+            )
             raise Problem(ProblemKind.BAD_REQUEST, "The name cannot be", detail, {"pointer": "/name"})
         if name == DEFAULT or name in self._by_name or name in self._being_changed:
             what = f"There is a namespace {name}"
@@ -215,17 +218,14 @@ class Namespaces:
         self, name: str, topics: Mapping[str, int], config: Mapping[str, str], *, is_durable: bool
     ) -> Namespace:
         daemon = self._daemon.settings
-
-        def settings() -> ServerSettings:
-            files: Files = (
-                self._files if is_durable else MemoryFiles(self._config.namespace_max_bytes, clock.wall_ms)
-            )
-            directory = self._directory(name) if is_durable else _MEMORY_DIRECTORY
-            return settings_of(daemon, config, address, files, directory, in_memory=not is_durable)
-
         address = Address(daemon.listeners[0].address.host, 0)
+        directory = self._directory(name) if is_durable else _MEMORY_DIRECTORY
+
+        def files() -> Files:
+            return self._files if is_durable else MemoryFiles(self._config.namespace_max_bytes, clock.wall_ms)
+
         try:
-            settings()
+            settings = settings_of(daemon, config, address, files(), directory, in_memory=not is_durable)
         except ConfigError as error:
             pointer = "/config" + "".join(f"/{each}" for each in error.names[:1])
             detail = f"The config is wrong: {error}."
@@ -233,7 +233,9 @@ class Namespaces:
                 ProblemKind.BAD_REQUEST, "The config is wrong", detail, {"pointer": pointer}
             ) from error
         sockets = self._bound(address)
-        return Namespace(name, sockets, settings, topics, self._server, self._make_control)
+        return Namespace(
+            name, sockets, lambda: replace(settings, files=files()), topics, self._server, self._make_control
+        )
 
     def _server(self, settings: ServerSettings) -> Server:
         if self._flusher is None:
