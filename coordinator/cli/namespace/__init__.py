@@ -20,7 +20,7 @@ SUBCOMMANDS: Final = {
     cls=DefaultSubcommand, default="list", package="coordinator.cli.namespace", described=SUBCOMMANDS
 )
 def command() -> None:
-    """Whole brokers in the daemon's process, each on a port of its own, with files in memory: for as long as a test.
+    """Whole brokers in the process of the daemon, each on its own port, with files in memory, for a test each.
     `groupd namespace` alone lists them.
 
     Commands that ask a daemon take --namespace NAME, and are then about that broker.

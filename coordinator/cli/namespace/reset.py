@@ -8,6 +8,6 @@ from coordinator.cli.control.printed import answer
 @daemon_command(epilog="Example: groupd namespace reset test-1")
 @name_argument()
 def command(asking: Asking, name: str) -> int:
-    """Have the broker NAME be as it was when it was made: no groups, no offsets, its first topics, the same port."""
+    """Have the broker NAME be as it was when it was made: no groups, its first topics, the same port."""
     answer(asking, "POST", "namespaces", name, "reset")
     return YES

@@ -83,14 +83,18 @@ class Namespace:
         try:
             [listener] = settings.listeners
             await server.listen({listener.name: [bound.dup() for bound in self._sockets]})
+        except BaseException:
+            control.close()
+            server.abandon()
+            raise
+        try:
             for name, address in self._advertised.items():
                 server.listeners.advertise(name, address)
             await server.ready.wait()
             if self._topics:
                 await control.topics.make_all(self._topics)
         except BaseException:
-            control.close()
-            server.abandon()
+            await _stop(control)
             raise
         return control
 
@@ -98,7 +102,7 @@ class Namespace:
         """Closes its connections, and puts a new server in the place of the old one. In: what has the disk forget
         what it has. Raises as `open`; then there is nothing any more."""
         try:
-            await self._stop()
+            await _stop(self.control)
             await forget()
         except BaseException:
             self._close_sockets()
@@ -109,15 +113,9 @@ class Namespace:
     async def close(self) -> None:
         """Stops it. Raises what the disk refused."""
         try:
-            await self._stop()
+            await _stop(self.control)
         finally:
             self._close_sockets()
-
-    async def _stop(self) -> None:
-        control = self.control
-        control.close()
-        await control.server.close()
-        await control.ledger.close()
 
     def _close_sockets(self) -> None:
         for bound in self._sockets:
@@ -129,3 +127,10 @@ class Namespace:
         for name, address in addresses.items():
             self.server.listeners.advertise(name, address)
             self._advertised[name] = address
+
+
+async def _stop(control: "Control") -> None:
+    """Stops a server, and the control room about it. Raises what the disk refused."""
+    control.close()
+    await control.server.close()
+    await control.ledger.close()
