@@ -120,10 +120,10 @@ class Namespaces:
         with self._changing(name):
             try:
                 await found.reset(partial(self._forget, name))
-            except (StartFailed, StorageError, OSError) as error:
-                why = reason_of(error) if isinstance(error, OSError | StorageError) else str(error)
-                what = f"Namespace {name} cannot be reset, and is gone"
-                raise Problem(ProblemKind.NOT_POSSIBLE, what, f"{what}: {why}") from error
+            except StartFailed as error:
+                raise _gone(name, str(error)) from error
+            except (StorageError, OSError) as error:
+                raise _gone(name, reason_of(error)) from error
             self._by_name[name] = found
         self._acts.note("namespace", f"reset {name}", by=by)
         return found
@@ -297,3 +297,8 @@ class Namespaces:
         self._acts.note(
             "namespace", f"removed {namespace.name}, which nobody needed (namespace.idle.timeout.ms)"
         )
+
+
+def _gone(name: str, why: str) -> Problem:
+    what = f"Namespace {name} cannot be reset, and is gone"
+    return Problem(ProblemKind.NOT_POSSIBLE, what, f"{what}: {why}.")
