@@ -8,6 +8,9 @@ from coordinator.control.clock.moving import Moving
 from coordinator.control.clock.retention import Retention
 from coordinator.control.failover.failover import Failover
 from coordinator.control.faults.faults import Faults
+from coordinator.control.figures.figures import Gatherer
+from coordinator.control.figures.group_figures import GroupGatherer
+from coordinator.control.figures.group_history import GroupHistories
 from coordinator.control.groups.groups import Groups
 from coordinator.control.groups.offsets import Offsets
 from coordinator.control.ledger.made import made_ledger
@@ -55,6 +58,7 @@ class Control:
         )
         self.waits.hint_givers.append(self.faults.held_hints)
         self.oracles = Oracles(server, self.acts, now_of)
+        self._measure(server)
 
     def close(self) -> None:
         """Lets go of everything: nobody waits any more, nothing is held."""
@@ -64,6 +68,16 @@ class Control:
         self.stream.close()
         self.oracles.close()
         self.clocks.close()
+
+    def _measure(self, server: Server) -> None:
+        histories = GroupHistories()
+        # After the ledger, which closes what a deleted group had open.
+        server.group_events.listeners.append(histories.observe)
+        self.ledger.listeners.append(histories.closed)
+        self.oracles.listeners.append(histories.found)
+        self.figures = Gatherer(histories, self.ledger, self.clocks, self.faults)
+        catalogue = server.data_plane.catalogue
+        self.group_figures = GroupGatherer(histories, self.ledger, self.clocks, catalogue)
 
     async def _freeze(self, group_id: str) -> None:
         await self.clocks.put(group_id, frozen=True, lets_gone_go=False)
