@@ -54,9 +54,10 @@ _OF_GROUPS: Final = f"""
 ## Of single groups
 
 `/metrics/groups?match=billing*` has the metrics of the groups with such an id (`match` may come several times;
-without it, of every group), at most {MOST_GROUPS:,}: the first in the order of their ids. `/metrics` names no group, so
-that its size does not grow with them. Those that begin with `kafka_` have the names and labels of kafka_exporter.
-Counts are since groupd first heard of a group after its start; it remembers {MOST_HISTORIES:,} groups.
+without it, of every group), at most {MOST_GROUPS:,}: the first in the order of their ids. `/metrics` names no
+group, so that its size does not grow with them. Those that begin with `kafka_` have the names and labels of
+kafka_exporter. Counts are since groupd first heard of a group after its start; it remembers
+{MOST_HISTORIES:,} groups.
 
 | metric | type | what |
 |---|---|---|
