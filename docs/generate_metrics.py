@@ -4,7 +4,6 @@ python -m docs.generate_metrics
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +19,7 @@ from coordinator.control.faults.kinds import KINDS
 from coordinator.control.figures.durations import PHASES
 from coordinator.control.figures.group_figures import MOST_GROUPS, AllGroupFigures, GroupFigures
 from coordinator.control.figures.group_history import MOST_GROUPS as MOST_HISTORIES
+from coordinator.control.figures.group_history import GroupHistory
 from coordinator.control.groups.partition_ends import Ends
 from coordinator.control.oracles.violation import OracleName
 from coordinator.engine.partition import PartitionState
@@ -91,6 +91,14 @@ _VALUES: Final[Mapping[tuple[str, str], str]] = {
 _PLAIN: Final = ("consumergroup", "topic", "partition")
 """Labels that say themselves what they take."""
 
+
+def _history() -> GroupHistory:
+    history = GroupHistory()
+    history.tallies.update({(Tally.EVICTED, "join"): 1, (Tally.COMMITS_REFUSED, "ILLEGAL_GENERATION"): 1})
+    history.violations["flapping"] = 1
+    return history
+
+
 _ONE_GROUP: Final = AllGroupFigures(
     [
         GroupFigures(
@@ -101,10 +109,7 @@ _ONE_GROUP: Final = AllGroupFigures(
             is_frozen=False,
             rebalance_open_s=0,
             session_margin=1,
-            tallies=Counter({(Tally.EVICTED, "join"): 1, (Tally.COMMITS_REFUSED, "ILLEGAL_GENERATION"): 1}),
-            violations={"flapping": 1},
-            completed=1,
-            spent_ms=(0, 0, 0),
+            history=_history(),
             offsets={("orders", 0): 1},
         )
     ],

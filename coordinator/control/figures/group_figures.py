@@ -1,9 +1,9 @@
 """The figures of single groups, for who names them."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from heapq import merge
+from itertools import islice
 from typing import Final
 
 from coordinator import clock
@@ -12,18 +12,18 @@ from coordinator.control.figures.group_history import GroupHistories, GroupHisto
 from coordinator.control.groups.partition_ends import Ends, ends_of
 from coordinator.control.ledger.ledger import Ledger
 from coordinator.control.slices import Slices
-from coordinator.engine.partition import Partition
-from coordinator.group.shard import Shard
-from coordinator.server.tallies import Tallies
 from coordinator.topics.catalogue import Catalogue
 
 MOST_GROUPS: Final = 1_000
 """Groups that are told of: the first in the order of their ids."""
 
+_NONE: Final = GroupHistory()
+"""Of all groups of which nothing was heard."""
+
 
 @dataclass(frozen=True, slots=True)
 class GroupFigures:
-    """Of one group. Counts are since it was first heard of; `spent_ms` is by phase, as in `PHASES`."""
+    """Of one group."""
 
     group_id: str
     type: str
@@ -34,12 +34,8 @@ class GroupFigures:
     """0 where it is not rebalancing."""
     session_margin: float | None
     """The least share of its session that a member has left; None where no session runs."""
-    tallies: Tallies
-    violations: Mapping[str, int]
-    """By oracle."""
-    completed: int
-    """Rebalances that came to their end."""
-    spent_ms: tuple[int, int, int]
+    history: GroupHistory
+    """What befell it since it was first heard of."""
     offsets: Mapping[tuple[str, int], int]
     """What was committed, by topic and partition."""
 
@@ -75,8 +71,8 @@ class GroupGatherer:
         since_ns = self._ledger.rebalancing_since_ns()
         groups: list[GroupFigures] = []
         ends: dict[tuple[str, int], Ends] = {}
-        for group_id, partition in found:
-            figures = self._figures(group_id, partition, since_ns)
+        for group_id in found:
+            figures = self._figures(group_id, since_ns)
             await slices.rest()
             if figures is None:  # it is gone meanwhile
                 continue
@@ -91,34 +87,26 @@ class GroupGatherer:
         partitions = {name: len(topic.partitions) for name, topic in topics.items() if topic is not None}
         return AllGroupFigures(groups, left_out, ends, partitions)
 
-    async def _find(
-        self, fits: Callable[[str], bool], slices: Slices
-    ) -> tuple[list[tuple[str, Partition[Shard]]], int]:
-        by_partition: list[list[tuple[str, Partition[Shard]]]] = []
+    async def _find(self, fits: Callable[[str], bool], slices: Slices) -> tuple[list[str], int]:
+        by_partition: list[list[str]] = []
         for partition in self._clocks.runtime.partitions:
             machine = partition.machine
             fitting = []
             for group_id in () if machine is None else machine.group_ids():
                 if fits(group_id):
-                    fitting.append((group_id, partition))
+                    fitting.append(group_id)
                 await slices.rest()
-            by_partition.append(sorted(fitting, key=_id_of))
-        found: list[tuple[str, Partition[Shard]]] = []
-        for one in merge(*by_partition, key=_id_of):
-            found.append(one)
-            if len(found) == MOST_GROUPS:
-                break
+            by_partition.append(sorted(fitting))
+        found = list(islice(merge(*by_partition), MOST_GROUPS))
         return found, sum(map(len, by_partition)) - len(found)
 
-    def _figures(
-        self, group_id: str, partition: Partition[Shard], since_ns: Mapping[str, int]
-    ) -> GroupFigures | None:
-        machine = partition.machine
+    def _figures(self, group_id: str, since_ns: Mapping[str, int]) -> GroupFigures | None:
+        machine = self._clocks.runtime.partition_of(group_id).machine
         now = self._clocks.now_of(group_id)
         standing = None if machine is None else machine.standing(group_id)
         if machine is None or standing is None:
             return None
-        history = self._histories.by_group.get(group_id) or GroupHistory()
+        history = self._histories.by_group.get(group_id)
         opened_ns = since_ns.get(group_id)
         return GroupFigures(
             group_id=group_id,
@@ -128,13 +116,6 @@ class GroupGatherer:
             is_frozen=self._clocks.is_frozen(group_id),
             rebalance_open_s=0 if opened_ns is None else (clock.monotonic_ns() - opened_ns) / 1e9,
             session_margin=machine.session_margin(group_id, now),
-            tallies=history.tallies.copy(),
-            violations=Counter(history.violations),
-            completed=history.completed,
-            spent_ms=history.spent_ms,
+            history=_NONE if history is None else history.copy(),
             offsets=machine.committed_offsets(group_id),
         )
-
-
-def _id_of(found: tuple[str, Partition[Shard]]) -> str:
-    return found[0]

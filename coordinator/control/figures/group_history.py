@@ -28,6 +28,13 @@ class GroupHistory:
         self.spent_ms = (0, 0, 0)
         """In all of these, by phase as in `PHASES`."""
 
+    def copy(self) -> "GroupHistory":
+        """As it is now."""
+        copied = GroupHistory()
+        copied.tallies, copied.violations = self.tallies.copy(), self.violations.copy()
+        copied.completed, copied.spent_ms = self.completed, self.spent_ms
+        return copied
+
 
 class GroupHistories:
     """Of all. It hears of events, of closed entries of the ledger and of violations."""
