@@ -1,5 +1,5 @@
-"""The metrics of single groups. Those of lag have the names and labels of kafka_exporter (danielqsj), so that what was
-made for it works; where nothing was committed there is no series, and no -1. One family is made at a time, and
+"""The metrics of single groups. Those of lag have the names and labels of kafka_exporter (danielqsj), so that what
+was made for it works; where nothing was committed there is no series, and no -1. One family is made at a time, and
 written before the next.
 """
 
