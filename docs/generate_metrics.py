@@ -122,12 +122,20 @@ _ONE_GROUP: Final = AllGroupFigures(
 
 def page() -> str:
     """The page as it should be. Not from within an event loop."""
-    of_groups = GroupsCollector(_ONE_GROUP).collect()
-    rows = "".join(map(_row, asyncio.run(_exported())))
-    return _INTRODUCTION + rows + _OF_GROUPS + "".join(map(_row, of_groups))
+    of_all = "".join(map(_row, asyncio.run(_of_all_groups())))
+    return _INTRODUCTION + of_all + _OF_GROUPS + "".join(map(_row, _of_one_group()))
 
 
-async def _exported() -> list[Metric]:
+def exported() -> list[Metric]:
+    """All metrics of both paths, with a sample of each label. Not from within an event loop."""
+    return [*asyncio.run(_of_all_groups()), *_of_one_group()]
+
+
+def _of_one_group() -> list[Metric]:
+    return list(GroupsCollector(_ONE_GROUP).collect())
+
+
+async def _of_all_groups() -> list[Metric]:
     """With a group and a producer that have begun, and a failed handshake, so that every label has been used."""
     with TemporaryDirectory(prefix="groupd-metrics-") as data:
         async with serving(data) as server, Client(server) as client:
