@@ -10,8 +10,10 @@ from coordinator.console.api import (
     index,
     ledger,
     ledger_lines,
+    namespaces,
     offsets,
     stream,
+    topics,
     violations,
     waits,
 )
@@ -27,7 +29,9 @@ _RESOURCES: Final[tuple[ApiRoute, ...]] = (
     *faults.ROUTES,
     *groups.ROUTES,
     *ledger.ROUTES,
+    *namespaces.ROUTES,
     *offsets.ROUTES,
+    *topics.ROUTES,
     *violations.ROUTES,
     *waits.ROUTES,
 )
