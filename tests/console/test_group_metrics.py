@@ -168,3 +168,22 @@ async def test_others_have_their_turn_while_many_groups_are_looked_at(
         await gathering
         assert turns >= 50
     other.cancel()
+
+
+async def test_a_namespace_has_metrics_of_its_own(api: Api) -> None:
+    made = await api.call("POST", "/v1/namespaces", {"name": "t-1", "topics": {"orders": 3}})
+    assert made.status == 200
+    other = api.control.namespaces.control_of("t-1")
+    assert other is not None
+    await commit(Api(other.server, other, api.port, api.session), "billing", 1)
+    await commit(api, "audit", 1)
+    for base, group in (
+        ("/v1/namespaces/t-1", "billing"),
+        ("/v1", "audit"),
+        ("/v1/namespaces/default", "audit"),
+    ):
+        assert (await scrape(api, f"{base}/metrics")).get("groupd_groups", state="Empty") == 1
+        found = await scrape(api, f"{base}/metrics/groups?match=audit&match=bil*")
+        assert found.labels(MEMBERS, "consumergroup") == [group]
+        assert (await api.call("GET", f"{base}/metrics/groups?mach=a")).problem == "bad-request"
+    assert (await api.call("GET", "/v1/namespaces/t-2/metrics")).problem == "no-such-namespace"
