@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.docker import recipes
 from tests.docker.engine.container import Container
-from tests.docker.engine.image import image_of
+from tests.docker.engine.image import REPOSITORY, image_of
 from tests.interop.build import CannotBuild
 from tests.interop.requirement import lacking
 
@@ -82,7 +82,14 @@ def connect(bootstrap: str) -> None:
     socket.create_connection((host, int(port)), TIMEOUT_S).close()
 
 
-# What the image of the drop-in starts by itself
+# What the image of the drop-in has, and starts by itself
+
+
+def test_what_the_image_copies_is_sent_to_the_engine() -> None:
+    sent = (REPOSITORY / ".dockerignore").read_text().splitlines()
+    copied = [source.rstrip("/") for source in image_of("drop-in").copied.values()]
+    assert copied
+    assert [source for source in copied if f"!{source}" not in sent] == []
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 module groupd.example/testcontainers
 
-go 1.24.0
+go 1.26.0
 
 require (
 	github.com/testcontainers/testcontainers-go v0.40.0
