@@ -21,6 +21,7 @@ from coordinator.control.namespaces.namespaces import Namespaces
 from coordinator.control.oracles.oracles import Oracles
 from coordinator.control.stream.stream import Stream
 from coordinator.control.topics.topics import Topics
+from coordinator.control.traces.made import made_exporter
 from coordinator.control.waits.waits import Waits
 from coordinator.server.server import Server
 
@@ -67,6 +68,16 @@ class Control:
         self.waits.hint_givers.append(self.faults.held_hints)
         self.oracles = Oracles(server, self.acts, now_of)
         self._measure(server)
+        self.traces = made_exporter() if namespaces is None else None
+        """Who is told of rebalances that are over; None for nobody."""
+        if self.traces is not None:
+            self.ledger.listeners.append(self.traces.closed)
+
+    async def finish(self) -> None:
+        """Nothing happens any more: writes and sends what is left."""
+        await self.ledger.close()
+        if self.traces is not None:
+            await self.traces.close()
 
     def close(self) -> None:
         """Lets go of everything: nobody waits any more, nothing is held."""
