@@ -19,6 +19,7 @@ from coordinator.control.ledger.made import made_ledger
 from coordinator.control.member_connections import MemberConnections
 from coordinator.control.namespaces.namespaces import Namespaces
 from coordinator.control.oracles.oracles import Oracles
+from coordinator.control.stand_ins.stand_ins import StandIns
 from coordinator.control.stream.stream import Stream
 from coordinator.control.topics.topics import Topics
 from coordinator.control.traces.made import made_exporter
@@ -46,6 +47,7 @@ class Control:
         self.retention = Retention(self.acts, self.asker, self.clocks)
         self.topics = Topics(server, self.acts)
         self.groups = Groups(server, self.asker, self.member_connections, self.acts, now_of)
+        self.stand_ins = StandIns(server, self.acts, self.asker, self.groups, self.member_connections)
         self.offsets = Offsets(self.groups, self.asker, server.data_plane.catalogue, self.acts)
         self.ledger = made_ledger(server, self.acts, self.member_connections, now_of)
         self.stream = Stream()
@@ -81,6 +83,7 @@ class Control:
 
     def close(self) -> None:
         """Lets go of everything: nobody waits any more, nothing is held."""
+        self.stand_ins.close()
         self.faults.close()
         self.failover.close()
         self.waits.close()
