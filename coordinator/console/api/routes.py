@@ -10,6 +10,7 @@ from coordinator.console.api import (
     index,
     ledger,
     ledger_lines,
+    metrics,
     namespaces,
     offsets,
     stand_ins,
@@ -23,6 +24,7 @@ from coordinator.console.api.route import ApiRoute, StreamRoute
 ALL_STREAMS: Final[tuple[StreamRoute, ...]] = (
     *stream.STREAMS,
     *ledger_lines.STREAMS,
+    *metrics.STREAMS,
 )
 _RESOURCES: Final[tuple[ApiRoute, ...]] = (
     *clock.ROUTES,
