@@ -13,6 +13,7 @@ from coordinator.control.groups.offsets import Offsets
 from coordinator.control.ledger.made import made_ledger
 from coordinator.control.member_connections import MemberConnections
 from coordinator.control.oracles.oracles import Oracles
+from coordinator.control.recording.recordings import Recordings
 from coordinator.control.stream.stream import Stream
 from coordinator.control.waits.waits import Waits
 from coordinator.server.server import Server
@@ -55,9 +56,11 @@ class Control:
         )
         self.waits.hint_givers.append(self.faults.held_hints)
         self.oracles = Oracles(server, self.acts, now_of)
+        self.recordings = Recordings(self.acts, self.asker)
 
     def close(self) -> None:
         """Lets go of everything: nobody waits any more, nothing is held."""
+        self.recordings.close()
         self.faults.close()
         self.failover.close()
         self.waits.close()
