@@ -19,6 +19,8 @@ SUBCOMMANDS: Final = {
     "ledger": "Say why groups rebalanced.",
     "log": "Read, check and repair logs on disk.",
     "ping": "Ask whether a groupd, or any Kafka broker, answers.",
+    "record": "Record what a group is told.",
+    "replay": "Play a recording of a group again.",
     "serve": "Run the daemon.",
     "top": "Show all groups, as they change.",
     "user": "Add, list and remove users of SCRAM.",

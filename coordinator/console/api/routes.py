@@ -11,6 +11,7 @@ from coordinator.console.api import (
     ledger,
     ledger_lines,
     offsets,
+    recordings,
     stream,
     violations,
     waits,
@@ -20,6 +21,7 @@ from coordinator.console.api.route import ApiRoute, StreamRoute
 ALL_STREAMS: Final[tuple[StreamRoute, ...]] = (
     *stream.STREAMS,
     *ledger_lines.STREAMS,
+    *recordings.STREAMS,
 )
 _RESOURCES: Final[tuple[ApiRoute, ...]] = (
     *clock.ROUTES,
@@ -28,6 +30,7 @@ _RESOURCES: Final[tuple[ApiRoute, ...]] = (
     *groups.ROUTES,
     *ledger.ROUTES,
     *offsets.ROUTES,
+    *recordings.ROUTES,
     *violations.ROUTES,
     *waits.ROUTES,
 )

@@ -16,12 +16,12 @@ from typing import Any
 from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.consumer.awaited_target import AwaitedTarget
 from coordinator.group.consumer.durable_group import DurableConsumerGroup
+from coordinator.group.consumer.regular_expressions import REGEX_WORK
+from coordinator.group.consumer.target import TARGET_WORK
 from coordinator.group.groups import Groups
 from coordinator.group.offsets.offset_map import Place
 from coordinator.group.shard import Shard
 from coordinator.machine.outcome import Fact, Work
-from coordinator.group.consumer.regular_expressions import REGEX_WORK
-from coordinator.group.consumer.target import TARGET_WORK
 from protocol.records import GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 
 Numbered = Mapping[Place, tuple[int, OffsetCommitValue]]

@@ -1,14 +1,14 @@
 """Values of the core as JSON, and back: requests, outcomes, what a group is made of.
 
-A value comes back as what it was: a tuple is no list, bytes are no text, a member of an enumeration is itself, and an
-object that is named twice (the member of whom a rebalance knows that it came last) is one object again. So there is
-one form for all classes, and no class has to say how it is written:
+A value comes back as what it was: a tuple is no list, bytes are no text, a member of an enumeration is itself,
+and an object that is named twice (the member of whom a rebalance knows that it came last) is one object again. So
+there is one form for all classes, and no class has to say how it is written:
 
     text, numbers, true, null, list     as JSON has them; text that begins with $ has one more
     bytes, member of an enumeration     "$b:AAEC", "$e:errors.ErrorCode.NONE"
     tuple, set, frozen set, Counter     {"$t": […]}, {"$s": […]}, {"$f": […]}, {"$c": [[key, value], …]}
     dict                                an object, or {"$d": [[key, value], …]} where a key is no plain text
-    object                              {"$": "member.Member", field: value, …}, without fields that are as in a new one
+    object                              {"$": "member.Member", field: value, …}, without what a new one has
     an object with a life of its own    the same with "$id": 3; {"$ref": 3} where it comes again
 
 A set has its members in the order of their own JSON: that of a set in memory is another one in each process. What a
@@ -130,8 +130,12 @@ class Writer:
                 return {"$ref": number}
             said["$id"] = self._numbers[id(value)] = len(self._kept)
             self._kept.append(value)
-        for name, default in fields_of(kind).items():
-            own = list(value.by_name.values()) if name == "topics" and kind is TopicsImage else getattr(value, name)
+        for name, default in fields_of(kind).items():  # type: ignore[arg-type]
+            own = (
+                list(value.by_name.values())
+                if name == "topics" and kind is TopicsImage
+                else getattr(value, name)
+            )
             if default is None or own != default():
                 said[name] = self.form(own)
         return said
@@ -192,7 +196,7 @@ class Forms:
                 return b64decode(form[3:], validate=True)
             if form.startswith("$e:"):
                 tag, _, name = form[3:].rpartition(".")
-                return classes()[tag][name]  # type: ignore[index]
+                return classes()[tag][name]
         except (KeyError, ValueError, TypeError) as error:
             raise BadForm(f"{form[:80]}: this groupd knows no such value") from error
         return form[1:]
@@ -203,9 +207,11 @@ class Forms:
         kind = classes().get(tag) if type(tag) is str else None
         if kind is None:
             raise BadForm(f"{tag}: this groupd knows no such class")
-        known = fields_of(kind)
+        known = fields_of(kind)  # type: ignore[arg-type]
         if said.keys() - known.keys():
-            raise BadForm(f"{tag} has no field {', '.join(sorted(said.keys() - known.keys()))} in this groupd")
+            raise BadForm(
+                f"{tag} has no field {', '.join(sorted(said.keys() - known.keys()))} in this groupd"
+            )
         values = {name: self.value(one) for name, one in said.items()}
         if number is None:
             try:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from coordinator.control.recording.cut import has_pending
 from coordinator.control.recording.forms import Json, Writer
+from coordinator.group.consumer.regular_expressions import RegexWork
 from coordinator.group.requests import EndTransaction, FetchOffsets, MoveTimes, TopicsChanged
 from coordinator.group.shard import Shard
 from coordinator.machine.outcome import Outcome, Work, WorkDone
@@ -80,7 +81,7 @@ def outcome_form(outcome: Outcome, request: object, group_id: str, written: Writ
             if key.group_id in ("", group_id)
         ],
         "events": [written.form(event) for event in outcome.events if event.group_id == group_id],
-        "work": [[work.name, _digest(work)] for work in works_about(outcome.work, group_id)],
+        "work": [[work.name, digest_of(work)] for work in works_about(outcome.work, group_id)],
         "messages": [written.form(message) for message in outcome.messages],
     }
     for name in ("in_transaction", "marker"):
@@ -93,8 +94,12 @@ def works_about(works: Iterable[Work], group_id: str) -> list[Work]:
     return [work for work in works if work.argument.group_id == group_id]  # type: ignore[attr-defined]
 
 
-def _digest(work: Work) -> str:
-    return sha256(json.encode(Writer().form(work.argument))).hexdigest()[:_DIGITS]
+def digest_of(work: Work) -> str:
+    """What work is, in short: equal for equal work, whoever it is that asked for it."""
+    argument: Any = work.argument
+    if isinstance(argument, RegexWork):
+        argument = argument._replace(asked_by=None)
+    return sha256(json.encode(Writer().form(argument))).hexdigest()[:_DIGITS]
 
 
 def _group_of(key: Any) -> str:

@@ -36,11 +36,11 @@ _BEFORE: Final = 0
 class Recording:
     """See the top of this file. `ended` says why it has ended, "" while it goes on."""
 
-    def __init__(self, group_id: str, shard: Shard, wall_ms: int, most_bytes: int) -> None:
+    def __init__(self, group_id: str, shard: Shard, now: Now, most_bytes: int) -> None:
         """In: the shard of the group between two inputs; the time. ValueError when the group alone, as it is, takes
         more than `most_bytes`."""
         self.group_id = group_id
-        self.started_ms = wall_ms
+        self.started_ms = now.wall_ms
         self.inputs = 0
         self.ended = ""
         self._lines = KeptLines(most_bytes)
@@ -48,14 +48,16 @@ class Recording:
         """What is being done somewhere else: which input it came of, and which of its works it is."""
         self._beats: dict[bytes, tuple[dict[str, Json], list[int]]] = {}
         self._beat_count = 0
-        header = self._header(shard)
+        header = self._header(shard, now)
         self.starts_empty: bool = header["start"] == "empty"
         line = json.encode(header) + b"\n"
         if not self._lines.takes(len(line) + _END_BYTES):
-            raise ValueError(f"the group as it is takes {len(line)} bytes, more than the {most_bytes} allowed")
+            raise ValueError(
+                f"the group as it is takes {len(line)} bytes, more than the {most_bytes} allowed"
+            )
         self._lines.add(line)
 
-    def _header(self, shard: Shard) -> dict[str, Json]:
+    def _header(self, shard: Shard, now: Now) -> dict[str, Json]:
         groups, writer = groups_of(shard), Writer()
         is_new = is_empty(shard, self.group_id) and self.group_id not in groups.overrides
         whole = cut(shard, self.group_id)
@@ -65,14 +67,15 @@ class Recording:
             "format": FORMAT,
             "groupd": __version__,
             "group_id": self.group_id,
-            "started_ms": self.started_ms,
+            "mono_ms": now.monotonic_ms,
+            "wall_ms": now.wall_ms,
             "config": {name.replace("_", "."): value for name, value in config.items()},
             **_topics_form(shard, writer),
             "start": "empty" if is_new else writer.form(whole),
         }
 
     @property
-    def bytes(self) -> int:
+    def size_bytes(self) -> int:
         """How large it is."""
         return self._lines.bytes
 

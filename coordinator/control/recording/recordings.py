@@ -24,8 +24,8 @@ _KIND: Final = "recording"
 
 
 class RecordingState(Struct, frozen=True, kw_only=True):
-    """How a recording stands. `starts` is "empty" where the group was new, else "snapshot"; `inputs` and `bytes` are
-    what there is so far, `ended` is why it has ended, null while it goes on; `started_ms` is Unix time."""
+    """How a recording stands. `starts` is "empty" where the group was new, else "snapshot"; `inputs` and `bytes`
+    are what there is so far, `ended` is why it has ended, null while it goes on; `started_ms` is Unix time."""
 
     group_id: str
     started_ms: int
@@ -63,7 +63,7 @@ class Recordings:
         partition = self._asker.partition_of(group_id)
         assert partition.machine is not None
         try:
-            recording = Recording(group_id, partition.machine, clock.wall_ms(), most_bytes)
+            recording = Recording(group_id, partition.machine, clock.now(), most_bytes)
         except ValueError as error:
             detail = f"{name} cannot be recorded: {error}."
             raise Problem(ProblemKind.NOT_POSSIBLE, "not recorded", detail) from error
@@ -121,8 +121,7 @@ def _state(recording: Recording) -> RecordingState:
         started_ms=recording.started_ms,
         starts="empty" if recording.starts_empty else "snapshot",
         inputs=recording.inputs,
-        bytes=recording.bytes,
+        bytes=recording.size_bytes,
         most_bytes=recording.most_bytes,
         ended=recording.ended or None,
     )
-

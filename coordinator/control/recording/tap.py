@@ -1,5 +1,5 @@
-"""Stands in front of a shard while a group of it is recorded: nearest to it, so that a time that somebody else gives
-the group is the time that is written down.
+"""Stands in front of a shard while a group of it is recorded: nearest to it, so that a time that somebody else
+gives the group is the time that is written down.
 
 The shard is asked as without it, and nothing that fails here reaches whoever asks: the recording ends.
 """
@@ -99,8 +99,6 @@ class Tap(InFront):
         try:
             return do()
         except Exception as problem:  # noqa: BLE001 - the group goes on, recorded or not
-            _LOG.error(
-                "Group %s cannot be recorded", printable(self._recording.group_id), exc_info=problem
-            )
+            _LOG.error("Group %s cannot be recorded", printable(self._recording.group_id), exc_info=problem)
             self._recording.end("groupd failed at it; its log says how")
             return None

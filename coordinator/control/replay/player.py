@@ -1,9 +1,9 @@
 """Plays a recording to a shard of its own.
 
-A shard is a function of what it is told: of its config and topics, of the group as it was in the beginning, of each
-request, timer, load and result of work done elsewhere, and of the time that came with each. The recording has all of
-these, so that what comes out here has to be what came out there; where it is not, another core is asked, or the core
-depends on something that it should not.
+A shard is a function of what it is told: of its config and topics, of the group as it was in the beginning, of
+each request, timer, load and result of work done elsewhere, and of the time that came with each. The recording has
+all of these, so that what comes out here has to be what came out there; where it is not, another core is asked, or
+the core depends on something that it should not.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from coordinator.control.recording.cut import Cut, DurableCut, groups_of, put, put_durable, works_of
 from coordinator.control.recording.forms import Json, Writer
-from coordinator.control.recording.inputs import outcome_form, works_about
+from coordinator.control.recording.inputs import digest_of, outcome_form, works_about
 from coordinator.control.replay.recorded import BadRecording, Line, Recorded
 from coordinator.group.config import GroupConfig
 from coordinator.group.consumer.config import ConsumerGroupConfig
@@ -57,7 +57,11 @@ class Player:
         self._config = _config(GroupConfig, config)
         self._consumer_config = _config(ConsumerGroupConfig, config)
         self._works: dict[tuple[int, int], Work] = {}
-        self._last = Now(0, 0)
+        self.last = _now(Line(0, 0, "start", recorded.header))
+        """When the last input came."""
+        self._lines = {line.number: line for line in recorded.lines}
+        self._begun: dict[int, str] = {}
+        """The digests of the work that was being done in the beginning, by its place."""
         self.shard = self._begin()
 
     def _begin(self) -> Shard:
@@ -72,6 +76,7 @@ class Player:
             except (AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
                 raise BadRecording("the group that it begins with cannot be") from error
             self._works = {(0, place): work for place, work in enumerate(works_of(start.soft))}
+            self._begun = {place: digest_of(work) for (_, place), work in self._works.items()}
         return shard
 
     def _made(self, line: Line) -> Shard:
@@ -91,9 +96,30 @@ class Player:
         except Exception as problem:  # noqa: BLE001 - an error that leaves the core is an outcome
             return Played(line, _now(line), {"raised": f"{type(problem).__name__}: {problem}"}, None)
 
-    def fire(self, key: TimerKey, now: Now) -> Outcome:
-        """Fires a timer that the recording does not have."""
-        return self.shard.fire(key, now)
+    # For whoever plays it otherwise
+
+    def time_at(self, monotonic_ms: int) -> Now:
+        """What the clock said at a monotonic time, as far as that is known: as far on as from the last input."""
+        return Now(monotonic_ms, self.last.wall_ms + monotonic_ms - self.last.monotonic_ms)
+
+    def work_of(self, line: Line) -> Work | None:
+        """The work whose result a line is, as it is here; None for any other line, or where there is none."""
+        work = line.said.get("work")
+        return self._works.get((work[0], work[1])) if type(work) is list and len(work) == 2 else None
+
+    def recorded_digest(self, line: Line) -> str | None:
+        """What that work was in the recording."""
+        number, place = line.said["work"]
+        if number == 0:
+            return self._begun.get(place)
+        source = self._lines.get(number)
+        works = [] if source is None else source.said.get("out", {}).get("work", [])
+        return works[place][1] if place < len(works) else None
+
+    def play_done(self, line: Line, done: WorkDone) -> Played:
+        """Has the core take another result of work than a line has."""
+        now = _now(line)
+        return self._came(line, now, self.shard.handle(done, Context(0, 0, "", ""), now), done)
 
     # One kind of input each
 
@@ -109,8 +135,7 @@ class Player:
         return self._came(line, now, self.shard.handle(request, context, now), request)
 
     def _done(self, line: Line) -> Any:
-        work = line.said["work"]
-        known = self._works.get((work[0], work[1])) if type(work) is list and len(work) == 2 else None
+        known = self.work_of(line)
         return None if known is None else WorkDone(known, line.value("result"), line.said.get("error"))
 
     def timer(self, line: Line) -> Played:
@@ -125,7 +150,7 @@ class Player:
         request, context = line.value("body"), line.value("context")
         said: dict[str, Json] = {}
         for at_ms in line.said["at"]:
-            now = Now(at_ms, self._wall_ms(at_ms))
+            now = self.time_at(at_ms)
             response = self.shard.beat(request, context, at_ms)
             if response is None:
                 return self._came(line, now, self.shard.handle(request, context, now), request)
@@ -133,10 +158,6 @@ class Player:
             if said != line.outcome:
                 break
         return Played(line, now, said, None, request)
-
-    def _wall_ms(self, monotonic_ms: int) -> int:
-        """What the clock said at a heartbeat, which does not tell: as far from its last input."""
-        return self._last.wall_ms + monotonic_ms - self._last.monotonic_ms
 
     def load(self, line: Line) -> Played:
         """The partition was read from its log."""
@@ -155,10 +176,10 @@ class Player:
     def unload(self, line: Line) -> Played:
         """The shard was given up."""
         self.shard.unload()
-        return Played(line, self._last, {"out": {}}, None)
+        return Played(line, self.last, {"out": {}}, None)
 
     def _came(self, line: Line, now: Now, outcome: Outcome, request: object = None) -> Played:
-        self._last = now
+        self.last = now
         for place, work in enumerate(works_about(outcome.work, self.group_id)):
             self._works[line.number, place] = work
         said = {"out": outcome_form(outcome, request, self.group_id, Writer())}

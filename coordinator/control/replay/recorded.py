@@ -121,6 +121,8 @@ def _check_header(header: dict[str, Json], *, any_version: bool) -> None:
             f"groupd {printable(str(version), _MAX_SHOWN)} wrote it and this is {__version__}: play it with that "
             "one, or say --any-version to see whether this one does the same"
         )
+    if not all(type(header.get(name)) is int for name in ("mono_ms", "wall_ms")):
+        raise BadRecording("its first line does not say when it begins")
     if type(header.get("config")) is not dict or "start" not in header or "topics" not in header:
         raise BadRecording("its first line does not say how the group begins")
 

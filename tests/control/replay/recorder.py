@@ -12,14 +12,16 @@ from coordinator.group.shard import Shard
 from coordinator.machine.outcome import Context, Now, Outcome
 
 BYTES = 64 * 1024 * 1024
-WALL_MS = 1_700_000_000_000
+START = Now(0, 1_700_000_000_000)
 
 
 class Recorder:
     """Makes shards, as `Shard` does, and records groups of them through all reloads. In: after how many requests
     each recording begins."""
 
-    def __init__(self, group_ids: tuple[str, ...], begins_after: int = 0, new_shard: Callable[..., Shard] = Shard):
+    def __init__(
+        self, group_ids: tuple[str, ...], begins_after: int = 0, new_shard: Callable[..., Shard] = Shard
+    ):
         self._group_ids = group_ids
         self._left = begins_after
         self._new_shard = new_shard
@@ -34,7 +36,7 @@ class Recorder:
         if self._left > 0:
             return None
         if not self.recordings:
-            self.recordings = [Recording(name, shard, WALL_MS, BYTES) for name in self._group_ids]
+            self.recordings = [Recording(name, shard, START, BYTES) for name in self._group_ids]
         for recording in self.recordings:
             shard = Tap(shard, recording)
         return shard
