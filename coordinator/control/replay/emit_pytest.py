@@ -176,7 +176,7 @@ class _Story:
         for event in () if played.outcome is None else played.outcome.events:
             if isinstance(event, MemberJoined) and sender is not None:
                 # Its answer may be withheld, and with it the word of which id it got.
-                self.cast.learn(event.member_id, sender)
+                self.cast.learn(event.member.member_id, sender)
             name = None if event.member is None else self.cast.name_of(event.member.member_id)
             match event:
                 case MemberJoined() if name in self.joins:
