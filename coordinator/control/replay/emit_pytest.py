@@ -188,7 +188,7 @@ class _Story:
                 case GroupStabilized():
                     leader = self.cast.name_of(event.leader_id or "")
                     self.leaders += [leader] if leader is not None else []
-                case RebalanceCompleted():
+                case RebalanceCompleted() if event.members:
                     self.acts.append(("stable", "", len(event.members)))
                 case GroupEmptied():
                     self.acts.append(("empty", "", 0))

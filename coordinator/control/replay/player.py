@@ -198,10 +198,23 @@ _PLAYS: Final[dict[str, Callable[[Player, Line], Played]]] = {
 def timer_key(line: Line, group_id: str) -> TimerKey:
     """The timer that a line is about. Raises BadRecording."""
     try:
-        kind = TimerKind[line.said["fire"].upper()]
-        return TimerKey(kind, "" if kind in _SHARD_TIMERS else group_id, line.said["member_id"])
+        return _key(line.said["fire"], line.said["member_id"], group_id)
     except (KeyError, AttributeError) as error:
         raise BadRecording(f"input {line.number}: this groupd knows no such timer") from error
+
+
+def armed_timer(form: Json, group_id: str) -> tuple[TimerKey, int | None]:
+    """A timer of an outcome, with its deadline, None where it is cancelled. Raises BadRecording."""
+    try:
+        kind, member_id, deadline_ms = form
+        return _key(kind, member_id, group_id), deadline_ms
+    except (KeyError, AttributeError, TypeError, ValueError) as error:
+        raise BadRecording("this groupd knows no such timer as it has") from error
+
+
+def _key(kind: str, member_id: str, group_id: str) -> TimerKey:
+    named = TimerKind[kind.upper()]
+    return TimerKey(named, "" if named in _SHARD_TIMERS else group_id, member_id)
 
 
 def _now(line: Line) -> Now:

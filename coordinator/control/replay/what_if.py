@@ -8,20 +8,17 @@ that nobody did there, is done here.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from coordinator.control.recording.inputs import digest_of
 from coordinator.control.replay.changes import Dropped
-from coordinator.control.replay.player import NewShard, Played, Player, timer_key
+from coordinator.control.replay.player import NewShard, Played, Player, armed_timer, timer_key
 from coordinator.control.replay.recorded import Line, Recorded
 from coordinator.group.consumer.regular_expressions import REGEX_WORK, MatchesTooMuch, resolve_regexes
 from coordinator.group.consumer.target import compute_target
 from coordinator.group.shard import Shard
 from coordinator.group.timer_key import TimerKey
 from coordinator.machine.outcome import Context, Now, Outcome, Work, WorkDone
-
-LATE_MS: Final = 500
-"""So much later than its deadline a timer of the recording fires at most; else it is one that it does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +49,7 @@ class WhatIf:
             for line in recorded.lines
             if "work" in line.said and type(line.said["work"]) is list
         }
+        self._late = _Late(recorded, self._timers)
 
     def steps(self, until: int | None = None) -> Iterator[Played | Added]:
         """What is played, in order. Raises BadRecording."""
@@ -59,7 +57,7 @@ class WhatIf:
             if until is not None and line.number > until:
                 return
             if line.at is not None:
-                yield from self._fire_before(line.at)
+                yield from self._fire_before(line, line.at)
             if line.kind == "fire":
                 self._timers.pop(timer_key(line, self._recorded.group_id), None)
             if self._dropped.has(line):
@@ -77,12 +75,16 @@ class WhatIf:
             return self.player.play(line)
         return self.player.play_done(line, _done(work))
 
-    def _fire_before(self, at_ms: int) -> Iterator[Added]:
-        while self._timers:
-            key = min(self._timers, key=lambda key: self._timers[key])
-            due_ms = self._timers[key]
-            if due_ms + LATE_MS > at_ms:
+    def _fire_before(self, line: Line, at_ms: int) -> Iterator[Added]:
+        while True:
+            due = [
+                timer
+                for timer in self._timers.items()
+                if timer[1] < at_ms and not self._late.is_late(timer, line.number)
+            ]
+            if not due:
                 return
+            key, due_ms = min(due, key=lambda timer: timer[1])
             del self._timers[key]
             now = self.player.time_at(due_ms)
             outcome = self.player.shard.fire(key, now)
@@ -105,6 +107,36 @@ class WhatIf:
             came = self.player.shard.handle(_done(work), Context(0, 0, "", ""), now)
             yield Added(work.name, now, came)
             yield from self._follow(came, now, None)
+
+
+class _Late:
+    """The timers of a recording that were armed there beyond their deadline, as where a process stood still: until
+    which input."""
+
+    def __init__(self, recorded: Recorded, armed: Mapping[TimerKey, int]) -> None:
+        """In: those that are armed in the beginning."""
+        self._until: dict[tuple[TimerKey, int], int] = {}
+        self._armed = dict(armed)
+        for line in recorded.lines:
+            if line.kind == "fire":
+                self._ended(timer_key(line, recorded.group_id), line)
+            elif line.kind in ("load", "unload"):
+                self._until.update(dict.fromkeys(self._armed.items(), line.number))
+                self._armed.clear()
+            for timer in line.said.get("out", {}).get("timers", ()):
+                key, deadline_ms = armed_timer(timer, recorded.group_id)
+                self._ended(key, line)
+                if deadline_ms is not None:
+                    self._armed[key] = deadline_ms
+
+    def _ended(self, key: TimerKey, line: Line) -> None:
+        deadline_ms = self._armed.pop(key, None)
+        if deadline_ms is not None and line.at is not None and line.at >= deadline_ms:
+            self._until[key, deadline_ms] = line.number
+
+    def is_late(self, timer: tuple[TimerKey, int], number: int) -> bool:
+        """Whether a timer was armed there still before an input."""
+        return number <= self._until.get(timer, 0)
 
 
 def _done(work: Work) -> WorkDone:
