@@ -19,7 +19,7 @@ def main(paths: list[str]) -> int:
         with patch.object(target, "INLINE_MAX", int(path.parent.name)), path.open("rb") as lines:
             comparison = compare(read(lines))
         is_same &= comparison.different is None
-        print(comparison_text(comparison))
+        print(comparison_text(comparison).replace("\n", " "))
     return 0 if is_same else 1
 
 

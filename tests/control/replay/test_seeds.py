@@ -1,8 +1,5 @@
 """Recordings of simulated runs are played in this process and in others, and the same comes of them."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,8 +11,8 @@ from coordinator.group.in_front import InFront
 from coordinator.group.requests import Request
 from coordinator.group.shard import Shard
 from coordinator.machine.outcome import Context, Now, Outcome
-from tests.control.replay.recorder import lines_of
-from tests.control.replay.runs import MIDDLE, Run, run
+from tests.control.replay.__main__ import play, record
+from tests.control.replay.runs import MIDDLE, run
 from tests.simulation.consumers.run import ConsumerSimulation
 from tests.simulation.faults import GROUPS
 from tests.simulation.run import Simulation
@@ -57,33 +54,12 @@ def test_the_runs_have_all_kinds_of_inputs() -> None:
     }
 
 
-@pytest.mark.parametrize("hash_seed", ["1", "4242"])
-def test_another_process_plays_it_as_it_was(tmp_path: Path, hash_seed: str) -> None:
-    runs = [
-        run(seed, of_consumers=of_consumers, begins_after=begins_after)
-        for seed in range(OTHER_SEEDS)
-        for of_consumers in (False, True)
-        for begins_after in (0, MIDDLE)
-    ]
-    paths = [path for number, done in enumerate(runs) for path in written(done, tmp_path / str(number))]
-    environment = os.environ | {"PYTHONHASHSEED": hash_seed}
-    command = [sys.executable, "-m", "tests.control.replay.play", *map(str, paths)]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert len(ended.stdout.splitlines()) == len(paths)
-    assert all(line.startswith("identical: ") for line in ended.stdout.splitlines())
-
-
-def written(done: Run, directory: Path) -> list[Path]:
-    """The files of a run, in a directory that is named by what its core has to be like."""
-    place = directory / str(done.inline_max)
-    place.mkdir(parents=True)
-    paths = []
-    for recording in done.recorder.recordings:
-        path = place / f"{recording.group_id}.groupd-rec"
-        path.write_bytes(b"".join(lines_of(recording)))
-        paths.append(path)
-    return paths
+@pytest.mark.parametrize("hash_seed", [1, 4242])
+def test_another_process_plays_it_as_it_was(tmp_path: Path, hash_seed: int) -> None:
+    paths = record(range(OTHER_SEEDS), tmp_path)
+    said = play(paths, hash_seed)
+    assert len(said) == len(paths) > OTHER_SEEDS
+    assert [text for text in said if not text.startswith("identical: ")] == []
 
 
 class _Rebuilt(InFront):
