@@ -10,6 +10,7 @@ from coordinator.cli.control.failure import Misused
 from coordinator.cli.control.printed import answer, note
 from coordinator.cli.standard_streams import warn
 from coordinator.net.peer import printable
+from storage.files import OsFiles
 from storage.os_error import reason_of
 
 EPILOG: Final = """Actions:
@@ -77,8 +78,7 @@ def _save(asking: Asking, group: str, path: str) -> int:
         sys.stdout.buffer.write(data)
         return YES
     try:
-        with open(path, "wb") as file:
-            file.write(data)
+        OsFiles().write(path, data)
     except OSError as error:
         warn(f"{path}: {reason_of(error, path)}")
         return USAGE

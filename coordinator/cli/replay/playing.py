@@ -28,6 +28,7 @@ from coordinator.control.replay.scrub import scrubbed
 from coordinator.control.replay.told import Told
 from coordinator.control.replay.what_if import WhatIf
 from coordinator.net.peer import printable
+from storage.files import OsFiles
 from storage.os_error import reason_of
 
 SAME: Final = 0
@@ -76,8 +77,7 @@ def _lines_of(path: str) -> list[bytes]:
     try:
         if path == _STANDARD:
             return sys.stdin.buffer.readlines()
-        with open(path, "rb") as file:
-            return file.readlines()
+        return OsFiles().read(path).splitlines(keepends=True)
     except OSError as error:
         raise _CannotRead(error) from error
 
@@ -163,8 +163,7 @@ def _scrub(lines: Iterable[bytes], path: str) -> int:
         if path == _STANDARD:
             sys.stdout.buffer.writelines(scrubbed(lines))
         else:
-            with open(path, "wb") as file:
-                file.writelines(scrubbed(lines))
+            OsFiles().write(path, b"".join(scrubbed(lines)))
     except OSError as error:
         if path == _STANDARD:
             raise
