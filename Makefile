@@ -135,7 +135,8 @@ $(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/bin/python
 	  $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e . --config-settings editable_mode=compat
 	@touch $@
 
-$(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/.test: pyproject.toml constraints.txt $(wildcard clients/*/pyproject.toml) | $(VENV)/bin/python
 	@$(call timed,$(VENV): pip installs what the checks and tests need (1.4 GB; minutes)) \
-	  $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[test,check,pipeline]' --config-settings editable_mode=compat
+	  $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[test,check,pipeline]' \
+	  -e 'clients/groupd_client[async]' -e clients/pytest_groupd --config-settings editable_mode=compat
 	@touch $(VENV)/.run $@

@@ -111,6 +111,7 @@ async def _serve(settings: ServerSettings) -> int:
     http.close()
     control.close()
     try:
+        await control.close_namespaces()
         await server.close()
         await control.finish()
     except (OSError, StorageError) as error:

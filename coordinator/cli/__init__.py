@@ -18,6 +18,7 @@ SUBCOMMANDS: Final = {
     "groups": "List, describe, reset and delete groups.",
     "ledger": "Say why groups rebalanced.",
     "log": "Read, check and repair logs on disk.",
+    "namespace": "Make brokers beside the daemon's own, and remove them.",
     "ping": "Ask whether a groupd, or any Kafka broker, answers.",
     "record": "Record what a group is told.",
     "replay": "Play a recording of a group again.",

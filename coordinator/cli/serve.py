@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from coordinator.cli.topics_option import topics_option
 from coordinator.config.errors import ConfigError
 from coordinator.config.properties import PROPERTIES, Config
 from coordinator.config.sources import PROFILES, Settings, read_settings
@@ -21,17 +22,6 @@ SIGTERM and SIGINT stop the daemon cleanly. Exit codes: 0 stopped, 1 a failure w
 def _default(name: str) -> str:
     """A property's default, for a help text; a listener's without its name."""
     return f"[default: {PROPERTIES[name].default.removeprefix('PLAINTEXT://')}]"
-
-
-def _topic(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> list[tuple[str, int]]:
-    topics: dict[str, int] = {}
-    for value in values:
-        name, colon, count = value.rpartition(":")
-        if not colon or not (count.isascii() and count.isdigit()) or not 1 <= int(count) < 2**31:
-            raise click.BadParameter(f"{value} is not NAME:PARTITIONS")
-        if topics.setdefault(name, int(count)) != int(count):
-            raise click.BadParameter(f"{name} is given twice, with {topics[name]} and {count} partitions")
-    return list(topics.items())
 
 
 @click.command(epilog=EPILOG)
@@ -53,14 +43,7 @@ def _topic(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> li
     help=f"Where /health, /ready, /metrics are; `off` for nowhere. {_default('http.listener')}",
 )
 @click.option("--data-dir", metavar="DIR", help=f"Where topics and offsets are kept. {_default('log.dirs')}")
-@click.option(
-    "--topic",
-    "topics",
-    multiple=True,
-    metavar="NAME:PARTITIONS",
-    callback=_topic,
-    help="Create a topic, or grow it; may be repeated.",
-)
+@topics_option(help_text="Create a topic, or grow it; may be repeated.")
 @click.option(
     "--config", "config_file", metavar="FILE", help="A properties file in Java's form, as Kafka's own."
 )

@@ -23,8 +23,8 @@ from coordinator.config.config_key import (
     one_of,
 )
 from coordinator.config.connection_counts import parse_counts
-from coordinator.config.consumer_group_properties import ConsumerGroupProperties
 from coordinator.config.errors import ConfigError, contradiction
+from coordinator.config.namespace_properties import NamespaceProperties
 from coordinator.config.property import declared
 from coordinator.config.shapes import COUNTS, DIRECTORY, FILE, LISTENERS, NAMES, TOKEN
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
@@ -53,7 +53,7 @@ def _topic_default(name: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(ConsumerGroupProperties):
+class Config(NamespaceProperties):
     """The properties, parsed. Times in the unit that the name ends with, sizes in bytes."""
 
     # The process

@@ -13,6 +13,7 @@ _STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuth
 _FORMER_AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
 _KEY_STORES: Final = ("JKS", "PKCS12")  # in any case for Java, where PEM is Kafka's own
 _MAPPING_RULE: Final = re.compile(r"DEFAULT\b|RULE:")
+_PORTS: Final = re.compile(r"([0-9]{1,5})-([0-9]{1,5})")
 _VISIBLE: Final = re.compile(r"[!-~]{1,1000}")  # what a header can carry
 
 
@@ -103,6 +104,21 @@ def _is_url(value: ConfigValue) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
+def ports_of(text: str) -> range | None:
+    """What FIRST-LAST stands for; empty for nothing, None for what is not that."""
+    if not text:
+        return range(0)
+    found = _PORTS.fullmatch(text)
+    if found is None:
+        return None
+    first, last = int(found[1]), int(found[2])
+    return range(first, last + 1) if 0 < first <= last < 1 << 16 else None
+
+
+def _are_ports(value: ConfigValue) -> bool:
+    return ports_of(str(value)) is not None
+
+
 LISTENERS: Final = Shaped("a list of NAME://HOST:PORT", _are_some)
 NAMES: Final = Shaped("a list of names", _are_some)
 DIRECTORY: Final = Shaped("one directory", _is_one_path)
@@ -121,4 +137,5 @@ PEM: Final = Shaped("PEM, with its line BEGIN", _is_pem)
 JAAS: Final = Shaped('a login module: CLASS required NAME="VALUE" …;', _is_jaas)
 MAPPING_RULES: Final = Shaped("DEFAULT, RULE:PATTERN/REPLACEMENT/[LU], …", _are_mapping_rules)
 CIPHER_SUITES: Final = Shaped("a list of cipher suites by their names in TLS", _are_cipher_suites)
+PORTS: Final = Shaped("FIRST-LAST, two ports", _are_ports)
 URL: Final = Shaped("the URL of a file, or of a host by https or http", _is_url)

@@ -35,14 +35,30 @@ class GroupAsker:
             raise Problem(ProblemKind.LOADING, f"{partition.name} {state}", detail)
         return partition
 
-    async def ask(self, group_id: str, request: Any, api_version: int) -> Any:
-        """Puts a request of the core to the partition of a group. Out: the response, when it is durable. Raises
-        Problem (loading). Whoever gives up waiting leaves nothing behind."""
+    async def ask(
+        self,
+        group_id: str,
+        request: Any,
+        api_version: int,
+        *,
+        client_id: str = CLIENT_ID,
+        connection_id: int = 0,
+        new_member_uuid: str = "",
+    ) -> Any:
+        """Puts a request of the core to the partition of a group. In: see `Context`. Out: the response, when it is
+        durable. Raises Problem (loading). Whoever gives up waiting leaves nothing behind."""
         partition = self.partition_of(group_id)
         self._arrival.advance(clock.monotonic_ns())
         answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         asker = Taker(lambda response: None if answer.done() else answer.set_result(response), api_version)
-        context = Context(self._runtime.next_waiter(), api_version, CLIENT_ID, CLIENT_HOST)
+        context = Context(
+            self._runtime.next_waiter(),
+            api_version,
+            client_id,
+            CLIENT_HOST,
+            new_member_uuid,
+            connection_id=connection_id,
+        )
         response = self._runtime.ask(partition, request, context, asker)
         if type(response) is not Later:
             return response

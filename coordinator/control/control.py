@@ -1,5 +1,7 @@
 """Everything that may be asked of a server and changed about it by people, put together."""
 
+from typing import Final
+
 from coordinator.control.acts import Acts
 from coordinator.control.asking import GroupAsker
 from coordinator.control.clock.clocks import Clocks
@@ -12,9 +14,12 @@ from coordinator.control.groups.groups import Groups
 from coordinator.control.groups.offsets import Offsets
 from coordinator.control.ledger.made import made_ledger
 from coordinator.control.member_connections import MemberConnections
+from coordinator.control.namespaces.namespaces import Namespaces
 from coordinator.control.oracles.oracles import Oracles
 from coordinator.control.recording.recordings import Recordings
+from coordinator.control.stand_ins.stand_ins import StandIns
 from coordinator.control.stream.stream import Stream
+from coordinator.control.topics.topics import Topics
 from coordinator.control.waits.waits import Waits
 from coordinator.server.server import Server
 
@@ -23,10 +28,13 @@ class Control:
     """Made when a server is open and does not listen yet, so that it misses nothing. One attribute for each room:
     HTTP has one file for each, too."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, namespaces: Namespaces | None = None) -> None:
+        """In: all brokers of the process, where this is about one beside the daemon's own."""
+        self.server: Final = server
         self.may_harm = server.settings.config.control_enable in ("true", "open")
         """Whether what harms the process was let in in so many words."""
         self.acts = Acts()
+        self.namespaces = namespaces or Namespaces(server, self.acts, self._control_of_namespace)
         self.asker = GroupAsker(server.runtime, server.arrival)
         self.member_connections = MemberConnections(server.connections)
         self.clocks = Clocks(server, self.acts, self.asker, self.member_connections)
@@ -34,7 +42,9 @@ class Control:
         self.moving = Moving(server, self.acts, self.asker, self.clocks)
         self.member_acts = MemberActs(server, self.acts, self.asker, self.member_connections, self.clocks)
         self.retention = Retention(self.acts, self.asker, self.clocks)
+        self.topics = Topics(server, self.acts)
         self.groups = Groups(server, self.asker, self.member_connections, self.acts, now_of)
+        self.stand_ins = StandIns(server, self.acts, self.asker, self.groups, self.member_connections)
         self.offsets = Offsets(self.groups, self.asker, server.data_plane.catalogue, self.acts)
         self.ledger = made_ledger(server, self.acts, self.member_connections, now_of)
         self.stream = Stream()
@@ -61,12 +71,16 @@ class Control:
     def close(self) -> None:
         """Lets go of everything: nobody waits any more, nothing is held."""
         self.recordings.close()
+        self.stand_ins.close()
         self.faults.close()
         self.failover.close()
         self.waits.close()
         self.stream.close()
         self.oracles.close()
         self.clocks.close()
+
+    def _control_of_namespace(self, server: Server) -> "Control":
+        return Control(server, self.namespaces)
 
     async def _freeze(self, group_id: str) -> None:
         await self.clocks.put(group_id, frozen=True, lets_gone_go=False)

@@ -71,6 +71,11 @@ class LateControl:
         if self._control is not None:
             self._control.close()
 
+    async def close_namespaces(self) -> None:
+        """Stops the brokers beside the server, before the server stops."""
+        if self._control is not None:
+            await self._control.namespaces.close()
+
     async def finish(self) -> None:
         """The server is closed, and nothing happens any more: writes what is to be written."""
         if self._control is not None:

@@ -35,6 +35,8 @@ class MemberConnections:
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
+        self.played: list[Callable[[], Iterable[int]]] = []
+        """Who tells the numbers of members that groupd plays itself: they are as connected as any."""
 
     def connected(self, group_id: str) -> set[str]:
         """The ids of the members of a group whose heartbeats an open connection repeats."""
@@ -47,7 +49,8 @@ class MemberConnections:
 
     def open_ids(self) -> set[int]:
         """The numbers of all open connections."""
-        return {connection.connection_id for connection in self._connections.open}
+        open_ids = {connection.connection_id for connection in self._connections.open}
+        return open_ids.union(*(played() for played in self.played))
 
     def back_perhaps(self, members: Iterable[MemberView], claimed: AbstractSet[int]) -> set[str]:
         """The ids of those of some members without a connection who may have made a new one: since theirs was

@@ -178,6 +178,16 @@ class Connections:
         closed = self._closed.get(connection_id)
         return None if closed is None else _ms_since(closed[0])
 
+    async def close_all(self, timeout_s: float) -> None:
+        """Closes them when what they have to send is sent, and after so long without that."""
+        for connection in list(self.open):
+            connection.close()
+        try:
+            await asyncio.wait_for(self.emptied.wait(), timeout_s)
+        except TimeoutError:
+            for connection in list(self.open):
+                connection.abort()
+
     def close_idle(self) -> None:
         """Closes what has been silent for too long, save where an answer is being waited for."""
         if self.limits.connections_max_idle_ms < 0:

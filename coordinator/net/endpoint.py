@@ -6,6 +6,7 @@ Source: Kafka's `SocketServer` and `Endpoint`.
 
 import asyncio
 import logging
+from dataclasses import replace
 
 from coordinator import clock
 from coordinator.config.listeners import Address, Listener
@@ -63,6 +64,12 @@ class Endpoint:
         address = self.listener.address
         host = _WILDCARD_FALLBACK if address.is_wildcard else address.host
         self.fallback_node = self._node(host)
+
+    def advertise(self, address: Address) -> None:
+        """From now on clients that connect are told to come to this address."""
+        self.listener = replace(self.listener, advertised=address)
+        self._nodes.clear()
+        self.bound(self.port)
 
     def _node(self, own_host: str) -> Node:
         advertised = self.listener.advertised

@@ -1,9 +1,10 @@
 """The listeners of a server: their sockets, and what each asks of a client before it takes requests."""
 
 import asyncio
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Mapping, Sequence
 
-from coordinator.config.listeners import Listener
+from coordinator.config.listeners import Address, Listener
 from coordinator.names import SecurityProtocol
 from coordinator.net.acceptor import Acceptor
 from coordinator.net.connections import Connections
@@ -34,9 +35,10 @@ class Listeners:
         connections: Connections,
         security: Security,
         counts: AuthenticationCounts,
+        bound: Mapping[str, Sequence[socket.socket]],
     ) -> None:
         """Takes the addresses, once there is what listeners ask clients by. In: what is known of users; where is
-        counted who was let in. Raises StartFailed."""
+        counted who was let in; sockets that are bound already, by the listener's name. Raises StartFailed."""
         loop = asyncio.get_running_loop()
         for listener in settings.listeners:
             endpoint = make_endpoint(listener)
@@ -44,7 +46,9 @@ class Listeners:
             if asks is not None:
                 self._security.append(asks)
                 await asks.start()
-            sockets = bind(listener.address, settings.config.socket_listen_backlog_size, LISTEN)
+            sockets = bound.get(listener.name) or bind(
+                listener.address, settings.config.socket_listen_backlog_size, LISTEN
+            )
             endpoint.bound(sockets[0].getsockname()[1])
             for each in sockets:
                 self._acceptors.append(Acceptor(loop, each, endpoint, connections, asks))
@@ -54,6 +58,11 @@ class Listeners:
         """Lets clients in."""
         for acceptor in self._acceptors:
             acceptor.open()
+
+    def advertise(self, name: str, address: Address) -> None:
+        """From now on clients that connect to a listener are told to come to this address. Raises KeyError where
+        there is no such listener."""
+        {endpoint.listener.name: endpoint for endpoint in self.endpoints}[name].advertise(address)
 
     async def read_again(self) -> None:
         """Reads what listeners show and trust again, for new connections. What is wrong is told in the log."""

@@ -8,8 +8,10 @@ Listeners open before the groups are read: a client that comes early is told tha
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+import socket
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from coordinator import clock
@@ -182,7 +184,7 @@ class Server:
             try:
                 change = self.data_plane.declare(name, partitions)
             except (ValueError, TopicsDeclaredSmaller, TooManyPartitions) as error:
-                raise StartFailed(f"--topic {name}:{partitions}: {error}") from error
+                raise StartFailed(f"topic {name}:{partitions}: {error}") from error
             if change is not None:
                 self._changed([change])
 
@@ -242,10 +244,12 @@ class Server:
             self.security,
         )
 
-    async def listen(self) -> None:
-        """Opens the listeners and begins to read the groups. Raises StartFailed."""
+    async def listen(self, bound: Mapping[str, Sequence[socket.socket]] = MappingProxyType({})) -> None:
+        """Opens the listeners and begins to read the groups. In: sockets that are bound already, by the listener's
+        name; they belong to the server then. Raises StartFailed."""
+        counts = self.metrics.authentications
         await self.listeners.bind(
-            self.settings, self._endpoint, self.connections, self.security, self.metrics.authentications
+            self.settings, self._endpoint, self.connections, self.security, counts, bound
         )
         self.listeners.open()
         self._start_upkeep()
@@ -348,7 +352,10 @@ class Server:
             await states.stop()
         taken = [(states, states.take_last()) for states in self.engine.states]
         self.engine.give_up_waiters()
-        await self._close_connections()
+        # One iteration, in which the outbox writes the last answers.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await self.connections.close_all(CLOSE_TIMEOUT_S)
         for states, last in taken:
             await states.write_last(last)
         await self.flusher.drain(self._awaited_logs())
@@ -358,18 +365,6 @@ class Server:
         failed += [*self.engine.failed(), *self.engine.not_open()]
         await self.security.stop()
         self.directory.close(self.logs(), failed)
-
-    async def _close_connections(self) -> None:
-        # One iteration, in which the outbox writes the last answers.
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        for connection in list(self.connections.open):
-            connection.close()
-        try:
-            await asyncio.wait_for(self.connections.emptied.wait(), CLOSE_TIMEOUT_S)
-        except TimeoutError:
-            for connection in list(self.connections.open):
-                connection.abort()
 
     def _awaited_logs(self) -> set[PartitionLog]:
         """The logs whose syncs are waited for at a stop: those that are open, and those that somebody waits for."""

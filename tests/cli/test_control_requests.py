@@ -53,6 +53,31 @@ def daemon() -> Iterator[FakeDaemon]:
         ("fault release slow --one oldest", "POST /v1/faults/slow/release", {"one": "oldest"}),
         ("fault wait slow", "POST /v1/faults/slow/wait", {"hit": 1, "within": "10s"}),
         ("fault wait slow --hit 3 --within 1m", "POST /v1/faults/slow/wait", {"hit": 3, "within": "1m"}),
+        ("namespace", "GET /v1/namespaces", None),
+        ("namespace list", "GET /v1/namespaces", None),
+        (
+            "namespace add",
+            "POST /v1/namespaces",
+            {"name": None, "topics": {}, "config": {}, "durable": False},
+        ),
+        (
+            "namespace add t-1 --topic orders:6 --topic payments:1 -o num.partitions=3 --durable",
+            "POST /v1/namespaces",
+            {
+                "name": "t-1",
+                "topics": {"orders": 6, "payments": 1},
+                "config": {"num.partitions": "3"},
+                "durable": True,
+            },
+        ),
+        ("namespace reset t-1 --namespace t-2", "POST /v1/namespaces/t-1/reset", None),
+        (
+            "namespace advertise default PLAINTEXT=localhost:49153",
+            "PUT /v1/namespaces/default/advertised",
+            {"PLAINTEXT": "localhost:49153"},
+        ),
+        ("explain billing --namespace t-1", "GET /v1/namespaces/t-1/groups/billing/explain", None),
+        ("clock freeze --namespace t-1", "PUT /v1/namespaces/t-1/clock", {"frozen": True}),
         ("ledger", "GET /v1/ledger", None),
         ("ledger billing --last 1", "GET /v1/groups/billing/ledger", None),
     ],
@@ -74,6 +99,19 @@ def test_a_clock_that_is_taken_away_is_shown(daemon: FakeDaemon) -> None:
     daemon.texts["GET /v1/groups/billing/clock"] = "as the process\n"
     assert daemon.run("clock", "billing", "reset").stdout == "as the process\n"
     assert [asked.method for asked in daemon.asked] == ["DELETE", "GET"]
+
+
+def test_namespaces_are_removed_by_name_or_all_but_the_daemons_own(daemon: FakeDaemon) -> None:
+    for name in ("t-1", "t-2"):
+        daemon.values[f"DELETE /v1/namespaces/{name}"] = None
+    described = [{"name": "default", "created_ms": None}, {"name": "t-2", "created_ms": 1, "groups": 3}]
+    daemon.values["GET /v1/namespaces"] = {"namespaces": described, "most": 256}
+    assert daemon.run("namespace", "rm", "t-1", "t-2").exit_code == 0
+    assert daemon.run("namespace", "rm", "--all").exit_code == 0
+    removed = [asked.line for asked in daemon.asked if asked.method == "DELETE"]
+    assert removed == [f"DELETE /v1/namespaces/{name}" for name in ("t-1", "t-2", "t-2")]
+    for wrong in ([], ["t-1", "--all"], [""]):
+        assert daemon.run("namespace", "rm", *wrong).exit_code == 2
 
 
 def test_json_is_printed_as_it_is(daemon: FakeDaemon) -> None:

@@ -91,6 +91,7 @@ _FREE_FORM: Final[Mapping[str, tuple[str, ...]]] = {
         "PLAINTEXT://0.0.0.0:9092",
         "OTHER://a:1",
     ),
+    "namespace.ports": ("", "9100-9131", "9100-9100", "9131-9100", "0-9100", "9100-70000", "9100", "9100-"),
     "ledger.file": ("", "ledger.jsonl", "/var/log/ledger.jsonl", "/var/log/", "led\0ger"),
     "listener.security.protocol.map": (
         "",

@@ -26,3 +26,4 @@ async def controlled(
             yield server, control
         finally:
             control.close()
+            await control.namespaces.close()

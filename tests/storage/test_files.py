@@ -9,17 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from coordinator import clock
 from storage.errors import FileClosed
 from storage.files import Files, OsFiles, doom_directory, remove_directory
+from storage.memory_files import MemoryFiles
 from tests.storage.faulty_files import FaultyFiles
 
 
-@pytest.fixture(params=["os", "faulty"])
+@pytest.fixture(params=["os", "memory", "faulty"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Files, str]:
-    """Both file systems must behave alike."""
+    """All file systems must behave alike."""
     if request.param == "os":
         return OsFiles(), str(tmp_path)
-    files = FaultyFiles()
+    files: Files = FaultyFiles() if request.param == "faulty" else MemoryFiles(1 << 20, clock.wall_ms)
     files.mkdir("/data")
     return files, "/data"
 
@@ -121,6 +123,45 @@ def test_a_deleted_directory_is_gone_with_its_files(place: tuple[Files, str]) ->
     files.write(f"{directory}/orders-0/a", b"")
     remove_directory(files, doom_directory(files, f"{directory}/orders-0"))
     assert files.listdir(directory) == []
+
+
+def test_a_removed_file_stays_with_whoever_has_it_open(place: tuple[Files, str]) -> None:
+    files, directory = place
+    file = files.open_append(f"{directory}/a")
+    file.write(b"one")
+    files.unlink(f"{directory}/a")
+    file.write(b"two")
+    assert file.pread(100, 0) == b"onetwo"
+    assert files.listdir(directory) == []
+    file.close()
+
+
+def test_a_renamed_directory_takes_along_what_is_in_it(place: tuple[Files, str]) -> None:
+    files, directory = place
+    files.mkdir(f"{directory}/a/b")
+    files.write(f"{directory}/a/b/c", b"kept")
+    files.replace(f"{directory}/a", f"{directory}/z")
+    assert files.listdir(directory) == ["z"]
+    assert files.read(f"{directory}/z/b/c") == b"kept"
+
+
+def test_memory_holds_no_more_than_it_may_and_what_is_removed_makes_room() -> None:
+    files = MemoryFiles(1000, clock.wall_ms)
+    files.write("/a", bytes(900))
+    held = files.open_append("/a")
+    with pytest.raises(OSError, match="space") as caught:
+        held.write(bytes(101))
+    assert (caught.value.filename, files.size("/a")) == ("/a", 900)
+    held.write(bytes(100))
+    assert files.space("/").usable_bytes == 0
+    files.unlink("/a")
+    held.truncate(10)
+    held.write(bytes(5000))
+    assert (held.size(), files.space("/").usable_bytes) == (5010, 1000)
+    files.write("/b", bytes(600))
+    files.write("/c", bytes(400))
+    files.replace("/c", "/b")
+    assert files.space("/").usable_bytes == 600
 
 
 def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

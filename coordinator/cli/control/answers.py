@@ -32,6 +32,19 @@ def changes_of(answered: Any) -> OffsetChanges:
     return _value(answered, OffsetChanges)
 
 
+class NamedNamespace(Struct, frozen=True):
+    """A broker of the daemon; `created_ms` is None for its own."""
+
+    name: str
+    created_ms: int | None
+
+
+def removable_names(answered: Any) -> list[str]:
+    """What of GET /namespaces can be removed."""
+    found = _value(_value(answered, dict[str, Any]).get("namespaces"), list[NamedNamespace])
+    return [namespace.name for namespace in found if namespace.created_ms is not None]
+
+
 class Ledger(Struct, frozen=True):
     """Entries, open ones last, and the number to ask after for those that are closed from then on."""
 

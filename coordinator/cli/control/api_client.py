@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 JSON: Final = "application/json"
 TEXT: Final = "text/plain"
 EVENTS: Final = "text/event-stream"
+_NAMESPACES: Final = "namespaces"
 _CONNECT_S: Final = 5.0
 _CONNECTIONS: Final = 2
 _PIECE_BYTES: Final = 64 * 1024
@@ -36,11 +37,19 @@ class ApiClient:
     """See the top of this file. Every method raises Unreachable, and Refused with what the daemon says to it."""
 
     def __init__(
-        self, url: str, *, token: str | None, actor: str, trusted: "ssl.SSLContext | None" = None
+        self,
+        url: str,
+        *,
+        token: str | None,
+        actor: str,
+        trusted: "ssl.SSLContext | None" = None,
+        namespace: str | None = None,
     ) -> None:
         """In: what `parse_url` gave; who asks, in words that the daemon's log and ledger repeat; for https, what to
-        shake hands with, None for what trusts as the system does."""
+        shake hands with, None for what trusts as the system does; which of the daemon's brokers is asked, where
+        it is not its own."""
         self.url = url
+        self._namespace = namespace
         self._pool = urllib3.PoolManager(retries=False, maxsize=_CONNECTIONS, ssl_context=trusted)
         # The handshake counts as well, and waits while a daemon that nobody has asked yet loads what answers.
         self._connect_s = PATIENCE_S if url.startswith("https:") else _CONNECT_S
@@ -127,7 +136,7 @@ class ApiClient:
         with self._in_words(patience_s):
             response = self._pool.request(
                 method,
-                api_url(self.url, path, query),
+                api_url(self.url, self._placed(path), query),
                 body=data,
                 headers=headers,
                 timeout=urllib3.Timeout(connect=self._connect_s, read=patience_s),
@@ -138,6 +147,12 @@ class ApiClient:
                 return response
             said = response.data
         raise self._refusal(response.status, said, method, path)
+
+    def _placed(self, path: tuple[str, ...]) -> tuple[str, ...]:
+        """Where a namespace has what the daemon has at a path; namespaces are the daemon's."""
+        if self._namespace is None or path[0] == _NAMESPACES:
+            return path
+        return (_NAMESPACES, self._namespace, *path)
 
     def _refusal(self, status: int, said: bytes, method: str, path: tuple[str, ...]) -> Exception:
         try:

@@ -41,7 +41,8 @@ def seconds(duration: str | None) -> float:
     return float(found[1]) * _UNITS_S[found[2]]
 
 
-def _not_empty(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+def not_empty(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """For a name: raises BadParameter for none."""
     if value == "":
         raise click.BadParameter("the empty name is none that can be asked for")
     return value
@@ -49,12 +50,12 @@ def _not_empty(_: click.Context, __: click.Parameter, value: str | None) -> str 
 
 def group_argument(*, is_required: bool = True) -> Callable[[Any], Any]:
     """The argument GROUP, passed on as `group`."""
-    return click.argument("group", required=is_required, callback=_not_empty)
+    return click.argument("group", required=is_required, callback=not_empty)
 
 
 def name_argument() -> Callable[[Any], Any]:
     """The argument NAME, passed on as `name`."""
-    return click.argument("name", callback=_not_empty)
+    return click.argument("name", callback=not_empty)
 
 
 def event_number(_: click.Context, __: click.Parameter, said: str | None) -> int | str | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
+from coordinator.cli.control.arguments import not_empty
 from coordinator.cli.control.daemon_url import DEFAULT_URL, parse_url
 from coordinator.cli.control.failure import Misused, Refused, Unreachable
 from coordinator.cli.output import Output, color_parameter
@@ -58,6 +59,7 @@ def daemon_command(
         @wraps(run)
         def command(
             url: str,
+            namespace: str | None,
             token: str | None,
             trusted: "ssl.SSLContext | None",
             is_json: bool,
@@ -69,7 +71,7 @@ def daemon_command(
                 warn("standard output: is closed")
                 sys.exit(USAGE)
             try:
-                sys.exit(_run(run, _asking(url, token, trusted, is_json, output), named))
+                sys.exit(_run(run, _asking(url, namespace, token, trusted, is_json, output), named))
             except KeyboardInterrupt:
                 end_interrupted(YES if is_ended_by_interrupt else INTERRUPTED)
 
@@ -89,6 +91,13 @@ def _common_options() -> list[click.Parameter]:
             default=DEFAULT_URL,
             callback=_url,
             help=f"Where the daemon answers HTTP. [env: GROUPD_URL; default: {DEFAULT_URL}]",
+        ),
+        click.Option(
+            ["--namespace"],
+            envvar="GROUPD_NAMESPACE",
+            metavar="NAME",
+            callback=not_empty,
+            help="Which broker of the daemon, where it is not its own. [env: GROUPD_NAMESPACE]",
         ),
         click.Option(
             ["--token"],
@@ -137,11 +146,17 @@ def _trusted(_: click.Context, __: click.Parameter, path: str | None) -> "ssl.SS
 
 
 def _asking(
-    url: str, token: str | None, trusted: "ssl.SSLContext | None", is_json: bool, output: Output
+    url: str,
+    namespace: str | None,
+    token: str | None,
+    trusted: "ssl.SSLContext | None",
+    is_json: bool,
+    output: Output,
 ) -> Asking:
     from coordinator.cli.control.api_client import ApiClient
 
-    return Asking(ApiClient(url, token=token, actor=_actor(), trusted=trusted), is_json, output)
+    client = ApiClient(url, token=token, actor=_actor(), trusted=trusted, namespace=namespace)
+    return Asking(client, is_json, output)
 
 
 def _actor() -> str:

@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from aiohttp import web
-from msgspec import Struct
 
 from coordinator.console.api.request_values import bad_request, body_value
 from coordinator.console.api.responses import JSON
@@ -30,7 +29,7 @@ class Bodies:
         self._receiving = receiving
         self._bytes = 0
 
-    async def value(self, wanted: type[Struct] | None, request: web.Request) -> Any:
+    async def value(self, wanted: Any, request: web.Request) -> Any:
         """What a body says; None where none is wanted. Raises Problem."""
         if wanted is None:
             refuse_body(request)

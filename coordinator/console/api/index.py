@@ -41,9 +41,24 @@ def route_of(routes: Sequence[ApiRoute], streams: Sequence[StreamRoute]) -> ApiR
     async def index(control: Control, call: Call) -> Index:
         return value
 
-    return ApiRoute(method="GET", path="", summary="What there is", handle=index, answer=Index, text=_as_text)
+    return ApiRoute(
+        method="GET",
+        path="",
+        summary="What there is",
+        handle=index,
+        answer=Index,
+        text=_as_text,
+        is_of_process=True,
+    )
 
 
 def _as_text(index: Index) -> str:
     lines = [f"{one.method:<6} {one.path}  {one.summary.removesuffix('.')}" for one in index.operations]
-    return "\n".join([*lines, "", f"{index.openapi} has all fields. `Accept: application/json` gives JSON."])
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"What is not about namespaces is also there for each of them: {BASE}/namespaces/NAME/groups.",
+            f"{index.openapi} has all fields. `Accept: application/json` gives JSON.",
+        ]
+    )

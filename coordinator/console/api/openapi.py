@@ -60,7 +60,8 @@ def openapi(routes: Sequence[ApiRoute], streams: Sequence[StreamRoute]) -> Json:
         "info": {
             "title": "groupd",
             "version": __version__,
-            "description": "Ask a Kafka group coordinator why, when, and what if.",
+            "description": "Ask a Kafka group coordinator why, when, and what if. What is not about namespaces is "
+            f"also there for each of them, below {BASE}/namespaces/{{namespace}} instead of {BASE}.",
         },
         "paths": paths,
         "components": {

@@ -20,7 +20,7 @@ def bad_request(pointer: str, title: str, detail: str) -> Problem:
     return Problem(ProblemKind.BAD_REQUEST, title, detail, {"pointer": pointer})
 
 
-def body_value(wanted: type[msgspec.Struct], body: bytes | bytearray) -> Any:
+def body_value(wanted: Any, body: bytes | bytearray) -> Any:
     """What a body says; an empty one, what an empty object would. Raises Problem."""
     try:
         return msgspec.json.decode(body or b"{}", type=wanted)
@@ -64,7 +64,7 @@ def path_values(names: Mapping[str, str]) -> dict[str, str]:
     return dict(names)
 
 
-def _wrong(where: str, wanted: type[msgspec.Struct], error: str) -> Problem:
+def _wrong(where: str, wanted: Any, error: str) -> Problem:
     """A problem, made of what msgspec says: a sentence, and the place in its own form."""
     pointer, said = "", error
     at = _AT.search(error)

@@ -16,13 +16,15 @@ Method = Literal["GET", "POST", "PUT", "DELETE"]
 class Call:
     """One request. `path` are the names in the path, `query` and `body` instances of what the route declares;
     `actor` is who asks, in their own words (X-Groupd-Actor), None where they do not say; `last_event_id` is the
-    last event that a reader of a stream has seen (Last-Event-ID), None where it begins."""
+    last event that a reader of a stream has seen (Last-Event-ID), None where it begins; `host` is the name or the
+    address by which they have come to this machine (Host)."""
 
     path: Mapping[str, str]
     query: Any
     body: Any
     actor: str | None
     last_event_id: str | None = None
+    host: str = "localhost"
 
 
 Handle = Callable[[Control, Call], Awaitable[Any]]
@@ -36,25 +38,27 @@ Open = Callable[[Control, Call], Awaitable[Pieces]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiRoute:
     """See the top of this file. `path` is below /v1, such as "/groups/{group}/ledger"; `query` and `body` are
-    msgspec Structs that forbid unknown fields (None: there is none); `answer` is what is answered, None for
-    204; `text` makes of it what people read, for those who accept text/plain; `changes`: whether it may be
-    asked only where control is on; whoever answers it notes what was done (`acts.py`); `needs_enable`: whether
-    it harms the process, so that control has to be on in so many words; `lasts`: whether its answer may be long in
-    coming, so that others have to be left connections; `problems`: what it may raise beside
-    what every route may."""
+    msgspec Structs that forbid unknown fields, a body also a mapping (None: there is none); `answer` is what is
+    answered, None for 204; `text` makes of it what people read, for those who accept text/plain; `changes`: whether
+    it may be asked only where control is on; whoever answers it notes what was done (`acts.py`); `needs_enable`:
+    whether it harms the process, so that control has to be on in so many words; `lasts`: whether its answer may be
+    long in coming, so that others have to be left connections; `problems`: what it may raise beside
+    what every route may; `is_of_process`: whether it is about all brokers of the process, so that it is not there
+    for each of them."""
 
     method: Method
     path: str
     summary: str
     handle: Handle
     query: type[Struct] | None = None
-    body: type[Struct] | None = None
+    body: Any = None
     answer: Any = None
     text: Callable[[Any], str] | None = None
     changes: bool = False
     needs_enable: bool = False
     lasts: bool = False
     problems: tuple[ProblemKind, ...] = ()
+    is_of_process: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from typing import Any, Final
 
@@ -29,7 +29,9 @@ from coordinator.console.api.responses import (
 from coordinator.console.api.route import ApiRoute, Call, StreamRoute
 from coordinator.console.api.routes import ALL_ROUTES, ALL_STREAMS
 from coordinator.console.control_access import Caller, ControlAccess
+from coordinator.console.hosts import host_of
 from coordinator.control.control import Control
+from coordinator.control.namespaces.namespaces import DEFAULT
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.net.lines_per_address import LinesPerAddress
 from coordinator.net.peer import peer_address, printable
@@ -41,6 +43,7 @@ _READS: Final = ("GET", "HEAD")
 _REFUSED: Final = (ProblemKind.BAD_TOKEN, ProblemKind.FOREIGN_HOST, ProblemKind.CONTROL_OFF)
 """What a log should tell of: somebody tries what he may not."""
 _MAX_ACTOR: Final = 100
+_IN_NAMESPACE: Final = "in_namespace"
 _NAME: Final = re.compile(r"{(\w+)}")
 
 
@@ -67,15 +70,22 @@ class ApiService:
         self._openapi = msgspec.json.encode(openapi(ALL_ROUTES, ALL_STREAMS))
 
     def add_to(self, router: web.UrlDispatcher) -> None:
-        """Adds all routes."""
+        """Adds all routes, and those about one broker for each namespace as well."""
         for route in ALL_ROUTES:
             handler = self._handler(route)
-            router.add_route(route.method, _pattern(route.path), handler)
-            if route.method == "GET":
-                router.add_route("HEAD", _pattern(route.path), handler)
+            for pattern in _patterns(route.path, is_of_process=route.is_of_process):
+                router.add_route(route.method, pattern, handler)
+                if route.method == "GET":
+                    router.add_route("HEAD", pattern, handler)
         for stream in ALL_STREAMS:
-            router.add_get(_pattern(stream.path), self._stream_handler(stream))
+            for pattern in _patterns(stream.path, is_of_process=False):
+                router.add_get(pattern, self._stream_handler(stream))
         router.add_get(OPENAPI_PATH, self._answer_openapi)
+
+    def _control_of(self, request: web.Request) -> Control:
+        """The control room about the broker that is asked. Raises Problem (no-such-namespace)."""
+        name = request.match_info.get(_IN_NAMESPACE, DEFAULT)
+        return self._control.namespaces.control_of(name) or self._control
 
     def close(self) -> None:
         """Ends the answers that come in pieces."""
@@ -128,8 +138,9 @@ class ApiService:
                 raise Problem(ProblemKind.CONTROL_OFF, "This harms the process", detail)
             body = await self._bodies.value(route.body, request)
             call = _call(request, route.query, body)
+            control = self._control_of(request)
             with self._lasting() if route.lasts else nullcontext():
-                handled = route.handle(self._control, call)
+                handled = route.handle(control, call)
                 value = await (_finished(handled) if route.changes else handled)
             if route.text is not None and wants_text(request.headers.get("Accept", "")):
                 return text_response(route.text(value))
@@ -140,7 +151,7 @@ class ApiService:
     def _stream_handler(self, route: StreamRoute) -> Handler:
         async def answer(request: web.Request) -> web.StreamResponse:
             refuse_body(request)
-            pieces = await route.open(self._control, _call(request, route.query, None))
+            pieces = await route.open(self._control_of(request), _call(request, route.query, None))
             with self._lasting():
                 async with aclosing(pieces):
                     return await self._piecewise.send(request, route, pieces)
@@ -152,9 +163,12 @@ class ApiService:
         return web.Response(body=self._openapi, content_type=JSON, headers=HEADERS)
 
 
-def _pattern(path: str) -> str:
+def _patterns(path: str, *, is_of_process: bool) -> Iterator[str]:
     """What aiohttp is told of a path: by itself it takes no name that has a brace."""
-    return BASE + _NAME.sub(r"{\1:[^/]+}", path)
+    pattern = _NAME.sub(r"{\1:[^/]+}", path)
+    yield BASE + pattern
+    if not is_of_process:
+        yield f"{BASE}/namespaces/{{{_IN_NAMESPACE}:[^/]+}}{pattern}"
 
 
 async def _finished(change: Awaitable[Any]) -> Any:
@@ -166,12 +180,15 @@ async def _finished(change: Awaitable[Any]) -> Any:
 
 def _call(request: web.Request, query: type[Struct] | None, body: object) -> Call:
     actor = request.headers.get("X-Groupd-Actor", "").strip()
+    named = path_values(request.match_info)
+    named.pop(_IN_NAMESPACE, None)
     return Call(
-        path=path_values(request.match_info),
+        path=named,
         query=query_value(query, request.query.items()),
         body=body,
         actor=printable(actor, _MAX_ACTOR) or None,
         last_event_id=request.headers.get("Last-Event-ID"),
+        host=host_of(request.headers.get("Host", "")) or "localhost",
     )
 
 

@@ -115,4 +115,5 @@ async def serving_api(
     finally:
         http.close()
         control.close()
+        await control.namespaces.close()
         await server.close()

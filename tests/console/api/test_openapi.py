@@ -22,7 +22,14 @@ from tests.console.api.api_port import JSON, Api, serving_api
 from tests.server.harness import Client, join_alone
 
 DOCUMENT: Final[dict[str, Any]] = msgspec.json.decode(msgspec.json.encode(openapi(ALL_ROUTES, ALL_STREAMS)))
-NAMES: Final = {"group": "billing", "member": "test-client", "n": "0", "name": "slow"}
+NAMES: Final = {
+    "group": "billing",
+    "member": "test-client",
+    "n": "0",
+    "name": "slow",
+    "namespace": "default",
+    "topic": "orders",
+}
 
 
 def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -76,7 +83,7 @@ def test_its_schemas_are_schemas() -> None:
 @pytest.mark.parametrize("route", [route for route in ALL_ROUTES if route.body], ids=lambda route: route.path)
 def test_unknown_fields_are_refused_everywhere(route: Any) -> None:
     for taken in (route.body, route.query):
-        if taken is not None:
+        if taken is not None and taken != dict[str, str]:
             assert taken.__struct_config__.forbid_unknown_fields
 
 
@@ -155,8 +162,24 @@ def requests(draw: st.DrawFn) -> tuple[str, str, bytes | None]:
     if "requestBody" in operation:
         schema = operation["requestBody"]["content"][JSON]["schema"]
         value = draw(as_schema(schema) | _ANYTHING)
-        body = msgspec.json.encode(value) if draw(st.integers(0, 9)) else draw(st.binary(max_size=50))
+        if path.endswith(("/step", "/advance", "/failover")):
+            value = _at_once(value)
+        body = (
+            msgspec.json.encode(value)
+            if draw(st.integers(0, 9))
+            else draw(st.binary(min_size=1, max_size=50))
+        )
     return method, f"{path}?{urlencode(query)}" if query else path, body
+
+
+def _at_once(body: Any) -> Any:
+    """Without the seconds for which it would wait: nobody comes back here, and there are hundreds of these."""
+    if not isinstance(body, dict):
+        return body
+    shorter = {
+        name: value % 10 if isinstance(value, int) and value > 0 else value for name, value in body.items()
+    }
+    return {"settle": 0} | shorter
 
 
 async def ask(api: Api, method: str, path: str, body: bytes | None) -> None:

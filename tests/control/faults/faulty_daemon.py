@@ -1,7 +1,7 @@
 """groupd as a process of its own, with faults that a variable holds as JSON, and control on in so many words."""
 
 import os
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -16,13 +16,13 @@ VARIABLE: Final = "FAULTS_OF_A_TEST"
 def _listen_with_faults() -> None:
     plain = Server.listen
 
-    async def listen(self: Server) -> None:
+    async def listen(self: Server, *bound: Any) -> None:
         control = Control(self)
-        await plain(self)
+        await plain(self, *bound)
         for rule in msgspec.json.decode(os.environ[VARIABLE], type=list[FaultRule]):
             control.faults.make(rule)
 
-    Server.listen = listen  # type: ignore[method-assign]
+    Server.listen = listen  # type: ignore[method-assign, assignment]
 
 
 if __name__ == "__main__":

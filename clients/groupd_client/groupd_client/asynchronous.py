@@ -1,0 +1,238 @@
+"""`AsyncGroupd`: the same for asyncio, over aiohttp. Methods and values are those of `Groupd`; everything that
+asks the daemon is awaited, also what is a property there."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+
+from groupd_client import operations
+from groupd_client.asynchronous_group import AsyncClock, AsyncFault, AsyncGroup
+from groupd_client.fault import fault_rule
+from groupd_client.operation import Door, Operation, door
+from groupd_client.value import Value
+
+Send = Callable[[Door, Operation], Awaitable[Any]]
+
+
+class AsyncTransport:
+    """Sends what a door makes of operations: over connections that stay between `open` and `close`, and over
+    one for each operation otherwise, so that nothing is left in any event loop."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    async def run(self, through: Door, operation: Operation) -> Any:
+        """The answer. Raises Problem and Unreachable."""
+        __tracebackhide__ = True
+        if self._session is not None:
+            return await self._ask(self._session, through, operation)
+        async with aiohttp.ClientSession() as session:
+            return await self._ask(session, through, operation)
+
+    @staticmethod
+    async def _ask(session: aiohttp.ClientSession, through: Door, operation: Operation) -> Any:
+        __tracebackhide__ = True
+        request = through.request(operation)
+        try:
+            async with session.request(
+                request.method,
+                request.url,
+                data=request.body,
+                headers=request.headers,
+                timeout=aiohttp.ClientTimeout(request.timeout_s),
+                allow_redirects=False,
+            ) as response:
+                kind, data = response.headers.get("Content-Type", ""), await response.read()
+        except TimeoutError:
+            raise through.unreachable(f"it said nothing for {request.timeout_s:g} s") from None
+        except aiohttp.ClientError as error:
+            raise through.unreachable(str(error)) from error
+        return through.answer(operation, response.status, kind, data)
+
+    def open(self) -> None:
+        """Keeps connections, in the event loop that runs."""
+        self._session = self._session or aiohttp.ClientSession()
+
+    async def close(self) -> None:
+        """Closes them."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+
+class AsyncBroker:
+    """See `Broker`."""
+
+    def __init__(self, through: Door, send: Send) -> None:
+        self._door = through
+        self._send = send
+
+    async def _run(self, operation: Operation) -> Any:
+        __tracebackhide__ = True
+        return await self._send(self._door, operation)
+
+    async def description(self) -> Value:
+        """As it is now."""
+        found: Value = await self._run(operations.describe_namespace(self._door.namespace or "default"))
+        return found
+
+    async def advertise(self, **addresses: str) -> None:
+        """Has clients that connect from now on be told another address."""
+        await self._run(operations.advertise(self._door.namespace or "default", addresses))
+
+    async def topic(
+        self, name: str, partitions: int | None = None, config: Mapping[str, str] | None = None
+    ) -> Value:
+        """Makes a topic."""
+        made: Value = await self._run(operations.make_topic(name, partitions, config))
+        return made
+
+    async def topics(self) -> list[Any]:
+        """Those that are not the broker's own."""
+        found: list[Any] = (await self._run(operations.topics())).topics
+        return found
+
+    async def delete_topic(self, name: str) -> None:
+        """Deletes a topic."""
+        await self._run(operations.delete_topic(name))
+
+    def group(self, group_id: str) -> AsyncGroup:
+        """A group, which need not be there yet."""
+        return AsyncGroup(group_id, self._run)
+
+    async def groups(self, *, state: str | None = None, prefix: str | None = None) -> list[Any]:
+        """All groups, or some."""
+        found: list[Any] = (await self._run(operations.groups(state, prefix))).groups
+        return found
+
+    @property
+    def clock(self) -> AsyncClock:
+        """The clock of all groups that have none of their own."""
+        return AsyncClock(None, self._run)
+
+    @asynccontextmanager
+    async def fault(
+        self,
+        name: str | None = None,
+        *,
+        use: str | None = None,
+        match: Mapping[str, Any] | None = None,
+        on: Mapping[str, Any] | None = None,
+        do: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> AsyncIterator[AsyncFault]:
+        """A fault for as long as the block; see `Broker.fault`."""
+        made = await self._run(operations.make_fault(fault_rule(name, use, match, on, do, more)))
+        fault = AsyncFault(made.name, self._run)
+        try:
+            yield fault
+        finally:
+            await fault.remove()
+
+    async def remove_faults(self) -> None:
+        """All of them."""
+        await self._run(Operation("DELETE", ("faults",)))
+
+    async def violations(
+        self, *, group: str | None = None, oracle: str | None = None, limit: int = 1000
+    ) -> list[Any]:
+        """What the oracles found, oldest first."""
+        found: list[Any] = (await self._run(operations.violations(group, oracle, limit))).violations
+        return found
+
+    async def text(self, *path: str, **query: Any) -> str:
+        """Something of the API as people read it."""
+        said: str = await self._run(operations.text_of(*path, **query))
+        return said
+
+    async def call(
+        self, method: str, *path: str, body: Mapping[str, Any] | None = None, lasts_s: float = 0, **query: Any
+    ) -> Any:
+        """Any operation of the API."""
+        return await self._run(Operation(method, path, query, body, lasts_s))
+
+
+class AsyncGroupd(AsyncBroker):
+    """See `Groupd`. In an `async with` it keeps its connections."""
+
+    def __init__(self, url: str | None = None, *, token: str | None = None, actor: str | None = None) -> None:
+        self._transport = AsyncTransport()
+        super().__init__(door(url, token, actor), self._transport.run)
+
+    async def namespace(
+        self,
+        name: str | None = None,
+        *,
+        topics: Mapping[str, int] | None = None,
+        config: Mapping[str, Any] | None = None,
+        durable: bool = False,
+    ) -> "AsyncNamespace":
+        """Makes a broker of its own, which is gone at the end of an `async with`."""
+        made = await self._run(operations.make_namespace(name, topics, config, durable=durable))
+        return AsyncNamespace(replace(self._door, namespace=made.name), self._transport.run, made)
+
+    async def namespaces(self) -> list[Any]:
+        """What brokers there are, its own first."""
+        found: list[Any] = (await self._run(operations.namespaces())).namespaces
+        return found
+
+    async def open_namespace(self, name: str) -> "AsyncNamespace":
+        """A namespace that is there. Raises NoSuchNamespace."""
+        found = await self._run(operations.describe_namespace(name))
+        return AsyncNamespace(replace(self._door, namespace=name), self._transport.run, found)
+
+    async def close(self) -> None:
+        """Closes its connections; the daemon goes on."""
+        await self._transport.close()
+
+    async def __aenter__(self) -> Self:
+        self._transport.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class AsyncNamespace(AsyncBroker):
+    """See `Namespace`."""
+
+    def __init__(self, through: Door, send: Send, described: Value) -> None:
+        super().__init__(through, send)
+        self._described = described
+
+    @property
+    def name(self) -> str:
+        """As the daemon knows it."""
+        name: str = self._described.name
+        return name
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients connect to first: HOST:PORT."""
+        address: str = self._described.bootstrap
+        return address
+
+    async def advertise(self, **addresses: str) -> None:
+        self._described = await self._run(operations.advertise(self.name, addresses))
+
+    async def reset(self) -> None:
+        """Has it be as it was when it was made."""
+        self._described = await self._run(operations.reset_namespace(self.name))
+
+    async def remove(self) -> None:
+        """Nothing is left of it."""
+        await self._run(operations.remove_namespace(self.name))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.remove()

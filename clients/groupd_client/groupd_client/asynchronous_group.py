@@ -1,0 +1,233 @@
+"""A group, its clock, a fault, a stand-in, for asyncio: see `group.py` and `fault.py`."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Unpack
+
+from groupd_client import operations
+from groupd_client.conditions import Conditions
+from groupd_client.group import MOST_ENTRIES, committed_of, rebalanced
+from groupd_client.operation import Operation, Span
+from groupd_client.problem import NoSuchGroup, Problem
+from groupd_client.value import Value
+
+Run = Callable[[Operation], Awaitable[Any]]
+
+
+class AsyncFault:
+    """See `Fault`."""
+
+    def __init__(self, name: str, run: Run) -> None:
+        self.name = name
+        self._run = run
+
+    async def status(self) -> Value:
+        """How often it hit."""
+        found: Value = await self._run(operations.fault("GET", self.name))
+        return found
+
+    async def wait(self, hit: int = 1, within: Span = operations.DEFAULT_WAIT) -> Value:
+        """Waits until it has hit so often. Raises NotMet."""
+        __tracebackhide__ = True
+        found: Value = await self._run(operations.wait_for_hit(self.name, hit, within))
+        return found
+
+    async def release(self, *, only_oldest: bool = False) -> Value:
+        """Lets go of what it holds."""
+        body = {"one": "oldest"} if only_oldest else {}
+        found: Value = await self._run(operations.fault("POST", self.name, "release", body=body))
+        return found
+
+    async def remove(self) -> None:
+        """Removes it, where it is there still."""
+        try:
+            await self._run(operations.fault("DELETE", self.name))
+        except Problem as problem:
+            if problem.kind != "no-such-fault":
+                raise
+
+
+class AsyncGroup:
+    """See `Group`."""
+
+    def __init__(self, group_id: str, run: Run) -> None:
+        self.group_id = group_id
+        self._run = run
+
+    async def description(self) -> Value:
+        """As it is now."""
+        return await self._ask("GET")
+
+    async def state(self) -> str:
+        """Kafka's name of its state; Dead where there is no such group."""
+        try:
+            state: str = (await self.description()).state
+        except NoSuchGroup:
+            return "Dead"
+        return state
+
+    async def offsets(self) -> list[Any]:
+        """What it has committed, with lag."""
+        found: list[Any] = (await self._ask("GET", "offsets")).offsets
+        return found
+
+    async def committed(self) -> dict[str, int]:
+        """Offsets by partition ("orders-0")."""
+        return committed_of(await self.offsets())
+
+    async def ledger(self) -> list[Value]:
+        """Why it rebalanced, oldest first; nothing of a group that nobody knows."""
+        operation = operations.of_group("GET", self.group_id, "ledger", last=MOST_ENTRIES)
+        try:
+            found: list[Value] = (await self._run(operation)).entries
+        except NoSuchGroup:
+            return []
+        return found
+
+    async def explain(self) -> Value:
+        """What it waits for now."""
+        return await self._ask("GET", "explain")
+
+    async def wait(
+        self, *, within: Span = operations.DEFAULT_WAIT, **conditions: Unpack[Conditions]
+    ) -> Value:
+        """Waits until all of this is so at once. Raises NotMet."""
+        __tracebackhide__ = True
+        found: Value = await self._run(operations.wait(self.group_id, conditions, within))
+        return found
+
+    async def check(self, **conditions: Unpack[Conditions]) -> Value:
+        """The same of this moment."""
+        __tracebackhide__ = True
+        found: Value = await self._run(operations.check(self.group_id, conditions))
+        return found
+
+    @asynccontextmanager
+    async def no_rebalance(self) -> AsyncIterator[None]:
+        """The group must not rebalance in the block. Raises NotMet."""
+        before = {entry.seq for entry in await self.ledger()}
+        yield
+        broken = [entry for entry in await self.ledger() if entry.seq not in before]
+        if broken:
+            told = await self._run(operations.text_of("groups", self.group_id, "ledger", last=len(broken)))
+            raise rebalanced(self.group_id, told)
+
+    @property
+    def clock(self) -> "AsyncClock":
+        """Its own clock."""
+        return AsyncClock(self.group_id, self._run)
+
+    async def expire(self, reference: str) -> Value:
+        """Ends the session of a member now."""
+        return await self._ask("POST", "members", reference, "expire")
+
+    async def send_away(self, reference: str, reason: str | None = None) -> Value:
+        """Sends a member away, as Kafka's Admin does."""
+        body = {} if reason is None else {"reason": reason}
+        return await self._ask("POST", "members", reference, "remove", body=body)
+
+    async def disconnect(self, reference: str) -> Value:
+        """Closes the connections of a member, without a word."""
+        return await self._ask("POST", "members", reference, "disconnect")
+
+    async def failover(
+        self, *, not_coordinator: Span = 0, loading: Span = 0, settle: Span = operations.DEFAULT_SETTLE
+    ) -> Value:
+        """Moves its coordinator."""
+        found: Value = await self._run(operations.failover(self.group_id, not_coordinator, loading, settle))
+        return found
+
+    async def set_offsets(self, offsets: Mapping[str, int | str], *, dry_run: bool = False) -> Value:
+        """Sets offsets of a group without members."""
+        return await self._ask("PUT", "offsets", body={"offsets": offsets, "dry_run": dry_run})
+
+    async def expire_offsets(self, at: int | str, *, topics: Sequence[str] = ()) -> Value:
+        """Has retention look at its offsets as if it were later."""
+        return await self._ask("POST", "offsets", "expire", body={"at": at, "topics": list(topics)})
+
+    async def delete(self) -> None:
+        """As DeleteGroups."""
+        await self._ask("DELETE")
+
+    async def stand_in(self, client_id: str, topics: Sequence[str], **more: Any) -> "AsyncStandIn":
+        """Has groupd play a member, which joins from now on."""
+        await self._ask("POST", "stand-ins", body={"client_id": client_id, "topics": list(topics), **more})
+        return AsyncStandIn(self.group_id, client_id, self._run)
+
+    async def _ask(self, method: str, *path: str, body: Mapping[str, Any] | None = None) -> Value:
+        answer: Value = await self._run(operations.of_group(method, self.group_id, *path, body=body))
+        return answer
+
+
+class AsyncClock:
+    """See `Clock`."""
+
+    def __init__(self, group_id: str | None, run: Run) -> None:
+        self._group_id = group_id
+        self._run = run
+
+    async def state(self) -> Value:
+        """Whether it is frozen, and its next deadlines."""
+        found: Value = await self._run(operations.clock(self._group_id, "GET"))
+        return found
+
+    async def freeze(self, *, except_gone: bool = False) -> Value:
+        """Holds it."""
+        body = {"frozen": True, "except": "gone"} if except_gone else {"frozen": True}
+        found: Value = await self._run(operations.clock(self._group_id, "PUT", body=body))
+        return found
+
+    async def run(self) -> Value:
+        """Lets it run again."""
+        found: Value = await self._run(operations.clock(self._group_id, "PUT", body={"frozen": False}))
+        return found
+
+    async def advance(
+        self, by: Span, *, silent: Sequence[str] | None = None, settle: Span = operations.DEFAULT_SETTLE
+    ) -> Value:
+        """Has so much time pass. Raises ClockStopped."""
+        operation = operations.advance(self._group_id, by, None if silent is None else list(silent), settle)
+        found: Value = await self._run(operation)
+        return found
+
+    async def step(
+        self, *, silent: Sequence[str] | None = None, settle: Span = operations.DEFAULT_SETTLE
+    ) -> Value:
+        """Has time pass until something happens."""
+        operation = operations.step(self._group_id, None if silent is None else list(silent), settle)
+        found: Value = await self._run(operation)
+        return found
+
+    async def reset(self) -> None:
+        """It is as late as it is, from now on."""
+        await self._run(operations.clock(self._group_id, "DELETE"))
+
+
+class AsyncStandIn:
+    """See `StandIn`."""
+
+    def __init__(self, group_id: str, client_id: str, run: Run) -> None:
+        self.client_id = client_id
+        self._group_id = group_id
+        self._run = run
+
+    async def leave(self) -> Value:
+        """Goes, and says so."""
+        return await self._ask("POST", "leave")
+
+    async def stall(self) -> Value:
+        """Says nothing any more."""
+        return await self._ask("POST", "stall")
+
+    async def rejoin(self) -> Value:
+        """Is a member again."""
+        return await self._ask("POST", "rejoin")
+
+    async def remove(self) -> None:
+        """Leaves, and is forgotten."""
+        await self._ask("DELETE")
+
+    async def _ask(self, method: str, *path: str) -> Value:
+        operation = operations.of_group(method, self._group_id, "stand-ins", self.client_id, *path)
+        answer: Value = await self._run(operation)
+        return answer

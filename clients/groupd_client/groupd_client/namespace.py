@@ -1,0 +1,163 @@
+"""A broker: the daemon's own, or one beside it."""
+
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from groupd_client import operations
+from groupd_client.fault import Fault, fault_rule
+from groupd_client.group import Clock, Group
+from groupd_client.operation import Door, Operation
+from groupd_client.value import Value
+
+Run = Callable[[Door, Operation], Any]
+"""Sends an operation through a door."""
+
+
+class Broker:
+    """What can be asked of any broker."""
+
+    def __init__(self, through: Door, run: Run) -> None:
+        self._door = through
+        self._send = run
+
+    def _run(self, operation: Operation) -> Any:
+        __tracebackhide__ = True
+        return self._send(self._door, operation)
+
+    @property
+    def door(self) -> Door:
+        """Where it is asked: for another client of the same broker."""
+        return self._door
+
+    @property
+    def description(self) -> Value:
+        """As it is now: `bootstrap`, `listeners`, `topics`, `groups`, `connections`, ..."""
+        found: Value = self._run(operations.describe_namespace(self._door.namespace or "default"))
+        return found
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients connect to first: HOST:PORT."""
+        address: str = self.description.bootstrap
+        return address
+
+    def advertise(self, **addresses: str) -> None:
+        """Has clients that connect from now on be told another address: PLAINTEXT="localhost:49153"."""
+        self._run(operations.advertise(self._door.namespace or "default", addresses))
+
+    # Topics
+
+    def topic(
+        self, name: str, partitions: int | None = None, config: Mapping[str, str] | None = None
+    ) -> Value:
+        """Makes a topic. Raises NameTaken."""
+        made: Value = self._run(operations.make_topic(name, partitions, config))
+        return made
+
+    def topics(self) -> list[Any]:
+        """Those that are not the broker's own."""
+        found: list[Any] = self._run(operations.topics()).topics
+        return found
+
+    def delete_topic(self, name: str) -> None:
+        """Deletes a topic."""
+        self._run(operations.delete_topic(name))
+
+    # Groups
+
+    def group(self, group_id: str) -> Group:
+        """A group, which need not be there yet."""
+        return Group(group_id, self._run)
+
+    def groups(self, *, state: str | None = None, prefix: str | None = None) -> list[Any]:
+        """All groups, or those in a state, whose id begins so."""
+        found: list[Any] = self._run(operations.groups(state, prefix)).groups
+        return found
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of all groups that have none of their own."""
+        return Clock(None, self._run)
+
+    # Faults, violations
+
+    def fault(
+        self,
+        name: str | None = None,
+        *,
+        use: str | None = None,
+        match: Mapping[str, Any] | None = None,
+        on: Mapping[str, Any] | None = None,
+        do: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> Fault:
+        """Makes a fault. In: a ready-made one (`use`), or what a request has to be (`match`) or what has to happen
+        (`on`) and what is done then; `times`, `skip`, `probability`, `seed`, `duration` (the API's `for`). As
+        a context manager it is removed at the end of the block, and what it holds goes on."""
+        made = self._run(operations.make_fault(fault_rule(name, use, match, on, do, more)))
+        return Fault(made.name, self._run)
+
+    def remove_faults(self) -> None:
+        """All of them; what they hold goes on."""
+        self._run(Operation("DELETE", ("faults",)))
+
+    def violations(
+        self, *, group: str | None = None, oracle: str | None = None, limit: int = 1000
+    ) -> list[Any]:
+        """What the oracles found, oldest first."""
+        found: list[Any] = self._run(operations.violations(group, oracle, limit)).violations
+        return found
+
+    # Everything else
+
+    def text(self, *path: str, **query: Any) -> str:
+        """Something of the API as people read it: `broker.text("groups", "billing", "ledger", last=3)`."""
+        said: str = self._run(operations.text_of(*path, **query))
+        return said
+
+    def call(
+        self, method: str, *path: str, body: Mapping[str, Any] | None = None, lasts_s: float = 0, **query: Any
+    ) -> Any:
+        """Any operation of the API, below /v1 or below this namespace: `broker.call("GET", "offsets")`."""
+        return self._run(Operation(method, path, query, body, lasts_s))
+
+
+class Namespace(Broker):
+    """A broker beside the daemon's own."""
+
+    def __init__(self, through: Door, run: Run, described: Value) -> None:
+        """In: what was said of it when it was made."""
+        super().__init__(through, run)
+        self.described = described
+        """What was said of it last."""
+
+    @property
+    def name(self) -> str:
+        """As the daemon knows it."""
+        name: str = self.described.name
+        return name
+
+    @property
+    def bootstrap(self) -> str:
+        address: str = self.described.bootstrap
+        return address
+
+    def advertise(self, **addresses: str) -> None:
+        self.described = self._run(operations.advertise(self.name, addresses))
+
+    def reset(self) -> None:
+        """Has it be as it was when it was made: no groups, no offsets, its first topics, the same port."""
+        self.described = self._run(operations.reset_namespace(self.name))
+
+    def remove(self) -> None:
+        """Nothing is left of it."""
+        self._run(operations.remove_namespace(self.name))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.remove()

@@ -1,0 +1,159 @@
+"""Requests and answers of the API, without sending any: what both clients share.
+
+An `Operation` is what is asked. `Door.request` makes of it what goes over HTTP, `Door.answer` of what comes
+back a value or an exception.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote, urlencode, urlsplit
+
+from groupd_client.problem import Unreachable, problem_of
+from groupd_client.value import as_value
+from groupd_client.version import __version__
+
+DEFAULT_URL: Final = "http://127.0.0.1:9080"
+PATIENCE_S: Final = 30.0
+"""How long an answer may take, beside what it is to wait for."""
+
+_NAMESPACES: Final = "namespaces"
+_JSON: Final = "application/json"
+_PROBLEM: Final = "application/problem+json"
+_UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+Span = int | str | timedelta
+"""A duration: milliseconds, "45s", or a timedelta."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What is asked. `path` are the names below /v1, or below the namespace; `lasts_s` is how long the daemon may
+    wait before it answers; `is_text`: the answer is wanted as people read it."""
+
+    method: str
+    path: tuple[str, ...]
+    query: Mapping[str, Any] = field(default_factory=dict)
+    body: Mapping[str, Any] | None = None
+    lasts_s: float = 0.0
+    is_text: bool = False
+
+
+class Request(NamedTuple):
+    """What goes over HTTP."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    body: bytes | None
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where a daemon is asked, and as whom. `namespace` None: its own broker. `actor` is named in the daemon's log
+    and in its ledger beside what was done."""
+
+    url: str
+    token: str | None = None
+    actor: str | None = None
+    namespace: str | None = None
+
+    def request(self, operation: Operation) -> Request:
+        """What to send."""
+        path = operation.path
+        if self.namespace is not None and path[:1] != (_NAMESPACES,):
+            path = (_NAMESPACES, self.namespace, *path)
+        headers = {
+            "Accept": "text/plain" if operation.is_text else _JSON,
+            "User-Agent": f"groupd-client/{__version__}",
+        }
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        if self.actor:
+            headers["X-Groupd-Actor"] = self.actor.encode("ascii", "replace").decode()
+        body = None
+        if operation.method != "GET":
+            headers["Content-Type"] = _JSON
+        if operation.body is not None:
+            body = json.dumps({name: _plain(value) for name, value in operation.body.items()}).encode()
+        query = urlencode({name: value for name, value in operation.query.items() if value is not None})
+        url = "/".join([self.url, "v1", *map(_quoted, path)]) + (f"?{query}" if query else "")
+        return Request(operation.method, url, headers, body, operation.lasts_s + PATIENCE_S)
+
+    def answer(self, operation: Operation, status: int, content_type: str, data: bytes) -> Any:
+        """What an answer means. Raises Problem, and Unreachable where this is no groupd that knows the
+        operation."""
+        __tracebackhide__ = True
+        kind = content_type.partition(";")[0].strip().lower()
+        if kind in (_JSON, _PROBLEM):
+            try:
+                document = json.loads(data)
+            except ValueError:
+                raise self._stranger(operation, "its answer is no JSON") from None
+            if 200 <= status < 300:
+                return as_value(document)
+            if kind == _PROBLEM and isinstance(document, dict):
+                if document.get("type") in ("urn:groupd:no-such-path", "urn:groupd:no-such-method"):
+                    raise self._stranger(operation, "it does not know that")
+                raise problem_of(status, document)
+        if 200 <= status < 300 and (operation.is_text or not data):
+            return data.decode(errors="replace") if operation.is_text else None
+        raise self._stranger(operation, f"it answers {status} {content_type}".strip())
+
+    def unreachable(self, why: str) -> Unreachable:
+        """Nobody answers."""
+        return Unreachable(
+            f"no groupd answers at {self.url}: {why}. `groupd serve` starts one, and its ready line says where."
+        )
+
+    def _stranger(self, operation: Operation, how: str) -> Unreachable:
+        asked = f"{operation.method} /v1/{'/'.join(operation.path)}"
+        return Unreachable(
+            f"what answers at {self.url} is no groupd that groupd-client {__version__} can work with: asked for "
+            f"{asked}, {how}. Are daemon and client of the same version? `groupd version` says the daemon's."
+        )
+
+
+def door(url: str | None, token: str | None, actor: str | None) -> Door:
+    """In: a URL, or HOST:PORT; None for where a daemon is by itself. Raises ValueError."""
+    text = (url or DEFAULT_URL).strip()
+    if "://" not in text:
+        text = f"http://{text}"
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{url} is not a URL such as {DEFAULT_URL}")
+    return Door(text.rstrip("/"), token, actor)
+
+
+def seconds(span: Span) -> float:
+    """How long that is. Raises ValueError."""
+    if isinstance(span, timedelta):
+        return span.total_seconds()
+    if isinstance(span, int):
+        return span / 1000
+    text = span.strip()
+    for unit, unit_s in _UNITS_S.items():
+        number = text.removesuffix(unit).strip()
+        if text.endswith(unit) and number.replace(".", "", 1).isdigit():
+            return float(number) * unit_s
+    raise ValueError(f"{span!r} is no duration: 1500, '1500ms', '45s', '5m', '2h' or '8d'")
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it."""
+    if isinstance(value, timedelta):
+        return round(value.total_seconds() * 1000)
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _quoted(name: str) -> str:
+    """A name in a path. One of dots only would mean a place in the path."""
+    quoted = quote(name, safe="")
+    return quoted if quoted.strip(".") else quoted.replace(".", "%2E")

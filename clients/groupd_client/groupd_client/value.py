@@ -1,0 +1,42 @@
+"""What a daemon answers: JSON, with its fields as attributes."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+class Value(Mapping[str, Any]):
+    """An object of JSON. `value.generation_id` is `value["generation_id"]`; objects inside are values as well."""
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self._fields = {name: as_value(each) for name, each in fields.items()}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._fields[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._fields[name]
+        except KeyError:
+            raise AttributeError(
+                f"the daemon says nothing of {name}; it says {', '.join(self._fields)}"
+            ) from None
+
+    def __repr__(self) -> str:
+        return f"Value({self._fields!r})"
+
+
+def as_value(json: Any) -> Any:
+    """What JSON means here: objects become values, also those in lists."""
+    if isinstance(json, dict):
+        return Value(json)
+    if isinstance(json, list):
+        return [as_value(each) for each in json]
+    return json

@@ -1,0 +1,2 @@
+"""A fresh groupd for every test. Fixtures `groupd`, `broker` and `async_broker`, the mark `groupd`: see
+`plugin.py`."""

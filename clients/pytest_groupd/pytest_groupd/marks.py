@@ -1,0 +1,38 @@
+"""What the mark `groupd` says of a test."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """`topics` with their partitions and `config`, by Kafka's names, of the broker; `allow` are oracles whose
+    errors do not fail the test, `errors` those whose warnings do."""
+
+    topics: dict[str, int] = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
+    allow: frozenset[str] = frozenset()
+    errors: frozenset[str] = frozenset()
+
+
+_FIELDS = ("topics", "config", "allow", "errors")
+
+
+def wanted_of(item: pytest.Item) -> Wanted:
+    """Of all marks of a test together, the nearest first. Raises pytest.UsageError for what is none of them."""
+    topics: dict[str, int] = {}
+    config: dict[str, Any] = {}
+    allow: set[str] = set()
+    errors: set[str] = set()
+    for mark in item.iter_markers("groupd"):
+        unknown = mark.kwargs.keys() - set(_FIELDS)
+        if unknown or mark.args:
+            names = ", ".join(sorted(unknown)) or "what has no name"
+            raise pytest.UsageError(f"{item.nodeid}: the mark groupd takes {', '.join(_FIELDS)}, not {names}")
+        topics = {**mark.kwargs.get("topics", {}), **topics}
+        config = {**mark.kwargs.get("config", {}), **config}
+        allow |= set(mark.kwargs.get("allow", ()))
+        errors |= set(mark.kwargs.get("errors", ()))
+    return Wanted(topics, config, frozenset(allow), frozenset(errors))

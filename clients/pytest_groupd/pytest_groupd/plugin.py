@@ -1,0 +1,136 @@
+"""The plugin: a daemon for all tests of a process, and a broker of its own in it for each test.
+
+A test that fails is reported with what each group waited for, why it rebalanced, and what the oracles found; a
+test that passes fails all the same where an oracle found an error.
+"""
+
+import os
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from groupd_client import GroupdError, Namespace
+
+from pytest_groupd.daemon import CannotStart, Daemon, SpawnedDaemon, found_command
+from pytest_groupd.marks import wanted_of
+from pytest_groupd.report import broken, sections, violations_text, write_artifacts
+
+if TYPE_CHECKING:
+    from groupd_client.asynchronous import AsyncNamespace
+
+_MARK: Final = (
+    "groupd(topics={'orders': 6}, config={'group.max.size': 3}, allow=['flapping'], "
+    "errors=['commit_went_back']): the "
+    "broker of a test: what it begins with, which violations do not fail it, and which warnings do"
+)
+_BROKER: Final = pytest.StashKey[Namespace]()
+_DAEMON: Final = pytest.StashKey[Daemon]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """--groupd, --groupd-artifacts, and what is said in the configuration file."""
+    group = parser.getgroup("groupd", "a Kafka group coordinator for tests")
+    group.addoption(
+        "--groupd",
+        metavar="URL",
+        default=os.environ.get("GROUPD_URL"),
+        help="a daemon that runs already [env: GROUPD_URL; its token: GROUPD_TOKEN]; otherwise one is started",
+    )
+    group.addoption(
+        "--groupd-artifacts",
+        metavar="DIR",
+        help="where ledger, violations and metrics of each failed test are written",
+    )
+    parser.addini(
+        "groupd_command", "how a daemon is started; default: groupd, or python -m coordinator", default=""
+    )
+    parser.addini(
+        "groupd_properties", "properties of the daemon, NAME=VALUE each", type="linelist", default=[]
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Makes the mark known."""
+    config.addinivalue_line("markers", _MARK)
+
+
+@pytest.fixture(scope="session")
+def groupd(pytestconfig: pytest.Config) -> Iterator[Daemon]:
+    """The daemon, as `groupd_client.Groupd`: one for each process of tests, or the one that --groupd names."""
+    url = pytestconfig.getoption("--groupd")
+    try:
+        if url:
+            daemon = Daemon(url, os.environ.get("GROUPD_TOKEN"))
+        else:
+            command = found_command(pytestconfig.getini("groupd_command"))
+            daemon = SpawnedDaemon(command, pytestconfig.getini("groupd_properties"))
+    except (CannotStart, ValueError) as error:
+        pytest.fail(str(error), pytrace=False)
+    with daemon:
+        yield daemon
+
+
+@pytest.fixture
+def broker(request: pytest.FixtureRequest, groupd: Daemon) -> Iterator[Namespace]:
+    """A broker of the test's own, as `groupd_client.Namespace`: `.bootstrap` is what clients connect to."""
+    wanted = wanted_of(request.node)
+    try:
+        groupd.ensure()
+        made = groupd.namespace(topics=wanted.topics, config=wanted.config)
+    except GroupdError as error:
+        pytest.fail(str(error), pytrace=False)
+    request.node.stash[_BROKER] = made
+    request.node.stash[_DAEMON] = groupd
+    yield made
+    del request.node.stash[_BROKER]
+    try:
+        made.remove()
+    except GroupdError as error:
+        if groupd.end() is None:  # otherwise there is nothing to be removed, and the report has said so
+            pytest.fail(f"the broker of the test cannot be removed: {error}", pytrace=False)
+
+
+@pytest.fixture
+def async_broker(broker: Namespace) -> "AsyncNamespace":
+    """The same broker for a test that runs in an event loop, which needs `pytest-groupd[async]`."""
+    try:
+        from groupd_client.asynchronous import AsyncNamespace, AsyncTransport
+    except ModuleNotFoundError:
+        pytest.fail("async_broker needs aiohttp: install pytest-groupd[async]", pytrace=False)
+    return AsyncNamespace(broker.door, AsyncTransport().run, broker.described)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds what groupd has to say, and fails what passed with a violation."""
+    report = yield
+    made = item.stash.get(_BROKER, None)
+    if made is not None and report.when == "call":
+        _judge(item, made, report)
+    return report
+
+
+def _judge(item: pytest.Item, broker: Namespace, report: pytest.TestReport) -> None:
+    if report.passed:
+        try:
+            found = broken(broker, wanted_of(item))
+        except GroupdError as error:
+            report.outcome, report.longrepr = "failed", f"groupd cannot say whether all went well: {error}"
+        else:
+            if found:
+                report.outcome = "failed"
+                report.longrepr = f"what must not happen did (allow=[...] lets it):\n{violations_text(found)}"
+    if not report.failed:
+        return
+    ended = item.stash[_DAEMON].end()
+    if ended is not None:
+        report.sections.append(("groupd", ended))
+        return
+    report.sections.extend(sections(broker))
+    directory = item.config.getoption("--groupd-artifacts")
+    if directory:
+        written = write_artifacts(broker, Path(directory), item.nodeid)
+        report.sections.append(("groupd: artifacts", str(written)))

@@ -1,0 +1,88 @@
+"""What a broker has to say about a test: for its report, and as files."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from groupd_client import GroupdError, Namespace, Value
+
+from pytest_groupd.marks import Wanted
+
+MOST_GROUPS: Final = 20
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_MAX_NAME: Final = 150
+
+
+def broken(broker: Namespace, wanted: Wanted) -> list[Any]:
+    """The violations that fail a test that passed otherwise."""
+    return [
+        violation
+        for violation in broker.violations()
+        if violation.oracle not in wanted.allow
+        and (violation.level == "error" or violation.oracle in wanted.errors)
+    ]
+
+
+def violations_text(violations: list[Any]) -> str:
+    """A line for each."""
+    lines = [f"{each.level} {each.oracle} in {each.group_id}: {each.detail}" for each in violations]
+    return "\n".join(lines)
+
+
+def sections(broker: Namespace) -> list[tuple[str, str]]:
+    """Title and text: what each group waits for, why it rebalanced, what must not happen and did. What cannot
+    be had is told in its place."""
+    groups = _ids(broker)
+    found = []
+    for group_id in groups[:MOST_GROUPS]:
+        of_group = ("groups", group_id)
+        explained = _said(partial(broker.text, *of_group, "explain"))
+        ledger = _said(partial(broker.text, *of_group, "ledger", last=10))
+        found.append((f"groupd: {group_id}", f"{explained}\n{ledger}"))
+    if len(groups) > MOST_GROUPS:
+        found.append(("groupd", f"{len(groups) - MOST_GROUPS} groups more"))
+    violations = _said(lambda: violations_text(broker.violations()))
+    if violations:
+        found.append(("groupd: violations", violations))
+    return found
+
+
+def write_artifacts(broker: Namespace, directory: Path, test: str) -> Path:
+    """Writes what is there to be had into a directory of the test's own. Out: that."""
+    target = directory / (_UNSAFE.sub("_", test).strip("_")[-_MAX_NAME:] or "test")
+    target.mkdir(parents=True, exist_ok=True)
+    files: Mapping[str, Callable[[], str]] = {
+        "explain.txt": lambda: "\n".join(
+            broker.text("groups", group_id, "explain") for group_id in _ids(broker)
+        ),
+        "ledger.txt": lambda: broker.text("ledger", last=1000),
+        "ledger.json": lambda: _json(broker.call("GET", "ledger", last=1000)),
+        "violations.json": lambda: _json(broker.call("GET", "violations", limit=1000)),
+        "metrics.txt": lambda: broker.text("metrics"),
+    }
+    for name, text in files.items():
+        (target / name).write_text(_said(text))
+    return target
+
+
+def _ids(broker: Namespace) -> list[str]:
+    try:
+        return sorted(group.group_id for group in broker.groups())
+    except GroupdError:
+        return []
+
+
+def _said(text: Callable[[], str]) -> str:
+    try:
+        return text().rstrip()
+    except GroupdError as error:
+        return f"cannot be had: {error}"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(
+        value, default=lambda each: dict(each) if isinstance(each, Value) else str(each), indent=1
+    )

@@ -1,0 +1,68 @@
+"""What a namespace is started with: the properties of the daemon but those that say who it is and who may reach it,
+one partition each for offsets and transactions, and what whoever makes it has asked for."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from coordinator.config.errors import ConfigError
+from coordinator.config.listeners import Address, Listener
+from coordinator.config.properties import SYNONYMS, is_property, parse_config
+from coordinator.names import SecurityProtocol
+from coordinator.server.settings import ServerSettings
+from storage.files import Files
+
+LISTENER: Final = "PLAINTEXT"
+
+_OWN: Final = {
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+}
+_IN_MEMORY: Final = {"log.flush": "os", "log.journal.file.bytes": "0"}
+"""There a sync would do nothing, but take its turn."""
+_OF_THE_DAEMON: Final = (
+    *("listener", "advertised.listeners", "inter.broker.", "controller.listener", "http.", "control."),
+    *("sasl.", "ssl.", "security.", "principal.", "authorizer.", "super.users", "allow.everyone."),
+    *("log.dir", "ledger.file", "namespace.", "node.id", "broker.id", "early.start.listeners"),
+)
+"""How the properties begin that a namespace has not from the daemon, nor for itself."""
+
+
+def settings_of(
+    daemon: ServerSettings,
+    given: Mapping[str, str],
+    address: Address,
+    files: Files,
+    data_dir: str,
+    *,
+    in_memory: bool,
+) -> ServerSettings:
+    """In: what the daemon was started with, and the properties that were asked for; where to listen; where files
+    lie. Raises ConfigError that names a property which a namespace cannot have, or a bad value."""
+    for name in given:
+        if not is_property(name):
+            raise ConfigError(f"{name}: there is no such property", name)
+        if _is_of_the_daemon(name):
+            raise ConfigError(f"{name}: a namespace has it from the daemon, or not at all", name)
+    inherited = {name: text for name, text in daemon.properties.items() if not _is_of_the_daemon(name)}
+    asked = {SYNONYMS.get(name, name): text for name, text in given.items()}
+    texts = inherited | _OWN | (_IN_MEMORY if in_memory else {}) | asked
+    texts |= {"node.id": str(daemon.config.node_id), "control.enable": daemon.config.control_enable}
+    advertised = daemon.listeners[0].advertised
+    return ServerSettings(
+        config=parse_config(texts),
+        listeners=[
+            Listener(
+                LISTENER,
+                address,
+                None if advertised is None else Address(advertised.host, 0),
+                SecurityProtocol.PLAINTEXT,
+            )
+        ],
+        data_dir=data_dir,
+        properties=texts,
+        files=files,
+    )
+
+
+def _is_of_the_daemon(name: str) -> bool:
+    return name.startswith(_OF_THE_DAEMON)

@@ -1,0 +1,92 @@
+"""What a stand-in hands out that was made the leader of a classic group: as the range assignor of clients does, or
+as it was told. Source: Kafka's `RangeAssignor`, KIP-429 for the cooperative protocol."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from protocol.consumer_protocol import ConsumerProtocolSubscription, TopicPartitions, decode_subscription
+from protocol.malformed import Malformed
+from protocol.messages.join_group import JoinGroupResponseMember
+
+Partitions = Mapping[str, Sequence[int]]
+"""Numbers by topic."""
+
+
+class HandedOut(NamedTuple):
+    """By member id. `is_whole`: nothing was held back that another member has to give up first."""
+
+    by_member: dict[str, dict[str, list[int]]]
+    is_whole: bool
+
+
+def hand_out(
+    members: Sequence[JoinGroupResponseMember],
+    told: Mapping[str, Partitions],
+    counts: Mapping[str, int],
+    *,
+    is_cooperative: bool,
+) -> HandedOut:
+    """In: members with what they subscribe to; what was said that each should have, by member id, {} where
+    nothing was said; partitions by topic."""
+    subscriptions = {each.member_id: _subscription(each.metadata) for each in members}
+    wanted = {each.member_id: told.get(each.member_id, {}) for each in members} if told else None
+    handed_out = _range(members, subscriptions, counts) if wanted is None else _as_lists(wanted)
+    if not is_cooperative:
+        return HandedOut(handed_out, is_whole=True)
+    owners = {
+        (owned.topic, number): member_id
+        for member_id, subscription in subscriptions.items()
+        for owned in subscription.owned_partitions
+        for number in owned.partitions
+    }
+    kept = {
+        member_id: {
+            topic: [number for number in numbers if owners.get((topic, number), member_id) == member_id]
+            for topic, numbers in partitions.items()
+        }
+        for member_id, partitions in handed_out.items()
+    }
+    return HandedOut(kept, is_whole=kept == handed_out)
+
+
+def topic_partitions(partitions: Partitions) -> list[TopicPartitions]:
+    """As subscriptions and assignments have them."""
+    return [TopicPartitions(topic=topic, partitions=list(numbers)) for topic, numbers in partitions.items()]
+
+
+def _subscription(metadata: bytes) -> ConsumerProtocolSubscription:
+    """Who sends what nobody understands subscribes to nothing."""
+    try:
+        return decode_subscription(metadata)
+    except Malformed:
+        return ConsumerProtocolSubscription(topics=[])
+
+
+def _range(
+    members: Sequence[JoinGroupResponseMember],
+    subscriptions: Mapping[str, ConsumerProtocolSubscription],
+    counts: Mapping[str, int],
+) -> dict[str, dict[str, list[int]]]:
+    """Consecutive partitions of each topic, the first members get one more: static members first, by their ids."""
+    in_order = sorted(
+        members,
+        key=lambda each: (each.group_instance_id is None, each.group_instance_id or "", each.member_id),
+    )
+    found: dict[str, dict[str, list[int]]] = {each.member_id: {} for each in members}
+    for topic in sorted({topic for each in subscriptions.values() for topic in each.topics} & counts.keys()):
+        takers = [each.member_id for each in in_order if topic in subscriptions[each.member_id].topics]
+        share, more = divmod(counts[topic], len(takers))
+        first = 0
+        for place, member_id in enumerate(takers):
+            after = first + share + (place < more)
+            if after > first:
+                found[member_id][topic] = list(range(first, after))
+            first = after
+    return found
+
+
+def _as_lists(wanted: Mapping[str, Partitions]) -> dict[str, dict[str, list[int]]]:
+    return {
+        member_id: {topic: list(numbers) for topic, numbers in partitions.items()}
+        for member_id, partitions in wanted.items()
+    }

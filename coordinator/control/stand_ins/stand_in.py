@@ -1,0 +1,195 @@
+"""A stand-in: what it is, what is told of it, and when it lives. What it says to the coordinator is in
+`classic_player.py` and `consumer_player.py`."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any, Final, Literal, Protocol
+from uuid import uuid4
+
+from msgspec import Struct
+
+from coordinator.control.asking import GroupAsker
+from coordinator.control.problem import Problem
+from coordinator.control.stand_ins.assigning import Partitions
+from coordinator.net.peer import printable
+from protocol.errors import ErrorCode
+
+_LOG: Final = logging.getLogger("Control")
+
+LOOKS_AGAIN_S: Final = 0.1
+"""After how long a stand-in asks again that was told to."""
+BREATH_S: Final = 0.01
+"""How long it rests before it begins anew: whatever it is told, others have their turns."""
+
+State = Literal["joining", "member", "stalled", "left", "failed"]
+
+
+class StandInSettings(Struct, frozen=True, kw_only=True):
+    """What one is. `protocols` are the classic ones that it names, best first; `assignment` is what it hands out
+    where it is made the leader, by client id: None for as the range assignor does."""
+
+    group_id: str
+    client_id: str
+    group_instance_id: str | None
+    topics: tuple[str, ...]
+    is_classic: bool
+    protocols: tuple[str, ...]
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    assignment: Mapping[str, Partitions] | None
+
+
+class StandInDescription(Struct, frozen=True, kw_only=True):
+    """One as it is. `generation_id` is the epoch in a consumer group; `error` is Kafka's name of what ended it."""
+
+    client_id: str
+    group_instance_id: str | None
+    group_protocol: Literal["classic", "consumer"]
+    state: State
+    member_id: str
+    generation_id: int
+    topics: tuple[str, ...]
+    assigned: dict[str, list[int]]
+    error: str | None
+
+
+class Refusal(Exception):
+    """The coordinator does not want it as a member."""
+
+    def __init__(self, error: ErrorCode) -> None:
+        super().__init__(error.name)
+        self.error: Final = error
+
+
+class Player(Protocol):
+    """Plays a member."""
+
+    member_id: str
+    generation_id: int
+    assigned: dict[str, list[int]]
+    is_member: bool
+    """Whether it has been given what it is to have, and nothing has changed since."""
+
+    async def play(self) -> None:
+        """Is a member until it is cancelled. Raises Refusal, and Problem while the coordinator cannot be asked."""
+
+    async def leave(self) -> None:
+        """Says that it goes. Raises Problem."""
+
+    def forget(self) -> None:
+        """It is nobody yet."""
+
+
+class StandIn:
+    """All methods belong to the event loop's thread."""
+
+    def __init__(
+        self, settings: StandInSettings, player: Player, wake: asyncio.Event, connection_id: int
+    ) -> None:
+        """In: what it waits for while nothing happens, to be set when something does; the number of the
+        connection that it has not."""
+        self.settings: Final = settings
+        self.connection_id: Final = connection_id
+        self.wake: Final = wake
+        self._player = player
+        self._task: asyncio.Task[None] | None = None
+        self._state: State = "left"
+        self._error: ErrorCode | None = None
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether it is there for others, as a member with a connection is; a stalled one has its own still."""
+        return self._state in ("joining", "member", "stalled")
+
+    def start(self) -> None:
+        """Joins, as who it was; nothing where it does so already."""
+        if self._task is None:
+            if self._state in ("left", "failed"):
+                self._player.forget()
+            self._error = None
+            self._state = "joining"
+            self._task = asyncio.get_running_loop().create_task(self._live())
+
+    async def stall(self) -> None:
+        """Says nothing any more, as a process that was stopped."""
+        if await self._end():
+            self._state = "stalled"
+
+    async def leave(self) -> None:
+        """Goes, and says so; a static member as well. Raises Problem where it cannot be said."""
+        was_there = self.is_connected
+        await self._end()
+        self._state = "left"
+        if was_there:
+            await self._player.leave()
+
+    async def _end(self) -> bool:
+        """Ends what it does; whether it did something."""
+        task, self._task = self._task, None
+        if task is None:
+            return False
+        task.cancel()
+        await asyncio.wait([task])
+        return self._state != "failed"
+
+    async def _live(self) -> None:
+        while True:
+            try:
+                await self._player.play()
+            except Refusal as refusal:
+                self._fail(refusal.error)
+                return
+            except Problem:
+                # The coordinator of the group is elsewhere, or loads.
+                await asyncio.sleep(LOOKS_AGAIN_S)
+
+    def close(self) -> None:
+        """Ends it without a word."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def _fail(self, error: ErrorCode) -> None:
+        self._state, self._error, self._task = "failed", error, None
+        group, client = printable(self.settings.group_id), printable(self.settings.client_id)
+        _LOG.warning("Stand-in %s of group %s is not wanted: %s", client, group, error.name)
+
+    def describe(self) -> StandInDescription:
+        """As it is now."""
+        state: State = self._state
+        if state == "joining" and self._player.is_member:
+            state = "member"
+        return StandInDescription(
+            client_id=self.settings.client_id,
+            group_instance_id=self.settings.group_instance_id,
+            group_protocol="classic" if self.settings.is_classic else "consumer",
+            state=state,
+            member_id=self._player.member_id,
+            generation_id=self._player.generation_id,
+            topics=self.settings.topics,
+            assigned={topic: numbers for topic, numbers in self._player.assigned.items() if numbers},
+            error=None if self._error is None else self._error.name,
+        )
+
+
+class Asks(Protocol):
+    """Asks the coordinator as one stand-in."""
+
+    async def __call__(self, request: object, api_version: int, *, is_new: bool = False) -> Any:
+        """The answer. `is_new`: it has no member id. Raises Problem (loading)."""
+
+
+def asking(asker: GroupAsker, settings: StandInSettings, connection_id: int) -> Asks:
+    """Who asks for a stand-in."""
+
+    async def ask(request: object, api_version: int, *, is_new: bool = False) -> Any:
+        return await asker.ask(
+            settings.group_id,
+            request,
+            api_version,
+            client_id=settings.client_id,
+            connection_id=connection_id,
+            new_member_uuid=str(uuid4()) if is_new else "",
+        )
+
+    return ask

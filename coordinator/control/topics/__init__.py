@@ -1,0 +1,1 @@
+"""Topics, asked about and changed by people."""

@@ -1,0 +1,142 @@
+"""Namespaces from inside: what is left of them, how long they stay, what they may have of the machine."""
+
+import asyncio
+import gc
+import os
+import socket
+import weakref
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.control.namespaces.namespaces import MOST
+from coordinator.control.problem import Problem, ProblemKind
+from tests.control.serving import controlled
+from tests.server.harness import Client, join_alone, join_request
+
+
+def leftovers() -> tuple[int, int]:
+    """Tasks and open files of this process."""
+    return len(asyncio.all_tasks()), len(os.listdir("/proc/self/fd"))
+
+
+async def test_nothing_is_left_of_a_hundred_namespaces() -> None:
+    async with controlled() as (_, control):
+        namespaces = control.namespaces
+
+        async def used_and_removed() -> list[weakref.ref[object]]:
+            made = await namespaces.make(None, {"orders": 6}, {}, is_durable=False, by=None)
+            async with Client(port=made.server.endpoints[0].port) as client:
+                await join_alone(client, "billing")
+            await namespaces.remove(made.name, None)
+            return [weakref.ref(made), weakref.ref(made.server), weakref.ref(made.control)]
+
+        await used_and_removed()
+        before = leftovers()
+        seen = [each for _ in range(100) for each in await used_and_removed()]
+        gc.collect()
+        assert leftovers() == before
+        assert [each for each in seen if each() is not None] == []
+        assert namespaces.all() == []
+
+
+async def test_one_more_than_there_may_be_is_refused_and_they_have_ports_of_their_own() -> None:
+    async with controlled() as (_, control):
+        made = [await control.namespaces.make(None, {}, {}, is_durable=False, by=None) for _ in range(MOST)]
+        assert len({each.server.endpoints[0].port for each in made}) == MOST
+        with pytest.raises(Problem) as refused:
+            await control.namespaces.make("one-more", {}, {}, is_durable=False, by=None)
+        assert refused.value.kind is ProblemKind.TOO_MANY
+        await control.namespaces.remove(made[7].name, None)
+        await control.namespaces.make("one-more", {}, {}, is_durable=False, by=None)
+
+
+async def test_a_namespace_that_nobody_needs_goes_and_one_with_a_connection_stays() -> None:
+    async with controlled(properties={"namespace.idle.timeout.ms": "50"}) as (_, control):
+        gone = asyncio.Event()
+        control.acts.listeners.append(lambda act: gone.set() if "removed" in act.what else None)
+        kept = await control.namespaces.make("kept", {}, {}, is_durable=False, by=None)
+        async with Client(port=kept.server.endpoints[0].port) as client:
+            await join_alone(client, "billing")
+            await control.namespaces.make("idle", {}, {}, is_durable=False, by=None)
+            await asyncio.wait_for(gone.wait(), 60)
+            assert control.namespaces.all() == [kept]
+            gone.clear()
+        await asyncio.wait_for(gone.wait(), 60)
+        assert control.namespaces.all() == []
+
+
+async def test_ports_come_from_the_range_and_come_back() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        async with controlled(properties={"namespace.ports": f"{port}-{port}"}) as (_, control):
+            with pytest.raises(Problem) as refused:
+                await control.namespaces.make("a", {}, {}, is_durable=False, by=None)
+            assert refused.value.kind is ProblemKind.NOT_POSSIBLE
+            taken.close()
+            for name in ("a", "b"):
+                made = await control.namespaces.make(name, {}, {}, is_durable=False, by=None)
+                assert made.server.endpoints[0].port == port
+                await control.namespaces.remove(name, None)
+
+
+async def test_what_cannot_start_leaves_nothing_behind() -> None:
+    async with controlled() as (_, control):
+        before = leftovers()
+        attempts: list[dict[str, Any]] = [
+            {"topics": {"not a name": 1}, "config": {}},
+            {"topics": {"orders": 1}, "config": {"message.max.bytes": "-1"}},
+            {"topics": {}, "config": {"listeners": "PLAINTEXT://0.0.0.0:9092"}},
+            {"topics": {}, "config": {"group.min.session.timeout.mss": "1"}},
+        ]
+        for attempt in attempts:
+            with pytest.raises(Problem):
+                await control.namespaces.make("a", **attempt, is_durable=False, by=None)
+        assert control.namespaces.all() == []
+        assert leftovers() == before
+        await control.namespaces.make("a", {}, {}, is_durable=False, by=None)
+
+
+async def test_a_namespace_is_full_when_its_memory_is_and_no_other_is() -> None:
+    properties = {"namespace.max.bytes": str(1024 * 1024)}
+    async with controlled(properties=properties) as (_, control):
+        small, other = [
+            await control.namespaces.make(name, {"orders": 1}, {}, is_durable=False, by=None) for name in "ab"
+        ]
+        files: Any = small.server.settings.files
+        files.write("/data/ballast", bytes(files.space("/").usable_bytes))
+        with pytest.raises(Problem) as refused:
+            await small.control.topics.make("payments", 1, {}, None)
+        assert refused.value.fields["error"] == "KAFKA_STORAGE_ERROR"
+        await other.control.topics.make("payments", 1, {}, None)
+
+
+async def test_a_durable_one_finds_what_was_there_and_a_reset_forgets_it(tmp_path: Path) -> None:
+    for by_now in (["orders"], ["orders", "payments"]):
+        async with controlled(tmp_path / "data") as (_, control):
+            made = await control.namespaces.make("kept", {}, {}, is_durable=True, by=None)
+            await made.control.topics.make(by_now[-1], 2, {}, None)
+            assert [topic.name for topic in await made.control.topics.all()] == by_now
+    async with controlled(tmp_path / "data") as (_, control):
+        made = await control.namespaces.make("kept", {}, {}, is_durable=True, by=None)
+        await control.namespaces.reset("kept", None)
+        assert await made.control.topics.all() == []
+        await control.namespaces.remove("kept", None)
+        assert os.listdir(tmp_path / "data.namespaces") == []
+
+
+async def test_whoever_is_connected_is_let_go_by_a_reset_and_comes_back_to_the_same_port() -> None:
+    async with controlled() as (_, control):
+        made = await control.namespaces.make("a", {"orders": 2}, {}, is_durable=False, by=None)
+        port = made.server.endpoints[0].port
+        async with Client(port=port) as client:
+            await join_alone(client, "billing")
+            await control.namespaces.reset("a", None)
+            with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+                await client.call(join_request("billing"), 2)
+        async with Client(port=port) as client:
+            assert made.server.endpoints[0].port == port
+            assert [group.group_id for group in await made.control.groups.summaries()] == []
+            assert [topic.name for topic in await made.control.topics.all()] == ["orders"]
+            await join_alone(client, "billing")
