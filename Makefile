@@ -17,7 +17,7 @@ timed = echo "$(1) ..." >&2; $(call clocked,$(1))
 clocked = TIMEFORMAT="$(1): %1R s"; time
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test check format lint types layers docker-check tests coverage pipeline sim fuzz soak crash scenarios-rewrite oracle oracle-record frames-record config-record bench clean
+.PHONY: help run install test check format lint types layers docker-check tests coverage pipeline sim replay fuzz soak crash scenarios-rewrite oracle oracle-record frames-record config-record bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
@@ -80,6 +80,9 @@ pipeline: $(VENV)/.test ## tables and a report of sample data: real clients agai
 
 sim: $(VENV)/.test ## reproduce a simulator run: make sim SEED=7 STEPS=400
 	@$(BIN)/python -m tests.simulation --seed $(SEED) --steps $(STEPS) $(ARGS)
+
+replay: $(VENV)/.test ## record simulated runs and play them in other processes: make replay SEEDS=1000 (100: a minute)
+	@$(BIN)/python -m tests.control.replay --seeds $(or $(SEEDS),100)
 
 scenarios-rewrite: $(VENV)/.test ## write what the scenarios print today into their files; review with git diff
 	@$(BIN)/python -m tests.scenarios.rewrite

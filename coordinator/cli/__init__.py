@@ -20,6 +20,8 @@ SUBCOMMANDS: Final = {
     "log": "Read, check and repair logs on disk.",
     "namespace": "Make brokers beside the daemon's own, and remove them.",
     "ping": "Ask whether a groupd, or any Kafka broker, answers.",
+    "record": "Record what a group is told.",
+    "replay": "Play a recording of a group again.",
     "serve": "Run the daemon.",
     "top": "Show all groups, as they change.",
     "user": "Add, list and remove users of SCRAM.",

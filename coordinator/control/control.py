@@ -19,6 +19,7 @@ from coordinator.control.ledger.made import made_ledger
 from coordinator.control.member_connections import MemberConnections
 from coordinator.control.namespaces.namespaces import Namespaces
 from coordinator.control.oracles.oracles import Oracles
+from coordinator.control.recording.recordings import Recordings
 from coordinator.control.stand_ins.stand_ins import StandIns
 from coordinator.control.stream.stream import Stream
 from coordinator.control.topics.topics import Topics
@@ -69,6 +70,7 @@ class Control:
         )
         self.waits.hint_givers.append(self.faults.held_hints)
         self.oracles = Oracles(server, self.acts, now_of)
+        self.recordings = Recordings(self.acts, self.asker)
         self._measure(server)
         self.traces = made_exporter() if namespaces is None else None
         """Who is told of rebalances that are over; None for nobody."""
@@ -83,6 +85,7 @@ class Control:
 
     def close(self) -> None:
         """Lets go of everything: nobody waits any more, nothing is held."""
+        self.recordings.close()
         self.stand_ins.close()
         self.faults.close()
         self.failover.close()

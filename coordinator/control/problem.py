@@ -20,6 +20,7 @@ class ProblemKind(Enum):
     NO_SUCH_MEMBER = ("no-such-member", 404)
     NO_SUCH_TOPIC = ("no-such-topic", 404)
     NO_SUCH_FAULT = ("no-such-fault", 404)
+    NO_SUCH_RECORDING = ("no-such-recording", 404)
     NO_SUCH_NAMESPACE = ("no-such-namespace", 404)
     NO_SUCH_METHOD = ("no-such-method", 405)
     NOT_MET = ("not-met", 409)

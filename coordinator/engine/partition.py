@@ -130,6 +130,12 @@ class Partition(Generic[M]):
         self.fronts.append(front)
         self._ask_through()
 
+    def put_nearest(self, front: Callable[[M], M]) -> None:
+        """The same, behind all that stands in front already: it hears what the machine hears, whoever changes that.
+        It is still behind what is put there later."""
+        self.fronts.insert(0, front)
+        self._ask_through()
+
     def take_away(self, front: Callable[[M], M]) -> None:
         """Undoes the same."""
         self.fronts.remove(front)

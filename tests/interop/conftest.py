@@ -12,6 +12,7 @@ from tests.interop.daemon import Daemon
 from tests.interop.driver import Driver
 from tests.interop.group import Group
 from tests.interop.member import Board
+from tests.interop.replayed import replayed
 from tests.interop.requirement import lacking
 from tests.interop.violations import nothing_violated
 from tests.shared_fixtures import shared
@@ -87,9 +88,11 @@ def command_of(driver: Driver) -> list[str]:
 
 
 @pytest.fixture
-def group(broker: Broker, driver: Driver, group_name: str, board: Board) -> Group:
-    """A group of the driver's members on the shared broker."""
-    return Group(broker, driver, command_of(driver), group_name, board)
+def group(broker: Broker, driver: Driver, group_name: str, board: Board) -> Iterator[Group]:
+    """A group of the driver's members on the shared broker; all that it is told is played again."""
+    command = command_of(driver)
+    with replayed(broker, group_name):
+        yield Group(broker, driver, command, group_name, board)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from coordinator.console.api import (
     metrics,
     namespaces,
     offsets,
+    recordings,
     stand_ins,
     stream,
     topics,
@@ -25,6 +26,7 @@ ALL_STREAMS: Final[tuple[StreamRoute, ...]] = (
     *stream.STREAMS,
     *ledger_lines.STREAMS,
     *metrics.STREAMS,
+    *recordings.STREAMS,
 )
 _RESOURCES: Final[tuple[ApiRoute, ...]] = (
     *clock.ROUTES,
@@ -34,6 +36,7 @@ _RESOURCES: Final[tuple[ApiRoute, ...]] = (
     *ledger.ROUTES,
     *namespaces.ROUTES,
     *offsets.ROUTES,
+    *recordings.ROUTES,
     *stand_ins.ROUTES,
     *topics.ROUTES,
     *violations.ROUTES,

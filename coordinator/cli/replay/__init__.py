@@ -1,0 +1,108 @@
+"""`groupd replay`: a recording of a group, played again."""
+
+import sys
+from typing import Any, Final, NoReturn
+
+import click
+
+from coordinator.cli.standard_streams import (
+    do_without_standard_error,
+    end_interrupted,
+    is_closed,
+    taking_output,
+    warn,
+)
+
+EPILOG: Final = """FILE is what `groupd record GROUP save` gave, or GET /v1/recordings/GROUP; - is standard input.
+Without options the recording is played and compared, input by input. Examples:
+
+\b
+groupd replay billing.groupd-rec
+groupd replay billing.groupd-rec --until 188 --ledger
+groupd replay billing.groupd-rec --find double_owner
+groupd replay billing.groupd-rec -o group.max.size=2 --drop 'fire bob' --ledger
+groupd replay billing.groupd-rec --emit pytest > test_billing.py
+groupd replay billing.groupd-rec --scrub - > for-others.groupd-rec
+
+Exit codes: 0 the same came out (with --find: nothing was found), 1 something else came out (something was found),
+2 FILE cannot be played, or usage."""
+
+SAME: Final = 0
+OTHER: Final = 1
+USAGE: Final = 2
+
+_EMITTED: Final = ("scenario", "pytest")
+
+
+@click.command(epilog=EPILOG)
+@click.argument("path", metavar="FILE", type=click.Path(dir_okay=False, allow_dash=True))
+@click.option(
+    "--until", type=click.IntRange(min=1), metavar="N", help="Only up to input N; say how the group is then."
+)
+@click.option("--ledger", "shows_ledger", is_flag=True, help="Say why the group rebalanced.")
+@click.option(
+    "--find", "oracle", metavar="ORACLE", help="Say after which inputs this oracle finds something."
+)
+@click.option("-o", "options", multiple=True, metavar="NAME=VALUE", help="What if this property had been so?")
+@click.option(
+    "--drop",
+    "drops",
+    multiple=True,
+    metavar="WORDS",
+    help="What if this input had not been? 'fire bob', 'LeaveGroup bob', 12.",
+)
+@click.option("--emit", type=click.Choice(_EMITTED), help="Write a scenario, or a test for pytest.")
+@click.option(
+    "--me",
+    metavar="CLIENT_ID",
+    help="With --emit pytest: whose consumer is the real one. [default: the first]",
+)
+@click.option(
+    "--scrub",
+    "scrubbed_path",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    help="Write the recording without hosts and user data.",
+)
+@click.option("--any-version", is_flag=True, help="Play what another version of groupd recorded.")
+def command(path: str, **options: Any) -> NoReturn:
+    """Play the recording in FILE again, and say whether the same comes of it."""
+    do_without_standard_error()
+    if is_closed(sys.stdout):
+        warn("standard output: is closed")
+        sys.exit(USAGE)
+    _check(**options)
+    try:
+        with taking_output():
+            from coordinator.cli.replay.playing import run
+
+            sys.exit(run(path, **options))
+    except KeyboardInterrupt:
+        end_interrupted()
+
+
+def _check(
+    until: int | None,
+    shows_ledger: bool,
+    oracle: str | None,
+    options: tuple[str, ...],
+    drops: tuple[str, ...],
+    emit: str | None,
+    me: str | None,
+    scrubbed_path: str | None,
+    any_version: bool,
+) -> None:
+    """Raises UsageError where two options do not go together."""
+    alone = {"--find": oracle, "--emit": emit, "--scrub": scrubbed_path}
+    others = {
+        "--until": until,
+        "--ledger": shows_ledger or None,
+        "-o": options or None,
+        "--drop": drops or None,
+    }
+    given = [name for name, value in alone.items() if value is not None]
+    with_it = [name for name, value in others.items() if value is not None]
+    if len(given) > 1 or (given and with_it):
+        raise click.UsageError(f"{' and '.join([*given, *with_it][:2])} do not go together")
+    if me is not None and emit != "pytest":
+        raise click.UsageError("--me belongs to --emit pytest")

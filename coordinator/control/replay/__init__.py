@@ -1,0 +1,1 @@
+"""A recording, played again: is it the same, and what if it had been otherwise."""

@@ -1,0 +1,70 @@
+"""Who is who in a recording: one name for each client, whatever member ids it was given.
+
+A client is who sends over a connection; a member id that it was given is its own over any other. Names are client
+ids, as words; of several clients with one id the later ones have a number behind it.
+"""
+
+import re
+from typing import Any, Final
+
+from coordinator.control.replay.player import Played
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
+_NO_WORD: Final = re.compile(r"[^A-Za-z0-9_.]+")
+
+
+class Cast:
+    """Listens to what is played, line by line."""
+
+    def __init__(self) -> None:
+        self.member_ids: dict[str, str] = {}
+        """The last member id of each name."""
+        self._of_member: dict[str, str] = {}
+        self._of_connection: dict[tuple[str, int], str] = {}
+        self._waiting: dict[int, str] = {}
+        self._names: dict[str, str] = {}
+        """Client ids by name."""
+
+    def client_id(self, name: str) -> str:
+        """What a client calls itself."""
+        return self._names[name]
+
+    def sender(self, request: Any, context: Any) -> str:
+        """The name of whoever sent a request."""
+        member_id = getattr(request, "member_id", "") or ""
+        name = self._of_member.get(member_id)
+        if name is None:
+            place = context.client_id, context.connection_id
+            name = self._of_connection.get(place)
+            if name is None:
+                name = self._of_connection[place] = self._new_name(context.client_id)
+            if member_id:
+                self._of_member[member_id] = name
+        if isinstance(request, JoinGroupRequest):
+            self._waiting[context.waiter] = name
+        return name
+
+    def hear(self, played: Played) -> None:
+        """What came of it, after `sender` was asked."""
+        for waiter, reply in () if played.outcome is None else played.outcome.replies:
+            name = self._waiting.pop(waiter, None)
+            if name is not None and isinstance(reply, JoinGroupResponse) and reply.member_id:
+                self._of_member[reply.member_id] = name
+                self.member_ids[name] = reply.member_id
+
+    def learn(self, member_id: str, name: str) -> None:
+        """A client has a member id, as somebody else knows."""
+        self._of_member[member_id] = name
+
+    def name_of(self, member_id: str) -> str | None:
+        """The name of a member; None for one that has not been heard of."""
+        return self._of_member.get(member_id)
+
+    def _new_name(self, client_id: str) -> str:
+        word = _NO_WORD.sub("_", client_id).strip("_") or "client"
+        name, number = word, 1
+        while name in self._names:
+            number += 1
+            name = f"{word}_{number}"
+        self._names[name] = client_id
+        return name

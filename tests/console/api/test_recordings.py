@@ -1,0 +1,48 @@
+"""Recordings over HTTP."""
+
+from pathlib import Path
+
+import pytest
+
+from coordinator.control.recording.recordings import USUAL_BYTES
+from coordinator.control.replay.compared import compare
+from coordinator.control.replay.recorded import read
+from tests.console.api.api_port import serving_api
+from tests.server.harness import Client, join_alone
+
+NAME = "billing %2F #1"
+PATH = "/v1/recordings/billing%20%252F%20%231"
+
+
+async def test_a_group_is_recorded_listed_downloaded_and_forgotten(tmp_path: Path) -> None:
+    async with serving_api(tmp_path) as api, Client(api.server) as member:
+        assert (await api.call("GET", "/v1/recordings")).value == {"recordings": []}
+        began = await api.call("PUT", PATH)
+        assert began.status == 200
+        assert began.value["group_id"] == NAME
+        assert (began.value["starts"], began.value["most_bytes"]) == ("empty", USUAL_BYTES)
+        assert (await api.call("PUT", PATH)).value == began.value
+        await join_alone(member, NAME)
+        (state,) = (await api.call("GET", "/v1/recordings")).value["recordings"]
+        file = await api.call("GET", PATH)
+        assert (file.status, file.content_type) == (200, "application/x-ndjson")
+        recorded = read(file.body.splitlines(keepends=True))
+        assert recorded.group_id == NAME
+        assert recorded.inputs >= state["inputs"] >= 2
+        assert compare(recorded).different is None
+        assert (await api.call("DELETE", PATH)).status == 204
+        for method in ("GET", "DELETE"):
+            assert (await api.call(method, PATH)).problem == "no-such-recording"
+        assert api.server.runtime.partition_of(NAME).fronts == []
+
+
+@pytest.mark.parametrize("body", [{"bytes": 1}, {"bytes": 2**40}, {"bytes": "many"}, {"what": 1}, 7])
+async def test_what_is_asked_for_wrongly_is_refused(tmp_path: Path, body: object) -> None:
+    async with serving_api(tmp_path) as api:
+        assert (await api.call("PUT", PATH, body)).problem == "bad-request"
+        assert (await api.call("GET", "/v1/recordings")).value == {"recordings": []}
+
+
+async def test_only_where_control_is_on(tmp_path: Path) -> None:
+    async with serving_api(tmp_path, {"control.enable": "false"}) as api:
+        assert (await api.call("PUT", PATH)).problem == "control-off"

@@ -1,0 +1,27 @@
+"""`python -m tests.control.replay.play FILE…`: plays recordings of simulated runs, one line for each.
+
+Each is in a directory that is named by the size up to which its core computes targets itself.
+"""
+
+import sys
+from pathlib import Path
+from unittest.mock import patch
+
+from coordinator.control.replay.compared import compare, comparison_text
+from coordinator.control.replay.recorded import read
+from coordinator.group.consumer import target
+
+
+def main(paths: list[str]) -> int:
+    """1 where something else came of one."""
+    is_same = True
+    for path in map(Path, paths):
+        with patch.object(target, "INLINE_MAX", int(path.parent.name)), path.open("rb") as lines:
+            comparison = compare(read(lines))
+        is_same &= comparison.different is None
+        print(comparison_text(comparison).replace("\n", " "))
+    return 0 if is_same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,46 @@
+"""Recordings of stories: groups whose members do what the line says, in a time that somebody moves."""
+
+from msgspec import json
+
+from coordinator.control.recording.recording import Recording
+from coordinator.control.recording.tap import Tap
+from coordinator.control.replay.recorded import Recorded, read
+from tests.control.replay.recorder import BYTES, lines_of
+from tests.scenarios.runner import Story
+
+
+class RecordedStory(Story):
+    """A story of tests/scenarios whose group `g` is recorded."""
+
+    recording: Recording | None = None
+
+    def begin(self) -> list[str]:
+        lines = super().begin()
+        self.recording = Recording("g", self.shard, self.now(), BYTES)
+        self.shard = Tap(self.shard, self.recording)
+        return lines
+
+    def tell(self, *commands: str) -> Recorded:
+        """The recording of these commands."""
+        for command in commands:
+            self.command(command)
+        assert self.recording is not None
+        return read(lines_of(self.recording))
+
+
+def two_members(*more: str) -> Recorded:
+    """A and B join, B falls silent and is given up; then more."""
+    return RecordedStory().tell(
+        "config delay=3s",
+        "join A", "join A", "join B", "join B", "advance 6s",
+        "sync A A=orders:0 B=orders:1", "sync B", "commit A orders:0=7",
+        *(["advance 4s", "heartbeat A"] * 4), "join A", "sync A A=orders:0,orders:1", *more,
+    )  # fmt: skip
+
+
+def as_lines(recorded: Recorded) -> list[bytes]:
+    """The file that was read."""
+    end = {"end": recorded.end, "inputs": recorded.inputs}
+    return [
+        json.encode(one) + b"\n" for one in (recorded.header, *(line.said for line in recorded.lines), end)
+    ]

@@ -1,0 +1,92 @@
+"""Recordings of simulated runs are played in this process and in others, and the same comes of them."""
+
+from pathlib import Path
+
+import pytest
+
+from coordinator.control.recording.cut import cut, groups_of, put
+from coordinator.control.recording.forms import Forms, Writer
+from coordinator.control.replay.compared import compare, comparison_text
+from coordinator.group.in_front import InFront
+from coordinator.group.requests import Request
+from coordinator.group.shard import Shard
+from coordinator.machine.outcome import Context, Now, Outcome
+from tests.control.replay.__main__ import play, record
+from tests.control.replay.runs import MIDDLE, run
+from tests.simulation.consumers.run import ConsumerSimulation
+from tests.simulation.faults import GROUPS
+from tests.simulation.run import Simulation
+
+SEEDS = 10
+OTHER_SEEDS = 4
+
+
+@pytest.mark.parametrize("begins_after", [0, MIDDLE], ids=["new", "middle"])
+@pytest.mark.parametrize("of_consumers", [False, True], ids=["classic", "consumer"])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_recording_is_played_as_it_was(seed: int, of_consumers: bool, begins_after: int) -> None:
+    done = run(seed, of_consumers=of_consumers, begins_after=begins_after)
+    assert done.recorder.recordings
+    with done.core():
+        for recorded in done.recorded():
+            assert recorded.end == "it goes on"
+            comparison = compare(recorded)
+            assert comparison.different is None, comparison_text(comparison)
+            assert comparison.inputs == recorded.inputs
+
+
+def test_the_runs_have_all_kinds_of_inputs() -> None:
+    """Else the test above is worth little."""
+    kinds, requests = set[str](), set[str]()
+    snapshots = 0
+    for seed in range(SEEDS):
+        for of_consumers in (False, True):
+            for recorded in run(seed, of_consumers=of_consumers, begins_after=MIDDLE).recorded():
+                snapshots += recorded.header["start"] != "empty"
+                kinds |= {line.kind for line in recorded.lines}
+                requests |= {line.said["request"] for line in recorded.lines if line.kind == "request"}
+    assert snapshots >= SEEDS
+    assert kinds == {"request", "fire", "beat", "load", "unload"}
+    assert requests >= {
+        *("JoinGroupRequest", "SyncGroupRequest", "HeartbeatRequest", "LeaveGroupRequest", "FetchOffsets"),
+        *("ConsumerGroupHeartbeatRequest", "OffsetCommitRequest", "TxnOffsetCommitRequest", "EndTransaction"),
+        *("TopicsChanged", "WorkDone", "DescribeGroupsRequest"),
+    }
+
+
+@pytest.mark.parametrize("hash_seed", [1, 4242])
+def test_another_process_plays_it_as_it_was(tmp_path: Path, hash_seed: int) -> None:
+    paths = record(range(OTHER_SEEDS), tmp_path)
+    said = play(paths, hash_seed)
+    assert len(said) == len(paths) > OTHER_SEEDS
+    assert [text for text in said if not text.startswith("identical: ")] == []
+
+
+class _Rebuilt(InFront):
+    """Before each request every group is cut out, written down, read and put into another shard, which then says of
+    itself what the first one said."""
+
+    __slots__ = ()
+
+    count = 0
+
+    def handle(self, request: Request, context: Context, now: Now) -> Outcome:
+        for group_id in GROUPS:
+            said = Writer().form(cut(self.behind, group_id))
+            groups = groups_of(self.behind)
+            other = Shard(groups.config, groups.topics, groups.consumer_config)
+            put(other, group_id, Forms().value(said))
+            assert Writer().form(cut(other, group_id)) == said
+            assert other.view(group_id, now) == self.behind.view(group_id, now)
+            assert other.deadlines(group_id) == self.behind.deadlines(group_id)
+            other.check_invariants()
+            type(self).count += 1
+        return super().handle(request, context, now)
+
+
+@pytest.mark.parametrize("kind", [Simulation, ConsumerSimulation])
+def test_a_group_is_rebuilt_as_it_is_at_any_time(kind: type[Simulation | ConsumerSimulation]) -> None:
+    _Rebuilt.count = 0
+    for seed in (3, 4):
+        kind(seed, shard=lambda *arguments: _Rebuilt(Shard(*arguments))).run(150)
+    assert _Rebuilt.count > 100

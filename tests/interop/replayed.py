@@ -1,0 +1,39 @@
+"""What the tests' groups were told is recorded, and played again in the tests' own process."""
+
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import quote
+
+from coordinator.control.replay.compared import compare, comparison_text
+from coordinator.control.replay.recorded import read
+from tests.interop.broker import Broker
+
+ANSWER_TIMEOUT_S = 60
+
+
+@contextmanager
+def replayed(broker: Broker, group_name: str) -> Iterator[None]:
+    """Records a group meanwhile. In the end the same comes of it here as there; nothing happens where the broker is
+    no groupd of the tests."""
+    if not broker.is_groupd:
+        yield
+        return
+    _ask(broker, "PUT", group_name)
+    try:
+        yield
+        recorded = read(_ask(broker, "GET", group_name).splitlines(keepends=True))
+    finally:
+        _ask(broker, "DELETE", group_name)
+    comparison = compare(recorded)
+    assert comparison.different is None, comparison_text(comparison)
+    assert comparison.inputs == recorded.inputs > 0
+
+
+def _ask(broker: Broker, method: str, group_name: str) -> bytes:
+    url = f"http://{broker.http}/v1/recordings/{quote(group_name, safe='')}"
+    headers = {"Content-Type": "application/json"}
+    data = b'{"bytes": 67108864}' if method == "PUT" else None
+    request = urllib.request.Request(url, data, headers if data else {}, method=method)
+    with urllib.request.urlopen(request, timeout=ANSWER_TIMEOUT_S) as answer:
+        return bytes(answer.read())
