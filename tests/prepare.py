@@ -4,6 +4,7 @@ Without it each is built by the first test that asks, once, and waited for by th
 """
 
 from benchmarks.kfake.server import kfake_command
+from tests.console.page.daemon_page import axe_build
 from tests.docker import recipes
 from tests.ecosystem.program import CONNECT, STREAMS
 from tests.interop import build
@@ -22,6 +23,7 @@ def main() -> None:
         artifacts.tools(),
         artifacts.broker(),
         kfake_command("orders", 1),
+        [axe_build()],
         recipes.node("plain.js"),
         recipes.go("plain"),
         recipes.java("Plain"),

@@ -18,7 +18,7 @@ SYNCHRONOUS = (
     "protocol/", "storage/", "coordinator/group/", "coordinator/topics/", "coordinator/transactions/",
 )  # fmt: skip
 CLOCK = "coordinator/clock.py"
-FILES = ("storage/files.py", "storage/os_lock.py")
+FILES = ("storage/files.py", "storage/os_lock.py", "coordinator/console/page.py")
 ASYNC_FILES = "coordinator/async_files.py"
 MAX_FILE_LINES = 500
 MAX_PRODUCT_LINES = 400

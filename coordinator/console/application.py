@@ -8,8 +8,9 @@ from aiohttp.typedefs import Handler, Middleware
 
 from coordinator.console.api.responses import is_api
 from coordinator.console.api.service import ApiService
-from coordinator.console.index_page import MAX_TEXT, as_html, as_text
+from coordinator.console.index_page import MAX_TEXT, as_text
 from coordinator.console.metrics_page import CONTENT_TYPE, EVERY_GROUP, MetricsPage
+from coordinator.console.page import INDEX, page_response
 from coordinator.control.control import Control
 from coordinator.control.faults.patterns import wrong
 from coordinator.control.problem import Problem
@@ -33,7 +34,6 @@ _HELD: Final = {CONSUMER_OFFSETS: "groups", TRANSACTION_STATE: "transactional pr
 _METRICS_HEADERS: Final = {"Content-Type": CONTENT_TYPE}
 _INDEX_HEADERS: Final = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; img-src data:; style-src 'unsafe-inline'",
     "Vary": "Accept",
     "X-Content-Type-Options": "nosniff",
 }
@@ -52,16 +52,18 @@ def make_application(
     async def overview() -> Overview:
         return broker.overview()
 
-    page = Shared(overview)
+    here = Shared(overview)
 
     async def index(request: web.Request) -> web.Response:
         # Browsers name HTML; curl and its like take anything.
-        is_html = "text/html" in request.headers.get("Accept", "").lower()
-        return web.Response(
-            text=(as_html if is_html else as_text)(await page.get(), PATHS),
-            content_type="text/html" if is_html else "text/plain",
-            headers=_INDEX_HEADERS,
-        )
+        if "text/html" in request.headers.get("Accept", "").lower():
+            answer = page_response(request, INDEX)
+            answer.headers["Vary"] = "Accept"
+            return answer
+        return web.Response(text=as_text(await here.get(), PATHS), headers=_INDEX_HEADERS)
+
+    async def static(request: web.Request) -> web.Response:
+        return page_response(request, request.match_info["name"])
 
     async def health(request: web.Request) -> web.Response:
         return web.Response(text="ok\n")
@@ -88,6 +90,7 @@ def make_application(
     guards = [] if api is None else [api.guard]
     application = web.Application(middlewares=[*before, *guards, _refuse_bodies, _name_paths])
     application.router.add_get("/", index)
+    application.router.add_get("/static/{name:.+}", static)
     application.router.add_get("/health", health)
     application.router.add_get("/ready", ready)
     _add_metrics(application.router, MetricsPage(broker, control))

@@ -1,8 +1,6 @@
-"""The page at `/`: what this is, and what is here. For a browser and, as plain text, for a terminal."""
+"""What `/` says to a terminal: what this is, and what is here. Browsers get the page (`page.py`)."""
 
 from collections.abc import Mapping
-from html import escape
-from string import Template
 from typing import Final
 
 from coordinator.net.peer import printable
@@ -14,55 +12,9 @@ WHAT: Final = (
 )
 MAX_TEXT: Final = 1000
 
-_PAGE: Final = Template(
-    """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-$refresh<title>groupd: $standing</title>
-<link rel="icon" href="data:,">
-<style>
-:root { color-scheme: light dark }
-body { font: 1rem/1.5 system-ui, sans-serif; max-width: 42rem; margin: 0 auto; padding: 1.5rem 1rem 3rem }
-h1 { font-size: 1.5rem; margin: 0 }
-h1 small { font-size: 1rem; font-weight: normal }
-dl { margin: 1.5rem 0 }
-dt { font-size: .875rem; opacity: .7; margin-top: .75rem }
-dd { margin: 0; overflow-wrap: anywhere }
-ul { padding: 0; list-style: none }
-li { margin: .25rem 0 }
-a { font-family: ui-monospace, monospace; font-size: .9375rem }
-</style>
-<h1>groupd <small>$version, $standing</small></h1>
-<p>$what</p>
-<dl>
-$facts</dl>
-<ul>
-$links</ul>
-</html>
-"""
-)
-
-
-def as_html(overview: Overview, paths: Mapping[str, str]) -> str:
-    """In: what there is at other paths. While not everything is loaded, the page loads itself again."""
-    return _PAGE.substitute(
-        version=escape(overview.version),
-        standing=escape(overview.standing),
-        what=escape(WHAT),
-        refresh='<meta http-equiv="refresh" content="2">\n' if overview.standing == "loading" else "",
-        facts="".join(
-            f"<dt>{escape(name)}</dt>\n<dd>{escape(value)}</dd>\n" for name, value in _facts(overview)
-        ),
-        links="".join(
-            f'<li><a href="{escape(path)}">{escape(path)}</a> {escape(meaning)}</li>\n'
-            for path, meaning in paths.items()
-        ),
-    )
-
 
 def as_text(overview: Overview, paths: Mapping[str, str]) -> str:
-    """The same, for a terminal."""
+    """In: what there is at other paths."""
     lines = [f"groupd {overview.version}, {overview.standing}", "", WHAT.replace(". ", ".\n"), ""]
     lines += [f"{name}: {printable(value, MAX_TEXT)}" for name, value in _facts(overview)]
     lines += ["", *(f"{path:<10} {meaning}" for path, meaning in paths.items())]

@@ -12,8 +12,8 @@ from pipeline.errors import BadInput
 from pipeline.report.gather import Gathered, Selection, gather
 from pipeline.report.page import check_out
 from pipeline.report.story import story
+from tests.browser import chromium, tab
 from tests.interop.requirement import lacking
-from tests.pipeline.browser import chromium, tab
 from tests.pipeline.hand_made import HandMade, at
 from tests.pipeline.page import Page
 from tests.pipeline.rows import rows

@@ -17,7 +17,8 @@ class Call:
     """One request. `path` are the names in the path, `query` and `body` instances of what the route declares;
     `actor` is who asks, in their own words (X-Groupd-Actor), None where they do not say; `last_event_id` is the
     last event that a reader of a stream has seen (Last-Event-ID), None where it begins; `host` is the name or the
-    address by which they have come to this machine (Host)."""
+    address by which they have come to this machine (Host); `why_off`: why nothing may be changed, None where
+    it may, by who has a token where `needs_token`."""
 
     path: Mapping[str, str]
     query: Any
@@ -25,6 +26,8 @@ class Call:
     actor: str | None
     last_event_id: str | None = None
     host: str = "localhost"
+    why_off: str | None = None
+    needs_token: bool = False
 
 
 Handle = Callable[[Control, Call], Awaitable[Any]]

@@ -3,6 +3,7 @@
 from typing import Final
 
 from coordinator.console.api import (
+    board,
     clock,
     failover,
     faults,
@@ -29,6 +30,7 @@ ALL_STREAMS: Final[tuple[StreamRoute, ...]] = (
     *recordings.STREAMS,
 )
 _RESOURCES: Final[tuple[ApiRoute, ...]] = (
+    *board.ROUTES,
     *clock.ROUTES,
     *failover.ROUTES,
     *faults.ROUTES,

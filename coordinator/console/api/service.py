@@ -87,6 +87,21 @@ class ApiService:
         name = request.match_info.get(_IN_NAMESPACE, DEFAULT)
         return self._control.namespaces.control_of(name) or self._control
 
+    def _call(self, request: web.Request, query: type[Struct] | None, body: object) -> Call:
+        actor = request.headers.get("X-Groupd-Actor", "").strip()
+        named = path_values(request.match_info)
+        named.pop(_IN_NAMESPACE, None)
+        return Call(
+            path=named,
+            query=query_value(query, request.query.items()),
+            body=body,
+            actor=printable(actor, _MAX_ACTOR) or None,
+            last_event_id=request.headers.get("Last-Event-ID"),
+            why_off=self._access.why_off(),
+            needs_token=self._access.token is not None,
+            host=host_of(request.headers.get("Host", "")) or "localhost",
+        )
+
     def close(self) -> None:
         """Ends the answers that come in pieces."""
         self._piecewise.close()
@@ -137,7 +152,7 @@ class ApiService:
                 detail = "This harms the process, so that control.enable has to be true (or open) in so many words."
                 raise Problem(ProblemKind.CONTROL_OFF, "This harms the process", detail)
             body = await self._bodies.value(route.body, request)
-            call = _call(request, route.query, body)
+            call = self._call(request, route.query, body)
             control = self._control_of(request)
             with self._lasting() if route.lasts else nullcontext():
                 handled = route.handle(control, call)
@@ -151,7 +166,7 @@ class ApiService:
     def _stream_handler(self, route: StreamRoute) -> Handler:
         async def answer(request: web.Request) -> web.StreamResponse:
             refuse_body(request)
-            pieces = await route.open(self._control_of(request), _call(request, route.query, None))
+            pieces = await route.open(self._control_of(request), self._call(request, route.query, None))
             with self._lasting():
                 async with aclosing(pieces):
                     return await self._piecewise.send(request, route, pieces)
@@ -176,20 +191,6 @@ async def _finished(change: Awaitable[Any]) -> Any:
     task = asyncio.ensure_future(change)
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return await asyncio.shield(task)
-
-
-def _call(request: web.Request, query: type[Struct] | None, body: object) -> Call:
-    actor = request.headers.get("X-Groupd-Actor", "").strip()
-    named = path_values(request.match_info)
-    named.pop(_IN_NAMESPACE, None)
-    return Call(
-        path=named,
-        query=query_value(query, request.query.items()),
-        body=body,
-        actor=printable(actor, _MAX_ACTOR) or None,
-        last_event_id=request.headers.get("Last-Event-ID"),
-        host=host_of(request.headers.get("Host", "")) or "localhost",
-    )
 
 
 def _caller(request: web.Request) -> Caller:

@@ -133,4 +133,4 @@ async def _stop(control: "Control") -> None:
     """Stops a server, and the control room about it. Raises what the disk refused."""
     control.close()
     await control.server.close()
-    await control.ledger.close()
+    await control.finish()

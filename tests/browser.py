@@ -26,6 +26,8 @@ class Tab:
     """One page. `troubles` collects script errors, messages on the console and anything fetched from elsewhere."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self.own = ("file:", "data:")
+        """How the addresses begin that are not elsewhere."""
         self._socket = socket
         self._numbers = itertools.count(1)
         self.troubles: list[str] = []
@@ -50,33 +52,56 @@ class Tab:
         method, parameters = event.get("method", ""), event.get("params", {})
         if method in {"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"}:
             self.troubles.append(str(parameters))
-        if method == "Network.requestWillBeSent" and not parameters["request"]["url"].startswith(
-            ("file:", "data:")
-        ):
+        if method == "Network.requestWillBeSent" and not parameters["request"]["url"].startswith(self.own):
             self.troubles.append(parameters["request"]["url"])
 
     async def open(self, page: Path, width: int, scheme: str = "light") -> None:
         """Show a file at a width in pixels and wait until it is all there."""
+        await self.go_to(page.as_uri(), width, scheme)
+
+    async def go_to(self, url: str, width: int, scheme: str = "light", height: int = 900) -> None:
+        """The same of an address."""
         for domain in ("Page", "Runtime", "Log", "Network"):
             await self.call(f"{domain}.enable")
         await self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
-            height=900,
+            height=height,
             deviceScaleFactor=1,
             mobile=width < 500,
         )
         media = [{"name": "prefers-color-scheme", "value": scheme}]
         await self.call("Emulation.setEmulatedMedia", features=media)
-        await self.call("Page.navigate", url=page.as_uri())
+        await self.call("Page.navigate", url=url)
         while (await self._event()).get("method") != "Page.loadEventFired":
             pass
 
     async def evaluate(self, expression: str) -> Any:
         """The value of an expression in the page."""
-        result = await self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        result = await self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
+
+    async def until(self, expression: str) -> Any:
+        """The value of an expression once it is true. Looks again with each frame."""
+        value = await self.evaluate(_UNTIL.format(expression=expression, within_ms=int(ANSWER_S * 1000)))
+        assert value, f"the page did not come to: {expression}"
+        return value
+
+
+_UNTIL = """new Promise((found) => {{
+  const until = Date.now() + {within_ms};
+  const look = () => {{
+    let value;
+    try {{ value = {expression}; }} catch (error) {{ value = false; }}
+    if (value instanceof Node) value = true;
+    if (value || Date.now() > until) found(value);
+    else setTimeout(look, 20);
+  }};
+  look();
+}})"""
 
 
 @contextlib.asynccontextmanager

@@ -1,0 +1,84 @@
+"""The page of a daemon in a headless Chromium, with groups of stand-ins."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from groupd_client import Broker
+from pytest_groupd.daemon import SpawnedDaemon
+
+from tests.browser import Tab, chromium, tab
+from tests.clients.conftest import COMMAND
+from tests.interop import build
+from tests.interop.requirement import lacking
+
+MARKUP: Final = "<img src=x onerror=alert(1)>"
+AXE: Final = Path(__file__).parent / "axe"
+
+
+def axe() -> str:
+    """The checker's script. Raises CannotBuild."""
+    return Path(axe_build(), "node_modules", "axe-core", "axe.min.js").read_text(encoding="utf-8")
+
+
+def axe_build() -> str:
+    """Installs the checker from its lock file; the directory, which has it in node_modules. Raises CannotBuild."""
+    sources = [str(AXE / name) for name in ("package.json", "package-lock.json", ".npmrc")]
+    install = [build.tool("npm"), "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
+    return build.once("axe", sources, lambda target: build.run(install, target))
+
+
+@asynccontextmanager
+async def shown(
+    url: str, where: str, profile: Path, width: int = 1280, scheme: str = "light"
+) -> AsyncIterator[Tab]:
+    """The page at a place (#/namespace/group), once it shows something."""
+    if chromium() is None:
+        lacking("there is no Chromium")
+    async with tab(profile) as page:
+        page.own = (url, "data:")
+        await page.go_to(f"{url}/{where}", width, scheme)
+        await page.until("document.querySelector('.row, .groups .nothing')")
+        yield page
+
+
+def daemon_in_trouble() -> Iterator[SpawnedDaemon]:
+    """A daemon with a group that is stuck, one that lost a member, and one whose name is markup."""
+    with SpawnedDaemon(COMMAND, []) as daemon:
+        daemon.ensure()
+        daemon.topic("orders", 6)
+        trouble(daemon)
+        yield daemon
+
+
+def trouble(broker: Broker) -> None:
+    """Makes the groups."""
+    billing = broker.group("billing")
+    for members, name in enumerate(("alice", "bob", "carol"), start=1):
+        billing.stand_in(name, ["orders"])
+        billing.wait(state="Stable", members=members)
+    billing.member("bob").expire()
+    billing.wait(state="Stable", members=3, generation={"min": 4})
+    billing_offsets = {f"orders-{number}": 0 for number in range(6)}
+    reports = broker.group("reports")
+    member = reports.stand_in("reporter", ["orders"])
+    reports.wait(state="Stable", members=1)
+    member.leave()
+    reports.wait(state="Empty")
+    reports.set_offsets(billing_offsets)
+    stuck = broker.group("stuck")
+    stuck.stand_in("one", ["orders"])
+    stuck.wait(state="Stable", members=1)
+    silent = stuck.stand_in("silent", ["orders"])
+    stuck.wait(state="Stable", members=2)
+    silent.stall()
+    stuck.stand_in("late", ["orders"])
+    stuck.wait(state="PreparingRebalance")
+    broker.group(MARKUP).stand_in(MARKUP, ["orders"], group_protocol="consumer")
+    broker.group(MARKUP).wait(state="Stable", members=1)
+
+
+def text_of(selector: str) -> str:
+    """An expression for the text of an element."""
+    return f"(document.querySelector({selector!r}) || {{}}).innerText"

@@ -1,0 +1,200 @@
+"""The page in a browser: what it shows against what the API says, what its buttons do, and that it harms nobody."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from pytest_groupd.daemon import SpawnedDaemon
+
+from tests.console.page.daemon_page import MARKUP, axe, daemon_in_trouble, shown, text_of
+from tests.interop.build import CannotBuild
+from tests.interop.requirement import lacking
+from tests.shared_fixtures import shared
+
+SERIOUS = ("serious", "critical")
+LONGEST_TASK_MS = 200
+RECORD_COPIES = """window.copied = []; Object.defineProperty(navigator, "clipboard",
+  { value: { writeText: async (text) => { window.copied.push(text); } } }); true"""
+WATCH_TASKS = """window.longest = 0;
+new PerformanceObserver((list) => list.getEntries().forEach((entry) => {
+  window.longest = Math.max(window.longest, entry.duration);
+})).observe({ type: "longtask", buffered: true }); true"""
+
+
+def _runs(daemon: SpawnedDaemon) -> bool:
+    return daemon.end() is None
+
+
+@shared(_runs, scope="module")
+def daemon() -> Iterator[SpawnedDaemon]:
+    """See `daemon_in_trouble`."""
+    yield from daemon_in_trouble()
+
+
+async def test_the_list_shows_what_the_api_says(daemon: SpawnedDaemon, tmp_path: Path) -> None:
+    async with shown(daemon.url, "", tmp_path) as page:
+        await page.until("document.querySelectorAll('.row').length === 4")
+        rows = await page.evaluate(
+            "[...document.querySelectorAll('.row')].map((row) => "
+            "[row.querySelector('.name').innerText, row.querySelector('.state').innerText])"
+        )
+        assert rows == [[group.group_id, group.state] for group in daemon.groups()]
+        await page.evaluate(
+            "const box = document.querySelector('input[type=search]'); box.value = 'bil';"
+            "box.dispatchEvent(new Event('input', { bubbles: true })); true"
+        )
+        await page.until("document.querySelectorAll('.row').length === 1")
+        assert page.troubles == []
+
+
+@pytest.mark.parametrize("width", [390, 1280, 1920])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_a_group_is_shown_at_every_width(
+    daemon: SpawnedDaemon, tmp_path: Path, width: int, scheme: str
+) -> None:
+    async with shown(daemon.url, "#/default/billing", tmp_path, width, scheme) as page:
+        await page.until("document.querySelectorAll('.members tbody tr').length === 3")
+        group = daemon.group("billing")
+        assert await page.evaluate(text_of(".title .state")) == group.state
+        assert (
+            await page.evaluate(text_of(".machine .lit text").replace("innerText", "textContent")) == "Stable"
+        )
+        clients = await page.evaluate(
+            "[...document.querySelectorAll('.members tbody th')].map((cell) => cell.innerText.split(/\\s/)[0])"
+        )
+        assert sorted(clients) == sorted(member.client_id for member in group.members)
+        bars = await page.evaluate("document.querySelectorAll('.bar').length")
+        assert bars == len(group.ledger)
+        assert group.ledger[-1].cause in await page.evaluate(text_of(".entry"))
+        root = "document.documentElement"
+        assert await page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth")
+        assert page.troubles == []
+
+
+async def test_a_group_that_is_stuck_says_for_whom_it_waits(daemon: SpawnedDaemon, tmp_path: Path) -> None:
+    async with shown(daemon.url, "#/default/stuck", tmp_path) as page:
+        await page.until("document.querySelector('.machine .lit.busy')")
+        assert "silent" in await page.until(text_of(".told"))
+        assert "silent" in await page.evaluate(text_of(".awaited"))
+
+
+async def test_a_button_does_what_the_same_curl_does(daemon: SpawnedDaemon, tmp_path: Path) -> None:
+    group = daemon.group("reports")
+    async with shown(daemon.url, "#/default/reports", tmp_path) as page:
+        button = "[...document.querySelectorAll('#p-clock')].map((each) => each.closest('section'))[0]"
+        await page.until(f"{button}.querySelector('.split button')")
+        await page.evaluate(RECORD_COPIES)
+        copies = f"{button}.querySelector('.split').querySelectorAll('.copy')"
+        await page.evaluate(f"{copies}.forEach((each) => each.click()); true")
+        copied = await page.until("window.copied.length === 2 && JSON.stringify(window.copied)")
+        curl, test = json.loads(copied)
+        assert daemon.url in curl
+        assert "/v1/groups/reports/clock" in curl
+        assert 'broker.call("PUT", "groups", "reports", "clock", body={"frozen": True})' in test
+        assert not group.clock.state.frozen
+        await page.evaluate(f"{button}.querySelector('.split button').click(); true")
+        await page.until(f"{button}.innerText.includes('Let it run')")
+        assert group.clock.state.frozen
+        group.clock.reset()
+        assert page.troubles == []
+
+
+async def test_markup_in_names_is_text(daemon: SpawnedDaemon, tmp_path: Path) -> None:
+    async with shown(daemon.url, f"#/default/{quote(MARKUP, safe='')}", tmp_path) as page:
+        assert await page.until(text_of("h2")) == MARKUP
+        await page.until("document.querySelector('.members')")
+        assert await page.evaluate("document.querySelectorAll('img[src=x]').length") == 0
+        assert page.troubles == []
+
+
+async def test_a_page_whose_daemon_is_gone_says_so_and_one_that_is_back_goes_on(tmp_path: Path) -> None:
+    for daemon in daemon_in_trouble():
+        async with shown(daemon.url, "#/default/billing", tmp_path) as page:
+            await page.until("document.querySelector('.members')")
+            process = daemon._process
+            assert process is not None
+            process.kill()
+            process.wait()
+            await page.until("document.querySelector('.banner.loss')")
+            assert await page.evaluate(text_of("h2")) == "billing"
+
+
+async def test_a_read_only_daemon_says_how_it_would_not_be(tmp_path: Path) -> None:
+    from tests.clients.conftest import COMMAND
+
+    with SpawnedDaemon(COMMAND, ["control.enable=false"]) as daemon:
+        daemon.ensure()
+        async with shown(daemon.url, "", tmp_path) as page:
+            assert "control.enable" in await page.until(text_of(".banner"))
+
+
+async def test_namespaces_are_chosen(daemon: SpawnedDaemon, tmp_path: Path) -> None:
+    with daemon.namespace("elsewhere", topics={"orders": 2}) as broker:
+        broker.group("mine").stand_in("a", ["orders"])
+        broker.group("mine").wait(state="Stable", members=1)
+        async with shown(daemon.url, "#/elsewhere", tmp_path) as page:
+            assert await page.until(text_of(".row .name")) == "mine"
+            names = "[...document.querySelectorAll('.head option')].map((each) => each.value)"
+            assert await page.evaluate(names) == ["default", "elsewhere"]
+
+
+async def test_nothing_serious_is_found_by_axe(daemon: SpawnedDaemon, tmp_path: Path) -> None:
+    try:
+        script = axe()
+    except CannotBuild as reason:
+        lacking(str(reason))
+    places = (("", "light"), ("#/default/billing", "light"), ("#/default/stuck", "dark"))
+    for number, (where, scheme) in enumerate(places):
+        async with shown(daemon.url, where, tmp_path / str(number), scheme=scheme) as page:
+            if where:
+                await page.until("document.querySelector('.members')")
+            await page.evaluate(f"{script}; true")
+            found = await page.evaluate("axe.run().then((result) => JSON.stringify(result.violations))")
+            serious = [
+                (each["id"], [node["html"][:200] for node in each["nodes"]][:3])
+                for each in json.loads(found)
+                if each["impact"] in SERIOUS
+            ]
+            assert serious == []
+
+
+async def test_everything_can_be_reached_with_the_keyboard(daemon: SpawnedDaemon, tmp_path: Path) -> None:
+    async with shown(daemon.url, "", tmp_path) as page:
+        await page.until("document.querySelectorAll('.row').length === 4")
+        tab_key = {"key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9}
+        for _ in range(20):
+            for kind in ("keyDown", "keyUp"):
+                await page.call("Input.dispatchKeyEvent", type=kind, **tab_key)
+            if await page.evaluate("document.activeElement.matches('.row')"):
+                break
+        name = await page.evaluate("document.activeElement.querySelector('.name').innerText")
+        enter = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13}
+        await page.call("Input.dispatchKeyEvent", type="keyDown", text="\r", **enter)
+        await page.call("Input.dispatchKeyEvent", type="keyUp", **enter)
+        assert await page.until(text_of("h2")) == name
+
+
+@pytest.mark.timeout(240)
+async def test_many_groups_and_members_never_hold_the_page(daemon: SpawnedDaemon, tmp_path: Path) -> None:
+    with daemon.namespace("crowd", topics={"orders": 8}) as broker:
+        for number in range(200):
+            for member in range(5):
+                broker.group(f"group-{number:03}").stand_in(f"client-{member}", ["orders"])
+        broker.group("group-199").wait(state="Stable", members=5, within="60s")
+        # A machine that is busy with something else holds a page as well: not each time.
+        longest_ms = [await longest_task_ms(daemon.url, tmp_path / str(attempt)) for attempt in range(3)]
+    assert min(longest_ms) < LONGEST_TASK_MS
+
+
+async def longest_task_ms(url: str, profile: Path) -> float:
+    """How long the page was busy at a time while it showed 200 groups, and then one of them."""
+    async with shown(url, "#/crowd", profile) as page:
+        await page.evaluate(WATCH_TASKS)
+        await page.until("document.querySelectorAll('.row').length === 200")
+        await page.evaluate("location.hash = '#/crowd/group-100'; true")
+        await page.until("document.querySelectorAll('.members tbody tr').length === 5")
+        assert page.troubles == []
+        longest_ms: float = await page.evaluate("window.longest")
+        return longest_ms
