@@ -76,7 +76,7 @@ class RealConsumer:
 
 def shape_of(entry):
     """What an entry of the ledger says, without ids and times."""
-    members = {{one.client_id: one.owned or {{}} for one in entry.members if one.gone is None}}
+    members = {{one.client_id: dict(one.owned or {{}}) for one in entry.members if one.gone is None}}
     return entry.cause, entry.actor.client_id if entry.actor else None, members
 
 
@@ -211,11 +211,17 @@ class _Story:
         if first is not None and 0 < first < stable:
             acts.insert(0, acts.pop(first))
         variables = {name: f"stand_in_{number}" for number, name in enumerate(self.joins, 1)}
-        for what, name, members in acts:
+        is_initial = self._player.recorded.header["config"]["group.initial.rebalance.delay.ms"] > 0
+        for place, (what, name, members) in enumerate(acts):
+            is_initial = is_initial and what != "stable"
             variable, client_id = variables.get(name, ""), self.cast.client_id(name) if name else ""
             match what:
                 case "join" if name == real:
                     yield "real = RealConsumer(broker.bootstrap)"
+                    if acts[place + 1 : place + 2] and acts[place + 1][0] != "stable":
+                        # A consumer takes its time, and who comes next comes behind it.
+                        awaited = 'state="PreparingRebalance"' if is_initial else f"clients=[{client_id!r}]"
+                        yield f'group.wait({awaited}, within="30s")'
                 case "join" if name in there:
                     yield f"{variable}.rejoin()"
                 case "join":
