@@ -127,12 +127,14 @@ def pytest_text(recorded: Recorded, me: str | None) -> str:
         heartbeat_ms=max(1, join.session_ms // 3),
         my_topics=list(join.topics),
         topics=story.partitions(),
-        config={"group.initial.rebalance.delay.ms": str(config["group.initial.rebalance.delay.ms"])},
+        config={name: str(config[name]) for name in _CONFIG},
         name=word.lower() or "group",
         steps="\n".join(steps),
     )
 
 
+_CONFIG: Final = ("group.initial.rebalance.delay.ms", "group.min.session.timeout.ms", "group.max.size")
+"""The properties that the test sets."""
 _ENDED: Final = (EntryResult.STABLE, EntryResult.EMPTY)
 
 
