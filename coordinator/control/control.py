@@ -66,7 +66,7 @@ class Control:
         )
         self.waits.hint_givers.append(self.faults.held_hints)
         self.oracles = Oracles(server, self.acts, now_of)
-        self.recordings = Recordings(self.acts, self.asker)
+        self.recordings = Recordings(self.asker)
 
     def close(self) -> None:
         """Lets go of everything: nobody waits any more, nothing is held."""
