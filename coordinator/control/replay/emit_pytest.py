@@ -162,11 +162,14 @@ class _Story:
         if line.kind not in ("request", "beat") or "body" not in line.said:
             return None
         request = line.value("body")
-        name = self.cast.sender(request, line.value("context"))
+        name = self.cast.sender(request, line.context)
         if not isinstance(request, JoinGroupRequest) or request.protocol_type != PROTOCOL_TYPE:
             return name
         try:
             topics = tuple(subscribed_topics(request.protocols[0].metadata)) if request.protocols else ()
+        except (AttributeError, TypeError):
+            # Its fields are not what a request of that name has.
+            raise BadRecording(f"input {line.number} is no request that a client sends") from None
         except Malformed:
             return name
         self.joins.setdefault(
