@@ -49,10 +49,10 @@ layers: $(VENV)/.test
 
 docker-check: $(VENV)/.test
 	@$(call timed,$@) { $(BIN)/hadolint docker/Dockerfile docker/examples/Dockerfile docker/pipeline/Dockerfile && \
-	  $(BIN)/docker-compose -f docker/docker-compose.yml --profile pipeline config -q && \
+	  $(BIN)/docker-compose -f docker/docker-compose.yml --profile pipeline --profile metrics config -q && \
 	  for file in docker/secured/*.yml; do $(BIN)/docker-compose -f $$file config -q || exit 1; done && \
 	  $(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker/docker-compose.yml docker/secured/*.yml && \
-	  $(BIN)/yamllint --strict docker/docker-compose.yml docker/secured; }
+	  $(BIN)/yamllint --strict docker/docker-compose.yml docker/secured docker/prometheus docker/grafana; }
 
 # Python's development mode looks for what is left open, never awaited or called from a wrong thread. Its allocator,
 # which looks for what C code overwrites, is left out: there is no C code here.

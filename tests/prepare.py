@@ -4,6 +4,7 @@ Without it each is built by the first test that asks, once, and waited for by th
 """
 
 from benchmarks.kfake.server import kfake_command
+from tests.docker import recipes
 from tests.ecosystem.program import CONNECT, STREAMS
 from tests.interop import build
 from tests.kafka_log import artifacts
@@ -21,6 +22,9 @@ def main() -> None:
         artifacts.tools(),
         artifacts.broker(),
         kfake_command("orders", 1),
+        recipes.node("plain.js"),
+        recipes.go("plain"),
+        recipes.java("Plain"),
     ):
         print(" ".join(command))
     print(quick_jvm())

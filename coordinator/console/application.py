@@ -1,23 +1,22 @@
 """What the HTTP port answers."""
 
-import asyncio
 from collections.abc import Iterable
 from typing import Final
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from coordinator.console.api.responses import is_api
 from coordinator.console.api.service import ApiService
 from coordinator.console.index_page import MAX_TEXT, as_html, as_text
-from coordinator.console.metrics import FiguresCollector
+from coordinator.console.metrics_page import CONTENT_TYPE, EVERY_GROUP, MetricsPage
+from coordinator.control.control import Control
+from coordinator.control.faults.patterns import wrong
+from coordinator.control.problem import Problem
 from coordinator.control.shared import Shared
 from coordinator.names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from coordinator.net.peer import printable
 from coordinator.server.broker import Broker
-from coordinator.server.figures import Figures
 from coordinator.server.overview import Overview
 
 PATHS: Final = {
@@ -25,11 +24,13 @@ PATHS: Final = {
     "/health": "whether the process runs",
     "/ready": "whether every group is loaded, and the disk takes commits",
     "/metrics": "counts and times, for Prometheus",
+    "/metrics/groups": "the same of each group, and its lag; of some with ?match=billing*",
 }
 """What there is besides the index page, in a few words."""
 
 _HELD: Final = {CONSUMER_OFFSETS: "groups", TRANSACTION_STATE: "transactional producers"}
 """What the partitions of internal topics hold."""
+_METRICS_HEADERS: Final = {"Content-Type": CONTENT_TYPE}
 _INDEX_HEADERS: Final = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; img-src data:; style-src 'unsafe-inline'",
@@ -39,15 +40,19 @@ _INDEX_HEADERS: Final = {
 
 
 def make_application(
-    broker: Broker, api: ApiService | None = None, before: Iterable[Middleware] = ()
+    broker: Broker,
+    api: ApiService | None = None,
+    before: Iterable[Middleware] = (),
+    control: Control | None = None,
 ) -> web.Application:
     """The routes: / (what is here), /health (the process lives), /ready (every group is loaded, and the disk takes
-    commits), /metrics (Prometheus), and those of the API. In: who sees every request first, in order."""
+    commits), /metrics and /metrics/groups (Prometheus), and those of the API. In: who sees every request first, in
+    order; who knows of rebalances, clocks and faults."""
 
     async def overview() -> Overview:
         return broker.overview()
 
-    page, text = Shared(overview), Shared(_Metrics(broker).text)
+    page = Shared(overview)
 
     async def index(request: web.Request) -> web.Response:
         # Browsers name HTML; curl and its like take anything.
@@ -80,37 +85,33 @@ def make_application(
             failed.append(f"{offline}\n")
         return web.Response(text="".join(["ready\n", *failed]))
 
-    async def metrics(request: web.Request) -> web.Response:
-        return web.Response(body=await text.get(), headers={"Content-Type": CONTENT_TYPE_LATEST})
-
     guards = [] if api is None else [api.guard]
     application = web.Application(middlewares=[*before, *guards, _refuse_bodies, _name_paths])
     application.router.add_get("/", index)
     application.router.add_get("/health", health)
     application.router.add_get("/ready", ready)
-    application.router.add_get("/metrics", metrics)
+    _add_metrics(application.router, MetricsPage(broker, control))
     if api is not None:
         api.add_to(application.router)
     return application
 
 
-class _Metrics:
-    """What /metrics says: gathered on the loop, in slices, and written in a thread."""
+def _add_metrics(router: web.UrlDispatcher, page: MetricsPage) -> None:
+    async def metrics(request: web.Request) -> web.Response:
+        return web.Response(body=await page.text(), headers=_METRICS_HEADERS)
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._process = ProcessCollector(registry=None)
+    async def group_metrics(request: web.Request) -> web.Response:
+        unknown = next((name for name in request.query if name != "match"), None)
+        try:
+            if unknown is not None:
+                raise wrong(unknown, "there is no such parameter, but match")
+            text = await page.groups_text(request.query.getall("match", [EVERY_GROUP]))
+        except Problem as problem:
+            return web.Response(status=400, text=f"{printable(problem.detail, MAX_TEXT)}\n")
+        return web.Response(body=text, headers=_METRICS_HEADERS)
 
-    async def text(self) -> bytes:
-        """In Prometheus's form."""
-        figures = await self._broker.gather_figures()
-        return await asyncio.get_running_loop().run_in_executor(None, self._write, figures)
-
-    def _write(self, figures: Figures) -> bytes:
-        registry = CollectorRegistry()
-        registry.register(FiguresCollector(figures))
-        registry.register(self._process)
-        return generate_latest(registry)
+    router.add_get("/metrics", metrics)
+    router.add_get("/metrics/groups", group_metrics)
 
 
 @web.middleware

@@ -65,7 +65,7 @@ class HttpService:
             control, access, broker.lines, timeout_s, connections.receiving, connections.lasting
         )
         self._runner = web.AppRunner(
-            make_application(broker, self._api, before),
+            make_application(broker, self._api, before, control),
             access_log=None,
             # Counts from the connection or the last answer to the end of a header, however slowly that comes.
             keepalive_timeout=timeout_s,

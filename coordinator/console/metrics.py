@@ -17,10 +17,12 @@ from prometheus_client.registry import Collector
 from coordinator.control.oracles.violation import OracleName
 from coordinator.engine.partition import PartitionState
 from coordinator.group.consumer.state import ConsumerGroupState
+from coordinator.group.rebalance_facts import RebalanceCause
 from coordinator.net.api_counts import LATENCY_BOUNDS_NS
 from coordinator.server.authentication_counts import AuthenticationCounts
 from coordinator.server.figures import ConnectionFigures, Figures
 from coordinator.server.metrics import Metrics
+from coordinator.server.tallies import EVICTION_PHASES, Tally
 from coordinator.transactions.state import WRITTEN
 from protocol.apis import APIS
 
@@ -68,9 +70,10 @@ def _groups(figures: Figures) -> Iterator[Metric]:
 
 def _rebalances(happened: Metrics) -> Iterator[Metric]:
     started = CounterMetricFamily("groupd_rebalances", "Rebalances begun, by cause", labels=["cause"])
-    for cause, count in sorted(happened.rebalances.items()):
-        started.add_metric([cause], count)
+    for cause in RebalanceCause:
+        started.add_metric([cause.value], happened.rebalances[cause.value])
     yield started
+    yield from _befallen(happened)
     yield CounterMetricFamily(
         "groupd_completed_rebalances",
         "Rebalances that reached Stable",
@@ -91,6 +94,30 @@ def _rebalances(happened: Metrics) -> Iterator[Metric]:
     for name, count in sorted(happened.events.items()):
         events.add_metric([name], count)
     yield events
+
+
+def _befallen(happened: Metrics) -> Iterator[Metric]:
+    evicted = CounterMetricFamily(
+        "groupd_members_evicted",
+        "Members that were put out, by what they did not do in time: rejoin, ask for their assignment, give up "
+        "partitions",
+        labels=["phase"],
+    )
+    for phase in EVICTION_PHASES:
+        evicted.add_metric([phase], happened.tallies[Tally.EVICTED, phase])
+    yield evicted
+    yield CounterMetricFamily(
+        "groupd_member_sessions_expired",
+        "Sessions of members that ended, as nothing was heard of them",
+        value=happened.tallies[Tally.EXPIRED, ""],
+    )
+    refused = CounterMetricFamily(
+        "groupd_commits_refused", "Commits that were refused, whole or in part", labels=["error"]
+    )
+    for (tally, error), count in sorted(happened.tallies.items()):
+        if tally is Tally.COMMITS_REFUSED:
+            refused.add_metric([error], count)
+    yield refused
 
 
 def _transactions(figures: Figures) -> Iterator[Metric]:

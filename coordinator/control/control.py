@@ -10,6 +10,9 @@ from coordinator.control.clock.moving import Moving
 from coordinator.control.clock.retention import Retention
 from coordinator.control.failover.failover import Failover
 from coordinator.control.faults.faults import Faults
+from coordinator.control.figures.figures import Gatherer
+from coordinator.control.figures.group_figures import GroupGatherer
+from coordinator.control.figures.group_history import GroupHistories
 from coordinator.control.groups.groups import Groups
 from coordinator.control.groups.offsets import Offsets
 from coordinator.control.ledger.made import made_ledger
@@ -20,6 +23,7 @@ from coordinator.control.recording.recordings import Recordings
 from coordinator.control.stand_ins.stand_ins import StandIns
 from coordinator.control.stream.stream import Stream
 from coordinator.control.topics.topics import Topics
+from coordinator.control.traces.made import made_exporter
 from coordinator.control.waits.waits import Waits
 from coordinator.server.server import Server
 
@@ -67,6 +71,17 @@ class Control:
         self.waits.hint_givers.append(self.faults.held_hints)
         self.oracles = Oracles(server, self.acts, now_of)
         self.recordings = Recordings(self.asker)
+        self._measure(server)
+        self.traces = made_exporter() if namespaces is None else None
+        """Who is told of rebalances that are over; None for nobody."""
+        if self.traces is not None:
+            self.ledger.listeners.append(self.traces.closed)
+
+    async def finish(self) -> None:
+        """Nothing happens any more: writes and sends what is left."""
+        await self.ledger.close()
+        if self.traces is not None:
+            await self.traces.close()
 
     def close(self) -> None:
         """Lets go of everything: nobody waits any more, nothing is held."""
@@ -78,6 +93,16 @@ class Control:
         self.stream.close()
         self.oracles.close()
         self.clocks.close()
+
+    def _measure(self, server: Server) -> None:
+        histories = GroupHistories()
+        # After the ledger, which closes what a deleted group had open.
+        server.group_events.listeners.append(histories.observe)
+        self.ledger.listeners.append(histories.closed)
+        self.oracles.listeners.append(histories.found)
+        self.figures = Gatherer(histories, self.ledger, self.clocks, self.faults)
+        catalogue = server.data_plane.catalogue
+        self.group_figures = GroupGatherer(histories, self.ledger, self.clocks, catalogue)
 
     def _control_of_namespace(self, server: Server) -> "Control":
         return Control(server, self.namespaces)

@@ -79,8 +79,12 @@ class LateControl:
     async def finish(self) -> None:
         """The server is closed, and nothing happens any more: writes what is to be written."""
         if self._control is not None:
-            await self._control.ledger.close()
+            await self._control.finish()
 
 
 def _import_control() -> None:
-    import coordinator.control.control  # noqa: F401 - once it is imported, it is there for `make`
+    # Once it is imported, it is there for `make`.
+    import coordinator.control.control  # noqa: F401
+    from coordinator.control.traces.made import preload
+
+    preload()

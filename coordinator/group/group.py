@@ -67,6 +67,10 @@ class Group(Protocol):
     def generation_id(self) -> int:
         """Its generation, or its epoch where it has those."""
 
+    @property
+    def member_count(self) -> int:
+        """How many members it has."""
+
     def holder_of(self, group_instance_id: str) -> str | None:
         """The id of the member that has this instance id; None when there is none."""
 
@@ -114,6 +118,10 @@ class Group(Protocol):
 
     def view(self, now_ms: int, topics: TopicsImage) -> GroupView:
         """The group as it is at a monotonic time, as values. In: the topics, whose ids it may have."""
+
+    def session_margin(self, now_ms: int) -> float | None:
+        """The least share of its session, from 0 to 1, that a member has left at a monotonic time; None where no
+        member's session runs."""
 
     def check(self, durable: DurableState, waiters: set[int]) -> None:
         """Raise AssertionError when something is not as it must be. `waiters` are those who are parked in other

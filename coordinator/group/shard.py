@@ -65,7 +65,7 @@ from coordinator.group.state import ClassicGroupState
 from coordinator.group.timer_key import TimerKey, TimerKind
 from coordinator.group.times import deadlines, expire_member, keep_alive, move_times
 from coordinator.group.topics_image import TopicsImage
-from coordinator.group.view import GroupView
+from coordinator.group.view import GroupStanding, GroupView
 from coordinator.machine.outcome import NO_PRODUCER_ID, Context, Fact, Now, Outcome, WorkDone
 from coordinator.machine.turn import Turn
 from protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -220,6 +220,17 @@ class Shard:
         )
         return replace(view, pending_offsets=pending) if pending else view
 
+    def standing(self, group_id: str) -> GroupStanding | None:
+        """A group in few words; None when there is none of that id."""
+        group = self._groups.find(group_id)
+        return None if group is None else GroupStanding(group.type, group.state_name, group.member_count)
+
+    def session_margin(self, group_id: str, now: Now) -> float | None:
+        """The least share of its session, from 0 to 1, that a member of a group has left; None where no member's
+        session runs, or there is no such group."""
+        group = self._groups.find(group_id)
+        return None if group is None else group.session_margin(now.monotonic_ms)
+
     def deadlines(self, group_id: str) -> dict[TimerKey, int]:
         """What time alone will bring about in a group, with its monotonic time; nothing when there is no such
         group."""
@@ -229,6 +240,14 @@ class Shard:
         """The committed offset of a partition; None when there is none."""
         value = self._groups.durable.offsets.get(group_id, topic, partition)
         return None if value is None else value.offset
+
+    def committed_offsets(self, group_id: str) -> dict[tuple[str, int], int]:
+        """All that a group has committed, by topic and partition."""
+        return {
+            (topic, partition): value.offset
+            for topic, partitions in self._groups.durable.offsets.of_group(group_id).items()
+            for partition, value in partitions.items()
+        }
 
     def last_commit_ms(self, group_id: str) -> int | None:
         """When a group committed the newest of its offsets, Unix time; None when it has none."""

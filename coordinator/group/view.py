@@ -5,6 +5,7 @@ them, and may find that they are none of the consumer protocol's.
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -77,6 +78,14 @@ class RebalanceView(Struct, frozen=True, kw_only=True):
     left_ms: int
     is_initial: bool
     awaited: tuple[Awaited, ...]
+
+
+class GroupStanding(NamedTuple):
+    """A group in few words: its type, its state, and how many members it has."""
+
+    type: GroupType
+    state: str
+    members: int
 
 
 class GroupView(Struct, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from coordinator.group.events import (
     RebalanceStarted,
 )
 from coordinator.server.authentication_counts import AuthenticationCounts
+from coordinator.server.tallies import Tallies, tallied
 from coordinator.topics.answer import TopicChange
 
 
@@ -31,6 +32,7 @@ class Metrics:
         "events",
         "expired_offsets",
         "rebalances",
+        "tallies",
         "transactions",
         "violations",
     )
@@ -40,6 +42,8 @@ class Metrics:
         """Events of groups by class name."""
         self.rebalances: Counter[str] = Counter()
         """Rebalances by cause."""
+        self.tallies: Tallies = Counter()
+        """What befell groups and members."""
         self.changes: Counter[str] = Counter()
         """Changes of topics by class name."""
         self.transactions: Counter[str] = Counter()
@@ -58,6 +62,7 @@ class Metrics:
         copied = Metrics()
         copied.events = self.events.copy()
         copied.rebalances = self.rebalances.copy()
+        copied.tallies = self.tallies.copy()
         copied.changes = self.changes.copy()
         copied.transactions = self.transactions.copy()
         copied.violations = self.violations.copy()
@@ -85,6 +90,9 @@ class Metrics:
             case OffsetsDeleted():
                 self.deleted_offsets += event.partitions
         self.events[type(event).__name__] += 1
+        added = tallied(event)
+        if added is not None:
+            self.tallies[added[0]] += added[1]
 
     def count_changes(self, changes: Iterable[TopicChange]) -> None:
         """Adds what became of topics."""

@@ -92,7 +92,7 @@ async def test_a_browser_gets_a_page_that_links_to_what_there_is(http: Http, tmp
     assert f"{__version__}, ready" in page.text
     assert str(tmp_path) in page.text
     links = [attributes["href"] for tag, attributes in page.elements if tag == "a"]
-    assert links == ["/v1", "/health", "/ready", "/metrics"]
+    assert links == ["/v1", "/health", "/ready", "/metrics", "/metrics/groups"]
     for link in links:
         assert (await http.get(str(link))).status == 200
 

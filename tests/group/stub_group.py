@@ -76,6 +76,13 @@ class StubGroup:
     def unload(self, turn: Turn) -> None:
         self.is_dead = True
 
+    @property
+    def member_count(self) -> int:
+        return 0
+
+    def session_margin(self, now_ms: int) -> float | None:
+        return None
+
     def view(self, now_ms: int, topics: TopicsImage) -> GroupView:
         return GroupView(
             group_id=self.group_id,

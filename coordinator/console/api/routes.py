@@ -10,6 +10,7 @@ from coordinator.console.api import (
     index,
     ledger,
     ledger_lines,
+    metrics,
     namespaces,
     offsets,
     recordings,
@@ -24,6 +25,7 @@ from coordinator.console.api.route import ApiRoute, StreamRoute
 ALL_STREAMS: Final[tuple[StreamRoute, ...]] = (
     *stream.STREAMS,
     *ledger_lines.STREAMS,
+    *metrics.STREAMS,
     *recordings.STREAMS,
 )
 _RESOURCES: Final[tuple[ApiRoute, ...]] = (

@@ -5,7 +5,7 @@ only when a group changes from one clock to another its deadlines are moved, to 
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from typing import Final
 
@@ -70,6 +70,10 @@ class Clocks:
         """Whether the time of a group stands still."""
         time = self.times.of(group_id)
         return time is not None and time.is_frozen
+
+    def frozen(self) -> Collection[str]:
+        """The groups, there or not, whose own clock stands still."""
+        return [group_id for group_id, time in self.times.own.items() if time.is_frozen]
 
     def state(self, group_id: str | None) -> ClockState | None:
         """How the clock of a group stands, or the default; None where it is the process's."""

@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from coordinator.control.duration import duration_ms
+from coordinator.control.faults.kinds import KINDS, POSSIBLE
 from coordinator.control.faults.matcher import Matcher, error_of
 from coordinator.control.faults.patterns import impossible, names_pattern, wrong
 from coordinator.control.faults.ready_made import LOADING
@@ -33,20 +34,6 @@ from protocol.schema import layout
 
 LONGEST_DELAY_MS: Final = 600_000
 MOST_BYTES: Final = 1 << 20
-_AT_REQUEST: Final = ("error", "delay", "hold", "drop", "swallow")
-_ON_DISK: Final = ("fail", "delay")
-_POSSIBLE: Final[dict[At, tuple[str, ...]]] = {
-    "request": _AT_REQUEST,
-    "answer": (*_AT_REQUEST, "throttle_ms", "coordinator"),
-    "append": _ON_DISK,
-    "sync": _ON_DISK,
-    "before_append": ("crash",),
-    "after_append": ("crash",),
-    "after_sync": ("crash",),
-    "before_answer": ("crash",),
-    "event": ("failover", "freeze", "disconnect", "expire", "release"),
-}
-KINDS: Final = tuple(dict.fromkeys(kind for kinds in _POSSIBLE.values() for kind in kinds))
 AT_REQUEST_POINTS: Final[frozenset[At]] = frozenset({"request"})
 AT_ANSWER_POINTS: Final[frozenset[At]] = frozenset({"answer", "before_answer"})
 DISK_POINTS: Final[frozenset[At]] = frozenset(
@@ -84,7 +71,7 @@ def action_of(rule: FaultRule, matcher: Matcher | None) -> Action:
         raise wrong("/do", "a fault has to do something")
     at = do.at if matcher is not None else (do.at or "event")
     if at is None:
-        raise wrong("/do/at", f"where does it act? There are {', '.join(list(_POSSIBLE)[:-1])}")
+        raise wrong("/do/at", f"where does it act? There are {', '.join(list(POSSIBLE)[:-1])}")
     if (at == "event") is (matcher is not None):
         raise wrong("/do/at", f'"{at}" goes with "{"on" if at == "event" else "match"}"')
     kind = _kind(do, at)
@@ -116,10 +103,10 @@ def _kind(do: Do, at: At) -> str:
     kinds = [kind for kind in KINDS if (said := getattr(do, kind)) is not None and said is not False]
     if len(kinds) != 1:
         found = ", ".join(kinds) or "nothing"
-        raise wrong("/do", f"it does {found}; one of {', '.join(_POSSIBLE[at])} is what it has to do")
-    if kinds[0] not in _POSSIBLE[at]:
+        raise wrong("/do", f"it does {found}; one of {', '.join(POSSIBLE[at])} is what it has to do")
+    if kinds[0] not in POSSIBLE[at]:
         raise impossible(
-            f"/do/{kinds[0]}", f"{kinds[0]} is not possible at {at}, where {', '.join(_POSSIBLE[at])} is"
+            f"/do/{kinds[0]}", f"{kinds[0]} is not possible at {at}, where {', '.join(POSSIBLE[at])} is"
         )
     return kinds[0]
 

@@ -4,6 +4,7 @@ way of anybody."""
 import asyncio
 import logging
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -77,6 +78,7 @@ class Faults:
         self._faults: dict[str, Fault] = {}
         self._seams: Seams | None = None
         self._made = 0
+        self._gone_hits: Counter[str] = Counter()
         self._waiters = 0
 
     # Made
@@ -166,6 +168,14 @@ class Faults:
     def holding(self) -> int:
         """How many requests and answers are held, delayed or swallowed."""
         return sum(len(fault.holdings) for fault in self._faults.values())
+
+    @property
+    def hits(self) -> Counter[str]:
+        """How often faults have acted since the start, those that are gone included, by what they do."""
+        hits = self._gone_hits.copy()
+        for fault in self._faults.values():
+            hits[fault.action.kind] += fault.hit
+        return hits
 
     @property
     def waiters(self) -> int:
@@ -259,6 +269,7 @@ class Faults:
     def _take_out(self, names: Sequence[str]) -> int:
         gone = [self._faults.pop(name) for name in names]
         for fault in gone:
+            self._gone_hits[fault.action.kind] += fault.hit
             fault.is_over = True
             if fault.timer is not None:
                 fault.timer.cancel()

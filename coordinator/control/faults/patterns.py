@@ -28,11 +28,29 @@ def names_pattern(names: Text, pointer: str) -> Callable[[str], bool]:
     if not 0 < len(several) <= MOST_NAMES:
         raise wrong(pointer, f"{len(several)} names; there may be 1 to {MOST_NAMES}")
     exact = frozenset(name for name in several if "*" not in name)
-    wild = [".*".join(map(re.escape, re.split(r"\*+", name))) for name in several if "*" in name]
+    wild = [_wildcard(name) for name in several if "*" in name]
     if not wild:
         return exact.__contains__
-    fits = re.compile("|".join(wild), re.DOTALL).fullmatch
-    return lambda name: name in exact or fits(name) is not None
+    return lambda name: name in exact or any(fits(name) for fits in wild)
+
+
+def _wildcard(pattern: str) -> Callable[[str], bool]:
+    """Whether a name is as a pattern says. A regular expression would try every way to share out a long name."""
+    start, *middle, end = pattern.split("*")
+    least = len(start) + len(end)
+
+    def fits(name: str) -> bool:
+        if len(name) < least or not (name.startswith(start) and name.endswith(end)):
+            return False
+        position = len(start)
+        for part in middle:
+            found = name.find(part, position, len(name) - len(end))
+            if found < 0:
+                return False
+            position = found + len(part)
+        return True
+
+    return fits
 
 
 def number_pattern(number: Number, pointer: str) -> Callable[[int], bool]:

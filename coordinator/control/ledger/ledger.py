@@ -138,6 +138,11 @@ class Ledger:
         """Whether it has anything to say of a group."""
         return bool(self._closed(group_id, -1)) or any(True for _ in self._not_closed(group_id))
 
+    def rebalancing_since_ns(self) -> dict[str, int]:
+        """The groups that rebalance now, and since when on the process's clock."""
+        entries: list[OpenEntry | OpenEpoch] = [*self._open.values(), *self._epochs.open.values()]
+        return {entry.group_id: entry.real_started_ns for entry in entries if not entry.is_settled}
+
     def _closed(self, group_id: str | None, after: int) -> list[Stored]:
         return self.store.of_all(after) if group_id is None else self.store.of_group(group_id, after)
 

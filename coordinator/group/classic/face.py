@@ -164,6 +164,20 @@ class ClassicFace:
         """See `view.py`."""
         return view_of(self._group, now_ms)
 
+    @property
+    def member_count(self) -> int:
+        """Those that are pending are none."""
+        return len(self._group.members)
+
+    def session_margin(self, now_ms: int) -> float | None:
+        """A member whose request is parked has a session that does not run."""
+        shares = [
+            (member.session_deadline_ms - now_ms) / max(1, member.session_timeout_ms)
+            for member in self._group.members.values()
+            if not (member.is_new or member.is_awaiting_join or member.is_awaiting_sync)
+        ]
+        return max(0.0, min(shares)) if shares else None
+
     def check(self, durable: DurableState, waiters: set[int]) -> None:
         """See `invariants.py`."""
         check_classic_group(self._group, durable, waiters)

@@ -151,6 +151,19 @@ class ConsumerFace:
         """See `view.py`."""
         return view_of(self._group, now_ms, topics)
 
+    @property
+    def member_count(self) -> int:
+        """Those of the log."""
+        return len(self._group.durable.members)
+
+    def session_margin(self, now_ms: int) -> float | None:
+        """Of the sessions that it keeps."""
+        shares = [
+            (session.deadline_ms - now_ms) / max(1, session.timeout_ms)
+            for session in self._group.sessions.values()
+        ]
+        return max(0.0, min(shares)) if shares else None
+
     def check(self, durable: DurableState, waiters: set[int]) -> None:
         """See `invariants.py`."""
         check_consumer_group(self._group, durable)

@@ -1,9 +1,13 @@
 """Which requests a rule is about: what they say, who sends them, and the state of their group."""
 
+import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from coordinator.control.faults.patterns import names_pattern
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages.describe_groups import DescribeGroupsRequest
@@ -193,3 +197,13 @@ async def test_seeds_differ(lab: Lab) -> None:
         hits.add(tuple(errors_of(ApiKey.OFFSET_COMMIT, answer)[0] for answer in answers))
         lab.faults.remove(name)
     assert len(hits) == 5
+
+
+@given(st.text("ab*", max_size=8), st.text("ab", max_size=12))
+def test_a_star_stands_for_anything(pattern: str, name: str) -> None:
+    expected = re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
+    assert names_pattern(pattern, "/match/group")(name) == expected
+
+
+def test_a_pattern_of_many_stars_takes_no_time() -> None:
+    assert not names_pattern("*a" * 1000 + "b", "/match/group")("a" * 10_000)

@@ -1,0 +1,57 @@
+"""The metrics of what the control room knows: rebalances, clocks, faults, sessions. No group is named here."""
+
+from collections.abc import Iterator
+from itertools import accumulate
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from coordinator.control.faults.kinds import KINDS
+from coordinator.control.figures.durations import DURATION_BOUNDS_S
+from coordinator.control.figures.figures import ControlFigures
+
+_BOUNDS = [*(str(float(bound)) for bound in DURATION_BOUNDS_S), "+Inf"]
+
+
+class ControlCollector(Collector):
+    """Figures as metrics. Needs nothing else, so that another thread can write them down."""
+
+    def __init__(self, figures: ControlFigures) -> None:
+        self._figures = figures
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics."""
+        figures = self._figures
+        rebalances = HistogramMetricFamily(
+            "groupd_rebalance_seconds",
+            "What rebalances took that came to their end, as in the ledger; join and sync are parts of total",
+            labels=["phase"],
+        )
+        for phase, durations in figures.rebalances.items():
+            buckets = list(zip(_BOUNDS, accumulate(durations.buckets), strict=True))
+            rebalances.add_metric([phase], buckets, durations.sum_ms / 1000)
+        yield rebalances
+        yield GaugeMetricFamily(
+            "groupd_rebalance_open_seconds",
+            "How long the oldest open rebalance has gone on; 0 where there is none",
+            value=figures.rebalance_open_s,
+        )
+        hits = CounterMetricFamily(
+            "groupd_fault_hits", "How often faults have acted, by what they do", labels=["fault"]
+        )
+        for kind in KINDS:
+            hits.add_metric([kind], figures.fault_hits.get(kind, 0))
+        yield hits
+        yield GaugeMetricFamily(
+            "groupd_frozen_groups", "Groups whose clock stands still", value=figures.frozen_groups
+        )
+        yield GaugeMetricFamily(
+            "groupd_session_margin_ratio",
+            "The least share of its session, from 0 to 1, that a member of any group has left; 1 without members",
+            value=figures.session_margin,
+        )

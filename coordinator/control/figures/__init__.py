@@ -1,0 +1,1 @@
+"""What there is to measure of groups, for metrics: of all of them together, and of each."""

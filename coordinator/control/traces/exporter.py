@@ -1,0 +1,71 @@
+"""Sends traces of rebalances to where OpenTelemetry's own variables say (OTEL_EXPORTER_OTLP_ENDPOINT and the like).
+
+Imported only where one of them is set: it needs the extra `groupd[otel]`.
+"""
+
+import asyncio
+import contextlib
+import logging
+import threading
+from typing import Final
+
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import Status, StatusCode, set_span_in_context
+
+from coordinator import __version__
+from coordinator.control.ledger.entry import LedgerEntry
+from coordinator.control.traces.rebalance_trace import Span, trace_of
+
+_LOG: Final = logging.getLogger("Control")
+_UNNAMED: Final = "unknown_service"
+"""What OpenTelemetry calls a process of which no variable says the name."""
+_MOST_AT_END_S: Final = 2.0
+"""How long the end of the process waits for what was not sent."""
+
+
+class TraceExporter:
+    """Collects, and sends from a thread of its own. All methods belong to the event loop's thread."""
+
+    def __init__(self) -> None:
+        resource = Resource.create({SERVICE_VERSION: __version__})
+        if str(resource.attributes[SERVICE_NAME]).startswith(_UNNAMED):
+            resource = resource.merge(Resource({SERVICE_NAME: "groupd"}))
+        self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        self._tracer = self._provider.get_tracer("groupd", __version__)
+
+    def closed(self, entry: LedgerEntry) -> None:
+        """A rebalance is over."""
+        self._send(trace_of(entry), Context())
+
+    def _send(self, span: Span, context: Context) -> None:
+        """In: what it is part of."""
+        sent = self._tracer.start_span(
+            span.name, context, attributes=dict(span.attributes), start_time=span.start_ns
+        )
+        for child in span.children:
+            self._send(child, set_span_in_context(sent, context))
+        if span.failure is not None:
+            sent.set_status(Status(StatusCode.ERROR, span.failure))
+        sent.end(span.end_ns)
+
+    async def close(self) -> None:
+        """Sends what is left, if that does not take long."""
+        loop = asyncio.get_running_loop()
+        sent = asyncio.Event()
+
+        def shut_down() -> None:
+            self._provider.shutdown()
+            with contextlib.suppress(RuntimeError):  # the loop is gone: nobody waits any more
+                loop.call_soon_threadsafe(sent.set)
+
+        # The process does not wait for a thread like this one.
+        threading.Thread(target=shut_down, daemon=True).start()
+        try:
+            await asyncio.wait_for(sent.wait(), _MOST_AT_END_S)
+        except TimeoutError:
+            _LOG.warning("Not all traces were sent: nobody took them within %g s", _MOST_AT_END_S)

@@ -1,0 +1,153 @@
+"""pytest-groupd, as a project of somebody uses it: in a process and a directory of its own."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from pytest_groupd.daemon import Daemon
+
+README = Path(__file__).parents[2] / "clients" / "pytest_groupd" / "README.md"
+CONFIG = f"[pytest]\ngroupd_command = {sys.executable} -m coordinator\nasyncio_mode = auto\n"
+
+FAILS = """
+def test_fails(broker):
+    broker.topic("orders", 2)
+    broker.group("billing").stand_in("alice", ["orders"])
+    broker.group("billing").wait(state="Stable", members=1)
+    assert False
+"""
+TWO_OWNERS = """
+import pytest
+
+def double(broker):
+    broker.topic("orders", 2)
+    group = broker.group("billing")
+    told = {"alice": {"orders": [0, 1]}, "bob": {"orders": [1]}}
+    for members, name in enumerate(("alice", "bob"), start=1):
+        group.stand_in(name, ["orders"], assignment=told)
+        group.wait(state="Stable", members=members)
+
+def test_not_seen(broker):
+    double(broker)
+
+@pytest.mark.groupd(allow=["double_owner"])
+def test_allowed(broker):
+    double(broker)
+"""
+DIES = """
+import os, signal, pytest
+
+def test_ends_it(groupd, broker):
+    os.kill(groupd._process.pid, signal.SIGKILL)
+    groupd._process.wait()
+    broker.topic("orders", 1)
+
+def test_has_another(broker):
+    assert broker.topic("orders", 1).partitions == 1
+"""
+USES_ALL = """
+import pytest
+
+pytestmark = pytest.mark.groupd(topics={"orders": 6}, config={"num.partitions": 3})
+
+@pytest.mark.groupd(topics={"payments": 1})
+def test_of_class_and_test(broker):
+    assert {topic.name: topic.partitions for topic in broker.topics()} == {"orders": 6, "payments": 1}
+    assert broker.topic("other").partitions == 3
+
+async def test_async(async_broker, broker):
+    assert async_broker.bootstrap == broker.bootstrap
+    assert [topic.name for topic in await async_broker.topics()] == ["orders"]
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A directory whose tests start a daemon of their own."""
+    for name in ("GROUPD_URL", "GROUPD_TOKEN", "PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER"):
+        monkeypatch.delenv(name, raising=False)
+    pytester.makeini(CONFIG)
+    return pytester
+
+
+def run(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    return project.runpytest_subprocess("-p", "no:randomly", *arguments, timeout=110)
+
+
+@pytest.mark.timeout(240)
+def test_what_its_page_begins_with_works_when_pasted(project: pytest.Pytester) -> None:
+    block = README.read_text().partition("```python\n")[2].partition("```")[0]
+    project.makepyfile(test_pasted=block, test_all=USES_ALL)
+    run(project).assert_outcomes(passed=3)
+
+
+@pytest.mark.timeout(240)
+def test_a_test_that_fails_says_why(project: pytest.Pytester, daemon: Daemon) -> None:
+    project.makepyfile(test_fails=FAILS, test_owners=TWO_OWNERS)
+    result = run(project, f"--groupd={daemon.url}", "--groupd-artifacts=kept")
+    result.assert_outcomes(passed=1, failed=2)
+    said = result.stdout.str()
+    for expected in ("groupd: billing", "member joined: alice", "Stable", "double_owner", "orders-1"):
+        assert expected in said
+    [kept] = [path for path in (project.path / "kept").iterdir() if "test_fails" in path.name]
+    [entry] = json.loads((kept / "ledger.json").read_text())["entries"]
+    assert entry["cause"] == "member joined"
+    assert "alice" in (kept / "ledger.txt").read_text()
+    assert "billing" in (kept / "explain.txt").read_text()
+    assert json.loads((kept / "violations.json").read_text())["violations"] == []
+    assert [each.name for each in daemon.namespaces() if each.name != "default"] == []
+
+
+@pytest.mark.timeout(240)
+def test_a_daemon_that_ends_is_told_of_and_the_next_test_has_another(project: pytest.Pytester) -> None:
+    project.makepyfile(DIES)
+    result = run(project)
+    result.assert_outcomes(passed=1, failed=1)
+    assert "signal 9" in result.stdout.str()
+    assert "Ready." in result.stdout.str()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "config", "said"),
+    [
+        (["--groupd=http://127.0.0.1:1"], "", "127.0.0.1:1"),
+        (["--groupd=ftp://nowhere"], "", "ftp://nowhere"),
+        ([], "groupd_command = no-such-command-here", "no-such-command-here"),
+        ([], f"groupd_command = {sys.executable} -c 'raise SystemExit(3)'", "exit code 3"),
+        ([], f"groupd_command = {sys.executable} -m coordinator\ngroupd_properties = no.such=1", "no.such"),
+    ],
+    ids=["nobody", "no URL", "no command", "it ends", "bad property"],
+)
+def test_what_cannot_be_begun_is_told(
+    project: pytest.Pytester, arguments: list[str], config: str, said: str
+) -> None:
+    if config:
+        project.makeini(f"[pytest]\n{config}\n")
+    project.makepyfile("def test_it(broker): pass")
+    result = run(project, *arguments)
+    result.assert_outcomes(errors=1)
+    assert said in result.stdout.str()
+
+
+def test_a_mark_that_says_something_else_is_refused(project: pytest.Pytester, daemon: Daemon) -> None:
+    project.makepyfile("import pytest\n@pytest.mark.groupd(topic={'orders': 1})\ndef test_it(broker): pass")
+    result = run(project, f"--groupd={daemon.url}")
+    assert result.ret != 0
+    assert "topics" in result.stdout.str() + result.stderr.str()
+
+
+@pytest.mark.timeout(240)
+def test_workers_share_a_daemon_and_nothing_else(project: pytest.Pytester, daemon: Daemon) -> None:
+    project.makepyfile("""
+        import pytest
+
+        @pytest.mark.groupd(topics={"orders": 2})
+        @pytest.mark.parametrize("number", range(400))
+        def test_alone(broker, number):
+            assert broker.groups() == []
+            broker.topic("payments", 1)
+            assert len(broker.topics()) == 2
+    """)
+    run(project, f"--groupd={daemon.url}", "-n", "2", "-q").assert_outcomes(passed=400)
+    assert [each.name for each in daemon.namespaces()] == ["default"]

@@ -1,0 +1,47 @@
+"""What Prometheus makes of an answer."""
+
+from dataclasses import dataclass
+
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.console.api.api_port import Api
+
+
+@dataclass(frozen=True)
+class Scraped:
+    """The metrics of one answer."""
+
+    families: tuple[Metric, ...]
+
+    @property
+    def names(self) -> set[str]:
+        """Of all samples."""
+        return {sample.name for family in self.families for sample in family.samples}
+
+    def get(self, name: str, **labels: str) -> float | None:
+        """The value of a sample with these labels and no others; None where there is none."""
+        found = [
+            sample.value
+            for family in self.families
+            for sample in family.samples
+            if (sample.name, sample.labels) == (name, labels)
+        ]
+        assert len(found) < 2, (name, labels)
+        return found[0] if found else None
+
+    def labels(self, name: str, label: str) -> list[str]:
+        """What the samples of a name have there."""
+        return [
+            sample.labels[label]
+            for family in self.families
+            for sample in family.samples
+            if sample.name == name
+        ]
+
+
+async def scrape(api: Api, path: str = "/metrics") -> Scraped:
+    """Asks once."""
+    answer = await api.call("GET", path)
+    assert (answer.status, answer.content_type) == (200, "text/plain"), answer
+    return Scraped(tuple(text_string_to_metric_families(answer.body.decode())))
