@@ -70,7 +70,7 @@ class Control:
         )
         self.waits.hint_givers.append(self.faults.held_hints)
         self.oracles = Oracles(server, self.acts, now_of)
-        self.recordings = Recordings(self.acts, self.asker)
+        self.recordings = Recordings(self.asker)
         self._measure(server)
         self.traces = made_exporter() if namespaces is None else None
         """Who is told of rebalances that are over; None for nobody."""

@@ -81,9 +81,11 @@ def has_pending(shard: Shard, group_id: str, producer_id: int) -> bool:
 
 
 def is_empty(shard: Shard, group_id: str) -> bool:
-    """Whether a shard knows nothing of a group, its configs aside."""
+    """Whether a shard knows nothing of a group: of one that has neither members nor offsets yet, somebody may wait
+    for a target, and it may have configs."""
     groups = groups_of(shard)
-    return group_id not in groups.by_id and group_id not in groups.durable
+    found = (groups.by_id, groups.durable, groups.targets, groups.overrides)
+    return not any(group_id in one for one in found)
 
 
 def cut_durable(shard: Shard, group_id: str) -> DurableCut:

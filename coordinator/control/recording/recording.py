@@ -59,7 +59,6 @@ class Recording:
 
     def _header(self, shard: Shard, now: Now) -> dict[str, Json]:
         groups, writer = groups_of(shard), Writer()
-        is_new = is_empty(shard, self.group_id) and self.group_id not in groups.overrides
         whole = cut(shard, self.group_id)
         self._began(_BEFORE, works_of(whole.soft))
         config = asdict(groups.config) | asdict(groups.consumer_config)
@@ -71,7 +70,7 @@ class Recording:
             "wall_ms": now.wall_ms,
             "config": {name.replace("_", "."): value for name, value in config.items()},
             **_topics_form(shard, writer),
-            "start": "empty" if is_new else writer.form(whole),
+            "start": "empty" if is_empty(shard, self.group_id) else writer.form(whole),
         }
 
     @property

@@ -1,26 +1,34 @@
-"""The recordings of a server: begun and dropped on request. Nothing is recorded unless somebody asked for it."""
+"""The recordings of a server: begun and dropped on request. Nothing is recorded unless somebody asked for it.
 
+To be recorded does nothing to a group: it is a line in the log, and no act that the ledger would name beside what
+came of it.
+"""
+
+import logging
 from collections.abc import Iterator
 from functools import partial
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
 from coordinator import clock
-from coordinator.control.acts import Acts
 from coordinator.control.asking import GroupAsker
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.control.recording.recording import Recording
-from coordinator.control.recording.tap import Tap
 from coordinator.engine.partition import Partition
 from coordinator.group.shard import Shard
 from coordinator.net.peer import printable
+
+if TYPE_CHECKING:
+    from coordinator.control.recording.recording import Recording
+    from coordinator.control.recording.tap import Tap
+
+_LOG: Final = logging.getLogger("Control")
 
 MOST: Final = 16
 """Recordings at a time, those that have ended included."""
 USUAL_BYTES: Final = 4 * 1024 * 1024
 MOST_BYTES: Final = 64 * 1024 * 1024
-_KIND: Final = "recording"
+_MAX_SAID: Final = 300
 
 
 class RecordingState(Struct, frozen=True, kw_only=True):
@@ -37,16 +45,15 @@ class RecordingState(Struct, frozen=True, kw_only=True):
 
 
 class _Placed(NamedTuple):
-    recording: Recording
+    recording: "Recording"
     partition: Partition[Shard]
-    front: partial[Tap]
+    front: "partial[Tap]"
 
 
 class Recordings:
     """See the top of this file. All methods belong to the event loop's thread."""
 
-    def __init__(self, acts: Acts, asker: GroupAsker) -> None:
-        self._acts = acts
+    def __init__(self, asker: GroupAsker) -> None:
         self._asker = asker
         self._placed: dict[str, _Placed] = {}
 
@@ -62,6 +69,10 @@ class Recordings:
             raise Problem(ProblemKind.TOO_MANY, "too many recordings", detail)
         partition = self._asker.partition_of(group_id)
         assert partition.machine is not None
+        # What only a recording needs is imported with the first one.
+        from coordinator.control.recording.recording import Recording
+        from coordinator.control.recording.tap import Tap
+
         try:
             recording = Recording(group_id, partition.machine, clock.now(), most_bytes)
         except ValueError as error:
@@ -70,7 +81,7 @@ class Recordings:
         front = partial(Tap, recording=recording)
         partition.put_nearest(front)
         self._placed[group_id] = _Placed(recording, partition, front)
-        self._acts.note(_KIND, "starts", group_id, by)
+        _LOG.info("The recording of group %s starts%s", name, _said(by))
         return _state(recording)
 
     def all(self) -> list[RecordingState]:
@@ -86,7 +97,7 @@ class Recordings:
         """Records a group no more, and forgets what was recorded. Raises Problem (no-such-recording)."""
         self._take_away(self._find(group_id))
         del self._placed[group_id]
-        self._acts.note(_KIND, "is deleted", group_id, by)
+        _LOG.info("The recording of group %s is deleted%s", printable(group_id), _said(by))
 
     def close(self) -> None:
         """Records nothing any more."""
@@ -115,7 +126,7 @@ class Recordings:
             placed.partition.take_away(placed.front)
 
 
-def _state(recording: Recording) -> RecordingState:
+def _state(recording: "Recording") -> RecordingState:
     return RecordingState(
         group_id=recording.group_id,
         started_ms=recording.started_ms,
@@ -125,3 +136,7 @@ def _state(recording: Recording) -> RecordingState:
         most_bytes=recording.most_bytes,
         ended=recording.ended or None,
     )
+
+
+def _said(by: str | None) -> str:
+    return "" if by is None else f" by {printable(by, _MAX_SAID)}"

@@ -76,7 +76,7 @@ class RealConsumer:
 
 def shape_of(entry):
     """What an entry of the ledger says, without ids and times."""
-    members = {{one.client_id: one.owned or {{}} for one in entry.members if one.gone is None}}
+    members = {{one.client_id: dict(one.owned or {{}}) for one in entry.members if one.gone is None}}
     return entry.cause, entry.actor.client_id if entry.actor else None, members
 
 
@@ -127,12 +127,14 @@ def pytest_text(recorded: Recorded, me: str | None) -> str:
         heartbeat_ms=max(1, join.session_ms // 3),
         my_topics=list(join.topics),
         topics=story.partitions(),
-        config={"group.initial.rebalance.delay.ms": str(config["group.initial.rebalance.delay.ms"])},
+        config={name: str(config[name]) for name in _CONFIG},
         name=word.lower() or "group",
         steps="\n".join(steps),
     )
 
 
+_CONFIG: Final = ("group.initial.rebalance.delay.ms", "group.min.session.timeout.ms", "group.max.size")
+"""The properties that the test sets."""
 _ENDED: Final = (EntryResult.STABLE, EntryResult.EMPTY)
 
 
@@ -160,11 +162,14 @@ class _Story:
         if line.kind not in ("request", "beat") or "body" not in line.said:
             return None
         request = line.value("body")
-        name = self.cast.sender(request, line.value("context"))
+        name = self.cast.sender(request, line.context)
         if not isinstance(request, JoinGroupRequest) or request.protocol_type != PROTOCOL_TYPE:
             return name
         try:
             topics = tuple(subscribed_topics(request.protocols[0].metadata)) if request.protocols else ()
+        except (AttributeError, TypeError):
+            # Its fields are not what a request of that name has.
+            raise BadRecording(f"input {line.number} is no request that a client sends") from None
         except Malformed:
             return name
         self.joins.setdefault(
@@ -211,11 +216,17 @@ class _Story:
         if first is not None and 0 < first < stable:
             acts.insert(0, acts.pop(first))
         variables = {name: f"stand_in_{number}" for number, name in enumerate(self.joins, 1)}
-        for what, name, members in acts:
+        is_initial = self._player.recorded.header["config"]["group.initial.rebalance.delay.ms"] > 0
+        for place, (what, name, members) in enumerate(acts):
+            is_initial = is_initial and what != "stable"
             variable, client_id = variables.get(name, ""), self.cast.client_id(name) if name else ""
             match what:
                 case "join" if name == real:
                     yield "real = RealConsumer(broker.bootstrap)"
+                    if acts[place + 1 : place + 2] and acts[place + 1][0] != "stable":
+                        # A consumer takes its time, and who comes next comes behind it.
+                        awaited = 'state="PreparingRebalance"' if is_initial else f"clients=[{client_id!r}]"
+                        yield f'group.wait({awaited}, within="30s")'
                 case "join" if name in there:
                     yield f"{variable}.rejoin()"
                 case "join":

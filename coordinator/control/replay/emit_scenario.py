@@ -83,7 +83,7 @@ class _Teller:
 
     def _request(self, line: Line) -> Iterator[str]:
         request = line.value("body") if "body" in line.said else None
-        context = line.value("context") if "context" in line.said else None
+        context = line.context if "context" in line.said else None
         if isinstance(request, ConsumerGroupHeartbeatRequest):
             raise BadRecording("a scenario has groups of the classic protocol, and this is a consumer group")
         words = _WORDS.get(type(request))
@@ -93,6 +93,9 @@ class _Teller:
         name = self._cast.sender(request, context)
         try:
             said = [*words(self, name, request, context)]
+        except (AttributeError, TypeError):
+            # Its fields are not what a request of that name has.
+            raise BadRecording(f"input {line.number} is no request that a client sends") from None
         except Malformed:
             yield f"# input {line.number}: what {name} sent is not the consumer protocol's"
             return

@@ -129,7 +129,7 @@ class Player:
         if line.said["request"] == WorkDone.__name__:
             request, context = self._done(line), Context(0, 0, "", "")
         else:
-            request, context = line.value("body"), line.value("context")
+            request, context = line.value("body"), line.context
         if request is None:
             return Played(line, now, {}, None)
         return self._came(line, now, self.shard.handle(request, context, now), request)
@@ -147,7 +147,7 @@ class Player:
 
     def beat(self, line: Line) -> Played:
         """Heartbeats with the same answer. One that has another here ends the line."""
-        request, context = line.value("body"), line.value("context")
+        request, context = line.value("body"), line.context
         said: dict[str, Json] = {}
         for at_ms in line.said["at"]:
             now = self.time_at(at_ms)
@@ -207,7 +207,7 @@ def armed_timer(form: Json, group_id: str) -> tuple[TimerKey, int | None]:
     """A timer of an outcome, with its deadline, None where it is cancelled. Raises BadRecording."""
     try:
         kind, member_id, deadline_ms = form
-        return _key(kind, member_id, group_id), deadline_ms
+        return _key(kind, member_id, group_id), None if deadline_ms is None else int(deadline_ms)
     except (KeyError, AttributeError, TypeError, ValueError) as error:
         raise BadRecording("this groupd knows no such timer as it has") from error
 

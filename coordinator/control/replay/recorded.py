@@ -9,9 +9,18 @@ from msgspec import DecodeError, json
 from coordinator import __version__
 from coordinator.control.recording.forms import BadForm, Forms, Json
 from coordinator.control.recording.recording import FORMAT
+from coordinator.machine.outcome import Context
 from coordinator.net.peer import printable
 
 _KINDS: Final = ("request", "fire", "beat", "load", "unload")
+_NAMES: Final = {
+    "request": ("request",),
+    "fire": ("fire", "member_id"),
+    "beat": ("beat",),
+    "load": (),
+    "unload": (),
+}
+"""The fields that say which input of its kind a line is."""
 _OUTCOMES: Final = ("out", "raised", "reply")
 _MAX_SHOWN: Final = 200
 
@@ -46,6 +55,14 @@ class Line:
             return Forms().value(self.said[name])
         except (BadForm, RecursionError) as error:
             raise BadRecording(f"input {self.number}: {name}: {printable(str(error), _MAX_SHOWN)}") from error
+
+    @property
+    def context(self) -> Context:
+        """Who sent it. Raises BadRecording."""
+        context = self.value("context") if "context" in self.said else None
+        if not isinstance(context, Context):
+            raise BadRecording(f"input {self.number} does not say who sent it")
+        return context
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +147,9 @@ def _check_header(header: dict[str, Json], *, any_version: bool) -> None:
 def _line(said: dict[str, Json], place: int, due: int) -> Line:
     kind = next((kind for kind in _KINDS if kind in said), None)
     number = said.get("n")
+    context = said.get("context", {})
+    if type(context) is not dict or type(context.get("client_id", "")) is not str:
+        raise BadRecording(f"line {place} does not say who sent it")
     if kind is None:
         raise BadRecording(f"line {place} is no input")
     if number != due:
@@ -144,4 +164,9 @@ def _line(said: dict[str, Json], place: int, due: int) -> Line:
         raise BadRecording(f"line {place} does not say when it came")
     if not any(name in said for name in _OUTCOMES):
         raise BadRecording(f"line {place} does not say what came of it")
+    out = said.get("out", {})
+    if type(out) is not dict or type(out.get("timers", [])) is not list:
+        raise BadRecording(f"line {place} says what cannot come of anything")
+    if not all(type(said.get(name)) is str for name in _NAMES[kind]):
+        raise BadRecording(f"line {place} does not say which {kind} it is")
     return Line(due, count, kind, said)

@@ -13,7 +13,7 @@ from typing import Any
 from coordinator.control.recording.inputs import digest_of
 from coordinator.control.replay.changes import Dropped
 from coordinator.control.replay.player import NewShard, Played, Player, armed_timer, timer_key
-from coordinator.control.replay.recorded import Line, Recorded
+from coordinator.control.replay.recorded import BadRecording, Line, Recorded
 from coordinator.group.consumer.regular_expressions import REGEX_WORK, MatchesTooMuch, resolve_regexes
 from coordinator.group.consumer.target import compute_target
 from coordinator.group.shard import Shard
@@ -87,7 +87,12 @@ class WhatIf:
             key, due_ms = min(due, key=lambda timer: timer[1])
             del self._timers[key]
             now = self.player.time_at(due_ms)
-            outcome = self.player.shard.fire(key, now)
+            try:
+                outcome = self.player.shard.fire(key, now)
+            except Exception as problem:
+                raise BadRecording(
+                    f"{key} cannot fire in it: {type(problem).__name__}: {problem}"
+                ) from problem
             yield Added(f"fire {key}", now, outcome)
             yield from self._follow(outcome, now, None)
 
@@ -104,7 +109,12 @@ class WhatIf:
         for place, work in enumerate(outcome.work):
             if line is not None and (line.number, place) in self._works_done:
                 continue
-            came = self.player.shard.handle(_done(work), Context(0, 0, "", ""), now)
+            try:
+                came = self.player.shard.handle(_done(work), Context(0, 0, "", ""), now)
+            except Exception as problem:
+                raise BadRecording(
+                    f"{work.name} cannot be done: {type(problem).__name__}: {problem}"
+                ) from problem
             yield Added(work.name, now, came)
             yield from self._follow(came, now, None)
 

@@ -46,3 +46,21 @@ async def test_what_is_asked_for_wrongly_is_refused(tmp_path: Path, body: object
 async def test_only_where_control_is_on(tmp_path: Path) -> None:
     async with serving_api(tmp_path, {"control.enable": "false"}) as api:
         assert (await api.call("PUT", PATH)).problem == "control-off"
+
+
+async def test_a_group_of_a_namespace(tmp_path: Path) -> None:
+    """It is another one than that of the daemon's own broker."""
+    async with serving_api(tmp_path) as api:
+        made = await api.call("POST", "/v1/namespaces", {"name": "t-1"})
+        assert made.status == 200
+        path = "/v1/namespaces/t-1/recordings/billing"
+        assert (await api.call("PUT", path)).value["group_id"] == "billing"
+        assert (await api.call("GET", "/v1/recordings")).value == {"recordings": []}
+        async with Client(port=int(made.value["bootstrap"].rpartition(":")[2])) as member:
+            await join_alone(member, "billing")
+        file = await api.call("GET", path)
+        recorded = read(file.body.splitlines(keepends=True))
+        assert recorded.inputs >= 2
+        assert compare(recorded).different is None
+        assert (await api.call("DELETE", "/v1/namespaces/t-1")).status == 204
+        assert (await api.call("GET", path)).problem == "no-such-namespace"

@@ -90,7 +90,7 @@ class Played:
         return Role(self, client_id)
 
     def wait(self, **what: Any) -> None:
-        self.said.append(("wait", what["state"], what.get("members", 0)))
+        self.said.append(("wait", what.get("state"), what.get("members", 0)))
 
     @property
     def ledger(self) -> list[Any]:
@@ -141,6 +141,7 @@ def test_a_test_plays_the_others() -> None:
     assert played.said == [
         ("group", "g"),
         ("real", "127.0.0.1:1"),
+        ("wait", "PreparingRebalance", 0),
         ("join", "B", ["orders"]),
         ("wait", "Stable", 2),
         ("stall", "B"),

@@ -2,15 +2,25 @@
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
 
 import pytest
 from msgspec import json
 
 from coordinator import __version__
-from coordinator.control.replay.compared import compare
+from coordinator.control.oracles.violation import OracleName
+from coordinator.control.oracles.watch import OracleConfig
+from coordinator.control.replay.changes import BadChange, Dropped
+from coordinator.control.replay.compared import compare, comparison_text, state_text
+from coordinator.control.replay.emit_pytest import pytest_text
+from coordinator.control.replay.emit_scenario import scenario_text
+from coordinator.control.replay.find import find
 from coordinator.control.replay.recorded import BadRecording, read
+from coordinator.control.replay.what_if import WhatIf
 from tests.control.replay.recorder import lines_of
 from tests.control.replay.runs import run
+from tests.control.replay.story import as_lines, two_members
 
 
 @pytest.fixture(scope="module")
@@ -81,3 +91,61 @@ def test_whatever_is_in_a_line_it_is_told_or_differs(lines: list[bytes]) -> None
         except BadRecording:
             ends.add("bad")
     assert ends >= {"bad", "other"}
+
+
+VALUES: Final[tuple[Any, ...]] = (
+    None,
+    0,
+    -1,
+    7,
+    "x",
+    "",
+    [],
+    {},
+    [1, 2],
+    {"a": 1},
+    "$b:AAAA",
+    {"$t": []},
+    10**30,
+    True,
+    1.5,
+)
+
+
+def mutated(chance: random.Random, form: Any) -> Any:
+    """A form with another value somewhere in it, or without one."""
+    if isinstance(form, dict) and form and chance.random() < 0.8:
+        name, form = chance.choice(list(form)), dict(form)
+        form[name] = mutated(chance, form[name])
+        return {key: value for key, value in form.items() if key != name} if chance.random() < 0.15 else form
+    if isinstance(form, list) and form and chance.random() < 0.8:
+        place = chance.randrange(len(form))
+        return [*form[:place], mutated(chance, form[place]), *form[place + 1 :]]
+    return chance.choice(VALUES)
+
+
+def played_in_every_way(lines: list[bytes]) -> None:
+    recorded = read(lines)
+    comparison = compare(recorded)
+    assert comparison_text(comparison)
+    assert state_text(comparison)
+    for step in WhatIf(recorded, {}, Dropped(())).steps():
+        assert step.now
+    find(recorded, OracleName.DOUBLE_OWNER, OracleConfig(5_000, 30_000, oracle_commits=True))
+    assert scenario_text(recorded)
+    assert pytest_text(recorded, None)
+
+
+def test_other_values_end_in_a_sentence_too() -> None:
+    """However a file is played."""
+    chance, bad, rounds = random.Random(19), 0, 120
+    sound = as_lines(two_members("leave A"))
+    played_in_every_way(sound)
+    for _ in range(rounds):
+        place = chance.randrange(len(sound))
+        line = json.encode(mutated(chance, json.decode(sound[place]))) + b"\n"
+        with suppress(BadRecording, BadChange):
+            played_in_every_way([*sound[:place], line, *sound[place + 1 :]])
+            continue
+        bad += 1
+    assert 0 < bad < rounds

@@ -90,3 +90,14 @@ def test_a_group_is_rebuilt_as_it_is_at_any_time(kind: type[Simulation | Consume
     for seed in (3, 4):
         kind(seed, shard=lambda *arguments: _Rebuilt(Shard(*arguments))).run(150)
     assert _Rebuilt.count > 100
+
+
+def test_a_group_of_which_there_is_nothing_but_who_waits_for_a_target() -> None:
+    """Its first member has joined, nothing is written yet, and that is what the recording begins with."""
+    done = run(221, of_consumers=True, begins_after=MIDDLE)
+    (recorded,) = [one for one in done.recorded() if one.group_id == "g"]
+    cut_out = Forms().value(recorded.header["start"])
+    assert cut_out.soft.awaited is not None
+    assert (cut_out.soft.classic, cut_out.soft.consumer, cut_out.durable.consumer) == (None, None, None)
+    with done.core():
+        assert compare(recorded).different is None
