@@ -1,16 +1,22 @@
 """pytest-groupd, as a project of somebody uses it: in a process and a directory of its own."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from pytest_groupd.daemon import Daemon
 
+from tests.clients.conftest import COMMAND
+
 README = Path(__file__).parents[2] / "clients" / "pytest_groupd" / "README.md"
 CONFIG = f"[pytest]\ngroupd_command = {sys.executable} -m coordinator\nasyncio_mode = auto\n"
 
 FAILS = """
+import pytest
+
+@pytest.mark.groupd(record=["billing"])
 def test_fails(broker):
     broker.topic("orders", 2)
     broker.group("billing").stand_in("alice", ["orders"])
@@ -96,6 +102,10 @@ def test_a_test_that_fails_says_why(project: pytest.Pytester, daemon: Daemon) ->
     assert "alice" in (kept / "ledger.txt").read_text()
     assert "billing" in (kept / "explain.txt").read_text()
     assert json.loads((kept / "violations.json").read_text())["violations"] == []
+    replayed = subprocess.run(
+        [*COMMAND, "replay", str(kept / "billing.groupd-rec")], capture_output=True, text=True, check=False
+    )
+    assert (replayed.returncode, replayed.stdout[:9]) == (0, "identical"), replayed
     assert [each.name for each in daemon.namespaces() if each.name != "default"] == []
 
 

@@ -9,15 +9,16 @@ import pytest
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """`topics` with their partitions and `config`, by Kafka's names, of the broker; `allow` are oracles whose
-    errors do not fail the test, `errors` those whose warnings do."""
+    errors do not fail the test, `errors` those whose warnings do; `record` are groups that are recorded."""
 
     topics: dict[str, int] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
     allow: frozenset[str] = frozenset()
     errors: frozenset[str] = frozenset()
+    record: frozenset[str] = frozenset()
 
 
-_FIELDS = ("topics", "config", "allow", "errors")
+_FIELDS = ("topics", "config", "allow", "errors", "record")
 
 
 def wanted_of(item: pytest.Item) -> Wanted:
@@ -26,6 +27,7 @@ def wanted_of(item: pytest.Item) -> Wanted:
     config: dict[str, Any] = {}
     allow: set[str] = set()
     errors: set[str] = set()
+    record: set[str] = set()
     for mark in item.iter_markers("groupd"):
         unknown = mark.kwargs.keys() - set(_FIELDS)
         if unknown or mark.args:
@@ -35,4 +37,5 @@ def wanted_of(item: pytest.Item) -> Wanted:
         config = {**mark.kwargs.get("config", {}), **config}
         allow |= set(mark.kwargs.get("allow", ()))
         errors |= set(mark.kwargs.get("errors", ()))
-    return Wanted(topics, config, frozenset(allow), frozenset(errors))
+        record |= set(mark.kwargs.get("record", ()))
+    return Wanted(topics, config, frozenset(allow), frozenset(errors), frozenset(record))

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from groupd_client.asynchronous import AsyncNamespace
 
 _MARK: Final = (
-    "groupd(topics={'orders': 6}, config={'group.max.size': 3}, allow=['flapping'], "
-    "errors=['commit_went_back']): the "
-    "broker of a test: what it begins with, which violations do not fail it, and which warnings do"
+    "groupd(topics={'orders': 6}, config={'group.max.size': 3}, allow=['flapping'], errors=['commit_went_back'], "
+    "record=['billing']): the broker of a test: what it begins with, which violations do not fail it, which "
+    "warnings do, and which groups are recorded"
 )
 _BROKER: Final = pytest.StashKey[Namespace]()
 _DAEMON: Final = pytest.StashKey[Daemon]()
@@ -78,6 +78,8 @@ def broker(request: pytest.FixtureRequest, groupd: Daemon) -> Iterator[Namespace
     try:
         groupd.ensure()
         made = groupd.namespace(topics=wanted.topics, config=wanted.config)
+        for group_id in wanted.record:
+            made.call("PUT", "recordings", group_id, body={})
     except GroupdError as error:
         pytest.fail(str(error), pytrace=False)
     request.node.stash[_BROKER] = made

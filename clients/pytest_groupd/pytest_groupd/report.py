@@ -52,7 +52,7 @@ def sections(broker: Namespace) -> list[tuple[str, str]]:
 
 def write_artifacts(broker: Namespace, directory: Path, test: str) -> Path:
     """Writes what is there to be had into a directory of the test's own. Out: that."""
-    target = directory / (_UNSAFE.sub("_", test).strip("_")[-_MAX_NAME:] or "test")
+    target = directory / _file_name(test)
     target.mkdir(parents=True, exist_ok=True)
     files: Mapping[str, Callable[[], str]] = {
         "explain.txt": lambda: "\n".join(
@@ -65,7 +65,21 @@ def write_artifacts(broker: Namespace, directory: Path, test: str) -> Path:
     }
     for name, text in files.items():
         (target / name).write_text(_said(text))
+    for group_id in _recorded(broker):
+        recording = _said(partial(broker.text, "recordings", group_id))
+        (target / f"{_file_name(group_id)}.groupd-rec").write_text(f"{recording}\n")
     return target
+
+
+def _recorded(broker: Namespace) -> list[str]:
+    try:
+        return [each.group_id for each in broker.call("GET", "recordings").recordings]
+    except GroupdError:
+        return []
+
+
+def _file_name(name: str) -> str:
+    return _UNSAFE.sub("_", name).strip("_")[-_MAX_NAME:] or "test"
 
 
 def _ids(broker: Namespace) -> list[str]:
