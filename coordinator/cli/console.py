@@ -1,19 +1,34 @@
-"""Standard output as a terminal, or as a pager that shows colours."""
+"""`groupd console`: the page of a daemon, in a browser."""
 
-import sys
+from typing import Final
+from urllib.parse import quote
 
-from rich.console import Console
+import click
 
-from coordinator.cli.output import Output
+from coordinator.cli.control.command import YES, Asking, daemon_command
+from coordinator.cli.control.printed import print_json
+
+EPILOG: Final = """Where there is no browser the address is all that comes of it. Examples:
+
+\b
+groupd console
+groupd console billing --print"""
 
 
-def console_of(output: Output) -> Console:
-    """Where rich writes. Its width is that of the terminal, now."""
-    return Console(
-        file=sys.stdout,
-        force_terminal=output.is_terminal,
-        color_system="standard" if output.is_colored else None,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
+@daemon_command(epilog=EPILOG)
+@click.argument("group", required=False)
+@click.option("--print", "is_printed", is_flag=True, help="Print the address, and open nothing.")
+def command(asking: Asking, group: str | None, is_printed: bool) -> int:
+    """Open the page of the daemon, at GROUP where one is named."""
+    asking.client.get("board")  # so that nobody looks at an empty window
+    where = "" if group is None else f"/{quote(group, safe='')}"
+    address = f"{asking.client.url}/#/{quote(asking.client.namespace or 'default', safe='')}{where}"
+    if asking.is_json:
+        print_json({"url": address}, asking.output)
+    else:
+        print(address)
+    if not (is_printed or asking.is_json):
+        import webbrowser  # looks for every browser that there may be
+
+        webbrowser.open(address)
+    return YES

@@ -20,8 +20,8 @@ def command(asking: Asking) -> int:
     from coordinator.cli.control.board import COLUMNS, Board, board_row
 
     if asking.output.is_terminal and not asking.is_json:
-        from coordinator.cli.console import console_of
         from coordinator.cli.control.live_board import LiveBoard
+        from coordinator.cli.rich_console import console_of
 
         LiveBoard(asking.client, console_of(asking.output)).run()
     groups = Board(asking.client).look()

@@ -114,6 +114,15 @@ def test_namespaces_are_removed_by_name_or_all_but_the_daemons_own(daemon: FakeD
         assert daemon.run("namespace", "rm", *wrong).exit_code == 2
 
 
+def test_the_page_is_opened_where_it_is(daemon: FakeDaemon) -> None:
+    for base in ("", "/namespaces/t-1"):
+        daemon.values[f"GET /v1{base}/board"] = {}
+    for options, where in (([], "#/default"), (["a/b", "--namespace", "t-1"], "#/t-1/a%2Fb")):
+        said = daemon.run("console", "--print", *options)
+        assert (said.exit_code, said.stdout) == (0, f"{daemon.url}/{where}\n")
+    assert daemon.run("console", "--json").stdout == f'{{"url":"{daemon.url}/#/default"}}\n'
+
+
 def test_json_is_printed_as_it_is(daemon: FakeDaemon) -> None:
     daemon.values["GET /v1/groups/billing/explain"] = {"text": "x", "more": [1, None]}
     result = daemon.run("explain", "billing", "--json")

@@ -49,7 +49,7 @@ class ApiClient:
         shake hands with, None for what trusts as the system does; which of the daemon's brokers is asked, where
         it is not its own."""
         self.url = url
-        self._namespace = namespace
+        self.namespace = namespace
         self._pool = urllib3.PoolManager(retries=False, maxsize=_CONNECTIONS, ssl_context=trusted)
         # The handshake counts as well, and waits while a daemon that nobody has asked yet loads what answers.
         self._connect_s = PATIENCE_S if url.startswith("https:") else _CONNECT_S
@@ -150,9 +150,9 @@ class ApiClient:
 
     def _placed(self, path: tuple[str, ...]) -> tuple[str, ...]:
         """Where a namespace has what the daemon has at a path; namespaces are the daemon's."""
-        if self._namespace is None or path[0] == _NAMESPACES:
+        if self.namespace is None or path[0] == _NAMESPACES:
             return path
-        return (_NAMESPACES, self._namespace, *path)
+        return (_NAMESPACES, self.namespace, *path)
 
     def _refusal(self, status: int, said: bytes, method: str, path: tuple[str, ...]) -> Exception:
         try:

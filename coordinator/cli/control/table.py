@@ -45,8 +45,8 @@ def plain_rows(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], output: Output) -> None:
     """In: cells as `cell` makes them."""
     if output.is_for_people:
-        from coordinator.cli.console import console_of
         from coordinator.cli.control.terminal_table import terminal_table
+        from coordinator.cli.rich_console import console_of
 
         console = console_of(output)
         console.print(terminal_table(columns, rows, console.width))

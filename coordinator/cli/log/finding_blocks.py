@@ -5,11 +5,11 @@ from typing import Final
 
 from rich.text import Text
 
-from coordinator.cli.console import console_of
 from coordinator.cli.log.console import print_block, print_figures, title_of
 from coordinator.cli.log.finding_form import words_of
 from coordinator.cli.log.finding_report import VerifiedLog, sums_of
 from coordinator.cli.output import Output
+from coordinator.cli.rich_console import console_of
 from storage.inspection.directory_reader import LogFiles
 from storage.inspection.findings import Effect, Finding
 

@@ -4,10 +4,10 @@ from typing import Final
 
 from rich.text import Text
 
-from coordinator.cli.console import console_of
 from coordinator.cli.log.console import print_block, print_figures, title_of
 from coordinator.cli.log.repair_report import Repaired, where_of, why_of
 from coordinator.cli.output import Output
+from coordinator.cli.rich_console import console_of
 from coordinator.net.peer import printable
 
 _MAX_TEXT: Final = 2000

@@ -5,11 +5,11 @@ from typing import Final
 
 from rich.filesize import decimal
 
-from coordinator.cli.console import console_of
 from coordinator.cli.log.console import labelled, print_figures
 from coordinator.cli.log.log_stats import COLUMNS, LogStats, by_bytes
 from coordinator.cli.log.tally import Count
 from coordinator.cli.output import Output
+from coordinator.cli.rich_console import console_of
 from coordinator.net.peer import printable
 
 _MAX_NAME: Final = 200

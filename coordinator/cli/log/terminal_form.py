@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterable
 from typing import Final
 
-from coordinator.cli.console import console_of
 from coordinator.cli.log.colors import colored
 from coordinator.cli.log.entry import Entry
 from coordinator.cli.log.layout import Row, rows_of
@@ -17,6 +16,7 @@ from coordinator.cli.log.record_types import GROUP_METADATA
 from coordinator.cli.log.short_ids import short_ids
 from coordinator.cli.log.text_form import pieces
 from coordinator.cli.output import Output
+from coordinator.cli.rich_console import console_of
 from coordinator.net.peer import printable
 
 MAX_ROWS: Final = 3
