@@ -8,6 +8,7 @@ from coordinator import __version__
 from coordinator.console.api.route import ApiRoute, Call
 from coordinator.control.control import Control
 from coordinator.control.figures.group_figures import AllGroupFigures, GroupFigures
+from coordinator.control.namespaces.description import address_for
 from coordinator.server.overview import standing
 
 
@@ -53,12 +54,10 @@ async def board(control: Control, call: Call) -> Board:
     """All groups."""
     found = await control.group_figures.gather(lambda _: True)
     server = control.server
-    endpoint = server.endpoints[0]
-    address = endpoint.advertised_address or endpoint.bound_address
     return Board(
         version=__version__,
         standing=standing(server),
-        bootstrap=str(address),
+        bootstrap=str(address_for(server.endpoints[0], call.host)),
         groups=[_shown(group, found) for group in found.groups],
         groups_left_out=found.left_out,
         control=Permission(is_on=call.why_off is None, needs_token=call.needs_token, why_off=call.why_off),

@@ -28,7 +28,7 @@ class NamespaceDescription(Struct, frozen=True, kw_only=True):
 def describe(name: str, server: Server, created_ms: int | None, host: str) -> NamespaceDescription:
     """In: the name by which whoever asks has come to this machine: where a listener is on every interface, its
     clients can come by that as well."""
-    listeners = {each.listener.name: str(_address(each, host)) for each in server.endpoints}
+    listeners = {each.listener.name: str(address_for(each, host)) for each in server.endpoints}
     files = server.settings.files
     in_memory = isinstance(files, MemoryFiles)
     machines = [partition.machine for partition in server.runtime.partitions]
@@ -50,5 +50,6 @@ def describe(name: str, server: Server, created_ms: int | None, host: str) -> Na
     )
 
 
-def _address(endpoint: Endpoint, host: str) -> Address:
+def address_for(endpoint: Endpoint, host: str) -> Address:
+    """What clients of whoever asks connect to. In: see above."""
     return endpoint.advertised_address or Address(host, endpoint.port)
