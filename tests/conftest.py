@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["tests.shared_fixtures"]
+pytest_plugins = ["tests.shared_fixtures", "pytester"]
 
 SHARED: Final = {"spark": "spark", "machine": "tools"}
 """Fixtures that take long to make, and what the tests that ask for them are called together."""

@@ -1,17 +1,13 @@
 """A daemon for the clients of this room."""
 
-import sys
 from collections.abc import Iterator
 
 import pytest
 from groupd_client import Namespace
 from pytest_groupd.daemon import Daemon, SpawnedDaemon
 
+from tests.clients.command import COMMAND
 from tests.shared_fixtures import shared
-
-pytest_plugins = ["pytester"]
-
-COMMAND = [sys.executable, "-m", "coordinator"]
 
 
 def _runs(daemon: Daemon) -> bool:

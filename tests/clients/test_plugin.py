@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pytest_groupd.daemon import Daemon
 
-from tests.clients.conftest import COMMAND
+from tests.clients.command import COMMAND
 
 README = Path(__file__).parents[2] / "clients" / "pytest_groupd" / "README.md"
 CONFIG = f"[pytest]\ngroupd_command = {sys.executable} -m coordinator\nasyncio_mode = auto\n"

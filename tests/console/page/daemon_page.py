@@ -9,7 +9,7 @@ from groupd_client import Broker
 from pytest_groupd.daemon import SpawnedDaemon
 
 from tests.browser import Tab, chromium, tab
-from tests.clients.conftest import COMMAND
+from tests.clients.command import COMMAND
 from tests.interop import build
 from tests.interop.requirement import lacking
 

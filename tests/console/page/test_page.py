@@ -122,7 +122,7 @@ async def test_a_page_whose_daemon_is_gone_says_so_and_one_that_is_back_goes_on(
 
 
 async def test_a_read_only_daemon_says_how_it_would_not_be(tmp_path: Path) -> None:
-    from tests.clients.conftest import COMMAND
+    from tests.clients.command import COMMAND
 
     with SpawnedDaemon(COMMAND, ["control.enable=false"]) as daemon:
         daemon.ensure()
