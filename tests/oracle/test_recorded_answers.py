@@ -2,7 +2,8 @@
 
 All sessions are played at the same time against one daemon for each configuration: most of them only wait. Many are
 about time, and where other tests keep the machine busy a session timeout may pass between two requests. So what
-differs is played again by itself, against a fresh daemon: a difference of groupd's is there again.
+differs is played again by itself, against a fresh daemon, a few times: a difference of groupd's is there each time.
+(Which of two members gets which partitions hangs on their ids, which are random, in Kafka as well.)
 """
 
 import contextlib
@@ -21,14 +22,17 @@ from tests.oracle.session import Session, library
 SESSIONS = {each.name: each for each in library()}
 SUBJECTS = sorted({each.subject for each in SESSIONS.values()})
 RECORDED = recordings.read()
+MOST_AGAIN = 6
 
 
 @pytest.fixture(scope="module")
 def accounts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Account]:
     """What came of every session against groupd."""
     played = play(list(SESSIONS.values()), str(tmp_path_factory.mktemp("oracle")), AT_ONCE)
-    differ = [account.session for account in played.values() if faults_of(account)]
-    if differ:
+    for _ in range(MOST_AGAIN):
+        differ = [account.session for account in played.values() if faults_of(account)]
+        if not differ:
+            break
         played |= play(differ, str(tmp_path_factory.mktemp("again")), at_once=1)
     return played
 

@@ -101,7 +101,7 @@ async def test_a_member_that_died_and_its_connection(
     assert actor.last_heard_ms_ago is not None
     assert actor.last_heard_ms_ago >= SESSION_MS
     assert actor.real.connection_closed_ms_ago is not None
-    assert actor.real.connection_closed_ms_ago <= actor.last_heard_ms_ago
+    assert actor.real.connection_closed_ms_ago <= actor.last_heard_ms_ago + 1  # each is rounded by itself
     real = entries[-1].real
     assert real is not None
     assert abs(real.total_ms - entries[-1].total_ms) < 100
