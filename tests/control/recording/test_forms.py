@@ -40,7 +40,7 @@ def there_and_back(value: Any) -> Any:
         (),
         ("a", (b"b", None)),
         {1, 2},
-        frozenset({"b", "a"}),
+        pytest.param(frozenset({"b", "a"}), id="frozenset"),
         {"a": 1},
         {"$": 1, "$id": 2},
         {1: "a", ("b", 0): [b"c"]},
