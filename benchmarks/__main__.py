@@ -21,6 +21,7 @@ from benchmarks import (
     heartbeat,
     load,
     memory,
+    namespaces,
     offered_rate,
     pipeline,
     rebalance,
@@ -36,6 +37,7 @@ from benchmarks.report import Report, write_result
 
 FULL: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "startup": startup.measure,
+    "namespaces": namespaces.measure,
     "health": health.measure,
     "heartbeat": heartbeat.measure,
     "commit": commit.measure,
@@ -53,6 +55,7 @@ FULL: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
 }
 QUICK: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "startup": lambda: startup.measure(runs=3),
+    "namespaces": lambda: namespaces.measure(20, 1),
     "health": lambda: health.measure(runs=3),
     "heartbeat": lambda: heartbeat.measure(comparison.QUICK, WITHOUT_KAFKA),
     "commit": lambda: commit.measure(comparison.QUICK),
@@ -72,6 +75,7 @@ QUICK: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
 
 FIGURES: Final[dict[str, Sequence[str]]] = {
     "startup": startup.FIGURES,
+    "namespaces": namespaces.FIGURES,
     "health": health.FIGURES,
     "heartbeat": heartbeat.FIGURES,
     "commit": commit.FIGURES,

@@ -26,6 +26,8 @@ class Server:
     host: str
     port: int
     login: Login = ANYBODY
+    http_port: int = 0
+    """On the same host; 0 for what has none, or is not asked there."""
 
     def cpu_seconds(self) -> float:
         """CPU time of all its threads so far, user and system."""
@@ -75,7 +77,7 @@ def groupd(
         if data_dir is not None:
             command += ["--data-dir", data_dir]
         with _running(command, Path(directory) / "stderr") as (process, line):
-            yield Server(process.pid, *kafka_address(line))
+            yield Server(process.pid, *kafka_address(line), http_port=http_address(line)[1])
 
 
 def groupd_command(directory: str, *options: str, listens: Sequence[str] = ON_A_FREE_PORT) -> list[str]:
@@ -93,9 +95,18 @@ def environment() -> dict[str, str]:
 
 def kafka_address(ready_line: str) -> tuple[str, int]:
     """Host and port of the ready line `groupd ready kafka=HOST:PORT …`."""
+    return _address(ready_line, "kafka=")
+
+
+def http_address(ready_line: str) -> tuple[str, int]:
+    """Host and port of its `http=HOST:PORT`."""
+    return _address(ready_line, "http=")
+
+
+def _address(ready_line: str, what: str) -> tuple[str, int]:
     for word in ready_line.split():
-        if word.startswith("kafka="):
-            host, _, port = word.removeprefix("kafka=").rpartition(":")
+        if word.startswith(what):
+            host, _, port = word.removeprefix(what).rpartition(":")
             return host, int(port)
     raise ValueError(f"not a ready line: {ready_line!r}")
 

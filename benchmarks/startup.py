@@ -24,7 +24,7 @@ class Started(NamedTuple):
     resident_mb: float
 
 
-def _start_once() -> Started:
+def start_once() -> Started:
     """Start it with an empty data directory, and stop it."""
     with tempfile.TemporaryDirectory(prefix="groupd-bench-") as directory:
         command = groupd_command(directory)
@@ -47,8 +47,8 @@ def _start_once() -> Started:
 
 async def measure(runs: int = RUNS) -> Report:
     """Start it `runs` times; the first start, which may compile bytecode, is not counted."""
-    await asyncio.to_thread(_start_once)
-    started = [await asyncio.to_thread(_start_once) for _ in range(runs)]
+    await asyncio.to_thread(start_once)
+    started = [await asyncio.to_thread(start_once) for _ in range(runs)]
     report = Report(
         "Start to ready, and memory at rest",
         f"{runs} starts of `groupd serve` with an empty data directory and the default configuration; one start "
