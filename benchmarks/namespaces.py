@@ -77,7 +77,7 @@ async def measure(number: int = NAMESPACES, rounds: int = ROUNDS) -> Report:
     report = Report(
         "A namespace",
         f"{rounds} daemons, each with {number} namespaces of a topic with six partitions, made one after the other "
-        "by POST /v1/namespaces over one connection, until the answer, then removed; 20 before them are not counted. "
+        "by POST /v1/namespaces over one connection, until the answer, then removed; 20 before them do not count. "
         "CPU time and growth of the resident set are the daemon's, from before the first to after the last. Beside "
         "it the start of a daemon of one's own, from its process to its ready line, in turn.",
         ["what", "median (lowest to highest)"],
