@@ -1,6 +1,7 @@
 """Questions to groups that come from people and not from a connection: answered when what they say is durable."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, Final
 
 from coordinator import clock
@@ -24,6 +25,11 @@ class GroupAsker:
         """In: the instant that the engine takes for that of the request at hand."""
         self._runtime = runtime
         self._arrival = arrival
+
+    @property
+    def partitions(self) -> Sequence[Partition[Shard]]:
+        """All of them, whatever their state."""
+        return self._runtime.partitions
 
     def partition_of(self, group_id: str) -> Partition[Shard]:
         """The offsets partition of a group. Raises Problem (loading) while its groups cannot be asked."""

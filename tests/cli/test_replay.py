@@ -143,6 +143,8 @@ def test_no_file_is_told(tmp_path: Path) -> None:
     ("command", "line", "body"),
     [
         ("record", "GET /v1/recordings", None),
+        ("record --new", "PUT /v1/recordings", {}),
+        ("record --new --mebibytes 1", "PUT /v1/recordings", {"bytes": 1024 * 1024}),
         ("record billing", "PUT /v1/recordings/billing", {}),
         ("record billing start", "PUT /v1/recordings/billing", {}),
         ("record billing start --mebibytes 64", "PUT /v1/recordings/billing", {"bytes": 64 * 1024 * 1024}),
@@ -157,11 +159,18 @@ def test_record_asks_for_what_it_says(command: str, line: str, body: object) -> 
         assert daemon.last().body == body
 
 
-def test_record_forgets() -> None:
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ("record billing stop", "DELETE /v1/recordings/billing"),
+        ("record --none", "DELETE /v1/recordings"),
+    ],
+)
+def test_record_forgets(command: str, line: str) -> None:
     with FakeDaemon().running() as daemon:
-        daemon.values["DELETE /v1/recordings/billing"] = None
-        assert daemon.run("record", "billing", "stop").exit_code == 0
-        assert daemon.last().line == "DELETE /v1/recordings/billing"
+        daemon.values[line] = None
+        assert daemon.run(*command.split()).exit_code == 0
+        assert daemon.last().line == line
 
 
 def test_record_saves(tmp_path: Path) -> None:
@@ -175,7 +184,17 @@ def test_record_saves(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["record billing save --mebibytes 3", "record billing start -o x", "record billing fly"]
+    "command",
+    [
+        "record billing save --mebibytes 3",
+        "record billing start -o x",
+        "record billing fly",
+        "record billing --new",
+        "record billing start --none",
+        "record --new --none",
+        "record --none --mebibytes 3",
+        "record --mebibytes 3",
+    ],
 )
 def test_record_tells_what_makes_no_sense(command: str) -> None:
     with FakeDaemon().running() as daemon:

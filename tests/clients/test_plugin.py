@@ -21,6 +21,8 @@ def test_fails(broker):
     broker.topic("orders", 2)
     broker.group("billing").stand_in("alice", ["orders"])
     broker.group("billing").wait(state="Stable", members=1)
+    broker.group("shipping").stand_in("carol", ["orders"])
+    broker.group("shipping").wait(state="Stable", members=1)
     assert False
 """
 TWO_OWNERS = """
@@ -97,15 +99,18 @@ def test_a_test_that_fails_says_why(project: pytest.Pytester, daemon: Daemon) ->
     for expected in ("groupd: billing", "member joined: alice", "Stable", "double_owner", "orders-1"):
         assert expected in said
     [kept] = [path for path in (project.path / "kept").iterdir() if "test_fails" in path.name]
-    [entry] = json.loads((kept / "ledger.json").read_text())["entries"]
-    assert entry["cause"] == "member joined"
+    entries = json.loads((kept / "ledger.json").read_text())["entries"]
+    assert {(each["group_id"], each["cause"]) for each in entries} == {
+        ("billing", "member joined"),
+        ("shipping", "member joined"),
+    }
     assert "alice" in (kept / "ledger.txt").read_text()
     assert "billing" in (kept / "explain.txt").read_text()
     assert json.loads((kept / "violations.json").read_text())["violations"] == []
-    replayed = subprocess.run(
-        [*COMMAND, "replay", str(kept / "billing.groupd-rec")], capture_output=True, text=True, check=False
-    )
-    assert (replayed.returncode, replayed.stdout[:9]) == (0, "identical"), replayed
+    for group_id in ("billing", "shipping"):
+        replay = [*COMMAND, "replay", str(kept / f"{group_id}.groupd-rec")]
+        replayed = subprocess.run(replay, capture_output=True, text=True, check=False)
+        assert (replayed.returncode, replayed.stdout[:9]) == (0, "identical"), replayed
     assert [each.name for each in daemon.namespaces() if each.name != "default"] == []
 
 

@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--groupd-artifacts",
         metavar="DIR",
-        help="where ledger, violations and metrics of each failed test are written",
+        help="where ledger, violations, metrics and the recordings of all groups of each failed test are written",
     )
     parser.addini(
         "groupd_command", "how a daemon is started; default: groupd, or python -m coordinator", default=""
@@ -80,6 +80,8 @@ def broker(request: pytest.FixtureRequest, groupd: Daemon) -> Iterator[Namespace
         made = groupd.namespace(topics=wanted.topics, config=wanted.config)
         for group_id in wanted.record:
             made.call("PUT", "recordings", group_id, body={})
+        if request.config.getoption("--groupd-artifacts"):
+            made.call("PUT", "recordings", body={})
     except GroupdError as error:
         pytest.fail(str(error), pytrace=False)
     request.node.stash[_BROKER] = made

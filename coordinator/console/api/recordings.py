@@ -1,4 +1,4 @@
-"""/v1/recordings: what a group is told, recorded from now on, and read as a file."""
+"""/v1/recordings: what a group, or every new group, is told, recorded from now on, and read as a file."""
 
 from collections.abc import Iterator
 from typing import Annotated, Final
@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from coordinator.console.api.route import ApiRoute, Call, Pieces, StreamRoute
 from coordinator.control.control import Control
 from coordinator.control.problem import ProblemKind
-from coordinator.control.recording.recordings import MOST_BYTES, USUAL_BYTES, RecordingState
+from coordinator.control.recording.recordings import MOST, MOST_BYTES, USUAL_BYTES, RecordingState
 from coordinator.net.peer import printable
 
 _LEAST_BYTES: Final = 1024
@@ -21,9 +21,12 @@ class RecordingBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class RecordingList(Struct, frozen=True, kw_only=True):
-    """Every recording, in the order in which they were begun."""
+    """Every recording, in the order in which they were begun; whether every group that comes into being is
+    recorded, and how many were not, because there were too many."""
 
     recordings: list[RecordingState]
+    new_groups: bool
+    unrecorded: int
 
 
 async def start(control: Control, call: Call) -> RecordingState:
@@ -33,7 +36,27 @@ async def start(control: Control, call: Call) -> RecordingState:
 
 async def list_all(control: Control, call: Call) -> RecordingList:
     """Answers GET /recordings."""
-    return RecordingList(recordings=control.recordings.all())
+    return _listed(control)
+
+
+async def start_new_groups(control: Control, call: Call) -> RecordingList:
+    """Records every group that comes into being from now on."""
+    control.recordings.start_new_groups(call.body.bytes, call.actor)
+    return _listed(control)
+
+
+async def drop_all(control: Control, call: Call) -> None:
+    """Records nothing any more, and forgets what was recorded."""
+    control.recordings.drop_all(call.actor)
+
+
+def _listed(control: Control) -> RecordingList:
+    recordings = control.recordings
+    return RecordingList(
+        recordings=recordings.all(),
+        new_groups=recordings.records_new_groups,
+        unrecorded=recordings.unrecorded,
+    )
 
 
 async def drop(control: Control, call: Call) -> None:
@@ -60,7 +83,11 @@ def recording_text(state: RecordingState) -> str:
 
 
 def _list_text(answer: RecordingList) -> str:
-    return "\n".join(map(recording_text, answer.recordings)) or "Nothing is recorded."
+    lines = [recording_text(state) for state in answer.recordings]
+    if answer.new_groups:
+        beside = f"; {answer.unrecorded} were not, since there were {MOST}" if answer.unrecorded else ""
+        lines.append(f"Every new group is recorded{beside}.")
+    return "\n".join(lines) or "Nothing is recorded."
 
 
 ROUTES: Final[tuple[ApiRoute, ...]] = (
@@ -71,6 +98,23 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         handle=list_all,
         answer=RecordingList,
         text=_list_text,
+    ),
+    ApiRoute(
+        method="PUT",
+        path="/recordings",
+        summary="Record every group that comes into being from now on",
+        handle=start_new_groups,
+        body=RecordingBody,
+        answer=RecordingList,
+        text=_list_text,
+        changes=True,
+    ),
+    ApiRoute(
+        method="DELETE",
+        path="/recordings",
+        summary="Record nothing any more, and forget what was recorded",
+        handle=drop_all,
+        changes=True,
     ),
     ApiRoute(
         method="PUT",

@@ -12,11 +12,12 @@ from tests.server.harness import Client, join_alone
 
 NAME = "billing %2F #1"
 PATH = "/v1/recordings/billing%20%252F%20%231"
+NOTHING = {"recordings": [], "new_groups": False, "unrecorded": 0}
 
 
 async def test_a_group_is_recorded_listed_downloaded_and_forgotten(tmp_path: Path) -> None:
     async with serving_api(tmp_path) as api, Client(api.server) as member:
-        assert (await api.call("GET", "/v1/recordings")).value == {"recordings": []}
+        assert (await api.call("GET", "/v1/recordings")).value == NOTHING
         began = await api.call("PUT", PATH)
         assert began.status == 200
         assert began.value["group_id"] == NAME
@@ -40,7 +41,7 @@ async def test_a_group_is_recorded_listed_downloaded_and_forgotten(tmp_path: Pat
 async def test_what_is_asked_for_wrongly_is_refused(tmp_path: Path, body: object) -> None:
     async with serving_api(tmp_path) as api:
         assert (await api.call("PUT", PATH, body)).problem == "bad-request"
-        assert (await api.call("GET", "/v1/recordings")).value == {"recordings": []}
+        assert (await api.call("GET", "/v1/recordings")).value == NOTHING
 
 
 async def test_only_where_control_is_on(tmp_path: Path) -> None:
@@ -55,7 +56,7 @@ async def test_a_group_of_a_namespace(tmp_path: Path) -> None:
         assert made.status == 200
         path = "/v1/namespaces/t-1/recordings/billing"
         assert (await api.call("PUT", path)).value["group_id"] == "billing"
-        assert (await api.call("GET", "/v1/recordings")).value == {"recordings": []}
+        assert (await api.call("GET", "/v1/recordings")).value == NOTHING
         async with Client(port=int(made.value["bootstrap"].rpartition(":")[2])) as member:
             await join_alone(member, "billing")
         file = await api.call("GET", path)
@@ -64,3 +65,15 @@ async def test_a_group_of_a_namespace(tmp_path: Path) -> None:
         assert compare(recorded).different is None
         assert (await api.call("DELETE", "/v1/namespaces/t-1")).status == 204
         assert (await api.call("GET", path)).problem == "no-such-namespace"
+
+
+async def test_every_new_group_until_nothing_is_recorded_any_more(tmp_path: Path) -> None:
+    async with serving_api(tmp_path) as api, Client(api.server) as member:
+        assert (await api.call("PUT", "/v1/recordings")).value == NOTHING | {"new_groups": True}
+        await join_alone(member, NAME)
+        listed = (await api.call("GET", "/v1/recordings")).value
+        assert [state["group_id"] for state in listed["recordings"]] == [NAME]
+        file = await api.call("GET", PATH)
+        assert compare(read(file.body.splitlines(keepends=True))).different is None
+        assert (await api.call("DELETE", "/v1/recordings")).status == 204
+        assert (await api.call("GET", "/v1/recordings")).value == NOTHING

@@ -1,0 +1,141 @@
+"""Every group that comes into being is recorded, and what was recorded is played as it was."""
+
+import pytest
+
+from coordinator.control.control import Control
+from coordinator.control.recording.recordings import MOST
+from coordinator.control.replay.compared import compare, comparison_text
+from coordinator.control.replay.recorded import read
+from coordinator.server.server import Server
+from protocol.errors import ErrorCode
+from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from protocol.messages.describe_groups import DescribeGroupsRequest
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tests.control.recording.test_recordings import Serving, plays, requests_of, serving
+from tests.server.harness import Client, heartbeat_request, join_alone
+
+__all__ = ["serving"]
+
+
+def commit(group_id: str, offset: int = 1) -> OffsetCommitRequest:
+    partition = OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=offset, committed_metadata=None
+    )
+    topics = [OffsetCommitRequestTopic(name="orders", partitions=[partition])]
+    return OffsetCommitRequest(
+        group_id=group_id, generation_id_or_member_epoch=-1, member_id="", topics=topics
+    )
+
+
+def recorded_groups(control: Control) -> dict[str, str]:
+    return {state.group_id: state.starts for state in control.recordings.all()}
+
+
+def machines(server: Server) -> list[bool]:
+    """Of each partition, whether somebody stands in front of its machine."""
+    return [partition.machine is not partition.bare for partition in server.runtime.partitions]
+
+
+async def test_groups_of_every_kind_are_recorded_from_their_first_request_on(serving: Serving) -> None:
+    server, control = serving
+    control.recordings.start_new_groups()
+    async with Client(server, "alice") as alice:
+        await join_alone(alice, "classic")
+        assert (await alice.call(commit("simple"), 8)).topics[0].partitions[0].error_code == ErrorCode.NONE
+        fields = {
+            "rebalance_timeout_ms": 60_000,
+            "subscribed_topic_names": ["orders"],
+            "topic_partitions": [],
+        }
+        first = ConsumerGroupHeartbeatRequest(group_id="new", member_id="m", member_epoch=0, **fields)
+        assert (await alice.call(first, 1)).error_code == ErrorCode.NONE
+    assert recorded_groups(control) == {"classic": "empty", "simple": "empty", "new": "empty"}
+    assert requests_of(plays(control, "classic"))[0] == "JoinGroupRequest"
+    assert requests_of(plays(control, "simple")) == ["OffsetCommitRequest"]
+    assert requests_of(plays(control, "new"))[0] == "ConsumerGroupHeartbeatRequest"
+
+
+async def test_a_group_that_is_there_and_one_that_is_only_asked_about_are_not(serving: Serving) -> None:
+    server, control = serving
+    async with Client(server, "alice") as alice:
+        await join_alone(alice, "there")
+        control.recordings.start_new_groups()
+        await join_alone(alice, "there")
+        await alice.call(DescribeGroupsRequest(groups=["nobody"]), 5)
+        await alice.call(heartbeat_request("nobody", "m", 1), 3)
+    assert recorded_groups(control) == {}
+
+
+async def test_it_goes_on_through_a_reload(serving: Serving) -> None:
+    server, control = serving
+    control.recordings.start_new_groups()
+    async with Client(server, "alice") as alice:
+        member_id, generation_id = await join_alone(alice, "g")
+        await control.failover.group("g", 0, 0, 0, None)
+        for _ in range(2):
+            answer = await alice.call(heartbeat_request("g", member_id, generation_id), 3)
+            assert answer.error_code == ErrorCode.NONE
+    kinds = [line.kind for line in plays(control, "g").lines]
+    assert kinds.index("unload") < kinds.index("load")
+    assert kinds[-1] in ("request", "beat")
+
+
+async def test_a_recording_that_was_asked_for_goes_on_beside_it(serving: Serving) -> None:
+    server, control = serving
+    control.recordings.start("g")
+    control.recordings.start_new_groups()
+    async with Client(server, "alice") as alice:
+        await join_alone(alice, "g")
+        control.recordings.drop("g")
+        await alice.call(commit("h"), 8)
+        control.recordings.drop("h")
+        await alice.call(commit("i"), 8)
+    assert recorded_groups(control) == {"i": "empty"}
+    plays(control, "i")
+
+
+async def test_no_more_than_there_may_be_and_the_rest_is_counted(serving: Serving) -> None:
+    server, control = serving
+    control.recordings.start_new_groups()
+    async with Client(server, "alice") as alice:
+        for number in range(MOST + 3):
+            answer = await alice.call(commit(f"g{number}"), 8)
+            assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+    assert len(recorded_groups(control)) == MOST
+    assert control.recordings.unrecorded == 3
+
+
+async def test_a_group_that_cannot_be_recorded_comes_into_being_all_the_same(
+    serving: Serving, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    server, control = serving
+
+    def fail(*_: object) -> None:
+        raise TypeError("no form")
+
+    control.recordings.start_new_groups()
+    monkeypatch.setattr("coordinator.control.recording.recording.cut", fail)
+    async with Client(server, "alice") as alice:
+        await join_alone(alice, "g")
+    assert recorded_groups(control) == {}
+    assert control.recordings.unrecorded == 1
+    assert [record for record in caplog.records if record.exc_info is not None]
+
+
+async def test_nothing_stands_in_the_way_any_more_when_all_is_dropped(serving: Serving) -> None:
+    server, control = serving
+    control.recordings.start_new_groups()
+    assert all(machines(server))
+    async with Client(server, "alice") as alice:
+        await join_alone(alice, "g")
+        comparison = compare(read(b"".join(control.recordings.pieces("g")).splitlines(keepends=True)))
+        assert comparison.different is None, comparison_text(comparison)
+        control.recordings.drop_all()
+        assert not any(machines(server))
+        await alice.call(commit("h"), 8)
+    assert recorded_groups(control) == {}
+    assert not control.recordings.records_new_groups
