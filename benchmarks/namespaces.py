@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from statistics import median
 from time import perf_counter
@@ -37,60 +38,69 @@ class _Client:
         assert response.status < 300, text
         return json.loads(text) if text else None, milliseconds
 
-    def make(self, number: int) -> tuple[list[str], list[float]]:
-        """So many namespaces, one after the other. Out: their names, and what each took."""
-        answers = [self.ask("POST", PATH, NEW) for _ in range(number)]
-        return [answer["name"] for answer, _ in answers], [taken for _, taken in answers]
+    def make(self) -> tuple[str, float]:
+        """A namespace's name, and what it took."""
+        answer, milliseconds = self.ask("POST", PATH, NEW)
+        return answer["name"], milliseconds
 
-    def remove(self, names: list[str]) -> list[float]:
-        return [self.ask("DELETE", f"{PATH}/{name}")[1] for name in names]
+    def remove(self, name: str) -> float:
+        return self.ask("DELETE", f"{PATH}/{name}")[1]
 
 
-def _measure(
-    number: int, rounds: int
-) -> tuple[list[float], list[float], list[float], list[float], list[float]]:
-    """Milliseconds of all that were made and removed, and CPU milliseconds, KiB and the milliseconds of a daemon's
-    start by round."""
-    made: list[float] = []
-    removed: list[float] = []
-    cpu_ms: list[float] = []
-    resident_kib: list[float] = []
-    starts: list[float] = []
+@dataclass
+class _Taken:
+    """Milliseconds of each that was made and removed; CPU milliseconds of both, KiB, and the milliseconds of a
+    daemon's start by round."""
+
+    made: list[float] = field(default_factory=list)
+    removed: list[float] = field(default_factory=list)
+    cpu_ms: list[float] = field(default_factory=list)
+    resident_kib: list[float] = field(default_factory=list)
+    starts: list[float] = field(default_factory=list)
+
+
+def _measure(number: int, rounds: int) -> _Taken:
+    taken = _Taken()
     for _ in range(rounds):
-        starts.append(start_once().wall_seconds * 1000)
+        taken.starts.append(start_once().wall_seconds * 1000)
         # A daemon that has grown gives its memory to the next namespaces: each round has a new one.
         with groupd() as server:
             client = _Client(server)
-            client.remove(client.make(20)[0])
-            before, cpu_before = server.resident_bytes(), server.cpu_seconds()
-            names, taken = client.make(number)
-            resident_kib.append((server.resident_bytes() - before) / 1024 / number)
-            cpu_ms.append((server.cpu_seconds() - cpu_before) * 1000 / number)
-            made += taken
-            removed += client.remove(names)
-    return made, removed, cpu_ms, resident_kib, starts
+            for _ in range(20):
+                client.remove(client.make()[0])
+            cpu_before = server.cpu_seconds()
+            for _ in range(number):
+                name, milliseconds = client.make()
+                taken.made.append(milliseconds)
+                taken.removed.append(client.remove(name))
+            taken.cpu_ms.append((server.cpu_seconds() - cpu_before) * 1000 / number)
+            before = server.resident_bytes()
+            for _ in range(number):
+                client.make()
+            taken.resident_kib.append((server.resident_bytes() - before) / 1024 / number)
+    return taken
 
 
 async def measure(number: int = NAMESPACES, rounds: int = ROUNDS) -> Report:
     """Make namespaces one after the other, and remove them."""
-    made, removed, cpu_ms, resident_kib, starts = await asyncio.to_thread(_measure, number, rounds)
+    taken = await asyncio.to_thread(_measure, number, rounds)
     report = Report(
         "A namespace",
-        f"{rounds} daemons, each with {number} namespaces of a topic with six partitions, made one after the other "
-        "by POST /v1/namespaces over one connection, until the answer, then removed; 20 before them do not count. "
-        "CPU time and growth of the resident set are the daemon's, from before the first to after the last. Beside "
-        "it the start of a daemon of one's own, from its process to its ready line, in turn.",
+        f"{rounds} daemons. In each, {number} namespaces of a topic with six partitions are made, by POST "
+        "/v1/namespaces over one connection until the answer, and removed, one after the other, as tests do; 20 "
+        "before them do not count. Then as many are made that stay: they have grown its resident set by so much. "
+        "In turn with them, the start of a daemon of one's own, from its process to its ready line.",
         ["what", "median (lowest to highest)"],
     )
-    middle = median(made)
-    ratios = [middle / start for start in starts]
+    made = median(taken.made)
+    ratios = [made / start for start in taken.starts]
     report.rows += [
-        [f"{MADE}", Absolute(spread(made, ".2f"))],
-        ["removed, ms", Absolute(spread(removed, ".2f"))],
-        ["CPU of one that is made, ms", Absolute(spread(cpu_ms, ".2f"))],
-        [RESIDENT, spread(resident_kib, ".0f")],
-        ["a daemon's start, ms", Absolute(spread(starts, ".0f"))],
+        [MADE, Absolute(spread(taken.made, ".2f"))],
+        ["removed, ms", Absolute(spread(taken.removed, ".2f"))],
+        ["CPU of both, ms", Absolute(spread(taken.cpu_ms, ".2f"))],
+        [RESIDENT, spread(taken.resident_kib, ".0f")],
+        ["a daemon's start, ms", Absolute(spread(taken.starts, ".0f"))],
         [TO_DAEMON, spread(ratios, ".4f")],
     ]
-    report.figures = {MADE: middle, RESIDENT: median(resident_kib), TO_DAEMON: median(ratios)}
+    report.figures = {MADE: made, RESIDENT: median(taken.resident_kib), TO_DAEMON: median(ratios)}
     return report

@@ -8,6 +8,7 @@ import errno
 import os
 import threading
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 from storage.errors import FileClosed
@@ -293,8 +294,9 @@ class MemoryFiles:
             return self._file(path)
 
 
-def _names(path: str) -> list[str]:
-    return [name for name in path.split("/") if name]
+@lru_cache(4096)
+def _names(path: str) -> tuple[str, ...]:
+    return tuple(name for name in path.split("/") if name)
 
 
 def _refused(number: int, path: str) -> OSError:

@@ -5,7 +5,7 @@ Source: Kafka's `LogConfig`, `ServerTopicConfigSynonyms`, `ConfigHelper`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from coordinator.config.config_key import ConfigKey, ConfigSource, ConfigValue, InvalidConfig
 from coordinator.config.topic_config_keys import INTERNAL_SEGMENT_BYTES, LOG_APPEND_TIME, TOPIC_CONFIG_KEYS
@@ -34,6 +34,18 @@ class TopicValues:
     message_timestamp_after_max_ms: int
 
 
+_DEFAULTS: Final = {key.name: key.parse(key.default) for key in TOPIC_CONFIG_KEYS.values()}
+_PROPERTIES: Final = {
+    view: [
+        (field.name, name)
+        for field in fields(view)
+        if (name := field.name.replace("_", ".")) in TOPIC_CONFIG_KEYS
+    ]
+    for view in (LogConfig, TopicValues)
+}
+"""The fields of a class that have the name of a property, and that."""
+
+
 class TopicDefaults:
     """What a topic without overrides has, from the broker properties that were set explicitly."""
 
@@ -54,6 +66,10 @@ class TopicDefaults:
                 key.parse(value)
                 self._broker[key.name] = (synonym.name, text, value)
                 break
+        self._values = _DEFAULTS | {
+            name: TOPIC_CONFIG_KEYS[name].parse(value) for name, (_, _, value) in self._broker.items()
+        }
+        """Parsed, of a topic without overrides."""
 
     def effective(self, key: ConfigKey, overrides: Mapping[str, str]) -> EffectiveConfig:
         """The value of one property of a topic with these overrides, and where it comes from."""
@@ -72,8 +88,10 @@ class TopicDefaults:
 
     def value(self, name: str, overrides: Mapping[str, str]) -> ConfigValue:
         """The parsed value of one property. Raises InvalidConfig, KeyError for a name that does not exist."""
-        key = TOPIC_CONFIG_KEYS[name]
-        return key.parse(self.effective(key, overrides).value)
+        text = overrides.get(name)
+        if text is None:
+            return self._values[name]
+        return TOPIC_CONFIG_KEYS[name].parse(text)
 
     def validate(self, overrides: Mapping[str, str]) -> None:
         """Raises InvalidConfig for an unknown name, a bad value, or values that contradict each other."""
@@ -111,10 +129,7 @@ class TopicDefaults:
 
     def _named(self, view: type[Any], overrides: Mapping[str, str]) -> dict[str, Any]:
         """The values of the properties that a class has fields of the same name for."""
-        names = {entry.name: entry.name.replace("_", ".") for entry in fields(view)}
-        return {
-            field: self.value(name, overrides) for field, name in names.items() if name in TOPIC_CONFIG_KEYS
-        }
+        return {field: self.value(name, overrides) for field, name in _PROPERTIES[view]}
 
     def _segment_bytes(self, overrides: Mapping[str, str]) -> int:
         text = overrides.get(INTERNAL_SEGMENT_BYTES.name)

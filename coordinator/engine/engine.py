@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from coordinator import clock
-from coordinator.engine.flusher import Flusher
 from coordinator.engine.group_clock import GroupClock
 from coordinator.engine.load_queue import LoadQueue
 from coordinator.engine.machine import InternalTopic, M
@@ -18,6 +17,7 @@ from coordinator.engine.partition import Partition
 from coordinator.engine.runtime import Runtime
 from coordinator.engine.shared import Observer, Shared
 from coordinator.engine.state_keeper import StateKeeper
+from coordinator.engine.threads import Threads
 from coordinator.machine.outcome import Message
 from coordinator.ongoing_failures import OngoingFailures
 from storage.files import Files
@@ -36,22 +36,22 @@ class Engine:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        flusher: Flusher,
+        threads: Threads,
         files: Files,
         group_clock: GroupClock,
         failures: OngoingFailures,
         on_loaded: Callable[[], None],
     ) -> None:
-        """In: who syncs logs; the file system that they are in; who counts what that refuses; what to call once,
-        when every partition that was taken at the start was read, or the reading has failed (for good, or to be
-        tried again)."""
+        """In: who syncs and opens logs; the file system that they are in; who counts what that refuses; what to
+        call once, when every partition that was taken at the start was read, or the reading has failed (for good,
+        or to be tried again)."""
         self.runtimes: dict[str, Runtime[Any]] = {}
         """By topic."""
         self.is_loaded = False
         self._receivers: dict[str, Receiver] = {}
         self._on_loaded = on_loaded
-        self._queue = LoadQueue(loop, self._read_all)
-        self._shared = Shared(loop, flusher, files, group_clock, failures, self._queue, self._deliver)
+        self._queue = LoadQueue(loop, threads.opener, self._read_all)
+        self._shared = Shared(loop, threads.flusher, files, group_clock, failures, self._queue, self._deliver)
 
     @property
     def observers(self) -> list[Observer]:

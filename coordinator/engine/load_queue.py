@@ -7,12 +7,13 @@ smallest log is read first, so that one with a long history keeps nobody waiting
 
 import asyncio
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future
 from functools import partial
 from heapq import heapify, heappush
 from typing import Final
 
 from coordinator import clock
+from coordinator.engine.threads import Share
 from storage.log import PartitionLog
 
 SLICE_NS: Final = 5_000_000
@@ -25,11 +26,13 @@ Read = Callable[[Opening], Iterator[object]]
 class LoadQueue:
     """All methods belong to the event loop's thread."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, emptied: Callable[[], None]) -> None:
-        """In: what to call each time that everything added was read."""
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, opener: Executor, emptied: Callable[[], None]
+    ) -> None:
+        """In: the thread that opens logs; what to call each time that everything added was read."""
         self._loop = loop
         self._emptied = emptied
-        self._opener = ThreadPoolExecutor(1, "log-open")
+        self._opener = Share(opener)
         self._opening = 0
         self._reading: list[tuple[int, int, Iterator[object]]] = []
         self._added = 0
@@ -80,11 +83,11 @@ class LoadQueue:
         """Waits for the log that is being opened; the others are left alone."""
         self._is_stopped = True
         self._reading.clear()
-        self._opener.shutdown(wait=False, cancel_futures=True)
-        await self._loop.run_in_executor(None, self._opener.shutdown)
+        going_on = [asyncio.wrap_future(future, loop=self._loop) for future in self._opener.cancel()]
+        await asyncio.gather(*going_on, return_exceptions=True)
 
     def abandon(self) -> None:
         """Lets go of everything at once, as a crash would."""
         self._is_stopped = True
         self._reading.clear()
-        self._opener.shutdown(wait=False, cancel_futures=True)
+        self._opener.cancel()

@@ -18,8 +18,8 @@ from coordinator import clock
 from coordinator.config.config_key import InvalidConfig
 from coordinator.config.listeners import Listener
 from coordinator.engine.engine import Engine
-from coordinator.engine.flusher import Flusher
 from coordinator.engine.group_clock import GroupClock, ProcessTime
+from coordinator.engine.threads import Threads
 from coordinator.group.config import GroupConfig
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
 from coordinator.net.caller import Caller
@@ -64,7 +64,6 @@ from storage.files import most_open_files
 from storage.log import PartitionLog
 from storage.meta_properties import MetaProperties
 from storage.os_error import reason_of
-from storage.syncer import Syncer
 from storage.topic_partition import TopicPartition
 from storage.uuid_text import uuid_to_text
 
@@ -77,12 +76,12 @@ class Server:
     """One daemon. Made in a running event loop; `open`, then `listen`, then `close`."""
 
     def __init__(
-        self, settings: ServerSettings, flusher: Flusher | None = None, group_clock: GroupClock | None = None
+        self, settings: ServerSettings, threads: Threads | None = None, group_clock: GroupClock | None = None
     ) -> None:
-        """In: who syncs the logs, where several servers share that; it is then closed by who made it. The time of
+        """In: the threads, where several servers share them; they are then closed by who made them. The time of
         groups, where it is not the process's."""
         self.settings = settings
-        self._shared_flusher = flusher
+        self._shared_threads = threads
         self.loop = asyncio.get_running_loop()
         self.metrics = Metrics()
         self.line_limit = LineLimit()
@@ -151,7 +150,8 @@ class Server:
         for line in self.data_plane.catalogue.adopted:
             _LOG.warning("Taken over from another broker: %s", line)
         log_found(self.data_plane)
-        self.flusher = self._shared_flusher or Flusher(self.loop, Syncer())
+        self._threads = self._shared_threads or Threads()
+        self.flusher = self._threads.flusher
         self.group_config = config.view(GroupConfig)
         self._open_groups()
         self._doubt_disk()
@@ -191,7 +191,7 @@ class Server:
     def _open_groups(self) -> None:
         settings = self.settings
         self.engine = Engine(
-            self.loop, self.flusher, settings.files, self.group_clock, self.disk_failures, self._loaded
+            self.loop, self._threads, settings.files, self.group_clock, self.disk_failures, self._loaded
         )
         self.offsets_topic = offsets = OffsetsTopic(
             self.directory, self.data_plane, settings.config, self.group_config
@@ -219,7 +219,7 @@ class Server:
         self.topics = TopicsHandler(
             self.loop,
             self.data_plane,
-            self.flusher,
+            self._threads,
             self.run_queue,
             self.arrival,
             self.engine.next_waiter,
@@ -359,7 +359,7 @@ class Server:
         for states, last in taken:
             await states.write_last(last)
         await self.flusher.drain(self._awaited_logs())
-        self._close_flusher()
+        self._close_threads()
         self.topics.stop_steps()
         failed = [*self.data_plane.failed(), *self.data_plane.catalogue.left]
         failed += [*self.engine.failed(), *self.engine.not_open()]
@@ -370,11 +370,11 @@ class Server:
         """The logs whose syncs are waited for at a stop: those that are open, and those that somebody waits for."""
         return {*self.logs().values(), *self.topics.awaited_logs}
 
-    def _close_flusher(self) -> None:
+    def _close_threads(self) -> None:
         if hasattr(self, "topics"):
             self.topics.close()
-        if self._shared_flusher is None:
-            self.flusher.close()
+        if self._shared_threads is None:
+            self._threads.close()
         else:
             self.engine.stop_listening()
             if hasattr(self, "topics"):
@@ -388,6 +388,6 @@ class Server:
             self.checkpoints.abandon()
         if hasattr(self, "engine"):
             self.engine.abandon()
-        if hasattr(self, "flusher"):
-            self._close_flusher()
+        if hasattr(self, "_threads"):
+            self._close_threads()
         self.directory.abandon()

@@ -9,10 +9,10 @@ from uuid import uuid4
 from coordinator import clock
 from coordinator.answers import Later
 from coordinator.engine.engine import Engine
-from coordinator.engine.flusher import Flusher
 from coordinator.engine.group_clock import GroupClock, ProcessTime
 from coordinator.engine.machine import InternalTopic
 from coordinator.engine.runtime import Runtime
+from coordinator.engine.threads import Threads
 from coordinator.group.record_codec import GroupRecordCodec
 from coordinator.group.refusal import error_response
 from coordinator.group.shard import Shard
@@ -21,7 +21,6 @@ from coordinator.names import CONSUMER_OFFSETS, LogFlush
 from coordinator.ongoing_failures import OngoingFailures
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
-from storage.syncer import Syncer
 from tests.engine.counter import CounterCodec, Counters, refuse
 from tests.group.new_shard import new_shard
 from tests.storage.faulty_files import FaultyFiles
@@ -83,12 +82,13 @@ class Bench:
         self.loaded = asyncio.Event()
         self.told: list[tuple[int, str, object]] = []
         """Number, partition and event of everything that happened."""
-        self.flusher = Flusher(asyncio.get_running_loop(), Syncer())
+        self._threads = Threads()
+        self.flusher = self._threads.flusher
         self._in_front = in_front
         group_clock = group_clock or ProcessTime(clock.Arrival())
         self.engine = Engine(
             asyncio.get_running_loop(),
-            self.flusher,
+            self._threads,
             files,
             group_clock,
             OngoingFailures("LogManager"),
@@ -160,11 +160,11 @@ class Bench:
         self.engine.give_up_waiters()
         for log in self.engine.logs().values():
             log.close()
-        self.flusher.close()
+        self._threads.close()
 
     def kill(self) -> FaultyFiles:
         """The process is gone, and so is what no sync has reached."""
         survivor = self.files.crash()
         self.engine.abandon()
-        self.flusher.close()
+        self._threads.close()
         return survivor

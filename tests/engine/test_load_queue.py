@@ -1,6 +1,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -18,7 +19,8 @@ class Queue:
 
     def __init__(self) -> None:
         self.empty = asyncio.Event()
-        self.queue = LoadQueue(asyncio.get_running_loop(), self.empty.set)
+        self.opener = ThreadPoolExecutor(1)
+        self.queue = LoadQueue(asyncio.get_running_loop(), self.opener, self.empty.set)
 
     async def done(self) -> None:
         await asyncio.wait_for(self.empty.wait(), TIMEOUT_S)
@@ -29,6 +31,7 @@ async def queue() -> AsyncIterator[Queue]:
     queue = Queue()
     yield queue
     await queue.queue.stop()
+    queue.opener.shutdown()
 
 
 def log_of(records: int) -> PartitionLog:

@@ -8,12 +8,11 @@ import threading
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from coordinator.engine.flusher import Flusher
+from coordinator.engine.threads import Threads
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
 from protocol.messages.list_groups import ListGroupsRequest
 from storage.files import Files, OsFiles
-from storage.syncer import Syncer
 from tests.server.harness import Client, join_alone, settings
 from tests.server.transactor import TOPICS, Transactor
 from tests.storage.faulty_files import FaultyFiles
@@ -34,8 +33,8 @@ TRIES = 5
 what servers leave behind is left each time."""
 
 
-async def _live_and_end(data_dir: str, files: Files, flusher: Flusher) -> None:
-    server = Server(settings(data_dir, FEW, topics=TOPICS, files=files), flusher)
+async def _live_and_end(data_dir: str, files: Files, threads: Threads) -> None:
+    server = Server(settings(data_dir, FEW, topics=TOPICS, files=files), threads)
     server.open()
     await server.listen()
     await asyncio.wait_for(server.ready.wait(), 60)
@@ -50,13 +49,13 @@ async def _live_and_end(data_dir: str, files: Files, flusher: Flusher) -> None:
     await server.close()
 
 
-async def _live_and_end_all(count: int, flusher: Flusher, directory: Path | None = None) -> None:
+async def _live_and_end_all(count: int, threads: Threads, directory: Path | None = None) -> None:
     """In memory, or below a directory on a disk."""
     for first in range(0, count, AT_ONCE):
         await asyncio.gather(
             *(
                 _live_and_end(
-                    f"{directory or ''}/data-{number}", OsFiles() if directory else FaultyFiles(), flusher
+                    f"{directory or ''}/data-{number}", OsFiles() if directory else FaultyFiles(), threads
                 )
                 for number in range(first, first + AT_ONCE)
             )
@@ -77,48 +76,48 @@ def _threads() -> list[str]:
     return sorted(thread.name for thread in threading.enumerate() if not thread.name.startswith("asyncio_"))
 
 
-async def _grown_blocks(flusher: Flusher) -> int:
+async def _grown_blocks(threads: Threads) -> int:
     """How many more blocks of memory there are after the lives of many servers."""
     before = sys.getallocatedblocks()
-    await _live_and_end_all(SERVERS, flusher)
+    await _live_and_end_all(SERVERS, threads)
     gc.collect()
     return sys.getallocatedblocks() - before
 
 
 async def test_nothing_is_left_of_many_servers() -> None:
-    flusher = Flusher(asyncio.get_running_loop(), Syncer())
-    await _live_and_end_all(5 * AT_ONCE, flusher)  # what is made once, is made now
+    shared = Threads()
+    await _live_and_end_all(5 * AT_ONCE, shared)  # what is made once, is made now
     gc.collect()
     threads, files, tasks, servers = _threads(), _open_files(), asyncio.all_tasks(), _servers()
-    grown = [await _grown_blocks(flusher)]
+    grown = [await _grown_blocks(shared)]
     while grown[-1] >= BLOCKS_EACH * SERVERS and len(grown) < TRIES:
-        grown.append(await _grown_blocks(flusher))
+        grown.append(await _grown_blocks(shared))
     assert asyncio.all_tasks() == tasks
     assert _threads() == threads
     assert _open_files() <= files
     assert grown[-1] < BLOCKS_EACH * SERVERS, grown
     assert _servers() <= servers
-    flusher.close()
+    shared.close()
 
 
 async def test_no_file_of_a_disk_stays_open(tmp_path: Path) -> None:
-    flusher = Flusher(asyncio.get_running_loop(), Syncer())
-    await _live_and_end_all(AT_ONCE, flusher, tmp_path / "first")
+    threads = Threads()
+    await _live_and_end_all(AT_ONCE, threads, tmp_path / "first")
     gc.collect()
     files = _open_files()
-    await _live_and_end_all(ON_A_DISK, flusher, tmp_path / "then")
+    await _live_and_end_all(ON_A_DISK, threads, tmp_path / "then")
     # Not collected: a file that only the garbage collector closes was left open.
     assert _open_files() <= files
-    flusher.close()
+    threads.close()
 
 
 async def test_transactions_of_the_same_name_are_those_of_their_server(tmp_path: Path) -> None:
     """Producers of one transactional id at servers of one process: none fences another, none sees its records."""
-    flusher = Flusher(asyncio.get_running_loop(), Syncer())
+    threads = Threads()
     async with AsyncExitStack() as stack:
         at: list[tuple[Transactor, Client]] = []
         for number in range(AT_ONCE):
-            server = Server(settings(tmp_path / f"data-{number}", FEW, topics=TOPICS), flusher)
+            server = Server(settings(tmp_path / f"data-{number}", FEW, topics=TOPICS), threads)
             stack.push_async_callback(server.close)
             server.open()
             await server.listen()
@@ -134,4 +133,4 @@ async def test_transactions_of_the_same_name_are_those_of_their_server(tmp_path:
         for transactor, client in at:
             assert len(transactor.promises.committed) == 2
             transactor.promises.check(await transactor.look(client))
-    flusher.close()
+    threads.close()

@@ -18,7 +18,7 @@ from coordinator.control.acts import Acts
 from coordinator.control.namespaces.namespace import Namespace
 from coordinator.control.namespaces.settings import settings_of
 from coordinator.control.problem import Problem, ProblemKind
-from coordinator.engine.flusher import Flusher
+from coordinator.engine.threads import Threads
 from coordinator.net.peer import printable
 from coordinator.server.bind import LISTEN, bind
 from coordinator.server.server import Server
@@ -28,7 +28,6 @@ from storage.errors import StorageError
 from storage.files import Files, OsFiles
 from storage.memory_files import MemoryFiles
 from storage.os_error import reason_of
-from storage.syncer import Syncer
 
 if TYPE_CHECKING:
     from coordinator.control.control import Control
@@ -59,7 +58,8 @@ class Namespaces:
         self._being_changed: set[str] = set()
         """Names of those that are being made, reset or removed."""
         self._numbers = count(1)
-        self._flusher: Flusher | None = None
+        self._threads: Threads | None = None
+        """Of all of them, so that none waits until a thread has begun."""
         self._check: asyncio.TimerHandle | None = None
         self._removals: set[asyncio.Task[None]] = set()
         self._is_closed = False
@@ -167,8 +167,8 @@ class Namespaces:
         for removal in self._removals:
             removal.cancel()
         await asyncio.gather(*map(self._close, going.values()))
-        if self._flusher is not None:
-            self._flusher.close()
+        if self._threads is not None:
+            self._threads.close()
 
     # Making
 
@@ -238,9 +238,9 @@ class Namespaces:
         )
 
     def _server(self, settings: ServerSettings) -> Server:
-        if self._flusher is None:
-            self._flusher = Flusher(asyncio.get_running_loop(), Syncer())
-        return Server(settings, self._flusher)
+        if self._threads is None:
+            self._threads = Threads()
+        return Server(settings, self._threads)
 
     def _bound(self, address: Address) -> list[socket.socket]:
         """Sockets on a port that is free. Raises Problem (not-possible)."""

@@ -3,13 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
 
 from coordinator import clock
 from coordinator.answers import GOODBYE, HELD, NO_ANSWER, PARKED
-from coordinator.engine.flusher import Flusher
+from coordinator.engine.threads import Share, Threads
 from coordinator.machine.outcome import Context
 from coordinator.net.caller import Caller
 from coordinator.net.run_queue import RunQueue
@@ -51,7 +50,7 @@ class TopicsHandler:
         self,
         loop: asyncio.AbstractEventLoop,
         data_plane: DataPlane,
-        flusher: Flusher,
+        threads: Threads,
         run_queue: RunQueue,
         arrival: clock.Arrival,
         next_waiter: Callable[[], int],
@@ -62,7 +61,7 @@ class TopicsHandler:
         """In: who writes checkpoints, as the last."""
         self._loop = loop
         self._data_plane = data_plane
-        self._flusher = flusher
+        self._flusher = threads.flusher
         self._run_queue = run_queue
         self.arrival = arrival
         """The instant that the engine takes for that of the request at hand."""
@@ -78,7 +77,7 @@ class TopicsHandler:
         """Who, besides, waits until a log is durable up to an offset."""
         self._expiry: asyncio.TimerHandle | None = None
         self._expiry_ms = 0
-        self._executor: Executor | None = None
+        self._batches = Share(threads.batches)
         self._underway: set[InSteps] = set()
 
     def handle(self, request: Any, caller: Caller, may_read: Callable[[str], bool] | None = None) -> object:
@@ -141,14 +140,12 @@ class TopicsHandler:
             slot.fill(answer.response)
 
     def elsewhere(self, work: Apart) -> "asyncio.Future[Any]":
-        """One thread: who asks for much gets no more of the machine by asking on many connections."""
+        """Has work done that is not the loop's."""
         if isinstance(work, AskConsent):
             return self.ask_consent(work)
         if isinstance(work, Draft):
             return self._loop.create_task(self._written(work))
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(1, "groupd-batches")
-        return self._loop.run_in_executor(self._executor, work)
+        return asyncio.wrap_future(self._batches.submit(work), loop=self._loop)
 
     async def _written(self, draft: Draft) -> OSError | None:
         try:
@@ -335,8 +332,7 @@ class TopicsHandler:
 
     def close(self) -> None:
         """Nothing is looked at any more."""
-        if self._executor is not None:
-            self._executor.shutdown(wait=False, cancel_futures=True)
+        self._batches.cancel()
 
     def stop_listening(self) -> None:
         """The flusher, which others share, goes on without it."""

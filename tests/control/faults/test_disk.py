@@ -11,10 +11,9 @@ import pytest
 from coordinator.control.control import Control
 from coordinator.control.problem import Problem
 from coordinator.engine import partition_logs, refused_partitions
-from coordinator.engine.flusher import Flusher
+from coordinator.engine.threads import Threads
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
-from storage.syncer import Syncer
 from tests.control.faults.conftest import ONE_PARTITION
 from tests.control.faults.lab import Lab
 from tests.server.harness import Client, heartbeat_request, join_alone, join_request, serving, settings, start
@@ -218,15 +217,14 @@ async def test_nothing_acknowledged_is_lost_through_faults_at_random(
 
 
 async def test_two_servers_that_share_a_flusher_leave_each_other_their_faults(files: FaultyFiles) -> None:
-    loop = asyncio.get_running_loop()
-    flusher = Flusher(loop, Syncer())
-    plain = flusher.submit
+    threads = Threads()
+    plain = threads.flusher.submit
     async with AsyncExitStack() as stack:
-        stack.callback(flusher.close)
+        stack.callback(threads.close)
         labs = []
         for number in range(2):
             how = settings(f"{DATA}-{number}", ONE_PARTITION, topics=[("orders", 1)], files=files)
-            server = Server(how, flusher=flusher)
+            server = Server(how, threads)
             server.open()
             await server.listen()
             stack.push_async_callback(server.close)
@@ -247,4 +245,4 @@ async def test_two_servers_that_share_a_flusher_leave_each_other_their_faults(fi
         for lab in labs:
             lab.faults.remove_all()
             await active(lab.server)
-        assert flusher.submit == plain
+        assert threads.flusher.submit == plain

@@ -1,5 +1,7 @@
 """Every group that comes into being is recorded, and what was recorded is played as it was."""
 
+from typing import Any
+
 import pytest
 
 from coordinator.control.control import Control
@@ -46,7 +48,7 @@ async def test_groups_of_every_kind_are_recorded_from_their_first_request_on(ser
     async with Client(server, "alice") as alice:
         await join_alone(alice, "classic")
         assert (await alice.call(commit("simple"), 8)).topics[0].partitions[0].error_code == ErrorCode.NONE
-        fields = {
+        fields: Any = {
             "rebalance_timeout_ms": 60_000,
             "subscribed_topic_names": ["orders"],
             "topic_partitions": [],
