@@ -60,13 +60,16 @@ class HandMade:
         *,
         sync_s: float = 0.25,
         protocol_type: str = "consumer",
+        protocol: str = "range",
+        topics: Sequence[str] | None = None,
         is_readable: bool = True,
     ) -> int:
-        """A record with members, synced for `sync_s`. Out: its log offset."""
+        """A record with members, synced for `sync_s`. In: what they subscribe to, None for what they have. Out: its
+        log offset."""
         leader = next(iter(members), "").split("@")[0]
         place = self._append(
             "group_generations", seconds, group, generation=generation, protocol_type=protocol_type,
-            protocol="range" if members else None, leader=leader or None, state_ts=at(seconds - sync_s),
+            protocol=protocol if members else None, leader=leader or None, state_ts=at(seconds - sync_s),
             n_members=len(members), tombstone=False,
         )  # fmt: skip
         for name, partitions in members.items():
@@ -76,7 +79,7 @@ class HandMade:
                 group_instance_id=instance_id or None, client_id=member_id.rstrip("0123456789"),
                 client_host="/10.0.0.1", rebalance_timeout_ms=300000, session_timeout_ms=45000,
                 is_leader=member_id == leader,
-                subscribed_topics=sorted({topic for topic, _ in partitions}) if is_readable else None,
+                subscribed_topics=sorted(topics or {topic for topic, _ in partitions}) if is_readable else None,
                 n_partitions=len(partitions) if is_readable else None,
             )  # fmt: skip
             for topic, partition in partitions:
@@ -109,6 +112,10 @@ class HandMade:
                 "first_offset": offset, "path": "00000000000000000000.log", "detail": kind, "ingest_batch": 0,
             }
         )  # fmt: skip
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """Those of a silver table."""
+        return self._rows[name]
 
     def add_rows(self, other: "HandMade") -> None:
         """Takes over the rows of another history, as they are."""

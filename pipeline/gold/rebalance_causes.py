@@ -1,0 +1,248 @@
+"""Why each rebalance happened, whose clients it was about, and what it moved: `causes` for every group.
+
+Group records are few beside commits, so those of a group are gone through one after the other, without Spark.
+"""
+
+from collections.abc import Iterable
+from functools import reduce
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from pipeline.gold.causes import JOINED_AGAIN, PARTITIONS, Course, Place, Standing, client_name, moves_of
+from pipeline.gold.group_kinds import CLASSIC, CONSUMER
+from pipeline.gold.group_records import GROUP
+from pipeline.table import Table, arrow_type
+
+REBALANCE_CAUSES: Final = Table.declare(
+    "rebalance_causes",
+    """
+    log_partition int
+    group string
+    group_kind string
+    generation int
+    record_ts timestamp
+    cause string
+    came array<string>
+    went array<string>
+    came_back array<string>
+    protocol string
+    n_members int
+    n_partitions int
+    moved int
+    needless int
+    fewest int
+    most int
+    idle int
+    log_offset bigint
+    """,
+)
+_SCHEMA: Final = pa.schema([(name, arrow_type(kind)) for name, kind in REBALANCE_CAUSES.columns])
+
+MIGRATED: Final = "migrated"
+_FIRST_EPOCH: Final = 2
+"""Of a consumer group, with a record: epoch 1 has none."""
+
+_READ: Final = {
+    "group_generations": ("generation", "protocol_type", "protocol", "n_members", "tombstone"),
+    "members": ("member_id", "group_instance_id", "client_id", "client_host", "subscribed_topics as topics"),
+    "assignments": ("member_id", "topic", "partition"),
+    "group_epochs": ("record", "epoch as generation", "tombstone"),
+    "consumer_members": (
+        "member_id", "group_instance_id", "client_id", "client_host", "subscribed_topics as topics",
+        "subscribed_expression as expression", "tombstone",
+    ),
+    "member_epochs": ("record", "member_id", "tombstone"),
+    "member_partitions": ("member_id", "topic_id as topic", "partition"),
+}  # fmt: skip
+"""What is needed of each silver table."""
+
+Row = dict[str, Any]
+
+
+def rebalance_causes(silver: dict[str, DataFrame]) -> DataFrame:
+    """One row for each rebalance, and each time that a group lost its last member. In: the silver tables of groups,
+    by name."""
+    parts = [
+        silver[name].selectExpr(
+            *(f"`{column}`" for column in GROUP),
+            "log_offset",
+            "unix_micros(record_ts) as record_us",
+            f"'{name}' as source",
+            *columns,
+        )
+        for name, columns in _READ.items()
+    ]
+    records = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
+    return records.groupBy(*GROUP).applyInArrow(_of_one_group, REBALANCE_CAUSES.ddl)
+
+
+def _of_one_group(records: pa.Table) -> pa.Table:
+    rows: list[Row] = records.to_pylist()
+    who = {name: rows[0][name] for name in GROUP}
+    found = [who | row for row in causes(rows)]
+    for row in found:
+        row["record_ts"] = row.pop("record_us")
+    return pa.Table.from_pylist(found, _SCHEMA)
+
+
+def causes(rows: Iterable[Row]) -> list[Row]:
+    """The rebalances of one group. In: its rows of the silver tables, each with its table in `source` and its
+    time in `record_us`. Out: rows of `rebalance_causes` without the group's name, and with `record_us` for the
+    time."""
+    group = _Group()
+    place = itemgetter("log_offset")
+    for _, some in groupby(sorted(rows, key=place), key=place):
+        group.take(list(some))
+    return group.told
+
+
+class _Group:
+    """A group as far as its records have been read."""
+
+    def __init__(self) -> None:
+        self.told: list[Row] = []
+        self._course = Course()
+        self._kind: str | None = None
+        self._ended_us: int | None = None
+        self._generation: int | None = None
+        self._members: dict[str, Row] = {}
+        """Of a consumer group, by member id."""
+        self._targets: dict[str, frozenset[Place]] = {}
+
+    def take(self, found: list[Row]) -> None:
+        """The rows of one more record."""
+        by_source: dict[str, list[Row]] = {}
+        for row in found:
+            by_source.setdefault(row["source"], []).append(row)
+        for record in by_source.get("group_generations", ()):
+            self._classic(record, by_source.get("members", []), by_source.get("assignments", []))
+        for record in by_source.get("consumer_members", ()):
+            self._describe(record)
+        for record in by_source.get("member_epochs", ()):
+            if record["record"] == "target":
+                self._aim(record, by_source.get("member_partitions", []))
+        for record in by_source.get("group_epochs", ()):
+            self._epoch(record)
+
+    # Classic
+
+    def _classic(self, record: Row, members: list[Row], assignments: list[Row]) -> None:
+        if record["tombstone"]:
+            self._ended_us = record["record_us"]
+            return
+        self._begins(record, CLASSIC)
+        is_nameless = record["generation"] == 0 and not record["protocol_type"]
+        if not record["n_members"] and is_nameless:
+            self._course.ended()
+            return
+        standing = _standing(record, members, assignments)
+        before = self._course.standing
+        if before is not None and before.clients and self._generation == record["generation"]:
+            self._course.standing = self._course.settled = standing  # a static member took another's place
+            return
+        self._tell(record, CLASSIC, self._course.rebalanced(standing), len(members))
+
+    # Consumer
+
+    def _describe(self, record: Row) -> None:
+        if record["tombstone"]:
+            self._members.pop(record["member_id"], None)
+            self._targets.pop(record["member_id"], None)
+        else:
+            self._members[record["member_id"]] = record
+
+    def _aim(self, record: Row, partitions: list[Row]) -> None:
+        if record["tombstone"]:
+            self._targets.pop(record["member_id"], None)
+        else:
+            self._targets[record["member_id"]] = frozenset(
+                (row["topic"], row["partition"]) for row in partitions
+            )
+
+    def _epoch(self, record: Row) -> None:
+        if record["record"] == "target" and not record["tombstone"]:
+            self._reach(record["generation"])
+        elif record["record"] == "group" and record["tombstone"]:
+            self._ended_us = record["record_us"]
+            self._members.clear()
+            self._targets.clear()
+        elif record["record"] == "group":
+            self._begins(record, CONSUMER)
+            if self._generation == record["generation"]:
+                return
+            row = self._course.rebalanced(self._consumers(None))
+            if row["cause"] == JOINED_AGAIN:
+                row["cause"] = PARTITIONS  # nothing else gives a consumer group another epoch
+            self._tell(record, CONSUMER, row | moves_of(None, Standing({})), len(self._members))
+
+    def _consumers(self, holds: dict[str, frozenset[Place]] | None) -> Standing:
+        names = {member_id: _name(row) for member_id, row in self._members.items()}
+        return Standing(
+            {names[member_id]: _client(row) for member_id, row in self._members.items()},
+            {
+                names[member_id]: frozenset([*(row["topics"] or ()), f"/{row['expression'] or ''}/"])
+                for member_id, row in self._members.items()
+            },
+            None
+            if holds is None
+            else {names[member_id]: holds[member_id] for member_id in holds.keys() & names},
+        )
+
+    def _reach(self, epoch: int) -> None:
+        """A target is whole: what it moves belongs to the epoch that it is for."""
+        if not self.told or self.told[-1]["group_kind"] != CONSUMER or self.told[-1]["generation"] > epoch:
+            return
+        now = self._consumers(self._targets)
+        before = self._course.settled
+        self.told[-1] |= moves_of(before if before is not None and before.holds is not None else None, now)
+        self._course.settled = now
+
+    # Both
+
+    def _begins(self, record: Row, kind: str) -> None:
+        """A record of a group that is there: of the life before, or of another one."""
+        if self._ended_us is not None and (self._kind == kind or self._ended_us != record["record_us"]):
+            self._course.ended()
+            self._generation = None
+        elif self._kind is None:
+            self._course.is_new = record["generation"] <= (1 if kind == CLASSIC else _FIRST_EPOCH)
+        self._ended_us = None
+
+    def _tell(self, record: Row, kind: str, row: Row, n_members: int) -> None:
+        if (
+            self._kind not in (None, kind)
+            and self._course.standing is not None
+            and self._generation is not None
+        ):
+            row["cause"] = MIGRATED
+        self._kind, self._generation = kind, record["generation"]
+        told = {"group_kind": kind, "n_members": n_members, "protocol": record.get("protocol")}
+        told |= {name: record[name] for name in ("generation", "record_us", "log_offset")}
+        self.told.append(told | row)
+
+
+def _standing(record: Row, members: list[Row], assignments: list[Row]) -> Standing:
+    names = {row["member_id"]: _name(row) for row in members}
+    holds: dict[str, set[Place]] = {name: set() for name in names.values()}
+    for row in assignments:
+        holds[names[row["member_id"]]].add((row["topic"], row["partition"]))
+    is_readable = record["protocol_type"] == "consumer" and all(row["topics"] is not None for row in members)
+    return Standing(
+        {_name(row): _client(row) for row in members},
+        {_name(row): None if row["topics"] is None else frozenset(row["topics"]) for row in members},
+        {name: frozenset(places) for name, places in holds.items()} if is_readable else None,
+        record["protocol"],
+    )
+
+
+def _name(row: Row) -> str:
+    """Who a member is: its instance id if it is static, else its member id."""
+    return str(row["group_instance_id"] or row["member_id"])
+
+
+def _client(row: Row) -> str:
+    return client_name(row["client_id"], row["client_host"])
