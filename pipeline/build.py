@@ -1,8 +1,8 @@
-"""Deriving every gold table from silver, anew each time.
+"""Deriving every gold table from silver.
 
-Gold is small beside the log and depends on all of it, so it is recomputed whole; each table replaces its
-predecessor when it is done. The commit history, which most tables need, is computed once and
-written down meanwhile.
+Of a log, nearly all is commits. These are folded: a build reads the ones that are new, goes on with what earlier
+builds kept of the others, and keeps that (`pipeline.folding`). What else is in the log is little, and looked at
+whole each time. So is gold, which is made of both: each table replaces its predecessor when it is done.
 """
 
 import time
@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
 
+from pipeline.folding import Folded, clear, folded
 from pipeline.gold.anomalies import ANOMALIES
 from pipeline.gold.anomalies.expiring_offsets import expiring_offsets
 from pipeline.gold.anomalies.flapping_group import flapping_group
@@ -25,7 +26,7 @@ from pipeline.gold.anomalies.rebalance_storm import rebalance_storm
 from pipeline.gold.anomalies.slow_revocation import slow_revocation
 from pipeline.gold.anomalies.stuck_partition import stuck_partition
 from pipeline.gold.build_info import BUILD_INFO, build_info
-from pipeline.gold.commit_history import commit_history
+from pipeline.gold.commit_history import GroupTables
 from pipeline.gold.commit_stats import COMMIT_STATS, commit_stats
 from pipeline.gold.consumer_history import (
     EVENTS,
@@ -40,7 +41,7 @@ from pipeline.gold.lag import LAG, lag
 from pipeline.gold.latest_offsets import LATEST_OFFSETS, latest_offsets
 from pipeline.gold.log_end_offsets import LOG_END_OFFSETS
 from pipeline.gold.ownership import OWNERSHIP, ownership
-from pipeline.gold.progress import PROGRESS, progress, step_length_s
+from pipeline.gold.progress import PROGRESS, progress
 from pipeline.gold.rebalance_stats import REBALANCE_STATS, rebalance_stats
 from pipeline.gold.velocity import VELOCITY, velocity
 from pipeline.lock import BUILD, alone
@@ -99,11 +100,13 @@ class BuildSettings:
     """How to build.
 
     `measure`: where log ends come from. `retention_minutes`: `offsets.retention.minutes` of the cluster, which
-    says when offsets expire. `on_table` is called after each table.
+    says when offsets expire. `full`: all commits are folded anew, as if nothing was kept of earlier builds; the
+    tables are the same. `on_table` is called after each table.
     """
 
     measure: Measure = measure_nothing
     retention_minutes: int = RETENTION_MINUTES
+    full: bool = False
     on_table: Callable[[Built], None] = lambda _: None
 
 
@@ -114,17 +117,23 @@ def build(spark: SparkSession, warehouse: Warehouse, settings: BuildSettings = B
     with alone(warehouse, BUILD) as is_alone:
         if is_alone:
             warehouse.clear_scratch()
+            clear(warehouse)
         _build(spark, warehouse, settings)
 
 
 def _build(spark: SparkSession, warehouse: Warehouse, settings: BuildSettings) -> None:
-    silver = Silver(*(warehouse.silver(spark, name) for name in Silver._fields))
-    period = _period(silver)
+    through_batch = max(warehouse.complete_batches(), default=0)
+    silver = Silver(*(warehouse.silver(spark, name, through_batch) for name in Silver._fields))
+    groups = GroupTables(silver.group_generations, silver.members, silver.assignments)
+    others = [silver.group_epochs]
     with (
-        warehouse.written_down(spark, LATEST_OFFSETS.name, latest_offsets(silver.commits)) as latest,
-        warehouse.written_down(spark, "commit_history", commit_history(*silver[:4])) as history,
+        folded(
+            spark, warehouse, silver.commits, groups, others, through_batch, from_the_first=settings.full
+        ) as commits,
         warehouse.written_down(spark, EVENTS.name, consumer_history(silver._asdict())) as consumers,
     ):
+        period = commits.period
+        latest = latest_offsets(commits.last_commits)
         measured = _measure(latest, period, settings.measure)
         now_ms = max([period.end_ms, *(end.at_ms for end in measured if end.source == LIVE)])
 
@@ -136,9 +145,9 @@ def _build(spark: SparkSession, warehouse: Warehouse, settings: BuildSettings) -
             return warehouse.gold(spark, table.name, table.ddl)
 
         ends = put(LOG_END_OFFSETS, _ends_frame(spark, measured))
-        put(LATEST_OFFSETS, latest)
+        latest = put(LATEST_OFFSETS, latest)
         _build_rest(
-            silver, latest, history, consumers, ends, _Now(period, now_ms, settings.retention_minutes), put
+            silver, latest, commits, consumers, ends, _Now(period, now_ms, settings.retention_minutes), put
         )
 
 
@@ -157,7 +166,7 @@ class _Now(NamedTuple):
 def _build_rest(
     silver: Silver,
     latest: DataFrame,
-    history: DataFrame,
+    commits: Folded,
     consumers: DataFrame,
     ends: DataFrame,
     now: _Now,
@@ -165,20 +174,21 @@ def _build_rest(
 ) -> None:
     records, members = silver.group_generations, silver.members
     behind = put(LAG, lag(latest, ends))
-    put(VELOCITY, velocity(history))
-    put(PROGRESS, progress(history, ends, now.period.step_s))
+    put(VELOCITY, velocity(commits.minutes))
+    put(PROGRESS, progress(commits.consumed, commits.positions, ends, now.period.step_s))
     put(GROUP_KINDS, group_kinds(records, silver.group_epochs))
     holdings = consumer_ownership(consumers, latest, silver.group_epochs)
     owners = put(OWNERSHIP, ownership(records, members, silver.assignments, holdings))
     rebalances = put(
-        REBALANCE_STATS, rebalance_stats(records, members, history, consumer_rebalances(consumers))
+        REBALANCE_STATS,
+        rebalance_stats(records, members, commits.commits_after, consumer_rebalances(consumers)),
     )
-    put(COMMIT_STATS, commit_stats(history))
+    put(COMMIT_STATS, commit_stats(commits.clients))
     kinds = [
-        offset_rewind(history),
-        outside_ownership(history, records, members),
-        mixed_commits(history),
-        stuck_partition(history, behind, owners, now.ts),
+        offset_rewind(commits.rewinds),
+        outside_ownership(commits.unowned, records, members),
+        mixed_commits(commits.mixtures),
+        stuck_partition(commits.habits, behind, owners, now.ts),
         slow_revocation(revocations(consumers), now.ts),
         rebalance_storm(rebalances),
         flapping_group(rebalances),
@@ -188,7 +198,7 @@ def _build_rest(
     ]
     put(ANOMALIES, reduce(DataFrame.unionByName, kinds))
     info = build_info(
-        silver.commits,
+        commits.totals,
         records,
         ends,
         built_ts=sf.timestamp_millis(sf.lit(int(time.time() * 1000))),
@@ -203,17 +213,6 @@ def _measure(latest: DataFrame, period: Period, measure: Measure) -> list[LogEnd
     found = latest.select("topic", "partition").distinct().collect()
     partitions = [TopicPartition(row["topic"], row["partition"]) for row in found]
     return list(measure(partitions, period)) if partitions else []
-
-
-def _period(silver: Silver) -> Period:
-    """From the first to the last record; a single instant when there is none."""
-    tables = silver.commits, silver.group_generations, silver.group_epochs
-    times = reduce(DataFrame.union, (table.select("record_ts") for table in tables))
-    row = times.agg(
-        sf.min(sf.unix_millis("record_ts")).alias("start"), sf.max(sf.unix_millis("record_ts")).alias("end")
-    ).collect()[0]
-    start_ms, end_ms = row["start"] or 0, row["end"] or 0
-    return Period(start_ms, end_ms, step_length_s((end_ms - start_ms) / 1000))
 
 
 def _ends_frame(spark: SparkSession, measured: list[LogEnd]) -> DataFrame:

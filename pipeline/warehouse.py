@@ -4,6 +4,7 @@
     _checkpoint/                               how far the log has been read
     _staging/                                  what an ingest is writing
     _scratch/                                  what a build is writing, or computes once for many tables
+    _folds/                                    what builds keep of the commits, see `pipeline.folding`
     <silver table>/ingest_batch=<n>/*.parquet  rows of one batch; batch 0 has none, only the schema
     <gold table>/<gold table>.parquet          one file
 
@@ -41,6 +42,7 @@ MARKER: Final = "_groupd_warehouse.json"
 CHECKPOINT: Final = "_checkpoint"
 STAGING: Final = "_staging"
 SCRATCH: Final = "_scratch"
+FOLDS: Final = "_folds"
 EMPTY_BATCH: Final = 0
 """The batch of every silver table that only says what its columns are."""
 
@@ -55,18 +57,18 @@ class Warehouse:
 
     def __init__(self, root: str) -> None:
         self.root = root
-        self._directory = directory_at(root)
+        self.directory = directory_at(root)
 
     def path(self, relative: str) -> str:
         """A place in the warehouse, as Spark takes it."""
-        return self._directory.path(relative)
+        return self.directory.path(relative)
 
     # Its version
 
     def check_version(self) -> None:
         """Raises BadInput unless this is a warehouse that this version of the pipeline wrote."""
-        if not self._directory.exists(MARKER):
-            reason = "is no warehouse" if self._directory.exists("") else "does not exist"
+        if not self.directory.exists(MARKER):
+            reason = "is no warehouse" if self.directory.exists("") else "does not exist"
             raise BadInput(f"{self.path('')}: {reason}: ingest a log first")
         self._properties()
 
@@ -75,25 +77,25 @@ class Warehouse:
 
         Raises BadInput for a directory of other files or a warehouse of another version.
         """
-        if self._directory.exists(MARKER):
+        if self.directory.exists(MARKER):
             self._properties()
             return
-        others = [name for name in self._directory.names("") if not name.startswith((MARKER, ".", STAGING))]
+        others = [name for name in self.directory.names("") if not name.startswith((MARKER, ".", STAGING))]
         if others:
             raise BadInput(
                 f"{self.path('')}: is no warehouse, but holds {others[0]}: give an empty directory"
             )
-        self._directory.create("")
+        self.directory.create("")
         self._write_properties({})
 
     def _write_properties(self, properties: dict[str, Any]) -> None:
         text = json.dumps({"format": FORMAT, "version": VERSION, **properties}, indent=1)
-        self._directory.write(MARKER, text.encode() + b"\n")
+        self.directory.write(MARKER, text.encode() + b"\n")
 
     def _properties(self) -> dict[str, Any]:
         path = self.path(MARKER)
         try:
-            properties = json.loads(self._directory.read(MARKER))
+            properties = json.loads(self.directory.read(MARKER))
         except ValueError as error:
             raise BadInput(f"{path}: is damaged: {error}") from error
         if not isinstance(properties, dict) or properties.get("format") != FORMAT:
@@ -114,19 +116,19 @@ class Warehouse:
 
     # Reading
 
-    def silver(self, spark: SparkSession, name: str) -> DataFrame:
-        """A silver table, of complete batches only; empty when nothing was ingested."""
+    def silver(self, spark: SparkSession, name: str, through_batch: int | None = None) -> DataFrame:
+        """A silver table, of complete batches only, up to one of them; empty when nothing was ingested."""
         table = SILVER[name]
-        batches = self.complete_batches()
-        if not batches:
+        last = max(self.complete_batches(), default=0) if through_batch is None else through_batch
+        if not last:
             return table.empty(spark)
         frame = spark.read.schema(table.ddl).parquet(self.path(name)).select(*dict(table.columns))
-        return frame.where(sf.col("ingest_batch").between(1, batches[-1]))
+        return frame.where(sf.col("ingest_batch").between(1, last))
 
     def gold(self, spark: SparkSession, name: str, ddl: str | None = None) -> DataFrame:
         """A gold table as it was last built; raises BadInput when it was not. Spark need not look for the columns
         where somebody knows them."""
-        if not self._directory.exists(name):
+        if not self.directory.exists(name):
             raise BadInput(f"{self.path(name)}: does not exist: build the tables first")
         reader = spark.read if ddl is None else spark.read.schema(ddl)
         return reader.parquet(self.path(name))
@@ -135,7 +137,7 @@ class Warehouse:
 
     def clear_scratch(self) -> None:
         """Removes what an interrupted build left; for one who knows that no other build is running."""
-        self._directory.delete(SCRATCH)
+        self.directory.delete(SCRATCH)
 
     @contextmanager
     def written_down(self, spark: SparkSession, name: str, frame: DataFrame) -> Iterator[DataFrame]:
@@ -146,7 +148,7 @@ class Warehouse:
         try:
             yield spark.read.schema(frame.schema).parquet(self.path(place))
         finally:
-            self._directory.delete(place)
+            self.directory.delete(place)
 
     # Replacing gold
 
@@ -155,11 +157,11 @@ class Warehouse:
         staging = f"{SCRATCH}/{name}-{uuid4().hex}"
         try:
             frame.repartition(1).write.parquet(self.path(staging))
-            (file,) = (file for file in self._directory.names(staging) if _is_data(file))
-            self._directory.create(name)
-            self._directory.replace_file(f"{staging}/{file}", f"{name}/{name}{_SUFFIX}")
+            (file,) = (file for file in self.directory.names(staging) if _is_data(file))
+            self.directory.create(name)
+            self.directory.replace_file(f"{staging}/{file}", f"{name}/{name}{_SUFFIX}")
         finally:
-            self._directory.delete(staging)
+            self.directory.delete(staging)
 
     # Adding silver
 
@@ -168,45 +170,45 @@ class Warehouse:
 
         Raises BadInput when there are batches but no checkpoint, as they would all come again.
         """
-        self._directory.delete(STAGING)
-        if self.complete_batches() and not self._directory.names(CHECKPOINT):
+        self.directory.delete(STAGING)
+        if self.complete_batches() and not self.directory.names(CHECKPOINT):
             raise BadInput(f"{self.path(CHECKPOINT)}: is gone, so nobody knows what is ingested: ingest anew")
         for name, table in SILVER.items():
             target = self._batch(name, EMPTY_BATCH)
-            if not self._directory.exists(target):
+            if not self.directory.exists(target):
                 staging = f"{STAGING}/{name}-{EMPTY_BATCH}"
-                self._directory.create(staging)
-                self._directory.write(f"{staging}/{EMPTY_FILE}", _parquet(table, []))
-                self._directory.create(name)
-                self._directory.rename(staging, target)
+                self.directory.create(staging)
+                self.directory.write(f"{staging}/{EMPTY_FILE}", _parquet(table, []))
+                self.directory.create(name)
+                self.directory.rename(staging, target)
 
     def complete_batches(self) -> list[int]:
         """The numbers of the batches that are all there, in order."""
-        names = (name.partition("=")[2] for name in self._directory.names(INGEST_BATCHES.name))
+        names = (name.partition("=")[2] for name in self.directory.names(INGEST_BATCHES.name))
         return [
             batch for batch in sorted(int(name) for name in names if name.isdigit()) if batch != EMPTY_BATCH
         ]
 
     def has_batch(self, name: str, ingest_batch: int) -> bool:
         """Whether a silver table has the rows of a batch."""
-        return self._directory.exists(self._batch(name, ingest_batch))
+        return self.directory.exists(self._batch(name, ingest_batch))
 
     def stage(self, name: str, ingest_batch: int) -> str:
         """A new directory for the files of a batch, to be published."""
         staging = self._new_staging(name, ingest_batch)
-        self._directory.create(staging)
+        self.directory.create(staging)
         return staging
 
     def publish(self, name: str, ingest_batch: int, staging: str, files: Collection[str]) -> None:
         """Makes some files of a staging directory the rows of a batch; others that lie there are removed."""
         if not files:
-            self._directory.delete(staging)
+            self.directory.delete(staging)
             return
-        for file in self._directory.names(staging):
+        for file in self.directory.names(staging):
             if file not in files:
-                self._directory.delete(f"{staging}/{file}")
-        self._directory.create(name)
-        self._directory.rename(staging, self._batch(name, ingest_batch))
+                self.directory.delete(f"{staging}/{file}")
+        self.directory.create(name)
+        self.directory.rename(staging, self._batch(name, ingest_batch))
 
     def add_batch(self, name: str, ingest_batch: int, frame: DataFrame) -> bool:
         """Adds the rows of one batch to a silver table, unless they are there from an interrupted run (False).
@@ -217,7 +219,7 @@ class Warehouse:
             return False
         staging = self._new_staging(name, ingest_batch)
         frame.drop("ingest_batch").write.parquet(self.path(staging))
-        files = [file for file in self._directory.names(staging) if _is_data(file)]
+        files = [file for file in self.directory.names(staging) if _is_data(file)]
         self.publish(name, ingest_batch, staging, files)
         return True
 
@@ -225,7 +227,7 @@ class Warehouse:
         """Says that a batch is all there."""
         row = {"ingested_ts": datetime.now(UTC), "n_records": n_records}
         staging = self.stage(INGEST_BATCHES.name, ingest_batch)
-        self._directory.write(f"{staging}/{_BATCH_FILE}", _parquet(INGEST_BATCHES, [row]))
+        self.directory.write(f"{staging}/{_BATCH_FILE}", _parquet(INGEST_BATCHES, [row]))
         self.publish(INGEST_BATCHES.name, ingest_batch, staging, [_BATCH_FILE])
 
     def _new_staging(self, name: str, ingest_batch: int) -> str:

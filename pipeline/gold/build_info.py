@@ -5,6 +5,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from pipeline.gold.fold import Fold, sums
 from pipeline.table import Table
 
 BUILD_INFO: Final = Table.declare(
@@ -25,8 +26,29 @@ BUILD_INFO: Final = Table.declare(
 )
 
 
+def _rows(history: DataFrame) -> DataFrame:
+    return history.select(
+        "log_partition",
+        *(sf.col("record_ts").alias(f"{which}_record_ts") for which in ("first", "last")),
+        (~sf.col("tombstone")).cast("bigint").alias("commits"),
+        sf.col("tombstone").cast("bigint").alias("removed_offsets"),
+    )
+
+
+TOTALS: Final = Fold(
+    "totals",
+    ("log_partition",),
+    _rows,
+    lambda: [
+        sf.min("first_record_ts").alias("first_record_ts"),
+        sf.max("last_record_ts").alias("last_record_ts"),
+        *sums("commits", "removed_offsets"),
+    ],
+)
+
+
 def build_info(
-    commits: DataFrame,
+    totals: DataFrame,
     group_generations: DataFrame,
     log_end_offsets: DataFrame,
     *,
@@ -35,17 +57,19 @@ def build_info(
     step_s: int,
     retention_minutes: int,
 ) -> DataFrame:
-    """In: silver `commits` and `group_generations`, gold `log_end_offsets`, and how the build was done."""
-    records = (
-        commits.select("record_ts", "tombstone", sf.lit(True).alias("is_commit"))
-        .unionByName(group_generations.select("record_ts", "tombstone", sf.lit(False).alias("is_commit")))
-        .agg(
-            sf.min("record_ts").alias("first_record_ts"),
-            sf.max("record_ts").alias("last_record_ts"),
-            sf.count_if(sf.col("is_commit") & ~sf.col("tombstone")).alias("commits"),
-            sf.count_if(sf.col("is_commit") & sf.col("tombstone")).alias("removed_offsets"),
-            sf.count_if(~sf.col("is_commit")).alias("group_records"),
-        )
+    """In: the fold TOTALS, silver `group_generations`, gold `log_end_offsets`, and how the build was done."""
+    of_groups = group_generations.agg(
+        sf.min("record_ts").alias("first_record_ts"),
+        sf.max("record_ts").alias("last_record_ts"),
+        sf.count("*").alias("group_records"),
+    )
+    records = totals.unionByName(of_groups, allowMissingColumns=True).agg(
+        sf.min("first_record_ts").alias("first_record_ts"),
+        sf.max("last_record_ts").alias("last_record_ts"),
+        *(
+            sf.coalesce(sf.sum(name), sf.lit(0)).alias(name)
+            for name in ("commits", "removed_offsets", "group_records")
+        ),
     )
     ends = log_end_offsets.agg(
         sf.count("*").alias("log_end_offsets"),

@@ -12,20 +12,55 @@ is the *presumed writer*. It is unknown (NULL) when
 
 A member that commits what another one owns cannot be told from that owner.
 
-This table is not stored: other gold tables are made from it in the same build.
+This table is not stored: folds go on with it, and other gold tables are made of these. A build computes it of the
+commits that are new since the last build. What it has to know of those before is the last one of each group and
+partition: LAST_COMMITS.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from pipeline.gold.group_records import GROUP, identity
+from pipeline.table import Table
 
 PARTITION_OF_GROUP: Final = ("log_partition", "group", "topic", "partition")
 _COMMIT: Final = (
     "topic", "partition", "record_ts", "commit_ts", "offset", "tombstone", "topic_id", "producer_id",
+    "leader_epoch", "metadata", "expire_ts",
 )  # fmt: skip
+
+LAST_COMMITS: Final = Table.declare(
+    "last_commits",
+    """
+    log_partition int
+    group string
+    topic string
+    partition int
+    log_offset bigint
+    record_ts timestamp
+    commit_ts timestamp
+    offset bigint
+    tombstone boolean
+    topic_id string
+    producer_id bigint
+    leader_epoch int
+    metadata string
+    expire_ts timestamp
+    member string
+    number bigint
+    """,
+)
+"""The last commit, or tombstone, of every group and partition, as the commit history has it."""
+
+
+class GroupTables(NamedTuple):
+    """The silver tables of classic groups."""
+
+    group_generations: DataFrame
+    members: DataFrame
+    assignments: DataFrame
 
 
 def writers(members: DataFrame, assignments: DataFrame) -> DataFrame:
@@ -50,10 +85,8 @@ def writers(members: DataFrame, assignments: DataFrame) -> DataFrame:
     )
 
 
-def commit_history(
-    commits: DataFrame, group_generations: DataFrame, members: DataFrame, assignments: DataFrame
-) -> DataFrame:
-    """Silver `commits`, tombstones included, each with
+def commit_history(commits: DataFrame, groups: GroupTables, last_commits: DataFrame) -> DataFrame:
+    """Silver `commits`, tombstones included: all, or those of later batches, with the LAST_COMMITS before. Each has
 
     - `group_log_offset`: the group record that it follows, NULL for none;
     - `member`, `client_id`: the presumed writer; `n_owners`: how many own the partition there (NULL for none);
@@ -62,7 +95,7 @@ def commit_history(
     - `is_unmoved`, `is_rewind`: against that one. A topic of another id is another topic.
     """
     after_record = Window.partitionBy(*GROUP).orderBy("log_offset").rowsBetween(Window.unboundedPreceding, 0)
-    records = group_generations.select(*GROUP, "log_offset", sf.col("log_offset").alias("mark"))
+    records = groups.group_generations.select(*GROUP, "log_offset", sf.col("log_offset").alias("mark"))
     placed = (
         commits.select(*GROUP, "log_offset", *_COMMIT)
         .unionByName(records, allowMissingColumns=True)
@@ -71,7 +104,10 @@ def commit_history(
         .drop("mark")
     )
     key = ["log_partition", "group", "group_log_offset", "topic", "partition"]
-    written = placed.join(writers(members, assignments), key, "left")
+    written = placed.join(writers(groups.members, groups.assignments), key, "left")
+    with_last = written.withColumns({"number": sf.lit(1), "is_new": sf.lit(True)}).unionByName(
+        last_commits.withColumn("is_new", sf.lit(False)), allowMissingColumns=True
+    )
 
     before = Window.partitionBy(*PARTITION_OF_GROUP).orderBy("log_offset")
     topic_before = sf.lag("topic_id").over(before)
@@ -84,9 +120,10 @@ def commit_history(
         "previous_member": sf.lag("member").over(before),
         "previous_producer_id": sf.lag("producer_id").over(before),
     }
-    linked = written.withColumns(
-        {"number": sf.row_number().over(before), "is_continued": is_continued, **previous}
-    )
+    so_far = before.rowsBetween(Window.unboundedPreceding, 0)
+    linked = with_last.withColumns(
+        {"number": sf.sum("number").over(so_far), "is_continued": is_continued, **previous}
+    ).where("is_new")
     offset, offset_before = sf.col("offset"), sf.col("previous_offset")
     return (
         linked.withColumns({name: sf.when(sf.col("is_continued"), sf.col(name)) for name in previous})
@@ -96,5 +133,16 @@ def commit_history(
                 "is_rewind": sf.coalesce(offset < offset_before, sf.lit(False)),
             }
         )
-        .drop("is_continued")
+        .drop("is_continued", "is_new")
     )
+
+
+def last_commits(history: DataFrame, so_far: DataFrame) -> DataFrame:
+    """LAST_COMMITS after some more history. In: the same before it.
+
+    A hash aggregate finds the last log offset of each key and a semi join fetches its row: aggregating whole rows
+    would make Spark sort.
+    """
+    rows = LAST_COMMITS.shape(history).unionByName(so_far)
+    last = rows.groupBy(*PARTITION_OF_GROUP).agg(sf.max("log_offset").alias("log_offset"))
+    return rows.join(last.select("log_partition", "log_offset"), ["log_partition", "log_offset"], "left_semi")

@@ -5,7 +5,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from pipeline.gold.velocity import counters
+from pipeline.gold.fold import Fold, of_first, of_last, sums
+from pipeline.gold.velocity import COUNTERS, counters
 from pipeline.table import Table
 
 COMMIT_STATS: Final = Table.declare(
@@ -31,31 +32,40 @@ COMMIT_STATS: Final = Table.declare(
 _CLIENT: Final = ("log_partition", "group", "client_id")
 
 
-def commit_stats(history: DataFrame) -> DataFrame:
+def _rows(history: DataFrame) -> DataFrame:
+    return history.where(~sf.col("tombstone")).select(
+        *_CLIENT,
+        "topic",
+        "partition",
+        *counters(),
+        *(sf.col("commit_ts").alias(f"{which}_commit_ts") for which in ("first", "last")),
+        *(sf.col("log_offset").alias(f"{which}_log_offset") for which in ("first", "last")),
+    )
+
+
+CLIENTS: Final = Fold(
+    "clients",
+    (*_CLIENT, "topic", "partition"),
+    _rows,
+    lambda: [
+        *sums(*COUNTERS),
+        *(column for name in ("first_commit_ts", "first_log_offset") for column in of_first(name)),
+        *(column for name in ("last_commit_ts", "last_log_offset") for column in of_last(name)),
+    ],
+)
+
+
+def commit_stats(clients: DataFrame) -> DataFrame:
     """By group and client: commits, and the share of them that repeated the offset before.
 
-    In: the commit history. Rows without a client hold the commits whose writer is not known. Partitions are
-    counted in two steps, as counting distinct ones at once would expand every row.
+    In: the fold CLIENTS, which has a row for each partition: that makes them countable. Rows without a client hold
+    the commits whose writer is not known.
     """
-    per_partition = (
-        history.where(~sf.col("tombstone"))
-        .groupBy(*_CLIENT, "topic", "partition")
-        .agg(
-            *counters(),
-            sf.min("commit_ts").alias("first_commit_ts"),
-            sf.max("commit_ts").alias("last_commit_ts"),
-            sf.min("log_offset").alias("first_log_offset"),
-            sf.max("log_offset").alias("last_log_offset"),
-        )
-    )
     minutes = (sf.unix_millis("last_commit_ts") - sf.unix_millis("first_commit_ts")) / 60_000
     per_client = (
-        per_partition.groupBy(*_CLIENT)
+        clients.groupBy(*_CLIENT)
         .agg(
-            *(
-                sf.sum(name).alias(name)
-                for name in ("commits", "unmoved_commits", "rewinds", "transactional_commits")
-            ),
+            *sums(*COUNTERS),
             sf.count("*").alias("partitions"),
             *(sf.min(name).alias(name) for name in ("first_commit_ts", "first_log_offset")),
             *(sf.max(name).alias(name) for name in ("last_commit_ts", "last_log_offset")),

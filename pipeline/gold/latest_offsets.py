@@ -25,17 +25,10 @@ LATEST_OFFSETS: Final = Table.declare(
     """,
 )
 
-_KEY: Final = ("log_partition", "group", "topic", "partition")
 
-
-def latest_offsets(commits: DataFrame) -> DataFrame:
+def latest_offsets(last_commits: DataFrame) -> DataFrame:
     """The last commit of every group and partition, but for those that a tombstone has removed since.
 
-    In: silver `commits`. A hash aggregate finds the last log offset of each key and a semi join fetches its
-    row: aggregating whole rows would make Spark sort.
+    In: LAST_COMMITS of the whole history.
     """
-    last = commits.groupBy(*_KEY).agg(sf.max("log_offset").alias("log_offset"))
-    rows = commits.join(
-        last.select("log_partition", "log_offset"), ["log_partition", "log_offset"], "left_semi"
-    )
-    return LATEST_OFFSETS.shape(rows.where(~sf.col("tombstone")))
+    return LATEST_OFFSETS.shape(last_commits.where(~sf.col("tombstone")))

@@ -3,15 +3,20 @@
 Lag changes with every commit and with every message, but a table of all groups at all times would be larger
 than the log. So only changes are kept: for each group, partition and step in which either side moved, by how
 much the lag differs from before. They add up over partitions, and from the first step to the last.
+
+The step grows with the period. What is kept from one build to the next is kept by the *grain*, a length of which
+this step and all longer ones are multiples.
 """
 
+from math import gcd
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from pipeline.gold.commit_history import PARTITION_OF_GROUP
-from pipeline.gold.velocity import counters
+from pipeline.gold.fold import Fold, of_last, sums
+from pipeline.gold.velocity import COUNTERS, counters
 from pipeline.table import Table
 
 PROGRESS: Final = Table.declare(
@@ -46,32 +51,58 @@ def step_length_s(period_s: float) -> int:
     return next((step for step in STEPS_S if step * MAX_STEPS >= period_s), STEPS_S[-1])
 
 
+def grain_s(step_s: int) -> int:
+    """The longest time of which a step, one of STEPS_S, and all longer ones are multiples."""
+    return gcd(*(step for step in STEPS_S if step >= step_s))
+
+
 def _step(time: str, step_s: int) -> Column:
     return sf.timestamp_seconds(sf.floor(sf.unix_seconds(time) / step_s) * step_s)
 
 
-def _consumed(history: DataFrame, step_s: int) -> DataFrame:
-    return (
-        history.where(~sf.col("tombstone"))
-        .groupBy(*_GROUP_TOPIC, _step("commit_ts", step_s).alias("step_ts"))
-        .agg(
+def consumed_in(step_s: int) -> Fold:
+    """By group, topic and step: commits, and how far the offsets went."""
+
+    def rows(history: DataFrame) -> DataFrame:
+        return history.where(~sf.col("tombstone")).select(
+            *_GROUP_TOPIC,
+            _step("commit_ts", step_s).alias("step_ts"),
             *counters(),
-            sf.coalesce(sf.sum(sf.col("offset") - sf.col("previous_offset")), sf.lit(0)).alias("advance"),
+            (sf.col("offset") - sf.col("previous_offset")).alias("advance"),
         )
-    )
+
+    return Fold("consumed", (*_GROUP_TOPIC, "step_ts"), rows, lambda: sums(*COUNTERS, "advance"))
 
 
-def _lag_changes(history: DataFrame, log_end_offsets: DataFrame, step_s: int) -> DataFrame:
+def positions_in(step_s: int) -> Fold:
+    """By group, partition and step: the offset at its end, _REMOVED where there is none."""
+
+    def rows(history: DataFrame) -> DataFrame:
+        return history.select(
+            *PARTITION_OF_GROUP,
+            _step("record_ts", step_s).alias("step_ts"),
+            sf.coalesce("offset", sf.lit(_REMOVED)).alias("position"),
+            "log_offset",
+        )
+
+    keys = (*PARTITION_OF_GROUP, "step_ts")
+    return Fold("positions", keys, rows, lambda: of_last("log_offset", "position"))
+
+
+def in_longer_steps(fold: Fold, frame: DataFrame, step_s: int) -> DataFrame:
+    """A fold of one step as that of a multiple of it."""
+    longer = frame.withColumn("step_ts", _step("step_ts", step_s))
+    return longer.groupBy(*fold.keys).agg(*fold.combined())
+
+
+def _lag_changes(positions: DataFrame, log_end_offsets: DataFrame, step_s: int) -> DataFrame:
     """By group, topic and step: by how much the lag summed over the partitions rose (or fell)."""
-    positions = history.groupBy(*PARTITION_OF_GROUP, _step("record_ts", step_s).alias("step_ts")).agg(
-        sf.max_by(sf.coalesce("offset", sf.lit(_REMOVED)), "log_offset").alias("position")
-    )
     ends = log_end_offsets.groupBy("topic", "partition", _step("at_ts", step_s).alias("step_ts")).agg(
         sf.max_by("log_end_offset", "at_ts").alias("end")
     )
-    consumed = positions.select(*PARTITION_OF_GROUP).distinct()
+    everywhere = positions.select(*PARTITION_OF_GROUP).distinct()
     both = (
-        positions.unionByName(consumed.join(ends, ["topic", "partition"]), allowMissingColumns=True)
+        positions.unionByName(everywhere.join(ends, ["topic", "partition"]), allowMissingColumns=True)
         .groupBy(*PARTITION_OF_GROUP, "step_ts")
         .agg(sf.max("position").alias("position"), sf.max("end").alias("end"))
     )
@@ -89,17 +120,19 @@ def _lag_changes(history: DataFrame, log_end_offsets: DataFrame, step_s: int) ->
     )
 
 
-def progress(history: DataFrame, log_end_offsets: DataFrame, step_s: int) -> DataFrame:
+def progress(consumed: DataFrame, positions: DataFrame, log_end_offsets: DataFrame, step_s: int) -> DataFrame:
     """By group, topic and step: commits, advance, and the lag at the end of the step (NULL while no end of the
     topic is known). Steps in which nothing changed have no row; the lag of the row before still holds.
 
-    In: the commit history, measured ends (at several times, for the lag to have a course), the step in seconds.
+    In: the folds `consumed_in` and `positions_in` of this step or of a part of it, measured ends (at several times,
+    for the lag to have a course), the step in seconds.
     """
+    moved = in_longer_steps(consumed_in(step_s), consumed, step_s)
+    stood = in_longer_steps(positions_in(step_s), positions, step_s)
     order = Window.partitionBy(*_GROUP_TOPIC).orderBy("step_ts")
     so_far = order.rowsBetween(Window.unboundedPreceding, 0)
     rows = (
-        _consumed(history, step_s)
-        .join(_lag_changes(history, log_end_offsets, step_s), [*_GROUP_TOPIC, "step_ts"], "full_outer")
+        moved.join(_lag_changes(stood, log_end_offsets, step_s), [*_GROUP_TOPIC, "step_ts"], "full_outer")
         .withColumn("lag", sf.sum("rise").over(so_far))
         .withColumn("step_s", sf.lit(step_s))
         .withColumns(

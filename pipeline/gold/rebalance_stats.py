@@ -13,6 +13,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
+from pipeline.gold.fold import Fold, of_first, of_last
 from pipeline.gold.group_kinds import CLASSIC
 from pipeline.gold.group_records import ASSIGNED, EMPTIED, GROUP, group_records, identity
 from pipeline.table import Table
@@ -76,24 +77,32 @@ def _runs(records: DataFrame, members: DataFrame) -> DataFrame:
     )
 
 
-def _commits_around(records: DataFrame, history: DataFrame) -> DataFrame:
+def _rows(history: DataFrame) -> DataFrame:
+    return history.where(~sf.col("tombstone")).select(
+        *GROUP,
+        sf.coalesce("group_log_offset", sf.lit(-1)).alias("log_offset"),
+        *(sf.col("log_offset").alias(f"{which}_at") for which in ("first", "last")),
+        *(sf.col("commit_ts").alias(f"{which}_ts") for which in ("first", "last")),
+    )
+
+
+COMMITS_AFTER: Final = Fold(
+    "commits_after",
+    (*GROUP, "log_offset"),
+    _rows,
+    lambda: [*of_first("first_at", "first_ts"), *of_last("last_at", "last_ts")],
+)
+"""The first and the last commit of each group after each of its records, -1 for none."""
+
+
+def _commits_around(records: DataFrame, commits_after: DataFrame) -> DataFrame:
     """For each group record, the last commit of the group before it and the first after it, and the nearest records
     on both sides (itself included) that say that the group was empty."""
-    per_record = (
-        history.where(~sf.col("tombstone"))
-        .groupBy(*GROUP, sf.coalesce("group_log_offset", sf.lit(-1)).alias("log_offset"))
-        .agg(
-            sf.min("log_offset").alias("first_at"),
-            sf.min_by("commit_ts", "log_offset").alias("first_ts"),
-            sf.max("log_offset").alias("last_at"),
-            sf.max_by("commit_ts", "log_offset").alias("last_ts"),
-        )
-        .select(
-            *GROUP,
-            "log_offset",
-            sf.struct(sf.col("first_at").alias("at"), sf.col("first_ts").alias("ts")).alias("first"),
-            sf.struct(sf.col("last_at").alias("at"), sf.col("last_ts").alias("ts")).alias("last"),
-        )
+    per_record = commits_after.select(
+        *GROUP,
+        "log_offset",
+        sf.struct(sf.col("first_at").alias("at"), sf.col("first_ts").alias("ts")).alias("first"),
+        sf.struct(sf.col("last_at").alias("at"), sf.col("last_ts").alias("ts")).alias("last"),
     )
     empty_at = sf.when(sf.col("kind") != ASSIGNED, sf.col("log_offset")).alias("empty_at")
     epochs = records.select(*GROUP, "log_offset", empty_at).join(
@@ -115,12 +124,12 @@ def _commits_around(records: DataFrame, history: DataFrame) -> DataFrame:
 
 
 def rebalance_stats(
-    group_generations: DataFrame, members: DataFrame, history: DataFrame, epochs: DataFrame
+    group_generations: DataFrame, members: DataFrame, commits_after: DataFrame, epochs: DataFrame
 ) -> DataFrame:
     """One row for each generation or epoch that has a record: with members (`kind` rebalance) or when the last
     one had gone (`kind` emptied).
 
-    In: silver `group_generations` and `members`, the commit history, `consumer_rebalances`.
+    In: silver `group_generations` and `members`, the fold COMMITS_AFTER, `consumer_rebalances`.
     """
     records = group_records(group_generations)
     order = Window.partitionBy(*GROUP).orderBy("log_offset")
@@ -135,7 +144,7 @@ def rebalance_stats(
         .withColumn("previous_generation", previous("generation"))
         .withColumn("previous_members", previous("members"))
         .where(sf.col("kind").isin(ASSIGNED, EMPTIED))
-        .join(_commits_around(records, history), [*GROUP, "log_offset"], "left")
+        .join(_commits_around(records, commits_after), [*GROUP, "log_offset"], "left")
     )
     is_rebalance = sf.col("kind") == ASSIGNED
     # Of a group whose first record seen is not its first ever, nobody knows who was there before.

@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from pipeline.gold.commit_history import PARTITION_OF_GROUP
+from pipeline.gold.fold import Fold, of_first, of_last, sums
 from pipeline.table import Table
 
 VELOCITY: Final = Table.declare(
@@ -30,35 +31,52 @@ VELOCITY: Final = Table.declare(
 )
 
 
+COUNTERS: Final = ("commits", "unmoved_commits", "rewinds", "transactional_commits")
+"""Columns that add up over any grouping of commits."""
+
+
 def counters() -> list[Column]:
-    """Aggregates of the commit history that add up over any grouping of it."""
-    return [
-        sf.count("*").alias("commits"),
-        sf.sum(sf.col("is_unmoved").cast("long")).alias("unmoved_commits"),
-        sf.sum(sf.col("is_rewind").cast("long")).alias("rewinds"),
-        sf.count("producer_id").alias("transactional_commits"),
-    ]
+    """COUNTERS of a single commit of the history."""
+    counted = (
+        sf.lit(True), sf.col("is_unmoved"), sf.col("is_rewind"), sf.col("producer_id").isNotNull(),
+    )  # fmt: skip
+    return [one.cast("bigint").alias(name) for name, one in zip(COUNTERS, counted, strict=True)]
 
 
-def velocity(history: DataFrame) -> DataFrame:
+def _rows(history: DataFrame) -> DataFrame:
+    return history.where(~sf.col("tombstone")).select(
+        *PARTITION_OF_GROUP,
+        sf.date_trunc("minute", "commit_ts").alias("minute"),
+        *counters(),
+        sf.col("offset").alias("last_offset"),
+        (sf.col("offset") - sf.col("previous_offset")).alias("advance"),
+        (sf.unix_millis("commit_ts") - sf.unix_millis("previous_ts")).alias("elapsed_ms"),
+        sf.col("log_offset").alias("first_log_offset"),
+        sf.col("log_offset").alias("last_log_offset"),
+    )
+
+
+MINUTES: Final = Fold(
+    "minutes",
+    (*PARTITION_OF_GROUP, "minute"),
+    _rows,
+    lambda: [
+        *sums(*COUNTERS, "advance", "elapsed_ms"),
+        *of_first("first_log_offset"),
+        *of_last("last_log_offset", "last_offset"),
+    ],
+)
+
+
+def velocity(minutes: DataFrame) -> DataFrame:
     """By group, partition and minute of the commit's time: commits, and how far the offset went.
 
-    In: the commit history. The advance is the sum of the steps from each commit to the next, so that minutes
+    In: the fold MINUTES. The advance is the sum of the steps from each commit to the next, so that minutes
     add up and a rewind inside a minute counts as negative.
     """
-    step_s = sf.unix_millis("commit_ts") - sf.unix_millis("previous_ts")
     per_minute = (
-        history.where(~sf.col("tombstone"))
-        .groupBy(*PARTITION_OF_GROUP, sf.date_trunc("minute", "commit_ts").alias("minute"))
-        .agg(
-            *counters(),
-            sf.max_by("offset", "log_offset").alias("last_offset"),
-            sf.sum(sf.col("offset") - sf.col("previous_offset")).alias("advance"),
-            (sf.sum(step_s) / 1000).alias("elapsed_s"),
-            sf.min("log_offset").alias("first_log_offset"),
-            sf.max("log_offset").alias("last_log_offset"),
-        )
-        .withColumn("advance", sf.coalesce("advance", sf.lit(0)))
+        minutes.withColumn("advance", sf.coalesce("advance", sf.lit(0)))
+        .withColumn("elapsed_s", sf.col("elapsed_ms") / 1000)
         .withColumn(
             "offsets_per_s", sf.when(sf.col("elapsed_s") > 0, sf.col("advance") / sf.col("elapsed_s"))
         )

@@ -122,6 +122,15 @@ class HandMade:
         for name, rows in other._rows.items():
             self._rows[name] += rows
 
+    def piece(self, first_offset: int, next_offset: int) -> "HandMade":
+        """The records from one offset up to another."""
+        cut = HandMade(self.spark, self._log_partition)
+        for name, rows in self._rows.items():
+            cut._rows[name] = [
+                row for row in rows if first_offset <= row.get("log_offset", first_offset) < next_offset
+            ]
+        return cut
+
     @property
     def names(self) -> frozenset[str]:
         """The silver tables that it has."""

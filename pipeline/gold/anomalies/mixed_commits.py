@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from pipeline.gold.anomalies.anomaly import anomaly
+from pipeline.gold.fold import Fold, of_first, of_last, sums
 from pipeline.gold.group_records import GROUP
 
 _OF_THE_FIRST: Final = (
@@ -19,18 +20,38 @@ _OF_THE_FIRST: Final = (
 )  # fmt: skip
 
 
-def mixed_commits(history: DataFrame) -> DataFrame:
-    """One row for each group. `amount`: commits of another kind than the one before; the evidence is the first."""
+def _rows(history: DataFrame) -> DataFrame:
     is_plain, was_plain = sf.col("producer_id").isNull(), sf.col("previous_producer_id").isNull()
     mixed = history.where(sf.col("previous_log_offset").isNotNull() & (is_plain != was_plain))
-    found = mixed.groupBy(*GROUP).agg(
-        *(sf.min_by(name, "log_offset").alias(name) for name in _OF_THE_FIRST),
-        sf.count("*").alias("amount"),
-        sf.min("log_offset").alias("log_offset"),
-        sf.min_by("commit_ts", "log_offset").alias("ts"),
-        sf.max_by("commit_ts", "log_offset").alias("until_ts"),
+    return mixed.select(
+        *GROUP,
+        *_OF_THE_FIRST,
+        sf.lit(1).cast("bigint").alias("amount"),
+        "log_offset",
+        sf.col("log_offset").alias("last_log_offset"),
+        sf.col("commit_ts").alias("ts"),
+        sf.col("commit_ts").alias("until_ts"),
     )
-    detail = sf.when(is_plain, "first a plain one after one of a transaction").otherwise(
-        "first one of a transaction after a plain one"
-    )
-    return anomaly("mixed_commits", found, detail=detail)
+
+
+MIXTURES: Final = Fold(
+    "mixtures",
+    GROUP,
+    _rows,
+    lambda: [
+        *sums("amount"),
+        *of_first("log_offset", *_OF_THE_FIRST, "ts"),
+        *of_last("last_log_offset", "until_ts"),
+    ],
+)
+
+
+def mixed_commits(mixtures: DataFrame) -> DataFrame:
+    """One row for each group. `amount`: commits of another kind than the one before; the evidence is the first.
+
+    In: the fold MIXTURES.
+    """
+    detail = sf.when(
+        sf.col("producer_id").isNull(), "first a plain one after one of a transaction"
+    ).otherwise("first one of a transaction after a plain one")
+    return anomaly("mixed_commits", mixtures, detail=detail)

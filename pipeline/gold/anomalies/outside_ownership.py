@@ -5,15 +5,53 @@ owner therefore came from a member that did not own it, or through a transaction
 Commits of one member for a partition of another leave no trace in the log.
 """
 
+from typing import Final
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from pipeline.gold.anomalies.anomaly import anomaly
+from pipeline.gold.fold import Fold, of_first, sums
 from pipeline.gold.group_records import GROUP
 
+_OF_THE_FIRST: Final = ("offset", "previous_offset", "previous_log_offset", "previous_member", "ts")
 
-def outside_ownership(history: DataFrame, group_generations: DataFrame, members: DataFrame) -> DataFrame:
-    """One row for each group record and partition. `amount`: such commits; the evidence is the first.
+
+def _rows(history: DataFrame) -> DataFrame:
+    is_unowned = sf.col("n_owners").isNull() & sf.col("group_log_offset").isNotNull()
+    return history.where(~sf.col("tombstone") & is_unowned).select(
+        *GROUP,
+        "group_log_offset",
+        "topic",
+        "partition",
+        sf.lit(1).cast("bigint").alias("amount"),
+        sf.col("producer_id").isNotNull().alias("is_transactional"),
+        "log_offset",
+        "offset",
+        "previous_offset",
+        "previous_log_offset",
+        "previous_member",
+        sf.col("commit_ts").alias("ts"),
+        sf.col("commit_ts").alias("until_ts"),
+    )
+
+
+UNOWNED: Final = Fold(
+    "unowned",
+    (*GROUP, "group_log_offset", "topic", "partition"),
+    _rows,
+    lambda: [
+        *sums("amount"),
+        *(sf.max(name).alias(name) for name in ("is_transactional", "until_ts")),
+        *of_first("log_offset", *_OF_THE_FIRST),
+    ],
+)
+"""Commits for partitions that nobody owned, of groups that have records."""
+
+
+def outside_ownership(unowned: DataFrame, group_generations: DataFrame, members: DataFrame) -> DataFrame:
+    """One row for each group record and partition. `amount`: such commits; the evidence is the first. In: the fold
+    UNOWNED, silver tables.
 
     Only records are judged whose assignments can all be read: those of consumers.
     """
@@ -27,24 +65,9 @@ def outside_ownership(history: DataFrame, group_generations: DataFrame, members:
     judged = records.select(
         *GROUP, sf.col("log_offset").alias("group_log_offset"), "generation", "n_members"
     ).join(readable, ["log_partition", "group_log_offset"], "left_semi")
-    commits = (
-        history.where(~sf.col("tombstone") & sf.col("n_owners").isNull())
-        .groupBy(*GROUP, "group_log_offset", "topic", "partition")
-        .agg(
-            sf.count("*").alias("amount"),
-            sf.max(sf.col("producer_id").isNotNull()).alias("is_transactional"),
-            sf.min("log_offset").alias("log_offset"),
-            sf.min_by("offset", "log_offset").alias("offset"),
-            sf.min_by("previous_offset", "log_offset").alias("previous_offset"),
-            sf.min_by("previous_log_offset", "log_offset").alias("previous_log_offset"),
-            sf.min_by("previous_member", "log_offset").alias("previous_member"),
-            sf.min_by("commit_ts", "log_offset").alias("ts"),
-            sf.max("commit_ts").alias("until_ts"),
-        )
-    )
     detail = sf.when(
         sf.col("is_transactional"), "in a transaction, which need not come from a member"
     ).otherwise(
         sf.concat(sf.lit("by one of "), sf.col("n_members"), sf.lit(" members, none of which owned it"))
     )
-    return anomaly("outside_ownership", commits.join(judged, [*GROUP, "group_log_offset"]), detail=detail)
+    return anomaly("outside_ownership", unowned.join(judged, [*GROUP, "group_log_offset"]), detail=detail)

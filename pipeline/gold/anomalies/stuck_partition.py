@@ -17,31 +17,46 @@ from pyspark.sql import functions as sf
 
 from pipeline.gold.anomalies.anomaly import anomaly
 from pipeline.gold.commit_history import PARTITION_OF_GROUP
+from pipeline.gold.fold import Fold, of_first, of_last, sums
 
 WINDOW_COMMITS: Final = 10
 MIN_SILENCE_S: Final = 60
 
 
-def _habits(history: DataFrame) -> DataFrame:
-    """For each group and partition: how often it commits, and since when the offset is what it is."""
-    moved = ~sf.col("is_unmoved")
+def _rows(history: DataFrame) -> DataFrame:
+    has_moved = ~sf.col("is_unmoved")
+    moved = {"number": "number", "log_offset": "log_offset", "ts": "commit_ts"}
+    return history.where(~sf.col("tombstone")).select(
+        *PARTITION_OF_GROUP,
+        sf.lit(1).cast("bigint").alias("n"),
+        *(sf.when(has_moved, sf.col(name)).alias(f"moved_{short}") for short, name in moved.items()),
+        sf.col("number").alias("last_number"),
+        *(sf.col("log_offset").alias(f"{which}_log_offset") for which in ("first", "last")),
+        *(sf.col("commit_ts").alias(f"{which}_ts") for which in ("first", "last")),
+        "group_log_offset",
+    )
+
+
+HABITS: Final = Fold(
+    "habits",
+    PARTITION_OF_GROUP,
+    _rows,
+    lambda: [
+        *sums("n"),
+        *of_last("moved_log_offset", "moved_ts", "moved_number"),
+        *of_first("first_log_offset", "first_ts"),
+        *of_last("last_log_offset", "last_ts", "last_number", "group_log_offset"),
+    ],
+)
+"""For each group and partition: how often it commits, and since when the offset is what it is."""
+
+
+def _habits(habits: DataFrame) -> DataFrame:
     first_ms, last_ms = (sf.unix_millis(f"{name}_ts") for name in ("first", "last"))
     return (
-        history.where(~sf.col("tombstone"))
-        .groupBy(*PARTITION_OF_GROUP)
-        .agg(
-            sf.count("*").alias("n"),
-            sf.max("number").alias("last_number"),
-            sf.max(sf.when(moved, sf.col("number"))).alias("moved_number"),
-            sf.max(sf.when(moved, sf.col("log_offset"))).alias("moved_log_offset"),
-            sf.max_by("commit_ts", sf.when(moved, sf.col("log_offset"))).alias("moved_ts"),
-            sf.min_by("commit_ts", "log_offset").alias("first_ts"),
-            sf.max_by("commit_ts", "log_offset").alias("last_ts"),
-            sf.max_by("group_log_offset", "log_offset").alias("group_log_offset"),
-        )
-        .withColumn("n_same", sf.col("last_number") - sf.col("moved_number") + 1)
+        habits.withColumn("n_same", sf.col("last_number") - sf.col("moved_number") + 1)
         .withColumn("interval_ms", sf.when(sf.col("n") > 1, (last_ms - first_ms) / (sf.col("n") - 1)))
-        .drop("n", "last_number", "moved_number", "first_ts")
+        .drop("n", "last_number", "moved_number", "first_ts", "first_log_offset", "last_log_offset")
     )
 
 
@@ -56,10 +71,10 @@ def _seconds(time: Column) -> Column:
     return (sf.unix_millis(time) / 1000).cast("bigint")
 
 
-def stuck_partition(history: DataFrame, lag: DataFrame, ownership: DataFrame, as_of: Column) -> DataFrame:
+def stuck_partition(habits: DataFrame, lag: DataFrame, ownership: DataFrame, as_of: Column) -> DataFrame:
     """One row for each partition stuck at the end of the history. `amount`: offsets still to read, at least.
 
-    In: the commit history, gold `lag` and `ownership`, the time that counts as now.
+    In: the fold HABITS, gold `lag` and `ownership`, the time that counts as now.
     """
     end = sf.greatest("measured_end", "committed_end")
     key = list(PARTITION_OF_GROUP)
@@ -73,7 +88,7 @@ def stuck_partition(history: DataFrame, lag: DataFrame, ownership: DataFrame, as
         .join(_reach(lag), ["topic", "partition"])
         .withColumn("amount", end - sf.col("offset"))
         .where(sf.col("amount") > 0)
-        .join(_habits(history), key)
+        .join(_habits(habits), key)
         .join(held, key, "left")
     )
     silent_s = _seconds(as_of) - _seconds(sf.col("last_ts"))

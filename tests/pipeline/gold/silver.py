@@ -10,16 +10,14 @@ from tests.pipeline.hand_made import HandMade
 
 
 def history(made: HandMade) -> DataFrame:
-    return history_of.commit_history(
-        made.table("commits"),
-        made.table("group_generations"),
-        made.table("members"),
-        made.table("assignments"),
-    )
+    tables = (made.table(name) for name in history_of.GroupTables._fields)
+    nothing = history_of.LAST_COMMITS.empty(made.spark)
+    return history_of.commit_history(made.table("commits"), history_of.GroupTables(*tables), nothing)
 
 
 def latest_offsets(made: HandMade) -> DataFrame:
-    return latest.latest_offsets(made.table("commits"))
+    nothing = history_of.LAST_COMMITS.empty(made.spark)
+    return latest.latest_offsets(history_of.last_commits(history(made), nothing))
 
 
 def ownership(made: HandMade) -> DataFrame:
@@ -35,6 +33,6 @@ def rebalance_stats(made: HandMade) -> DataFrame:
     return rebalances.rebalance_stats(
         made.table("group_generations"),
         made.table("members"),
-        history(made),
+        rebalances.COMMITS_AFTER.of(history(made)),
         rebalances.REBALANCE_STATS.empty(made.spark),
     )

@@ -7,10 +7,10 @@ from pyspark.sql import functions as sf
 
 from pipeline.gold.anomalies.expiring_offsets import expiring_offsets
 from pipeline.gold.anomalies.flapping_group import flapping_group
-from pipeline.gold.anomalies.offset_rewind import offset_rewind
-from pipeline.gold.anomalies.outside_ownership import outside_ownership
+from pipeline.gold.anomalies.offset_rewind import REWINDS, offset_rewind
+from pipeline.gold.anomalies.outside_ownership import UNOWNED, outside_ownership
 from pipeline.gold.anomalies.rebalance_storm import rebalance_storm
-from pipeline.gold.anomalies.stuck_partition import stuck_partition
+from pipeline.gold.anomalies.stuck_partition import HABITS, stuck_partition
 from pipeline.gold.lag import lag
 from pipeline.gold.log_end_offsets import LOG_END_OFFSETS
 from tests.pipeline.gold.silver import history, latest_offsets, ownership, rebalance_stats
@@ -32,7 +32,7 @@ def test_a_rewind_names_both_writers_and_both_commits(spark: SparkSession) -> No
     made.generation("g", 2, {"b1": [("t", 0)]}, 3)
     after = made.commit("g", "t", 0, 60, 4)
     made.commit("g", "t", 0, 61, 5)
-    row = one(offset_rewind(history(made)))
+    row = one(offset_rewind(REWINDS.of(history(made))))
     assert (row["previous_member"], row["member"]) == ("a1", "b1")
     assert (row["previous_log_offset"], row["log_offset"]) == (before, after)
     assert (row["previous_offset"], row["offset"], row["amount"]) == (90, 60, 30)
@@ -45,7 +45,7 @@ def test_a_reset_of_an_empty_group_has_no_writer(spark: SparkSession) -> None:
     made.commit("g", "t", 0, 90, 2)
     made.emptied("g", 2, 3)
     made.commit("g", "t", 0, 0, 4)
-    row = one(offset_rewind(history(made)))
+    row = one(offset_rewind(REWINDS.of(history(made))))
     assert (row["previous_member"], row["member"]) == ("a1", None)
 
 
@@ -61,7 +61,7 @@ def test_commits_for_partitions_of_nobody_are_counted_by_generation(spark: Spark
     made.emptied("g", 3, 6)
     made.commit("g", "u", 0, 5, 7)
     tables = made.table("group_generations"), made.table("members")
-    row = one(outside_ownership(history(made), *tables))
+    row = one(outside_ownership(UNOWNED.of(history(made)), *tables))
     assert (row["topic"], row["partition"], row["amount"], row["log_offset"]) == ("u", 0, 2, first)
     assert (row["generation"], row["group_log_offset"]) == (1, 1)
     assert (row["ts"], row["until_ts"]) == (at(2), at(3))
@@ -75,13 +75,13 @@ def test_assignments_that_nobody_can_read_accuse_nobody(spark: SparkSession) -> 
     made.generation("odd", 1, {"a1": []}, 0, is_readable=False)
     made.commit("odd", "t", 0, 1, 1)
     tables = made.table("group_generations"), made.table("members")
-    assert rows(outside_ownership(history(made), *tables), "group") == []
+    assert rows(outside_ownership(UNOWNED.of(history(made)), *tables), "group") == []
 
 
 def stuck(made: HandMade, seconds: float, ends: list[tuple[str, int, int]], spark: SparkSession) -> DataFrame:
     measured = [(topic, partition, at(seconds), 0, end, "file") for topic, partition, end in ends]
     behind = lag(latest_offsets(made), spark.createDataFrame(measured, LOG_END_OFFSETS.ddl))
-    return stuck_partition(history(made), behind, ownership(made), moment(at(seconds)))
+    return stuck_partition(HABITS.of(history(made)), behind, ownership(made), moment(at(seconds)))
 
 
 def test_an_offset_that_stays_while_the_log_goes_on_is_stalled(spark: SparkSession) -> None:

@@ -4,11 +4,11 @@ import random
 
 from pyspark.sql import SparkSession
 
-from pipeline.gold.anomalies.mixed_commits import mixed_commits
-from pipeline.gold.commit_stats import commit_stats
-from pipeline.gold.velocity import velocity
+from pipeline.gold.anomalies.mixed_commits import MIXTURES, mixed_commits
+from pipeline.gold.commit_stats import CLIENTS, commit_stats
+from pipeline.gold.velocity import MINUTES, velocity
 from tests.pipeline.gold.silver import history, latest_offsets
-from tests.pipeline.hand_made import HandMade, at
+from tests.pipeline.hand_made import HandMade, at, together
 from tests.pipeline.rows import one, rows
 
 
@@ -35,10 +35,10 @@ def test_groups_of_the_same_offsets_in_other_log_partitions_stay_apart(spark: Sp
     first, second = HandMade(spark, 1), HandMade(spark, 2)
     first.commit("g", "t", 0, 10, 1)
     second.commit("h", "t", 0, 5, 1)
-    both = first.table("commits").unionByName(second.table("commits"))
-    from pipeline.gold.latest_offsets import latest_offsets as of_commits
-
-    assert rows(of_commits(both), "log_partition", "group", "offset") == [(1, "g", 10), (2, "h", 5)]
+    assert rows(latest_offsets(together([first, second])), "log_partition", "group", "offset") == [
+        (1, "g", 10),
+        (2, "h", 5),
+    ]
 
 
 def test_a_commit_is_ascribed_to_the_owner_of_the_generation_before_it(spark: SparkSession) -> None:
@@ -81,7 +81,7 @@ def test_velocity_counts_a_rewind_inside_a_minute(spark: SparkSession) -> None:
     made = HandMade(spark)
     for offset, seconds in ((100, 0), (160, 30), (140, 50), (140, 55), (200, 90)):
         made.commit("g", "t", 0, offset, seconds)
-    table = velocity(history(made))
+    table = velocity(MINUTES.of(history(made)))
     columns = ("minute", "commits", "unmoved_commits", "rewinds", "last_offset", "advance", "elapsed_s")
     assert rows(table, *columns) == [(at(0), 4, 1, 1, 140, 40, 55.0), (at(60), 1, 0, 0, 200, 60, 35.0)]
     assert rows(table, "first_log_offset", "last_log_offset", "offsets_per_s") == [
@@ -93,9 +93,9 @@ def test_velocity_counts_a_rewind_inside_a_minute(spark: SparkSession) -> None:
 def test_a_single_commit_has_no_velocity(spark: SparkSession) -> None:
     made = HandMade(spark)
     made.commit("g", "t", 0, 7, 1)
-    row = one(velocity(history(made)))
+    row = one(velocity(MINUTES.of(history(made))))
     assert (row["commits"], row["advance"], row["elapsed_s"], row["offsets_per_s"]) == (1, 0, None, None)
-    row = one(commit_stats(history(made)))
+    row = one(commit_stats(CLIENTS.of(history(made))))
     assert (row["commits"], row["unmoved_share"], row["commits_per_minute"]) == (1, 0.0, None)
 
 
@@ -109,7 +109,7 @@ def test_commits_are_counted_by_client_and_those_that_moved_nothing_among_them(s
     made.commit("g", "u", 0, None, 61)
     made.commit("g", "v", 0, 1, 62)
     columns = ("client_id", "commits", "unmoved_commits", "unmoved_share", "partitions", "commits_per_minute")
-    assert rows(commit_stats(history(made)), *columns) == [
+    assert rows(commit_stats(CLIENTS.of(history(made))), *columns) == [
         (None, 1, 0, 0.0, 1, None),
         ("a", 4, 1, 0.25, 2, 4.0),
         ("b", 1, 0, 0.0, 1, None),
@@ -150,11 +150,11 @@ def test_tables_agree_with_a_plain_walk(spark: SparkSession) -> None:
         for group, partition, offset in rows(latest_offsets(made), "group", "partition", "offset")
     } == standing
     sums: dict[tuple[str, int], int] = {}
-    minutes = rows(velocity(found), "group", "partition", "advance", *counts)
+    minutes = rows(velocity(MINUTES.of(found)), "group", "partition", "advance", *counts)
     for group, partition, advance, *_ in minutes:
         sums[group, partition] = sums.get((group, partition), 0) + advance
     assert sums == advanced
-    for counted in ([row[3:] for row in minutes], rows(commit_stats(found), *counts)):
+    for counted in ([row[3:] for row in minutes], rows(commit_stats(CLIENTS.of(found)), *counts)):
         assert [sum(column) for column in zip(*counted, strict=True)] == list(counts.values())
-    told = rows(mixed_commits(found), "group", "amount", "log_offset")
+    told = rows(mixed_commits(MIXTURES.of(found)), "group", "amount", "log_offset")
     assert told == [(group, len(places), places[0]) for group, places in sorted(mixed.items())]

@@ -7,7 +7,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.gold.lag import lag
 from pipeline.gold.log_end_offsets import LOG_END_OFFSETS
-from pipeline.gold.progress import MAX_STEPS, progress, step_length_s
+from pipeline.gold.progress import (
+    MAX_STEPS,
+    STEPS_S,
+    consumed_in,
+    grain_s,
+    positions_in,
+    progress,
+    step_length_s,
+)
 from tests.pipeline.gold.silver import history, latest_offsets
 from tests.pipeline.hand_made import HandMade, at
 from tests.pipeline.rows import one, rows
@@ -17,6 +25,12 @@ End = tuple[str, int, datetime, int | None, int, str]
 
 def ends(spark: SparkSession, *measured: End) -> DataFrame:
     return spark.createDataFrame(list(measured), LOG_END_OFFSETS.ddl)
+
+
+def in_steps(made: HandMade, measured: DataFrame, step_s: int) -> DataFrame:
+    """Progress, from folds as fine as a build keeps them."""
+    commits, grain = history(made), grain_s(step_s)
+    return progress(consumed_in(grain).of(commits), positions_in(grain).of(commits), measured, step_s)
 
 
 def test_lag_is_counted_from_the_last_measurement(spark: SparkSession) -> None:
@@ -52,7 +66,7 @@ def test_lag_over_time_follows_both_sides(spark: SparkSession) -> None:
         ("t", 0, at(15), 0, 50, "file"),
         ("t", 0, at(50), 0, 20, "file"),
     )
-    table = progress(history(made), measured, 10)
+    table = in_steps(made, measured, 10)
     assert rows(table, "step_ts", "commits", "advance", "lag") == [
         (at(0), 2, 0, 0),
         (at(10), 0, 0, 47),
@@ -66,7 +80,7 @@ def test_without_measurements_progress_has_no_lag(spark: SparkSession) -> None:
     made = HandMade(spark)
     made.commit("g", "t", 0, 10, 0)
     made.commit("g", "t", 0, 70, 30)
-    table = progress(history(made), ends(spark), 60)
+    table = in_steps(made, ends(spark), 60)
     row = one(table)
     assert (row["commits"], row["advance"], row["offsets_per_s"], row["lag"]) == (2, 60, 1.0, None)
 
@@ -76,3 +90,9 @@ def test_steps_are_as_short_as_a_plot_can_show(period_s: float) -> None:
     step_s = step_length_s(period_s)
     assert period_s / step_s <= MAX_STEPS
     assert step_s == 1 or period_s / step_s > MAX_STEPS / 6
+
+
+@pytest.mark.parametrize("step_s", STEPS_S)
+def test_what_is_kept_can_be_put_together_to_every_step_that_may_come(step_s: int) -> None:
+    assert all(later % grain_s(step_s) == 0 for later in STEPS_S if later >= step_s)
+    assert step_s / grain_s(step_s) <= 73  # a year to five days; all others are closer

@@ -1,0 +1,181 @@
+"""What a build keeps of the commits, so that the next one reads only those that are new.
+
+    _folds/current.json     which of the directories counts, and what is in it
+    _folds/<name>/<fold>/   Parquet: the folds of all commits up to a batch, and the last commits
+
+A directory is written whole before `current.json` names it, by one rename, and is never changed. A build that is
+killed leaves the old one in force, and its own, which the next build removes. Where nothing is kept, or by another
+version of the folds, or when asked to, all commits are folded from the first one on.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import reduce
+from typing import Final, NamedTuple
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from pipeline.gold.anomalies.mixed_commits import MIXTURES
+from pipeline.gold.anomalies.offset_rewind import REWINDS
+from pipeline.gold.anomalies.outside_ownership import UNOWNED
+from pipeline.gold.anomalies.stuck_partition import HABITS
+from pipeline.gold.build_info import TOTALS
+from pipeline.gold.commit_history import LAST_COMMITS, GroupTables, commit_history, last_commits
+from pipeline.gold.commit_stats import CLIENTS
+from pipeline.gold.fold import Fold
+from pipeline.gold.progress import consumed_in, grain_s, in_longer_steps, positions_in, step_length_s
+from pipeline.gold.rebalance_stats import COMMITS_AFTER
+from pipeline.gold.velocity import MINUTES
+from pipeline.log_ends import Period
+from pipeline.warehouse import FOLDS, Warehouse
+
+VERSION: Final = 1
+"""Of what the folds hold: one more whenever a fold or the commit history changes."""
+
+_CURRENT: Final = f"{FOLDS}/current.json"
+_ROWS_A_TASK: Final = 500_000
+"""Of commits, in a shuffle: what one task sorts in memory."""
+
+
+class Kept(NamedTuple):
+    """What `current.json` says."""
+
+    version: int
+    place: str
+    through_batch: int
+    grain_s: int
+
+
+class Folded(NamedTuple):
+    """All commits, folded."""
+
+    period: Period
+    """Of all records, from the first to the last; a single instant when there is none."""
+    last_commits: DataFrame
+    minutes: DataFrame
+    consumed: DataFrame
+    positions: DataFrame
+    commits_after: DataFrame
+    clients: DataFrame
+    rewinds: DataFrame
+    mixtures: DataFrame
+    unowned: DataFrame
+    habits: DataFrame
+    totals: DataFrame
+
+
+def folds(grain: int) -> tuple[Fold, ...]:
+    """All of them, in the order of `Folded`."""
+    steps = consumed_in(grain), positions_in(grain)
+    return (MINUTES, *steps, COMMITS_AFTER, CLIENTS, REWINDS, MIXTURES, UNOWNED, HABITS, TOTALS)
+
+
+def kept(warehouse: Warehouse) -> Kept | None:
+    """What earlier builds left to go on with."""
+    if not warehouse.directory.exists(_CURRENT):
+        return None
+    said = json.loads(warehouse.directory.read(_CURRENT))
+    if said.get("version") != VERSION:
+        return None
+    found = Kept(**said)
+    return found if found.through_batch <= max(warehouse.complete_batches(), default=0) else None
+
+
+def clear(warehouse: Warehouse) -> None:
+    """Removes what interrupted builds left; for one who knows that no other build is running."""
+    current = kept(warehouse)
+    for name in warehouse.directory.names(FOLDS):
+        place = f"{FOLDS}/{name}"
+        if place != _CURRENT and (current is None or place != current.place):
+            warehouse.directory.delete(place)
+
+
+@contextmanager
+def folded(
+    spark: SparkSession, warehouse: Warehouse, commits: DataFrame, groups: GroupTables, others: list[DataFrame],
+    through_batch: int, *, from_the_first: bool = False,
+) -> Iterator[Folded]:  # fmt: skip
+    """All commits up to a batch, folded; what is new of them is read, and kept for the next time.
+
+    In: silver `commits` and tables of groups up to that batch, further ones whose records count for the period;
+    whether to fold anew what was folded before. What the frames read is there for as long as the context lasts.
+    """
+    before = None if from_the_first else kept(warehouse)
+    so_far = {} if before is None else _read(spark, warehouse, before)
+    done = 0 if before is None else before.through_batch
+    new = commits.where(sf.col("ingest_batch") > done)
+    period = _period([new, groups.group_generations, *others], so_far.get(TOTALS.name))
+    grain = grain_s(period.step_s)
+    if before is not None and before.grain_s != grain:
+        for fold in (consumed_in(grain), positions_in(grain)):
+            so_far[fold.name] = in_longer_steps(fold, so_far[fold.name], grain)
+    if before is None or before.through_batch != through_batch or before.grain_s != grain:
+        now = Kept(VERSION, f"{FOLDS}/{uuid4().hex}", through_batch, grain)
+        with _in_tasks(spark, _records(spark, warehouse, done)):
+            _go_on(spark, warehouse, new, groups, so_far, now)
+        warehouse.directory.write(_CURRENT, json.dumps(now._asdict()).encode() + b"\n")
+        so_far = _read(spark, warehouse, now)
+    else:
+        now = before
+    yield Folded(period, so_far[LAST_COMMITS.name], *(so_far[fold.name] for fold in folds(grain)))
+    if before is not None and before.place != now.place:
+        warehouse.directory.delete(before.place)
+
+
+def _go_on(
+    spark: SparkSession,
+    warehouse: Warehouse,
+    new: DataFrame,
+    groups: GroupTables,
+    so_far: dict[str, DataFrame],
+    now: Kept,
+) -> None:
+    last = so_far.get(LAST_COMMITS.name, LAST_COMMITS.empty(spark))
+    with warehouse.written_down(spark, "commit_history", commit_history(new, groups, last)) as history:
+        made = {LAST_COMMITS.name: last_commits(history, last)}
+        for fold in folds(now.grain_s):
+            made[fold.name] = fold.of(history, so_far.get(fold.name))
+        for name, frame in made.items():
+            frame.write.parquet(warehouse.path(f"{now.place}/{name}"))
+
+
+def _read(spark: SparkSession, warehouse: Warehouse, which: Kept) -> dict[str, DataFrame]:
+    names = (LAST_COMMITS.name, *(fold.name for fold in folds(which.grain_s)))
+    return {name: spark.read.parquet(warehouse.path(f"{which.place}/{name}")) for name in names}
+
+
+def _period(tables: list[DataFrame], totals: DataFrame | None) -> Period:
+    times = [table.select("record_ts") for table in tables]
+    if totals is not None:
+        times += [totals.select(name) for name in ("first_record_ts", "last_record_ts")]
+    row = (
+        reduce(DataFrame.union, times)
+        .agg(
+            sf.min(sf.unix_millis("record_ts")).alias("start"),
+            sf.max(sf.unix_millis("record_ts")).alias("end"),
+        )
+        .collect()[0]
+    )
+    start_ms, end_ms = row["start"] or 0, row["end"] or 0
+    return Period(start_ms, end_ms, step_length_s((end_ms - start_ms) / 1000))
+
+
+def _records(spark: SparkSession, warehouse: Warehouse, after_batch: int) -> int:
+    batches = warehouse.silver(spark, "ingest_batches").where(sf.col("ingest_batch") > after_batch)
+    return int(batches.agg(sf.coalesce(sf.sum("n_records"), sf.lit(0))).collect()[0][0])
+
+
+@contextmanager
+def _in_tasks(spark: SparkSession, rows: int) -> Iterator[None]:
+    """Lets a shuffle of so many rows have tasks small enough for any memory."""
+    setting = "spark.sql.shuffle.partitions"
+    before = spark.conf.get(setting)
+    assert before is not None
+    spark.conf.set(setting, str(max(int(before), rows // _ROWS_A_TASK)))
+    try:
+        yield
+    finally:
+        spark.conf.set(setting, before)
