@@ -17,12 +17,14 @@ from pyspark.sql import functions as sf
 
 from pipeline.folding import Folded, clear, folded
 from pipeline.gold.anomalies import ANOMALIES
+from pipeline.gold.anomalies.abandoned_group import abandoned_group
 from pipeline.gold.anomalies.expiring_offsets import expiring_offsets
 from pipeline.gold.anomalies.flapping_group import flapping_group
 from pipeline.gold.anomalies.mixed_commits import mixed_commits
 from pipeline.gold.anomalies.offset_rewind import offset_rewind
 from pipeline.gold.anomalies.outside_ownership import outside_ownership
 from pipeline.gold.anomalies.rebalance_storm import rebalance_storm
+from pipeline.gold.anomalies.regular_leaving import regular_leaving
 from pipeline.gold.anomalies.slow_revocation import slow_revocation
 from pipeline.gold.anomalies.stuck_partition import stuck_partition
 from pipeline.gold.build_info import BUILD_INFO, build_info
@@ -42,6 +44,7 @@ from pipeline.gold.latest_offsets import LATEST_OFFSETS, latest_offsets
 from pipeline.gold.log_end_offsets import LOG_END_OFFSETS
 from pipeline.gold.ownership import OWNERSHIP, ownership
 from pipeline.gold.progress import PROGRESS, progress
+from pipeline.gold.rebalance_causes import REBALANCE_CAUSES, rebalance_causes
 from pipeline.gold.rebalance_stats import REBALANCE_STATS, rebalance_stats
 from pipeline.gold.velocity import VELOCITY, velocity
 from pipeline.lock import BUILD, alone
@@ -63,6 +66,7 @@ GOLD: Final[dict[str, Table]] = {
         GROUP_KINDS,
         OWNERSHIP,
         REBALANCE_STATS,
+        REBALANCE_CAUSES,
         COMMIT_STATS,
         ANOMALIES,
         BUILD_INFO,
@@ -175,7 +179,7 @@ def _build_rest(
     records, members = silver.group_generations, silver.members
     behind = put(LAG, lag(latest, ends))
     put(VELOCITY, velocity(commits.minutes))
-    put(PROGRESS, progress(commits.consumed, commits.positions, ends, now.period.step_s))
+    course = put(PROGRESS, progress(commits.consumed, commits.positions, ends, now.period.step_s))
     put(GROUP_KINDS, group_kinds(records, silver.group_epochs))
     holdings = consumer_ownership(consumers, latest, silver.group_epochs)
     owners = put(OWNERSHIP, ownership(records, members, silver.assignments, holdings))
@@ -183,6 +187,7 @@ def _build_rest(
         REBALANCE_STATS,
         rebalance_stats(records, members, commits.commits_after, consumer_rebalances(consumers)),
     )
+    causes = put(REBALANCE_CAUSES, rebalance_causes(silver._asdict()))
     put(COMMIT_STATS, commit_stats(commits.clients))
     kinds = [
         offset_rewind(commits.rewinds),
@@ -192,6 +197,8 @@ def _build_rest(
         slow_revocation(revocations(consumers), now.ts),
         rebalance_storm(rebalances),
         flapping_group(rebalances),
+        regular_leaving(causes),
+        abandoned_group(rebalances, course, behind, now.ts),
         expiring_offsets(
             latest, records, members, consumer_standing(consumers), now.retention_minutes, now.ts
         ),

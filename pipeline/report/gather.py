@@ -23,9 +23,11 @@ from pipeline.gold.group_records import ASSIGNED
 from pipeline.gold.lag import LAG
 from pipeline.gold.ownership import OWNERSHIP
 from pipeline.gold.progress import PROGRESS
+from pipeline.gold.rebalance_causes import REBALANCE_CAUSES
 from pipeline.gold.rebalance_stats import REBALANCE_STATS
 from pipeline.gold.velocity import VELOCITY
 from pipeline.report.findings import shown_findings
+from pipeline.report.troubles import assignors, troubles
 from pipeline.table import Table
 from pipeline.warehouse import Warehouse
 
@@ -51,6 +53,7 @@ _TABLES: Final = (
     LAG,
     GROUP_KINDS,
     REBALANCE_STATS,
+    REBALANCE_CAUSES,
     OWNERSHIP,
     COMMIT_STATS,
     ANOMALIES,
@@ -92,6 +95,7 @@ class GroupDetails:
     summary: Row
     progress: list[Row] = field(default_factory=list)
     rebalances: list[Row] = field(default_factory=list)
+    causes: list[Row] = field(default_factory=list)
     ownership: list[Row] = field(default_factory=list)
     anomalies: list[Row] = field(default_factory=list)
     clients: list[Row] = field(default_factory=list)
@@ -110,6 +114,10 @@ class Gathered:
     end: datetime
     totals: Row
     groups: list[GroupDetails]
+    troubles: list[Row]
+    """See `pipeline.report.troubles`."""
+    assignors: list[Row]
+    """What each assignor moved."""
     worst_anomaly: Row | None
     anomaly_kinds: dict[str, int]
     overall: list[Row]
@@ -136,6 +144,8 @@ def gather(spark: SparkSession, warehouse: Warehouse, selection: Selection) -> G
     summaries = _summaries(velocity, rebalances, anomalies, tables).persist()
     try:
         totals = _rows(_totals(summaries, rebalances))[0]
+        causes = tables["rebalance_causes"].where(selection.within("record_ts"))
+        wrong = _rows(troubles(anomalies, summaries, causes, rebalances))
         top = _most_remarkable(summaries, selection.n_groups)
     finally:
         summaries.unpersist()
@@ -163,6 +173,8 @@ def gather(spark: SparkSession, warehouse: Warehouse, selection: Selection) -> G
         end=end,
         totals=totals,
         groups=list(details.values()),
+        troubles=wrong,
+        assignors=_rows(assignors(causes)),
         worst_anomaly=next(iter(_rows(back)), None),
         anomaly_kinds={row["kind"]: row["n"] for row in kinds},
         overall=_rows(overall.groupBy("name", "step_ts").agg(sf.sum("advance").alias("advance"))),
@@ -184,7 +196,9 @@ def _summaries(
 ) -> DataFrame:
     """One row for each group."""
     sums = ("commits", "unmoved_commits", "rewinds", "transactional_commits", "advance")
-    consumed = velocity.groupBy("group").agg(*(sf.sum(name).alias(name) for name in sums))
+    consumed = velocity.groupBy("group").agg(
+        *(sf.sum(name).alias(name) for name in sums), sf.sum("elapsed_s").alias("elapsed_s")
+    )
     joined = rebalances.groupBy("group").agg(
         sf.count_if(sf.col("kind") == "rebalance").alias("n_rebalances"),
         sf.count_if(sf.col("kind") == "emptied").alias("n_emptied"),
@@ -317,12 +331,14 @@ def _fill(
     within = {
         "progress": selection.within("step_ts"),
         "rebalance_stats": selection.within("record_ts"),
+        "rebalance_causes": selection.within("record_ts"),
         "ownership": selection.within("from_ts", "to_ts"),
         "anomalies": selection.within("ts", "until_ts"),
     }
     chosen: dict[str, tuple[str, list[Column | str], int]] = {
         "progress": ("progress", ["step_ts"], 100 * MAX_PLOTTED),
         "rebalance_stats": ("rebalances", [sf.desc("log_offset")], MAX_PLOTTED),
+        "rebalance_causes": ("causes", [sf.desc("log_offset")], MAX_PLOTTED),
         "ownership": ("ownership", [sf.desc("from_log_offset")], MAX_PLOTTED),
         "anomalies": ("anomalies", [sf.desc("ts"), "log_offset"], MAX_ANOMALIES),
         "group_kinds": ("kinds", ["from_log_offset"], MAX_KINDS),

@@ -23,11 +23,14 @@ from pipeline.report.gather import (
     Selection,
     gather,
 )
-from pipeline.report.story import KINDS, story
+from pipeline.report.rebalances import causes_in_short, worst
+from pipeline.report.story import KINDS, findings_of, healthy, story
+from pipeline.report.verdict import Finding
 from pipeline.warehouse import Warehouse
 from storage.os_error import reason_of
 
 TEMPLATE: Final = "page.html.j2"
+MAX_FINDINGS: Final = 30
 
 
 def write_report(
@@ -75,13 +78,24 @@ def render(gathered: Gathered) -> str:
     )
     environment.filters |= {
         name: getattr(words, name)
-        for name in ("number", "duration", "moment", "shown", "cut", "share", "count")
+        for name in ("number", "duration", "moment", "shown", "cut", "share", "count", "forward")
     }
-    groups = [_group(place, gathered, details) for place, details in enumerate(gathered.groups)]
+    findings = findings_of(gathered)
+    of_group: dict[str, list[Finding]] = {}
+    for finding in findings:
+        of_group.setdefault(finding.group, []).append(finding)
+    groups = [
+        _group(place, gathered, details, of_group.get(details.summary["group"], []))
+        for place, details in enumerate(_worst_first(gathered.groups, findings))
+    ]
     return environment.get_template(TEMPLATE).render(
         gathered=gathered,
         totals=gathered.totals,
         info=gathered.info,
+        findings=findings[:MAX_FINDINGS],
+        n_more=len(findings) - MAX_FINDINGS,
+        healthy=healthy(gathered),
+        places={group["summary"]["group"]: group["place"] for group in groups},
         lines=story(gathered),
         overview=Markup(overview(gathered)) if gathered.totals["commits"] else "",
         groups=groups,
@@ -93,12 +107,23 @@ def render(gathered: Gathered) -> str:
     )
 
 
-def _group(place: int, gathered: Gathered, details: GroupDetails) -> dict[str, Any]:
+def _worst_first(groups: list[GroupDetails], findings: list[Finding]) -> list[GroupDetails]:
+    """In the order of their findings; groups without any as they were gathered."""
+    ranks: dict[str, int] = {}
+    for rank, finding in enumerate(findings):
+        ranks.setdefault(finding.group, rank)
+    return sorted(groups, key=lambda details: ranks.get(details.summary["group"], len(findings)))
+
+
+def _group(place: int, gathered: Gathered, details: GroupDetails, findings: list[Finding]) -> dict[str, Any]:
     """What the template needs of one group. The plots escape what they show by themselves."""
     return {
         "place": place,
         "details": details,
         "summary": details.summary,
+        "findings": findings,
+        "worst": worst(details.rebalances, details.causes, MAX_REBALANCES),
+        "causes": causes_in_short(details.causes),
         "course": Markup(course(f"course-{place}", gathered, details)) if details.progress else "",
         "timeline": Markup(timeline(f"timeline-{place}", gathered, details)) if details.ownership else "",
         "pauses": Markup(pauses(f"pauses-{place}", gathered, details)),

@@ -1,10 +1,12 @@
-"""What happened in the period, in ten lines of plain words. Each says which table its numbers are from."""
+"""What happened in the period in ten lines, each of which says which table its numbers are from, and the
+verdict."""
 
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Final, NamedTuple
 
 from pipeline.report.gather import Gathered
+from pipeline.report.verdict import Context, Finding, verdict
 from pipeline.report.words import count, cut, duration, length, listed, moment, number, share, shown
 
 KINDS: Final = {
@@ -18,6 +20,8 @@ KINDS: Final = {
     "slow_revocation": ("member slow to give partitions back", "members slow to give partitions back"),
     "rebalance_storm": ("rebalance storm", "rebalance storms"),
     "flapping_group": ("flapping group", "flapping groups"),
+    "abandoned_group": ("abandoned group", "abandoned groups"),
+    "regular_leaving": ("client that leaves regularly", "clients that leave regularly"),
     "expiring_offsets": ("topic with offsets about to expire", "topics with offsets about to expire"),
 }
 """Each kind of anomaly in words: one of it, many of it."""
@@ -38,6 +42,23 @@ def story(gathered: Gathered) -> list[Line]:
         _period, _groups, _busiest, _wasted, _lag, _laggard, _rebalances, _pauses, _anomalies, _log,
     )  # fmt: skip
     return [teller(gathered) for teller in tellers]
+
+
+def findings_of(gathered: Gathered) -> list[Finding]:
+    """The verdict on what was gathered, the worst first."""
+    period_s = (gathered.end - gathered.start) / timedelta(seconds=1)
+    now = max(filter(None, (gathered.end, gathered.totals["measured_ts"])))
+    return verdict(gathered.troubles, Context(now, gathered.totals["lag"], period_s))
+
+
+def healthy(gathered: Gathered) -> str:
+    """The one line of a day on which nothing is wrong."""
+    totals = gathered.totals
+    if not totals["n_groups"]:
+        return "There are no groups."
+    lag = f" and were {count(totals['lag'], 'message')} behind in the end" if totals["n_measured"] else ""
+    groups, commits = count(totals["n_groups"], "group"), count(totals["commits"], "time")
+    return f"Nothing is wrong: {groups} committed {commits}{lag}."
 
 
 def _name(group: str | None) -> str:

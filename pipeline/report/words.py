@@ -103,3 +103,8 @@ def listed(names: list[str], limit: int = 3) -> str:
     if len(names) > limit:
         return f"{', '.join(names[:limit])} and {number(len(names) - limit)} more"
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def forward(offsets: float | None) -> str:
+    """How far a group got; one that ended behind where it began is told as such."""
+    return number(offsets) if offsets is None or offsets >= 0 else f"went back by {number(-offsets)}"

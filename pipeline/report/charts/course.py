@@ -1,6 +1,7 @@
 """One group over time: its lag and how fast it consumed."""
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Final
 
@@ -8,10 +9,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pipeline.report.charts.theme import OTHER, color, plot
+from pipeline.report.charts.theme import OTHER, Hover, color, plot
 from pipeline.report.charts.time_axis import Row, Values, amounts, edges, held, levels, rates, span, steps
 from pipeline.report.gather import Gathered, GroupDetails
-from pipeline.report.words import cut
+from pipeline.report.words import count, cut, moment, number
 
 TOPICS: Final = 4
 PANEL_INCHES: Final = 1.9
@@ -25,7 +26,7 @@ def course(name: str, gathered: Gathered, details: GroupDetails) -> str:
     topics = _topics(details.progress)
     has_lag = any(row["lag"] is not None for row in details.progress)
 
-    def draw(figure: Figure, is_narrow: bool) -> None:
+    def draw(figure: Figure, is_narrow: bool) -> Iterator[Hover]:
         panels = figure.subplots(1 + has_lag, 1, sharex=True, squeeze=False)[:, 0]
         labels = [cut(label, 24 if is_narrow else 40) for label, _, _ in topics]
         if has_lag:
@@ -43,6 +44,12 @@ def course(name: str, gathered: Gathered, details: GroupDetails) -> str:
         if len(topics) > 1:
             handles = panels[-1].get_legend_handles_labels()
             figure.legend(*handles, loc="outside lower left", ncols=1 if is_narrow else 4)
+        lag = _total(levels(part, grid) for part in _by_topic(details.progress))
+        speed = rates(details.progress, grid, step_s)
+        for place, time in enumerate(grid):
+            known = "" if np.isnan(lag[place]) else f"lag {count(int(lag[place]), 'message')}, "
+            said = f"{moment(time)}: {known}{number(round(float(speed[place]), 1))} offsets a second"
+            yield from (Hover(axes, x[place], x[place + 1], said) for axes in panels)
 
     group = cut(details.summary["group"], 80)
     n_legend = len(topics) if len(topics) > 1 else 0
@@ -67,11 +74,16 @@ def _topics(rows: list[Row]) -> list[tuple[str, str, list[Row]]]:
 
 
 def _lag_line(axes: Axes, x: list[float], parts: list[Values], tint: str, label: str) -> None:
-    known = [part for part in parts if not np.isnan(part).all()]
-    if not known:
+    if all(np.isnan(part).all() for part in parts):
         return
-    total = np.nansum(known, axis=0)
-    total[np.isnan(known).all(axis=0)] = np.nan
-    total = held(total)
+    total = held(_total(parts))
     axes.plot(x, total, color=tint, label=label, linewidth=1.6, drawstyle="steps-post")
     axes.fill_between(x, 0, total, step="post", color=tint, alpha=0.15, linewidth=0)
+
+
+def _total(parts: Iterable[Values]) -> Values:
+    """The sum of what is known at each step, NaN where nothing is."""
+    all_of_them = np.array(list(parts))
+    total: Values = np.nansum(all_of_them, axis=0)
+    total[np.isnan(all_of_them).all(axis=0)] = np.nan
+    return total

@@ -1,6 +1,6 @@
 """All groups together: how much was consumed, by whom."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -8,10 +8,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pipeline.report.charts.theme import OTHER, color, plot
+from pipeline.report.charts.theme import OTHER, Hover, color, plot
 from pipeline.report.charts.time_axis import Values, amounts, edges, held, rates, span, steps
 from pipeline.report.gather import Gathered
-from pipeline.report.words import cut
+from pipeline.report.words import cut, moment, number
 
 SHOWN: Final = 7
 HEIGHT_INCHES: Final = 2.9
@@ -25,7 +25,7 @@ def overview(gathered: Gathered) -> str:
     series = [(name, [row for row in gathered.overall if row["name"] == name]) for name in names]
     rest = [row for row in gathered.overall if row["name"] not in names]
 
-    def draw(figure: Figure, is_narrow: bool) -> None:
+    def draw(figure: Figure, is_narrow: bool) -> Iterator[Hover]:
         axes = figure.subplots()
         amounts(
             axes,
@@ -44,6 +44,16 @@ def overview(gathered: Gathered) -> str:
         )
         if curves:
             figure.legend(loc="outside lower left", ncols=1 if is_narrow else 4)
+        x = edges(grid, step_s)
+        for place, time in enumerate(grid):
+            speeds = [(label, float(rates(rows, grid, step_s)[place])) for label, _, rows in curves]
+            parts = [f"{label} {number(round(speed, 1))}" for label, speed in speeds if speed > 0]
+            yield Hover(
+                axes,
+                x[place],
+                x[place + 1],
+                f"{moment(time)}, offsets a second: {'; '.join(parts) or 'none'}",
+            )
 
     n_legend = len(series) + bool(rest)
     return plot("overview", "Offsets consumed per second by group over time", HEIGHT_INCHES, draw, n_legend)

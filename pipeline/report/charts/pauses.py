@@ -1,13 +1,14 @@
 """What rebalances cost: the time around each in which nobody committed."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from matplotlib.figure import Figure
 
-from pipeline.report.charts.theme import OTHER, SERIES, plot
+from pipeline.report.charts.theme import OTHER, SERIES, Hover, plot
 from pipeline.report.charts.time_axis import amounts, days, span
 from pipeline.report.gather import Gathered, GroupDetails
-from pipeline.report.words import cut
+from pipeline.report.words import cut, duration, moment
 
 HEIGHT_INCHES: Final = 1.9
 
@@ -18,7 +19,7 @@ def pauses(name: str, gathered: Gathered, details: GroupDetails) -> str:
     if not known:
         return ""
 
-    def draw(figure: Figure, is_narrow: bool) -> None:
+    def draw(figure: Figure, is_narrow: bool) -> Iterator[Hover]:
         axes = figure.subplots()
         amounts(axes, "Consumption pause, in seconds")
         for spans_empty, tint, label in (
@@ -34,5 +35,12 @@ def pauses(name: str, gathered: Gathered, details: GroupDetails) -> str:
         axes.set_ylim(bottom=0)
         span(axes, gathered.start, gathered.end, is_narrow)
         figure.legend(loc="outside lower left", ncols=1 if is_narrow else 2)
+        half = (days(gathered.end) - days(gathered.start)) / 300
+        for row in known:
+            place = days(row["record_ts"])
+            said = (
+                f"{moment(row['record_ts'])}: {duration(row['consumption_pause_ms'] / 1000)} without a commit"
+            )
+            yield Hover(axes, place - half, place + half, said)
 
     return plot(name, f"Consumption pauses of {cut(details.summary['group'], 80)}", HEIGHT_INCHES, draw, 2)

@@ -7,10 +7,10 @@ page shows the one that fits: shrinking a wide drawing would make its letters un
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from html import escape
 from io import StringIO
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -67,8 +67,20 @@ _HEAD: Final = re.compile(r"^.*?<svg[^>]*?(viewBox=\"[^\"]+\")[^>]*>", re.DOTALL
 _METADATA: Final = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
 _COLOR: Final = re.compile("|".join(_VARIABLES))
 
-Draw = Callable[[Figure, bool], None]
-"""Draws into an empty figure; the flag says that it is narrow."""
+
+class Hover(NamedTuple):
+    """What is said of a part of a plot while a pointer is on it: from one place of the x axis to another, as
+    matplotlib counts time, and, where `line` is not None, only as high as that line of the y axis."""
+
+    axes: Axes
+    begin: float
+    end: float
+    text: str
+    line: float | None = None
+
+
+Draw = Callable[[Figure, bool], Iterable[Hover]]
+"""Draws into an empty figure; the flag says that it is narrow. Out: what is said of its parts."""
 
 
 def color(place: int) -> str:
@@ -93,14 +105,33 @@ def _svg(name: str, kind: str, title: str, width: float, height: float, draw: Dr
         # The browser has fonts for what the font used for measuring lacks.
         warnings.filterwarnings("ignore", message="Glyph")
         figure = Figure(figsize=(width, height), dpi=72, layout="constrained")
-        draw(figure, kind == "narrow")
+        hovers = draw(figure, kind == "narrow")
         out = StringIO()
         # What savefig does besides is to lay everything out twice.
         FigureCanvasSVG(figure).print_svg(out, metadata=_NO_METADATA)  # type: ignore[no-untyped-call]
-    text = _METADATA.sub("", out.getvalue())
+        said = "".join(_said(each, height) for each in hovers)
+    text = _METADATA.sub("", out.getvalue()).replace("</svg>", f"{said}</svg>")
     head = f'<svg class="plot {kind}" role="img" aria-label="{escape(title, quote=True)}" '
     text = _HEAD.sub(lambda match: f"{head}{match[1]}>", text, count=1)
     return _COLOR.sub(lambda match: f"var(--{_VARIABLES[match[0]]})", text)
+
+
+def _said(hover: Hover, height_inches: float) -> str:
+    """A part that shows nothing but what is said of it."""
+    box = hover.axes.bbox
+    (left, _), (right, _) = hover.axes.transData.transform([(hover.begin, 0), (hover.end, 0)])
+    left, right = max(left, box.x0), min(right, box.x1)
+    if right <= left:
+        return ""
+    bottom, top = box.y0, box.y1
+    if hover.line is not None:
+        (_, one), (_, other) = hover.axes.transData.transform(
+            [(0, hover.line - 0.45), (0, hover.line + 0.45)]
+        )
+        bottom, top = sorted((one, other))
+    y = height_inches * 72 - top
+    place = f'x="{left:.1f}" y="{y:.1f}" width="{right - left:.1f}" height="{top - bottom:.1f}"'
+    return f'<rect class="hover" {place}><title>{escape(hover.text)}</title></rect>'
 
 
 def quiet(axes: Axes) -> None:

@@ -64,7 +64,7 @@ def rates(rows: Iterable[Row], grid: Sequence[datetime], step_s: int) -> Values:
         index = place.get(row["step_ts"])
         if index is not None:
             values[index] += row["advance"] / step_s
-    return values
+    return np.maximum(values, 0)  # what went back is told as such, not as speed
 
 
 def levels(rows: Iterable[Row], grid: Sequence[datetime]) -> Values:

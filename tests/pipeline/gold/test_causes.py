@@ -61,6 +61,10 @@ def even(members: Sequence[str], n_partitions: int, *, topic: str = "t") -> dict
     return found
 
 
+def seen_late(made: HandMade) -> None:
+    made.generation("g", 17, even(["a1"], 2), 1)
+
+
 CAUSES: dict[str, tuple[Fill, list[tuple[str, list[str], list[str], list[str]]]]] = {
     "somebody comes, somebody goes, all go": (
         generations(even(["a1"], 4), even(["a1", "b1"], 4), even(["b1"], 4), {}),
@@ -98,7 +102,7 @@ CAUSES: dict[str, tuple[Fill, list[tuple[str, list[str], list[str], list[str]]]]
         [("first members", ["a@10.0.0.1", "b@10.0.0.1"], [], []), ("subscription changed", [], [], [])],
     ),
     "another group of the name, in the middle of its life": (
-        lambda made: made.generation("g", 17, even(["a1"], 2), 1) and None,
+        seen_late,
         [("unknown", [], [], [])],
     ),
 }

@@ -1,0 +1,76 @@
+"""The rebalances of a group that are worth a look: those that cost most, and why each came about."""
+
+from typing import Any, Final
+
+from pipeline.gold import causes
+from pipeline.gold.rebalance_causes import MIGRATED
+from pipeline.report.words import count, cut, listed, number
+
+Row = dict[str, Any]
+_NAMES: Final = 3
+_NAME: Final = 40
+_WHY: Final = {
+    causes.UNKNOWN: "not known: the log begins here",
+    causes.FIRST: "the first members came",
+    causes.CAME: "came",
+    causes.WENT: "went",
+    causes.CAME_BACK: "came back under another member id",
+    causes.CHANGED_MEMBERS: "came and went",
+    causes.SUBSCRIPTION: "other topics are subscribed to",
+    causes.PARTITIONS: "there are other partitions",
+    causes.ASSIGNOR: "another assignor",
+    causes.SECOND_STEP: "the second step of a cooperative assignor",
+    causes.JOINED_AGAIN: "a member joined again of its own accord",
+    causes.LAST_WENT: "the last member went",
+    MIGRATED: "the group went over to the other protocol",
+}
+
+
+def worst(rebalances: list[Row], of_causes: list[Row], limit: int) -> list[Row]:
+    """The rebalances with the longest pauses, then with the slowest convergence or assignment, each with its `why`
+    and `what_moved`. In: rows of `rebalance_stats` and `rebalance_causes` of one group."""
+    known = {row["log_offset"]: row for row in of_causes}
+
+    def cost(row: Row) -> tuple[Any, ...]:
+        pause = 0 if row["pause_spans_empty"] else row["consumption_pause_ms"] or 0
+        return pause, row["convergence_ms"] or 0, row["sync_ms"] or 0, row["log_offset"]
+
+    found = sorted(rebalances, key=cost, reverse=True)[:limit]
+    return [
+        row
+        | {"why": why(known.get(row["log_offset"])), "what_moved": what_moved(known.get(row["log_offset"]))}
+        for row in found
+    ]
+
+
+def why(row: Row | None) -> str:
+    """What a rebalance came of, with the clients that it was about."""
+    if row is None:
+        return "not known"
+    who = [(causes.CAME, row["came"]), (causes.WENT, row["went"]), (causes.CAME_BACK, row["came_back"])]
+    told = [f"{_listed(names)} {_WHY[how]}" for how, names in who if names]
+    if row["cause"] in (causes.CAME, causes.WENT, causes.CAME_BACK, causes.CHANGED_MEMBERS) and told:
+        return "; ".join(told)
+    return _WHY[row["cause"]]
+
+
+def what_moved(row: Row | None) -> str:
+    """How many partitions moved, and how many of them need not have."""
+    if row is None or row["moved"] is None:
+        return "—"
+    text = f"{number(row['moved'])} of {number(row['n_partitions'])}"
+    return f"{text}, {number(row['needless'])} for nothing" if row["needless"] else text
+
+
+def causes_in_short(of_causes: list[Row], limit: int = 4) -> str:
+    """How often each cause was there: `came back 20 times, went 3 times`."""
+    found: dict[str, int] = {}
+    for row in of_causes:
+        found[row["cause"]] = found.get(row["cause"], 0) + 1
+    ranked = sorted(found.items(), key=lambda each: (-each[1], each[0]))
+    return listed([f"{_WHY[cause]} ({count(n, 'time')})" for cause, n in ranked], limit)
+
+
+def _listed(names: list[str]) -> str:
+    counted = dict.fromkeys(names)
+    return listed([cut(name, _NAME) for name in counted], _NAMES)

@@ -1,0 +1,204 @@
+"""The verdict: what is wrong, the worst first, each in a sentence with its cause, since when, and what it costs."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
+
+from pipeline.report.troubles import IDLE, LOST, RESTLESS
+from pipeline.report.words import count, cut, duration, listed, moment, number, share
+
+Row = dict[str, Any]
+_NAME: Final = 60
+MOST_REGULAR: Final = 2
+"""Clients of a group that leave regularly, before they are called a storm."""
+
+
+class Severity(IntEnum):
+    """How bad it is."""
+
+    NOTE = 1
+    """Worth a look when there is time."""
+    WARNING = 2
+    """Work is done late, or twice."""
+    CRITICAL = 3
+    """Messages are not read, or are gone."""
+
+
+class Finding(NamedTuple):
+    """One sentence or two about one group. `weight` ranks those of a severity."""
+
+    severity: Severity
+    kind: str
+    group: str
+    text: str
+    weight: float
+
+
+class Context(NamedTuple):
+    """What sentences compare with: when it is, all lag together, and how long the period is."""
+
+    now: datetime
+    lag: int | None
+    period_s: float
+
+
+def verdict(troubles: list[Row], context: Context) -> list[Finding]:
+    """The findings, the worst first. In: rows of `troubles`."""
+    known = [row for row in troubles if row["kind"] in _TELLERS]
+    told = [_TELLERS[row["kind"]](row, context) for row in known if not _is_said(row, known)]
+    return sorted(told, key=lambda each: (-each.severity, -each.weight, each.group, each.kind))
+
+
+def _is_said(row: Row, others: list[Row]) -> bool:
+    """Whether another finding of the group names the cause of this one. A few clients that leave at a regular
+    distance are the cause of their group's storm; where all of many do, the storm is the better word."""
+    of_group = {other["kind"]: other for other in others if other["group"] == row["group"]}
+    regular, restless = of_group.get("regular_leaving"), row if row["kind"] in RESTLESS else None
+    storm = next((of_group[kind] for kind in RESTLESS if kind in of_group), None)
+    if regular is None or storm is None:
+        return False
+    are_few = regular["n"] <= MOST_REGULAR
+    return (restless is not None and are_few) or (row is regular and not are_few)
+
+
+def _name(row: Row, field: str = "group") -> str:
+    return cut(row[field], _NAME)
+
+
+def _since(row: Row, context: Context) -> str:
+    past_s = (context.now - row["ts"]) / timedelta(seconds=1)
+    return f"{moment(row['ts'])}" + (f" ({duration(past_s)})" if past_s > 0 else "")
+
+
+def _abandoned(row: Row, context: Context) -> Finding:
+    lag = row["amount"]
+    part = f", {share(lag, context.lag)} of all lag" if context.lag else ""
+    text = (
+        f"{_name(row)} has had no member since {_since(row, context)}, and its lag rose from "
+        f"{number(row['previous_offset'])} to {count(lag, 'message')}{part}."
+    )
+    return Finding(Severity.CRITICAL, row["kind"], row["group"], text, lag)
+
+
+def _lost(row: Row, _context: Context) -> Finding:
+    text = f"{count(row['amount'], 'message was', 'messages were')} deleted before {_name(row)} read them."
+    return Finding(Severity.CRITICAL, row["kind"], row["group"], text[0].upper() + text[1:], row["amount"])
+
+
+def _stuck(row: Row, context: Context) -> Finding:
+    n = row["n_partitions"]
+    where = f"{_name(row, 'topic')} {row['partition']}" + (
+        f" and {count(n - 1, 'more partition')}" if n > 1 else ""
+    )
+    text = (
+        f"{_name(row)} does not get on with {where} since {_since(row, context)}: "
+        f"{count(row['amount'], 'message waits', 'messages wait')} there ({cut(row['detail'], 120)})."
+    )
+    return Finding(Severity.CRITICAL, row["kind"], row["group"], text, row["amount"])
+
+
+def _expiring(row: Row, _context: Context) -> Finding:
+    text = (
+        f"The offsets of {_name(row)} for {count(row['n_partitions'], 'topic')} expire by "
+        f"{moment(row['until_ts'])}, since {cut(row['detail'], 120)}; who comes back then begins where "
+        "auto.offset.reset says."
+    )
+    return Finding(Severity.WARNING, row["kind"], row["group"], text, row["amount"] or 0)
+
+
+def _who(row: Row) -> str:
+    clients = [each for each in row["clients"] or () if each is not None]
+    if not clients:
+        return ""
+    names = listed([f"{cut(each['name'], _NAME)} ({count(each['n'], 'time')})" for each in clients])
+    ids = row["n_ids"] or 0
+    behind = f" under {number(ids)} member ids" if ids > row["n_clients"] else ""
+    return f" {count(row['n_clients'], 'client').capitalize()}{behind} came and went: {names}."
+
+
+def _storm(row: Row, _context: Context) -> Finding:
+    pause = row["longest_pause_ms"]
+    cost = f" The longest time without a commit around one was {duration(pause / 1000)}." if pause else ""
+    text = (
+        f"{_name(row)} rebalanced {count(row['amount'], 'time')} between {moment(row['ts'])} and "
+        f"{moment(row['until_ts'])}.{_who(row)}{cost}"
+    )
+    return Finding(Severity.WARNING, row["kind"], row["group"], text, row["amount"])
+
+
+def _flapping(row: Row, _context: Context) -> Finding:
+    text = (
+        f"{_name(row)} lost its last member {count(row['amount'], 'time')} between {moment(row['ts'])} and "
+        f"{moment(row['until_ts'])}.{_who(row)}"
+    )
+    return Finding(Severity.WARNING, row["kind"], row["group"], text, row["amount"])
+
+
+def _regular(row: Row, context: Context) -> Finding:
+    n = row["n"]
+    who = f"{_name(row, 'member')}" + (f" and {count(n - 1, 'more client')}" if n > 1 else "")
+    text = (
+        f"{who} left {_name(row)} every {duration(row['most'])} between {moment(row['ts'])} and "
+        f"{moment(row['until_ts'])}: the sign of max.poll.interval.ms. What it was working on is done again."
+    )
+    return Finding(Severity.WARNING, row["kind"], row["group"], text, context.period_s / max(row["most"], 1))
+
+
+def _slow(row: Row, _context: Context) -> Finding:
+    text = (
+        f"{_name(row, 'member')} of {_name(row)} was slow to give partitions back "
+        f"({count(row['n'], 'time')}, {duration(row['most'])} at most); others waited for them."
+    )
+    return Finding(Severity.WARNING, row["kind"], row["group"], text, row["most"])
+
+
+def _rewind(row: Row, _context: Context) -> Finding:
+    text = (
+        f"Offsets of {_name(row)} went back {count(row['n'], 'time')}, {count(row['most'], 'message')} at most, on "
+        f"{_name(row, 'topic')} {row['partition']}: what lies between is read again."
+    )
+    return Finding(Severity.WARNING, row["kind"], row["group"], text, row["amount"])
+
+
+def _unowned(row: Row, _context: Context) -> Finding:
+    text = (
+        f"{_name(row)} committed {count(row['amount'], 'time')} for {count(row['n_partitions'], 'partition')} that "
+        "no member owned: two owners work on the same messages, or a commit came late."
+    )
+    return Finding(Severity.WARNING, row["kind"], row["group"], text, row["amount"])
+
+
+def _mixed(row: Row, _context: Context) -> Finding:
+    text = (
+        f"{_name(row)} commits for the same partitions in transactions and without; exactly once needs all of them "
+        "in transactions."
+    )
+    return Finding(Severity.NOTE, row["kind"], row["group"], text, row["amount"] or 0)
+
+
+def _idle(row: Row, _context: Context) -> Finding:
+    text = (
+        f"{number(row['amount'])} of {count(row['most'], 'member')} of {_name(row)} "
+        f"{'has' if row['amount'] == 1 else 'have'} nothing to do: there are no more than "
+        f"{count(row['n_partitions'], 'partition')}."
+    )
+    return Finding(Severity.NOTE, row["kind"], row["group"], text, row["amount"])
+
+
+_TELLERS: Final[dict[str, Callable[[Row, Context], Finding]]] = {
+    "abandoned_group": _abandoned,
+    LOST: _lost,
+    "stuck_partition": _stuck,
+    "expiring_offsets": _expiring,
+    "rebalance_storm": _storm,
+    "flapping_group": _flapping,
+    "regular_leaving": _regular,
+    "slow_revocation": _slow,
+    "offset_rewind": _rewind,
+    "outside_ownership": _unowned,
+    "mixed_commits": _mixed,
+    IDLE: _idle,
+}
+KINDS: Final = frozenset(_TELLERS)
+"""Every kind of trouble that has a sentence."""
