@@ -105,11 +105,13 @@ def _svg(name: str, kind: str, title: str, width: float, height: float, draw: Dr
         # The browser has fonts for what the font used for measuring lacks.
         warnings.filterwarnings("ignore", message="Glyph")
         figure = Figure(figsize=(width, height), dpi=72, layout="constrained")
-        hovers = draw(figure, kind == "narrow")
+        hovers = list(draw(figure, kind == "narrow"))
         out = StringIO()
         # What savefig does besides is to lay everything out twice.
         FigureCanvasSVG(figure).print_svg(out, metadata=_NO_METADATA)  # type: ignore[no-untyped-call]
-        said = "".join(_said(each, height) for each in hovers)
+        said = (
+            "".join(_said(each, height) for each in hovers) if kind == "wide" else ""
+        )  # phones have no pointer
     text = _METADATA.sub("", out.getvalue()).replace("</svg>", f"{said}</svg>")
     head = f'<svg class="plot {kind}" role="img" aria-label="{escape(title, quote=True)}" '
     text = _HEAD.sub(lambda match: f"{head}{match[1]}>", text, count=1)
