@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
 
-from pipeline.folding import Folded, clear, folded
+from pipeline.folding import Folded, GroupTables, clear, folded
 from pipeline.gold.anomalies import ANOMALIES
 from pipeline.gold.anomalies.expiring_offsets import expiring_offsets
 from pipeline.gold.anomalies.flapping_group import flapping_group
@@ -26,7 +26,6 @@ from pipeline.gold.anomalies.rebalance_storm import rebalance_storm
 from pipeline.gold.anomalies.slow_revocation import slow_revocation
 from pipeline.gold.anomalies.stuck_partition import stuck_partition
 from pipeline.gold.build_info import BUILD_INFO, build_info
-from pipeline.gold.commit_history import GroupTables
 from pipeline.gold.commit_stats import COMMIT_STATS, commit_stats
 from pipeline.gold.consumer_history import (
     EVENTS,

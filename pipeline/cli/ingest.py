@@ -10,6 +10,7 @@ from pipeline.cli.interruption import stop_on_interrupt
 from pipeline.progress import Progress
 
 _MEGABYTE: Final = 1_000_000
+_BATCH_BYTES: Final = 256 * _MEGABYTE
 
 
 def log_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -24,9 +25,11 @@ def log_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--max-bytes",
+            default=_BATCH_BYTES,
+            show_default=True,
             type=click.IntRange(min=1),
             metavar="N",
-            help="of the log in one batch, about; default: all there is at once",
+            help="of the log in one batch, about: what is done again after an interruption",
         ),
     )
     for option in reversed(options):
