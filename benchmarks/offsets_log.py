@@ -40,7 +40,6 @@ class Written:
         self.records = 0
         self.commits = 0
 
-
     def add(self, other: "Written") -> None:
         """Of two logs."""
         self.bytes += other.bytes

@@ -1,4 +1,4 @@
-"""The pipeline on a log as large as a busy cluster's: time, CPU and memory of each step, within the bounds of a small machine.
+"""The pipeline on a log as large as a busy cluster's: time, CPU and memory of each step.
 
     python -m benchmarks.pipeline_scale DIRECTORY --commits 50000000
 
@@ -82,9 +82,7 @@ def measured(name: str, command: Sequence[str], output: str | None = None) -> St
 def write_all(directory: str, later: str, commits: int) -> Written:
     """The log, and what it will grow by, in two processes."""
     each = commits // PARTITIONS
-    write = partial(
-        write_partition, directory, commits=each, groups=GROUPS, beyond=(later, -(-each // MORE))
-    )
+    write = partial(write_partition, directory, commits=each, groups=GROUPS, beyond=(later, -(-each // MORE)))
     written = Written()
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         for one in pool.imap_unordered(write, range(PARTITIONS)):
@@ -103,8 +101,7 @@ def check(warehouse: str, commits: int) -> str:
     import duckdb
 
     def sql(query: str) -> tuple[int, ...]:
-        found = duckdb.sql(query.replace("$", warehouse)).fetchone()
-        assert found is not None
+        (found,) = duckdb.connect().execute(query.replace("$", warehouse)).fetchall()
         return tuple(found)
 
     (rows, groups) = sql("select count(*), count(distinct \"group\") from '$/commits/*/*.parquet'")
@@ -119,7 +116,9 @@ def check(warehouse: str, commits: int) -> str:
     assert wrong == (0,), wrong
     steps = f"""select {key}, "offset" - lag("offset") over (partition by {key} order by log_offset) as d
         from '$/commits/*/*.parquet' where log_partition < 5"""
-    by_group = f"""select "group", sum(d) as d, count_if(d = 0) as u, count(*) as n from ({steps}) group by 1"""
+    by_group = (
+        f"""select "group", sum(d) as d, count_if(d = 0) as u, count(*) as n from ({steps}) group by 1"""
+    )
     wrong = sql(
         f"""select count(*) from ({by_group}) a join (select "group", sum(advance) as d,
         sum(unmoved_commits) as u, sum(commits) as n from '$/velocity/*.parquet' where log_partition < 5
