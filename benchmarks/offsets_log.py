@@ -40,25 +40,48 @@ class Written:
         self.records = 0
         self.commits = 0
 
+    def add(self, other: "Written") -> None:
+        """Of two logs."""
+        self.bytes += other.bytes
+        self.records += other.records
+        self.commits += other.commits
+
 
 def write_log(directory: str, commits: int, seed: int = 1) -> Written:
     """Writes about as many commits into the segments of a broker's directory. The same seed gives the same."""
     written = Written()
     for partition in range(PARTITIONS):
-        _write_partition(directory, partition, commits // PARTITIONS, seed, written)
+        written.add(write_partition(directory, partition, commits // PARTITIONS, seed))
     return written
 
 
-def _write_partition(directory: str, partition: int, commits: int, seed: int, written: Written) -> None:
+def write_partition(
+    directory: str,
+    partition: int,
+    commits: int,
+    seed: int = 1,
+    *,
+    groups: int = GROUPS,
+    beyond: tuple[str, int] | None = None,
+) -> Written:
+    """Writes the segments of one partition. In: `beyond`, another directory and how many commits more go there, in
+    segments that may be put beside the first ones later. Out: what there is of the first ones.
+    """
+    written = Written()
     chance = random.Random(seed * 1000 + partition)
     path = os.path.join(directory, f"__consumer_offsets-{partition}")
     os.makedirs(path)
-    groups = [f"group-{number}" for number in range(partition, GROUPS, PARTITIONS)]
+    names = [f"group-{number}" for number in range(partition, groups, PARTITIONS)]
     positions: dict[tuple[str, int], int] = {}
     offset, time_ms, batches, left = 0, 1_767_225_600_000, 0, commits
     file, room = open(os.path.join(path, segment_name(0) + ".log"), "wb"), SEGMENT_BYTES  # noqa: SIM115
-    while left > 0:
-        group = chance.choice(groups)
+    first = written
+    while left > 0 or beyond is not None:
+        if left <= 0 and beyond is not None:
+            path, left, room, beyond = os.path.join(beyond[0], os.path.basename(path)), beyond[1], 0, None
+            os.makedirs(path)
+            written = Written()
+        group = chance.choice(names)
         time_ms += chance.randrange(40)
         if batches % REBALANCE_EVERY == 0:
             records = [_generation(group, batches // REBALANCE_EVERY + 1, time_ms)]
@@ -80,6 +103,7 @@ def _write_partition(directory: str, partition: int, commits: int, seed: int, wr
         written.bytes += len(batch)
         written.records += len(records)
     file.close()
+    return first
 
 
 def _commit(group: str, partition: int, offset: int, time_ms: int) -> Record:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
 
-from pipeline.folding import Folded, clear, folded
+from pipeline.folding import Folded, GroupTables, clear, folded
 from pipeline.gold.anomalies import ANOMALIES
 from pipeline.gold.anomalies.abandoned_group import abandoned_group
 from pipeline.gold.anomalies.expiring_offsets import expiring_offsets
@@ -28,7 +28,6 @@ from pipeline.gold.anomalies.regular_leaving import regular_leaving
 from pipeline.gold.anomalies.slow_revocation import slow_revocation
 from pipeline.gold.anomalies.stuck_partition import stuck_partition
 from pipeline.gold.build_info import BUILD_INFO, build_info
-from pipeline.gold.commit_history import GroupTables
 from pipeline.gold.commit_stats import COMMIT_STATS, commit_stats
 from pipeline.gold.consumer_history import (
     EVENTS,
@@ -51,6 +50,7 @@ from pipeline.lock import BUILD, alone
 from pipeline.log_ends import LogEnd, Period
 from pipeline.log_ends.cluster import SOURCE as LIVE
 from pipeline.log_ends.measure import Measure, measure_nothing
+from pipeline.progress import Step
 from pipeline.table import Table
 from pipeline.warehouse import Warehouse
 from storage.topic_partition import TopicPartition
@@ -73,6 +73,9 @@ GOLD: Final[dict[str, Table]] = {
     )
 }
 """By name, in the order in which they are built; `build_info` is last and says that the others are there."""
+
+N_STEPS: Final = len(GOLD) + 1
+"""Of a build: the commits, and each table."""
 
 RETENTION_MINUTES: Final = 10080
 
@@ -105,12 +108,14 @@ class BuildSettings:
 
     `measure`: where log ends come from. `retention_minutes`: `offsets.retention.minutes` of the cluster, which
     says when offsets expire. `full`: all commits are folded anew, as if nothing was kept of earlier builds; the
-    tables are the same. `on_table` is called after each table.
+    tables are the same. `on_step` is called before the commits are folded and before each table, `on_table` after
+    each table.
     """
 
     measure: Measure = measure_nothing
     retention_minutes: int = RETENTION_MINUTES
     full: bool = False
+    on_step: Callable[[Step], None] = lambda _: None
     on_table: Callable[[Built], None] = lambda _: None
 
 
@@ -130,6 +135,7 @@ def _build(spark: SparkSession, warehouse: Warehouse, settings: BuildSettings) -
     silver = Silver(*(warehouse.silver(spark, name, through_batch) for name in Silver._fields))
     groups = GroupTables(silver.group_generations, silver.members, silver.assignments)
     others = [silver.group_epochs]
+    settings.on_step(Step(1, N_STEPS, "commits"))
     with (
         folded(
             spark, warehouse, silver.commits, groups, others, through_batch, from_the_first=settings.full
@@ -143,13 +149,14 @@ def _build(spark: SparkSession, warehouse: Warehouse, settings: BuildSettings) -
 
         def put(table: Table, frame: DataFrame) -> DataFrame:
             began = time.monotonic()
+            settings.on_step(Step(list(GOLD).index(table.name) + 2, N_STEPS, table.name))
             counter = Observation()
             warehouse.replace_gold(table.name, frame.observe(counter, sf.count(sf.lit(1)).alias("rows")))
             settings.on_table(Built(table.name, counter.get["rows"], time.monotonic() - began))
             return warehouse.gold(spark, table.name, table.ddl)
 
-        ends = put(LOG_END_OFFSETS, _ends_frame(spark, measured))
         latest = put(LATEST_OFFSETS, latest)
+        ends = put(LOG_END_OFFSETS, _ends_frame(spark, measured))
         _build_rest(
             silver, latest, commits, consumers, ends, _Now(period, now_ms, settings.retention_minutes), put
         )

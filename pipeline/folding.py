@@ -23,10 +23,11 @@ from pipeline.gold.anomalies.offset_rewind import REWINDS
 from pipeline.gold.anomalies.outside_ownership import UNOWNED
 from pipeline.gold.anomalies.stuck_partition import HABITS
 from pipeline.gold.build_info import TOTALS
-from pipeline.gold.commit_history import LAST_COMMITS, GroupTables, commit_history, last_commits
+from pipeline.gold.cells import cells
+from pipeline.gold.commit_history import LAST_COMMITS, commit_history, last_commits, with_writers, writers
 from pipeline.gold.commit_stats import CLIENTS
-from pipeline.gold.fold import Fold
-from pipeline.gold.progress import consumed_in, grain_s, in_longer_steps, positions_in, step_length_s
+from pipeline.gold.group_records import GROUP
+from pipeline.gold.progress import CONSUMED, POSITIONS, grain_s, in_longer_steps, step_length_s
 from pipeline.gold.rebalance_stats import COMMITS_AFTER
 from pipeline.gold.velocity import MINUTES
 from pipeline.log_ends import Period
@@ -36,6 +37,8 @@ VERSION: Final = 1
 """Of what the folds hold: one more whenever a fold or the commit history changes."""
 
 _CURRENT: Final = f"{FOLDS}/current.json"
+_TASKS: Final = "spark.sql.shuffle.partitions"
+_WHOLE_KEYS: Final = "spark.sql.requireAllClusterKeysForCoPartition"
 _ROWS_A_TASK: Final = 500_000
 """Of commits, in a shuffle: what one task sorts in memory."""
 
@@ -49,6 +52,14 @@ class Kept(NamedTuple):
     grain_s: int
 
 
+class GroupTables(NamedTuple):
+    """Silver tables of classic groups."""
+
+    group_generations: DataFrame
+    members: DataFrame
+    assignments: DataFrame
+
+
 class Folded(NamedTuple):
     """All commits, folded."""
 
@@ -60,17 +71,18 @@ class Folded(NamedTuple):
     positions: DataFrame
     commits_after: DataFrame
     clients: DataFrame
-    rewinds: DataFrame
-    mixtures: DataFrame
     unowned: DataFrame
     habits: DataFrame
     totals: DataFrame
+    rewinds: DataFrame
+    mixtures: DataFrame
 
 
-def folds(grain: int) -> tuple[Fold, ...]:
-    """All of them, in the order of `Folded`."""
-    steps = consumed_in(grain), positions_in(grain)
-    return (MINUTES, *steps, COMMITS_AFTER, CLIENTS, REWINDS, MIXTURES, UNOWNED, HABITS, TOTALS)
+OF_CELLS: Final = (MINUTES, CONSUMED, POSITIONS, COMMITS_AFTER, CLIENTS, UNOWNED, HABITS, TOTALS)
+OF_ODD_COMMITS: Final = (REWINDS, MIXTURES)
+ALL: Final = (*OF_CELLS, *OF_ODD_COMMITS)
+IN_STEPS: Final = (CONSUMED, POSITIONS)
+assert [fold.name for fold in ALL] == list(Folded._fields[2:])
 
 
 def kept(warehouse: Warehouse) -> Kept | None:
@@ -110,7 +122,7 @@ def folded(
     period = _period([new, groups.group_generations, *others], so_far.get(TOTALS.name))
     grain = grain_s(period.step_s)
     if before is not None and before.grain_s != grain:
-        for fold in (consumed_in(grain), positions_in(grain)):
+        for fold in IN_STEPS:
             so_far[fold.name] = in_longer_steps(fold, so_far[fold.name], grain)
     if before is None or before.through_batch != through_batch or before.grain_s != grain:
         now = Kept(VERSION, f"{FOLDS}/{uuid4().hex}", through_batch, grain)
@@ -120,7 +132,7 @@ def folded(
         so_far = _read(spark, warehouse, now)
     else:
         now = before
-    yield Folded(period, so_far[LAST_COMMITS.name], *(so_far[fold.name] for fold in folds(grain)))
+    yield Folded(period, so_far[LAST_COMMITS.name], *(so_far[fold.name] for fold in ALL))
     if before is not None and before.place != now.place:
         warehouse.directory.delete(before.place)
 
@@ -133,17 +145,27 @@ def _go_on(
     so_far: dict[str, DataFrame],
     now: Kept,
 ) -> None:
-    last = so_far.get(LAST_COMMITS.name, LAST_COMMITS.empty(spark))
-    with warehouse.written_down(spark, "commit_history", commit_history(new, groups, last)) as history:
-        made = {LAST_COMMITS.name: last_commits(history, last)}
-        for fold in folds(now.grain_s):
-            made[fold.name] = fold.of(history, so_far.get(fold.name))
-        for name, frame in made.items():
-            frame.write.parquet(warehouse.path(f"{now.place}/{name}"))
+    records, last = groups.group_generations, so_far.get(LAST_COMMITS.name, LAST_COMMITS.empty(spark))
+    owners = writers(groups.members, groups.assignments)
+    summary = cells(commit_history(new, records, last), now.grain_s)
+    with warehouse.written_down(spark, "cells", summary) as made:
+        is_odd = (sf.col("rewinds") > 0) | (sf.col("mixed_commits") > 0)
+        groups_of_odd = sf.broadcast(made.where(is_odd).select(*GROUP).distinct())
+        their_commits = new.join(groups_of_odd, list(GROUP), "left_semi")
+        odd = commit_history(their_commits, records, last).where("is_rewind or is_mixed")
+        with (
+            warehouse.written_down(spark, "cells", with_writers(made, owners)) as written,
+            warehouse.written_down(spark, "odd_commits", with_writers(odd, owners)) as odd_ones,
+        ):
+            frames = {LAST_COMMITS.name: last_commits(new, made, last)}
+            frames |= {fold.name: fold.of(written, so_far.get(fold.name)) for fold in OF_CELLS}
+            frames |= {fold.name: fold.of(odd_ones, so_far.get(fold.name)) for fold in OF_ODD_COMMITS}
+            for name, frame in frames.items():
+                frame.write.parquet(warehouse.path(f"{now.place}/{name}"))
 
 
 def _read(spark: SparkSession, warehouse: Warehouse, which: Kept) -> dict[str, DataFrame]:
-    names = (LAST_COMMITS.name, *(fold.name for fold in folds(which.grain_s)))
+    names = (LAST_COMMITS.name, *(fold.name for fold in ALL))
     return {name: spark.read.parquet(warehouse.path(f"{which.place}/{name}")) for name in names}
 
 
@@ -170,12 +192,16 @@ def _records(spark: SparkSession, warehouse: Warehouse, after_batch: int) -> int
 
 @contextmanager
 def _in_tasks(spark: SparkSession, rows: int) -> Iterator[None]:
-    """Lets a shuffle of so many rows have tasks small enough for any memory."""
-    setting = "spark.sql.shuffle.partitions"
-    before = spark.conf.get(setting)
-    assert before is not None
-    spark.conf.set(setting, str(max(int(before), rows // _ROWS_A_TASK)))
+    """Lets a shuffle of so many rows have tasks small enough for any memory, and rows that lie together by group
+    stay there: a join by group and more is then no shuffle of its own."""
+    tasks = max(int(spark.conf.get(_TASKS) or 1), rows // _ROWS_A_TASK)
+    settings = {_TASKS: str(tasks), _WHOLE_KEYS: "false"}
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
     try:
         yield
     finally:
-        spark.conf.set(setting, before)
+        for name, was in before.items():
+            assert was is not None
+            spark.conf.set(name, was)

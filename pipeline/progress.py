@@ -25,6 +25,15 @@ class Progress(NamedTuple):
         return self.elapsed_s * self.bytes_left / self.bytes if self.bytes else None
 
 
+class Step(NamedTuple):
+    """A piece of work that begins."""
+
+    number: int
+    """From 1."""
+    of: int
+    name: str
+
+
 OnProgress = Callable[[Progress], None]
 
 

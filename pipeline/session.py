@@ -22,6 +22,12 @@ MIN_JAVA: Final = 17
 LOCAL: Final = "local[*,4]"
 """All cores, and as many tries of a task as on a cluster: on a busy machine a Python worker may start too late."""
 
+_MIN_MEMORY_MB: Final = 1024
+"""Spark's own default, which is little for sorting many millions of commits."""
+_MAX_MEMORY_MB: Final = 4096
+_SHARE_OF_MEMORY: Final = 4
+"""The driver's heap is a quarter of the machine: the rest is for Python workers and the files' cache."""
+
 _RUNTIME: Final = {
     "spark.sql.session.timeZone": "UTC",
     # Spark's own default is a legacy type without a time zone, which other readers take for nanoseconds.
@@ -63,6 +69,12 @@ def java_version(said: str) -> int | None:
     return int(numbers[1]) if numbers[0] == "1" and len(numbers) > 1 else int(numbers[0])
 
 
+def driver_memory_mb(physical_bytes: int) -> int:
+    """Heap for Spark in one process on a machine of so much memory."""
+    share = physical_bytes // _SHARE_OF_MEMORY >> 20
+    return min(_MAX_MEMORY_MB, max(_MIN_MEMORY_MB, share))
+
+
 def start(master: str | None = None, settings: dict[str, str] | None = None) -> SparkSession:
     """A session that runs the pipeline; the one that is active if there is one.
 
@@ -81,6 +93,9 @@ def start(master: str | None = None, settings: dict[str, str] | None = None) -> 
                 "spark.driver.bindAddress", "127.0.0.1"
             )
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            if "SPARK_DRIVER_MEMORY" not in os.environ:
+                physical_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+                builder = builder.config("spark.driver.memory", f"{driver_memory_mb(physical_bytes)}m")
             # Spark's default of 200 is for clusters: on one machine most of them would be empty tasks.
             builder = builder.config("spark.sql.shuffle.partitions", str(max(4, 2 * (os.cpu_count() or 1))))
     if not submitted:

@@ -1,13 +1,14 @@
 """`groupd-pipeline build`."""
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from pipeline.cli.shown import Shown
+
 if TYPE_CHECKING:
-    from pipeline.build import BuildSettings, Built
+    from pipeline.build import BuildSettings
 
 _RETENTION_MINUTES: Final = 10080
 
@@ -26,6 +27,11 @@ def lag_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.IntRange(min=1, max=2**31 - 1),
             help="offsets.retention.minutes of the cluster",
         ),
+        click.option(
+            "--full",
+            is_flag=True,
+            help="read all commits again, not only those that came since the last build",
+        ),
     )
     for option in reversed(options):
         command = option(command)
@@ -33,7 +39,12 @@ def lag_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def settings_of(
-    log_dir: str | None, bootstrap: str | None, log_end_offsets: str | None, offsets_retention_minutes: int
+    log_dir: str | None,
+    bootstrap: str | None,
+    log_end_offsets: str | None,
+    offsets_retention_minutes: int,
+    full: bool,
+    shown: Shown,
 ) -> "BuildSettings":
     """How to build, from the options. Raises BadInput, UsageError."""
     from pipeline.build import BuildSettings
@@ -42,12 +53,13 @@ def settings_of(
     if bootstrap is not None and log_end_offsets is not None:
         raise click.UsageError("--bootstrap and --log-end-offsets exclude each other")
     measure = measurer(log_dir, bootstrap, log_end_offsets)
-    return BuildSettings(measure=measure, retention_minutes=offsets_retention_minutes, on_table=show_table)
-
-
-def show_table(built: "Built") -> None:
-    """One line about a table that is done."""
-    print(f"{built.name}: {built.rows:,} rows in {built.seconds:.1f} s", file=sys.stderr)
+    return BuildSettings(
+        measure=measure,
+        retention_minutes=offsets_retention_minutes,
+        full=full,
+        on_step=shown.begins,
+        on_table=shown.built,
+    )
 
 
 @click.command()
@@ -56,14 +68,16 @@ def show_table(built: "Built") -> None:
 @lag_options
 @click.option("--master", metavar="URL", help="of Spark; default: local[*], or what spark-submit says")
 def build(warehouse: str, log_dir: str | None, master: str | None, **options: Any) -> None:
-    """Derive the gold tables anew from what was ingested."""
+    """Derive the gold tables from what was ingested."""
     from pipeline.build import build as run
     from pipeline.session import start
     from pipeline.warehouse import Warehouse
 
-    settings = settings_of(log_dir, **options)
-    spark = start(master)
-    try:
-        run(spark, Warehouse(warehouse), settings)
-    finally:
-        spark.stop()
+    shown = Shown()
+    settings = settings_of(log_dir, shown=shown, **options)
+    with shown:
+        spark = start(master)
+        try:
+            run(spark, Warehouse(warehouse), settings)
+        finally:
+            spark.stop()

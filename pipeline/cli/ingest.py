@@ -1,15 +1,15 @@
 """`groupd-pipeline ingest`."""
 
-import sys
 from collections.abc import Callable
 from typing import Any, Final
 
 import click
 
 from pipeline.cli.interruption import stop_on_interrupt
-from pipeline.progress import Progress
+from pipeline.cli.shown import Shown
 
 _MEGABYTE: Final = 1_000_000
+_BATCH_BYTES: Final = 256 * _MEGABYTE
 
 
 def log_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -24,9 +24,11 @@ def log_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--max-bytes",
+            default=_BATCH_BYTES,
+            show_default=True,
             type=click.IntRange(min=1),
             metavar="N",
-            help="of the log in one batch, about; default: all there is at once",
+            help="of the log in one batch, about: what is done again after an interruption",
         ),
     )
     for option in reversed(options):
@@ -48,40 +50,20 @@ def ingest(log_dir: str, warehouse: str, master: str | None, max_bytes: int | No
 
     find_partitions(LogFiles(log_dir))
     check_java()
-    spark = start(master)
-    try:
-        with stop_on_interrupt() as stop:
-            done = run(
-                spark,
-                log_dir,
-                Warehouse(warehouse),
-                max_bytes=max_bytes,
-                follow=follow,
-                stop=stop,
-                on_progress=show_progress,
-            )
-    finally:
-        spark.stop()
+    with Shown() as shown:
+        spark = start(master)
+        try:
+            with stop_on_interrupt() as stop:
+                done = run(
+                    spark,
+                    log_dir,
+                    Warehouse(warehouse),
+                    max_bytes=max_bytes,
+                    follow=follow,
+                    stop=stop,
+                    on_progress=shown.ingested,
+                )
+        finally:
+            spark.stop()
     megabytes = done.bytes / _MEGABYTE
     print(f"ingested {done.records:,} records ({megabytes:,.1f} MB) in {done.batches} batches")
-
-
-def show_progress(progress: Progress) -> None:
-    """One line about how far it is."""
-    done, left = progress.bytes / _MEGABYTE, progress.bytes_left / _MEGABYTE
-    line = f"{progress.records:,} records, {done:,.1f} MB"
-    if progress.bytes_left and progress.left_s is not None:
-        line += f"; {left:,.1f} MB left, about {duration(progress.left_s)}"
-    print(line, file=sys.stderr)
-
-
-def duration(seconds: float) -> str:
-    """In the largest units that matter: 45 s, 3 min 20 s, 2 h 5 min."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min"

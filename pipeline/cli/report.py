@@ -1,8 +1,10 @@
 """`groupd-pipeline report`."""
 
 import os
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -41,6 +43,7 @@ def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.IntRange(min=1, max=200),
             help="groups shown in detail; the others are summed up",
         ),
+        click.option("--open", "is_opened", is_flag=True, help="show it in a browser when it is written"),
     )
     for option in reversed(options):
         command = option(command)
@@ -58,11 +61,22 @@ def selection_of(
     return Selection(since=since, until=until, groups=group or None, n_groups=top)
 
 
+def told(out: str, *, is_opened: bool) -> None:
+    """Says where the report is, and shows it if that is asked for."""
+    path = os.path.abspath(out)
+    print(path)
+    if is_opened:
+        import webbrowser  # looks for every browser that there may be
+
+        if not webbrowser.open(Path(path).as_uri()):
+            print("groupd-pipeline: there is no browser to show it with", file=sys.stderr)
+
+
 @click.command()
 @click.option("--warehouse", required=True, metavar="DIR", help="where the tables are")
 @report_options
 @click.option("--master", metavar="URL", help="of Spark; default: local[*], or what spark-submit says")
-def report(warehouse: str, out: str, master: str | None, **options: Any) -> None:
+def report(warehouse: str, out: str, master: str | None, is_opened: bool, **options: Any) -> None:
     """Write what the tables say into one HTML file."""
     from pipeline.report.page import check_out, write_report
     from pipeline.session import start
@@ -75,4 +89,4 @@ def report(warehouse: str, out: str, master: str | None, **options: Any) -> None
         write_report(spark, Warehouse(warehouse), out, selection)
     finally:
         spark.stop()
-    print(os.path.abspath(out))
+    told(out, is_opened=is_opened)

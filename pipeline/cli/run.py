@@ -1,14 +1,15 @@
 """`groupd-pipeline run`: all of it."""
 
-import os
 from typing import Any
 
 import click
 
 from pipeline.cli.build import lag_options, settings_of
-from pipeline.cli.ingest import log_options, show_progress
+from pipeline.cli.ingest import log_options
 from pipeline.cli.interruption import stop_on_interrupt
-from pipeline.cli.report import report_options, selection_of
+from pipeline.cli.report import report_options, selection_of, told
+from pipeline.cli.shown import Shown
+from pipeline.progress import Step
 
 
 @click.command()
@@ -23,7 +24,9 @@ def run(
     bootstrap: str | None,
     log_end_offsets: str | None,
     offsets_retention_minutes: int,
+    full: bool,
     out: str,
+    is_opened: bool,
     **options: Any,
 ) -> None:
     """Ingest, build and report."""
@@ -35,18 +38,21 @@ def run(
     from pipeline.session import check_java, start
     from pipeline.warehouse import Warehouse
 
-    settings = settings_of(log_dir, bootstrap, log_end_offsets, offsets_retention_minutes)
+    shown = Shown()
+    settings = settings_of(log_dir, bootstrap, log_end_offsets, offsets_retention_minutes, full, shown)
     selection = selection_of(**options)
     check_out(out)
     find_partitions(LogFiles(log_dir))
     check_java()
-    spark = start(master)
-    try:
-        place = Warehouse(warehouse)
-        with stop_on_interrupt() as stop:
-            ingest(spark, log_dir, place, max_bytes=max_bytes, stop=stop, on_progress=show_progress)
-        build(spark, place, settings)
-        write_report(spark, place, out, selection)
-    finally:
-        spark.stop()
-    print(os.path.abspath(out))
+    with shown:
+        spark = start(master)
+        try:
+            place = Warehouse(warehouse)
+            with stop_on_interrupt() as stop:
+                ingest(spark, log_dir, place, max_bytes=max_bytes, stop=stop, on_progress=shown.ingested)
+            build(spark, place, settings)
+            shown.begins(Step(1, 1, "report"))
+            write_report(spark, place, out, selection)
+        finally:
+            spark.stop()
+    told(out, is_opened=is_opened)

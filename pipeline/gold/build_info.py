@@ -26,12 +26,16 @@ BUILD_INFO: Final = Table.declare(
 )
 
 
-def _rows(history: DataFrame) -> DataFrame:
-    return history.select(
+_ENDS: Final = {"earliest": "first", "latest": "last"}
+
+
+def _rows(cells: DataFrame) -> DataFrame:
+    removed = sf.when(sf.col("tombstone"), sf.col("commits")).otherwise(0)
+    return cells.select(
         "log_partition",
-        *(sf.col("record_ts").alias(f"{which}_record_ts") for which in ("first", "last")),
-        (~sf.col("tombstone")).cast("bigint").alias("commits"),
-        sf.col("tombstone").cast("bigint").alias("removed_offsets"),
+        *(sf.col(f"{long}_record_ts").alias(f"{short}_record_ts") for long, short in _ENDS.items()),
+        (sf.col("commits") - removed).alias("commits"),
+        removed.alias("removed_offsets"),
     )
 
 

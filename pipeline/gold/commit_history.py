@@ -12,24 +12,25 @@ is the *presumed writer*. It is unknown (NULL) when
 
 A member that commits what another one owns cannot be told from that owner.
 
-This table is not stored: folds go on with it, and other gold tables are made of these. A build computes it of the
-commits that are new since the last build. What it has to know of those before is the last one of each group and
-partition: LAST_COMMITS.
+This table is not stored, nor ever made whole: a build sums it up (`pipeline.gold.cells`) as it computes it, and
+that only of the commits that are new since the last build. What it has to know of those before is the last one of
+each group and partition: LAST_COMMITS. Writers are looked up later, for the few rows that it comes to.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
+from pipeline.gold.fold import of_last
 from pipeline.gold.group_records import GROUP, identity
 from pipeline.table import Table
 
 PARTITION_OF_GROUP: Final = ("log_partition", "group", "topic", "partition")
 _COMMIT: Final = (
     "topic", "partition", "record_ts", "commit_ts", "offset", "tombstone", "topic_id", "producer_id",
-    "leader_epoch", "metadata", "expire_ts",
 )  # fmt: skip
+_OF_A_RECORD: Final = (*GROUP, "group_log_offset", "topic", "partition")
 
 LAST_COMMITS: Final = Table.declare(
     "last_commits",
@@ -48,19 +49,11 @@ LAST_COMMITS: Final = Table.declare(
     leader_epoch int
     metadata string
     expire_ts timestamp
-    member string
+    group_log_offset bigint
     number bigint
     """,
 )
-"""The last commit, or tombstone, of every group and partition, as the commit history has it."""
-
-
-class GroupTables(NamedTuple):
-    """The silver tables of classic groups."""
-
-    group_generations: DataFrame
-    members: DataFrame
-    assignments: DataFrame
+"""The last commit, or tombstone, of every group and partition, as silver and the commit history have it."""
 
 
 def writers(members: DataFrame, assignments: DataFrame) -> DataFrame:
@@ -85,17 +78,18 @@ def writers(members: DataFrame, assignments: DataFrame) -> DataFrame:
     )
 
 
-def commit_history(commits: DataFrame, groups: GroupTables, last_commits: DataFrame) -> DataFrame:
+def commit_history(commits: DataFrame, group_generations: DataFrame, last_commits: DataFrame) -> DataFrame:
     """Silver `commits`, tombstones included: all, or those of later batches, with the LAST_COMMITS before. Each has
 
     - `group_log_offset`: the group record that it follows, NULL for none;
-    - `member`, `client_id`: the presumed writer; `n_owners`: how many own the partition there (NULL for none);
     - `number`: which commit of the group to the partition it is, from 1;
-    - `previous_…` (offset, log_offset, ts, member, producer_id): of the commit before, NULL after a tombstone;
-    - `is_unmoved`, `is_rewind`: against that one. A topic of another id is another topic.
+    - `previous_…` (offset, log_offset, ts, group_log_offset, producer_id): of the commit before, NULL after a
+      tombstone;
+    - `is_unmoved`, `is_rewind`, `is_mixed` (one of a transaction after one of none, or the other way round):
+      against that one. A topic of another id is another topic.
     """
     after_record = Window.partitionBy(*GROUP).orderBy("log_offset").rowsBetween(Window.unboundedPreceding, 0)
-    records = groups.group_generations.select(*GROUP, "log_offset", sf.col("log_offset").alias("mark"))
+    records = group_generations.select(*GROUP, "log_offset", sf.col("log_offset").alias("mark"))
     placed = (
         commits.select(*GROUP, "log_offset", *_COMMIT)
         .unionByName(records, allowMissingColumns=True)
@@ -103,10 +97,8 @@ def commit_history(commits: DataFrame, groups: GroupTables, last_commits: DataFr
         .where(sf.col("topic").isNotNull())
         .drop("mark")
     )
-    key = ["log_partition", "group", "group_log_offset", "topic", "partition"]
-    written = placed.join(writers(groups.members, groups.assignments), key, "left")
-    with_last = written.withColumns({"number": sf.lit(1), "is_new": sf.lit(True)}).unionByName(
-        last_commits.withColumn("is_new", sf.lit(False)), allowMissingColumns=True
+    with_last = placed.withColumns({"number": sf.lit(1), "is_new": sf.lit(True)}).unionByName(
+        last_commits.drop("leader_epoch", "metadata", "expire_ts").withColumn("is_new", sf.lit(False))
     )
 
     before = Window.partitionBy(*PARTITION_OF_GROUP).orderBy("log_offset")
@@ -117,7 +109,7 @@ def commit_history(commits: DataFrame, groups: GroupTables, last_commits: DataFr
         "previous_offset": sf.lag("offset").over(before),
         "previous_log_offset": sf.lag("log_offset").over(before),
         "previous_ts": sf.lag("commit_ts").over(before),
-        "previous_member": sf.lag("member").over(before),
+        "previous_group_log_offset": sf.lag("group_log_offset").over(before),
         "previous_producer_id": sf.lag("producer_id").over(before),
     }
     so_far = before.rowsBetween(Window.unboundedPreceding, 0)
@@ -125,24 +117,52 @@ def commit_history(commits: DataFrame, groups: GroupTables, last_commits: DataFr
         {"number": sf.sum("number").over(so_far), "is_continued": is_continued, **previous}
     ).where("is_new")
     offset, offset_before = sf.col("offset"), sf.col("previous_offset")
+    is_plain, was_plain = sf.col("producer_id").isNull(), sf.col("previous_producer_id").isNull()
     return (
         linked.withColumns({name: sf.when(sf.col("is_continued"), sf.col(name)) for name in previous})
         .withColumns(
             {
                 "is_unmoved": sf.coalesce(offset == offset_before, sf.lit(False)),
                 "is_rewind": sf.coalesce(offset < offset_before, sf.lit(False)),
+                "is_mixed": sf.col("previous_log_offset").isNotNull() & (is_plain != was_plain),
             }
         )
         .drop("is_continued", "is_new")
     )
 
 
-def last_commits(history: DataFrame, so_far: DataFrame) -> DataFrame:
-    """LAST_COMMITS after some more history. In: the same before it.
+def with_writers(frame: DataFrame, writers: DataFrame) -> DataFrame:
+    """Rows of commits with `member`, `client_id` and `n_owners` (NULL for none) of their presumed writer, and with
+    `previous_member`, that of the commit before.
 
-    A hash aggregate finds the last log offset of each key and a semi join fetches its row: aggregating whole rows
-    would make Spark sort.
+    In: rows with the columns of the history that say after which group record they are; `writers`.
     """
-    rows = LAST_COMMITS.shape(history).unionByName(so_far)
-    last = rows.groupBy(*PARTITION_OF_GROUP).agg(sf.max("log_offset").alias("log_offset"))
-    return rows.join(last.select("log_partition", "log_offset"), ["log_partition", "log_offset"], "left_semi")
+    members = writers.select(
+        *GROUP,
+        sf.col("group_log_offset").alias("previous_group_log_offset"),
+        "topic",
+        "partition",
+        sf.col("member").alias("previous_member"),
+    )
+    key_before = [*GROUP, "previous_group_log_offset", "topic", "partition"]
+    return frame.join(writers, list(_OF_A_RECORD), "left").join(members, key_before, "left")
+
+
+def last_commits(commits: DataFrame, cells: DataFrame, so_far: DataFrame) -> DataFrame:
+    """LAST_COMMITS after some more history. In: its silver `commits`, its cells, LAST_COMMITS before it.
+
+    A semi join fetches the rows: aggregating whole ones would make Spark sort. It is broadcast, as Spark, which
+    cannot know how few they are, would sort for the join too.
+    """
+    last = cells.groupBy(*PARTITION_OF_GROUP).agg(
+        *of_last("last_log_offset", "group_log_offset", "last_number")
+    )
+    places = last.select(
+        "log_partition",
+        sf.col("last_log_offset").alias("log_offset"),
+        "group_log_offset",
+        sf.col("last_number").alias("number"),
+    )
+    new = LAST_COMMITS.shape(commits.join(sf.broadcast(places), ["log_partition", "log_offset"]))
+    kept = so_far.join(sf.broadcast(new.select(*PARTITION_OF_GROUP)), list(PARTITION_OF_GROUP), "left_anti")
+    return kept.unionByName(new)

@@ -5,8 +5,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from pipeline.gold.cells import COUNTERS, of_commits
 from pipeline.gold.fold import Fold, of_first, of_last, sums
-from pipeline.gold.velocity import COUNTERS, counters
 from pipeline.table import Table
 
 COMMIT_STATS: Final = Table.declare(
@@ -32,14 +32,16 @@ COMMIT_STATS: Final = Table.declare(
 _CLIENT: Final = ("log_partition", "group", "client_id")
 
 
-def _rows(history: DataFrame) -> DataFrame:
-    return history.where(~sf.col("tombstone")).select(
+def _rows(cells: DataFrame) -> DataFrame:
+    return of_commits(cells).select(
         *_CLIENT,
         "topic",
         "partition",
-        *counters(),
-        *(sf.col("commit_ts").alias(f"{which}_commit_ts") for which in ("first", "last")),
-        *(sf.col("log_offset").alias(f"{which}_log_offset") for which in ("first", "last")),
+        *COUNTERS,
+        sf.col("earliest_ts").alias("first_commit_ts"),
+        sf.col("latest_ts").alias("last_commit_ts"),
+        "first_log_offset",
+        "last_log_offset",
     )
 
 

@@ -6,10 +6,11 @@ wherever a history is cut in two:
 
     of(whole) = of(later part, so far = of(earlier part))
 
-It does, by the way a fold is made: each commit alone is a row of the aggregate already, and rows of the same key
-are combined in a way that does not ask how many commits each stands for (a sum, the least, what the last one says).
-Gold tables that tell of commits are made of folds and of nothing else: a build reads each commit once, and a table
-is the same however many builds it took. What ratio or default a table shows, it computes from the fold at the end.
+It does, by the way a fold is made: each cell of the history (or, of what is rare, each commit) is a row of the
+aggregate already, and rows of the same key are combined in a way that does not ask how many commits each stands for
+(a sum, the least, what the last one says). Gold tables that tell of commits are made of folds and nothing else: a
+build reads each commit once, and a table is the same however many builds it took. What ratio or default a table
+shows, it computes from the fold at the end.
 """
 
 from collections.abc import Callable
@@ -26,13 +27,13 @@ class Fold(NamedTuple):
     keys: tuple[str, ...]
     """None: nothing is combined, each row is kept."""
     rows: Callable[[DataFrame], DataFrame]
-    """From the commit history to the rows of those commits that count, each as if it were all."""
+    """From cells, or commits, with their writers to the rows of those that count, each as if it were all."""
     combined: Callable[[], list[Column]] = list
     """The columns besides the keys, of rows that have the same ones."""
 
-    def of(self, history: DataFrame, so_far: DataFrame | None = None) -> DataFrame:
-        """The aggregate of some commit history, and of all before it if that is `so_far`."""
-        rows = self.rows(history)
+    def of(self, cells: DataFrame, so_far: DataFrame | None = None) -> DataFrame:
+        """The aggregate of some more history, and of all before it if that is `so_far`."""
+        rows = self.rows(cells)
         if so_far is not None:
             rows = so_far.unionByName(rows)
         return rows.groupBy(*self.keys).agg(*self.combined()) if self.keys else rows

@@ -11,12 +11,12 @@ this step and all longer ones are multiples.
 from math import gcd
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
+from pipeline.gold.cells import COUNTERS, of_commits, step
 from pipeline.gold.commit_history import PARTITION_OF_GROUP
 from pipeline.gold.fold import Fold, of_last, sums
-from pipeline.gold.velocity import COUNTERS, counters
 from pipeline.table import Table
 
 PROGRESS: Final = Table.declare(
@@ -56,48 +56,39 @@ def grain_s(step_s: int) -> int:
     return gcd(*(step for step in STEPS_S if step >= step_s))
 
 
-def _step(time: str, step_s: int) -> Column:
-    return sf.timestamp_seconds(sf.floor(sf.unix_seconds(time) / step_s) * step_s)
+CONSUMED: Final = Fold(
+    "consumed",
+    (*_GROUP_TOPIC, "step_ts"),
+    lambda cells: of_commits(cells).select(*_GROUP_TOPIC, "step_ts", *COUNTERS, "advance"),
+    lambda: sums(*COUNTERS, "advance"),
+)
+"""By group, topic and step: commits, and how far the offsets went."""
 
 
-def consumed_in(step_s: int) -> Fold:
-    """By group, topic and step: commits, and how far the offsets went."""
-
-    def rows(history: DataFrame) -> DataFrame:
-        return history.where(~sf.col("tombstone")).select(
-            *_GROUP_TOPIC,
-            _step("commit_ts", step_s).alias("step_ts"),
-            *counters(),
-            (sf.col("offset") - sf.col("previous_offset")).alias("advance"),
-        )
-
-    return Fold("consumed", (*_GROUP_TOPIC, "step_ts"), rows, lambda: sums(*COUNTERS, "advance"))
+def _positions(cells: DataFrame) -> DataFrame:
+    position = sf.coalesce("last_offset", sf.lit(_REMOVED)).alias("position")
+    step_ts = sf.col("record_step_ts").alias("step_ts")
+    return cells.select(*PARTITION_OF_GROUP, step_ts, position, "last_log_offset")
 
 
-def positions_in(step_s: int) -> Fold:
-    """By group, partition and step: the offset at its end, _REMOVED where there is none."""
-
-    def rows(history: DataFrame) -> DataFrame:
-        return history.select(
-            *PARTITION_OF_GROUP,
-            _step("record_ts", step_s).alias("step_ts"),
-            sf.coalesce("offset", sf.lit(_REMOVED)).alias("position"),
-            "log_offset",
-        )
-
-    keys = (*PARTITION_OF_GROUP, "step_ts")
-    return Fold("positions", keys, rows, lambda: of_last("log_offset", "position"))
+POSITIONS: Final = Fold(
+    "positions",
+    (*PARTITION_OF_GROUP, "step_ts"),
+    _positions,
+    lambda: of_last("last_log_offset", "position"),
+)
+"""By group, partition and step: the offset at its end, _REMOVED where there is none."""
 
 
 def in_longer_steps(fold: Fold, frame: DataFrame, step_s: int) -> DataFrame:
     """A fold of one step as that of a multiple of it."""
-    longer = frame.withColumn("step_ts", _step("step_ts", step_s))
+    longer = frame.withColumn("step_ts", step("step_ts", step_s))
     return longer.groupBy(*fold.keys).agg(*fold.combined())
 
 
 def _lag_changes(positions: DataFrame, log_end_offsets: DataFrame, step_s: int) -> DataFrame:
     """By group, topic and step: by how much the lag summed over the partitions rose (or fell)."""
-    ends = log_end_offsets.groupBy("topic", "partition", _step("at_ts", step_s).alias("step_ts")).agg(
+    ends = log_end_offsets.groupBy("topic", "partition", step("at_ts", step_s).alias("step_ts")).agg(
         sf.max_by("log_end_offset", "at_ts").alias("end")
     )
     everywhere = positions.select(*PARTITION_OF_GROUP).distinct()
@@ -124,11 +115,11 @@ def progress(consumed: DataFrame, positions: DataFrame, log_end_offsets: DataFra
     """By group, topic and step: commits, advance, and the lag at the end of the step (NULL while no end of the
     topic is known). Steps in which nothing changed have no row; the lag of the row before still holds.
 
-    In: the folds `consumed_in` and `positions_in` of this step or of a part of it, measured ends (at several times,
+    In: the folds CONSUMED and POSITIONS of this step or of a part of it, measured ends (at several times,
     for the lag to have a course), the step in seconds.
     """
-    moved = in_longer_steps(consumed_in(step_s), consumed, step_s)
-    stood = in_longer_steps(positions_in(step_s), positions, step_s)
+    moved = in_longer_steps(CONSUMED, consumed, step_s)
+    stood = in_longer_steps(POSITIONS, positions, step_s)
     order = Window.partitionBy(*_GROUP_TOPIC).orderBy("step_ts")
     so_far = order.rowsBetween(Window.unboundedPreceding, 0)
     rows = (

@@ -13,6 +13,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
+from pipeline.gold.cells import of_commits
 from pipeline.gold.fold import Fold, of_first, of_last
 from pipeline.gold.group_kinds import CLASSIC
 from pipeline.gold.group_records import ASSIGNED, EMPTIED, GROUP, group_records, identity
@@ -77,12 +78,13 @@ def _runs(records: DataFrame, members: DataFrame) -> DataFrame:
     )
 
 
-def _rows(history: DataFrame) -> DataFrame:
-    return history.where(~sf.col("tombstone")).select(
+def _rows(cells: DataFrame) -> DataFrame:
+    return of_commits(cells).select(
         *GROUP,
         sf.coalesce("group_log_offset", sf.lit(-1)).alias("log_offset"),
-        *(sf.col("log_offset").alias(f"{which}_at") for which in ("first", "last")),
-        *(sf.col("commit_ts").alias(f"{which}_ts") for which in ("first", "last")),
+        *(sf.col(f"{which}_log_offset").alias(f"{which}_at") for which in ("first", "last")),
+        "first_ts",
+        "last_ts",
     )
 
 

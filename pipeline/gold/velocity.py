@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from pipeline.gold.cells import COUNTERS, of_commits
 from pipeline.gold.commit_history import PARTITION_OF_GROUP
 from pipeline.gold.fold import Fold, of_first, of_last, sums
 from pipeline.table import Table
@@ -31,35 +32,15 @@ VELOCITY: Final = Table.declare(
 )
 
 
-COUNTERS: Final = ("commits", "unmoved_commits", "rewinds", "transactional_commits")
-"""Columns that add up over any grouping of commits."""
-
-
-def counters() -> list[Column]:
-    """COUNTERS of a single commit of the history."""
-    counted = (
-        sf.lit(True), sf.col("is_unmoved"), sf.col("is_rewind"), sf.col("producer_id").isNotNull(),
-    )  # fmt: skip
-    return [one.cast("bigint").alias(name) for name, one in zip(COUNTERS, counted, strict=True)]
-
-
-def _rows(history: DataFrame) -> DataFrame:
-    return history.where(~sf.col("tombstone")).select(
-        *PARTITION_OF_GROUP,
-        sf.date_trunc("minute", "commit_ts").alias("minute"),
-        *counters(),
-        sf.col("offset").alias("last_offset"),
-        (sf.col("offset") - sf.col("previous_offset")).alias("advance"),
-        (sf.unix_millis("commit_ts") - sf.unix_millis("previous_ts")).alias("elapsed_ms"),
-        sf.col("log_offset").alias("first_log_offset"),
-        sf.col("log_offset").alias("last_log_offset"),
-    )
-
+_COLUMNS: Final = (
+    *PARTITION_OF_GROUP, "minute", *COUNTERS, "advance", "elapsed_ms", "first_log_offset", "last_log_offset",
+    "last_offset",
+)  # fmt: skip
 
 MINUTES: Final = Fold(
     "minutes",
     (*PARTITION_OF_GROUP, "minute"),
-    _rows,
+    lambda cells: of_commits(cells).select(*_COLUMNS),
     lambda: [
         *sums(*COUNTERS, "advance", "elapsed_ms"),
         *of_first("first_log_offset"),

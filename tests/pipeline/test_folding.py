@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Collection
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -69,56 +68,35 @@ def log_ends(partitions: Collection[TopicPartition], period: Period) -> list[Log
     return [LogEnd(*one, at_ms, 0, 8, "file") for one in partitions for at_ms in (middle_ms, period.end_ms)]
 
 
-def test_builds_in_between_change_nothing_wherever_the_log_was_cut(
-    spark: SparkSession, warehouse: Warehouse
-) -> None:
-    made = history(spark)
-    cuts = [0, *sorted(random.sample(range(1, RECORDS), 2)), RECORDS]
-    settings = BuildSettings(measure=log_ends)
-    for number, (first, following) in enumerate(pairwise(cuts), 1):
-        fill(spark, warehouse, made.piece(first, following), number)
-        build(spark, warehouse, settings)
-    step_by_step = gold(warehouse)
-    build(spark, warehouse, BuildSettings(measure=log_ends, full=True))
-    assert gold(warehouse) == step_by_step, cuts
-    assert all(step_by_step[name] for name in GOLD), "the history tells too little"
-
-
-def test_a_build_that_ends_anywhere_costs_the_next_one_nothing_but_time(
+def test_builds_in_between_change_nothing_wherever_the_log_was_cut_or_they_were_killed(
     spark: SparkSession, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = history(spark)
-    fill(spark, warehouse, made.piece(0, 200), 1)
-    build(spark, warehouse)
-    fill(spark, warehouse, made.piece(200, RECORDS), 2)
+    made, cut = history(spark), random.randrange(100, RECORDS - 50)
+    settings = BuildSettings(measure=log_ends)
 
     def fail(*_: object) -> None:
         raise KeyboardInterrupt
 
+    fill(spark, warehouse, made.piece(0, cut), 1)
+    with pytest.raises(KeyboardInterrupt):  # all commits are folded, no table is there
+        build(spark, warehouse, BuildSettings(measure=log_ends, on_table=fail))
+    fill(spark, warehouse, made.piece(cut, RECORDS), 2)
     with monkeypatch.context() as patched:
         patched.setattr(warehouse.directory, "write", fail)  # what says which folds count
         with pytest.raises(KeyboardInterrupt):
-            build(spark, warehouse)
-    with pytest.raises(KeyboardInterrupt):
-        build(spark, warehouse, BuildSettings(on_table=fail))
-    build(spark, warehouse)
-    gone_on = gold(warehouse)
-    assert len(list(Path(warehouse.path(FOLDS)).iterdir())) == 2, "what is kept, and its name"
-    (Path(warehouse.path(FOLDS)) / "current.json").unlink()
-    build(spark, warehouse)
-    assert gold(warehouse) == gone_on
+            build(spark, warehouse, settings)
 
-
-def test_only_new_batches_are_read(spark: SparkSession, warehouse: Warehouse) -> None:
-    """What is folded already is not looked at again: the build does not miss the files of the first batch."""
-    made = history(spark)
-    fill(spark, warehouse, made.piece(0, 250), 1)
-    build(spark, warehouse)
-    before = gold(warehouse)["build_info"][0]["commits"]
-    for file in Path(warehouse.path("commits")).glob("ingest_batch=1/*.parquet"):
-        file.write_bytes(b"")
-    fill(spark, warehouse, made.piece(250, RECORDS), 2)
+    files = {path: path.read_bytes() for path in Path(warehouse.path("commits")).glob("*=1/*.parquet")}
+    for path in files:
+        path.write_bytes(b"")  # nobody looks at what is folded already
     told: list[Built] = []
-    build(spark, warehouse, BuildSettings(on_table=told.append))
+    build(spark, warehouse, BuildSettings(measure=log_ends, on_table=told.append))
     assert {built.name for built in told} == set(GOLD)
-    assert gold(warehouse)["build_info"][0]["commits"] > before
+    gone_on = gold(warehouse)
+    assert all(gone_on[name] for name in GOLD), "the history tells too little"
+    assert len(list(Path(warehouse.path(FOLDS)).iterdir())) == 2, "what is kept, and its name"
+
+    for path, data in files.items():
+        path.write_bytes(data)
+    build(spark, warehouse, BuildSettings(measure=log_ends, full=True))
+    assert gold(warehouse) == gone_on, cut

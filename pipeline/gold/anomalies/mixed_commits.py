@@ -21,9 +21,7 @@ _OF_THE_FIRST: Final = (
 
 
 def _rows(history: DataFrame) -> DataFrame:
-    is_plain, was_plain = sf.col("producer_id").isNull(), sf.col("previous_producer_id").isNull()
-    mixed = history.where(sf.col("previous_log_offset").isNotNull() & (is_plain != was_plain))
-    return mixed.select(
+    return history.where("is_mixed").select(
         *GROUP,
         *_OF_THE_FIRST,
         sf.lit(1).cast("bigint").alias("amount"),

@@ -11,28 +11,30 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from pipeline.gold.anomalies.anomaly import anomaly
+from pipeline.gold.cells import of_commits
 from pipeline.gold.fold import Fold, of_first, sums
 from pipeline.gold.group_records import GROUP
 
 _OF_THE_FIRST: Final = ("offset", "previous_offset", "previous_log_offset", "previous_member", "ts")
 
 
-def _rows(history: DataFrame) -> DataFrame:
+def _rows(cells: DataFrame) -> DataFrame:
     is_unowned = sf.col("n_owners").isNull() & sf.col("group_log_offset").isNotNull()
-    return history.where(~sf.col("tombstone") & is_unowned).select(
-        *GROUP,
-        "group_log_offset",
-        "topic",
-        "partition",
-        sf.lit(1).cast("bigint").alias("amount"),
-        sf.col("producer_id").isNotNull().alias("is_transactional"),
-        "log_offset",
-        "offset",
-        "previous_offset",
-        "previous_log_offset",
-        "previous_member",
-        sf.col("commit_ts").alias("ts"),
-        sf.col("commit_ts").alias("until_ts"),
+    return (
+        of_commits(cells)
+        .where(is_unowned)
+        .select(
+            *GROUP,
+            "group_log_offset",
+            "topic",
+            "partition",
+            sf.col("commits").alias("amount"),
+            (sf.col("transactional_commits") > 0).alias("is_transactional"),
+            sf.col("first_log_offset").alias("log_offset"),
+            *(sf.col(f"first_{name}").alias(name) for name in ("offset", "ts")),
+            *("previous_offset", "previous_log_offset", "previous_member"),
+            sf.col("latest_ts").alias("until_ts"),
+        )
     )
 
 

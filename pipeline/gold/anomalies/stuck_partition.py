@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from pipeline.gold.anomalies.anomaly import anomaly
+from pipeline.gold.cells import of_commits
 from pipeline.gold.commit_history import PARTITION_OF_GROUP
 from pipeline.gold.fold import Fold, of_first, of_last, sums
 
@@ -23,24 +24,15 @@ WINDOW_COMMITS: Final = 10
 MIN_SILENCE_S: Final = 60
 
 
-def _rows(history: DataFrame) -> DataFrame:
-    has_moved = ~sf.col("is_unmoved")
-    moved = {"number": "number", "log_offset": "log_offset", "ts": "commit_ts"}
-    return history.where(~sf.col("tombstone")).select(
-        *PARTITION_OF_GROUP,
-        sf.lit(1).cast("bigint").alias("n"),
-        *(sf.when(has_moved, sf.col(name)).alias(f"moved_{short}") for short, name in moved.items()),
-        sf.col("number").alias("last_number"),
-        *(sf.col("log_offset").alias(f"{which}_log_offset") for which in ("first", "last")),
-        *(sf.col("commit_ts").alias(f"{which}_ts") for which in ("first", "last")),
-        "group_log_offset",
-    )
-
+_COLUMNS: Final = (
+    *PARTITION_OF_GROUP, "group_log_offset", "moved_log_offset", "moved_ts", "moved_number", "first_log_offset",
+    "first_ts", "last_log_offset", "last_ts", "last_number",
+)  # fmt: skip
 
 HABITS: Final = Fold(
     "habits",
     PARTITION_OF_GROUP,
-    _rows,
+    lambda cells: of_commits(cells).select(*_COLUMNS, sf.col("commits").alias("n")),
     lambda: [
         *sums("n"),
         *of_last("moved_log_offset", "moved_ts", "moved_number"),

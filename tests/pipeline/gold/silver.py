@@ -2,6 +2,7 @@
 
 from pyspark.sql import DataFrame
 
+from pipeline.gold import cells as cells_of
 from pipeline.gold import commit_history as history_of
 from pipeline.gold import latest_offsets as latest
 from pipeline.gold import ownership as owners
@@ -10,14 +11,26 @@ from tests.pipeline.hand_made import HandMade
 
 
 def history(made: HandMade) -> DataFrame:
-    tables = (made.table(name) for name in history_of.GroupTables._fields)
+    return history_of.with_writers(_history(made), _writers(made))
+
+
+def _history(made: HandMade) -> DataFrame:
     nothing = history_of.LAST_COMMITS.empty(made.spark)
-    return history_of.commit_history(made.table("commits"), history_of.GroupTables(*tables), nothing)
+    return history_of.commit_history(made.table("commits"), made.table("group_generations"), nothing)
+
+
+def _writers(made: HandMade) -> DataFrame:
+    return history_of.writers(made.table("members"), made.table("assignments"))
+
+
+def cells(made: HandMade, step_s: int = 60) -> DataFrame:
+    return history_of.with_writers(cells_of.cells(_history(made), step_s), _writers(made))
 
 
 def latest_offsets(made: HandMade) -> DataFrame:
     nothing = history_of.LAST_COMMITS.empty(made.spark)
-    return latest.latest_offsets(history_of.last_commits(history(made), nothing))
+    last = history_of.last_commits(made.table("commits"), cells_of.cells(_history(made), 60), nothing)
+    return latest.latest_offsets(last)
 
 
 def ownership(made: HandMade) -> DataFrame:
@@ -33,6 +46,6 @@ def rebalance_stats(made: HandMade) -> DataFrame:
     return rebalances.rebalance_stats(
         made.table("group_generations"),
         made.table("members"),
-        rebalances.COMMITS_AFTER.of(history(made)),
+        rebalances.COMMITS_AFTER.of(cells(made)),
         rebalances.REBALANCE_STATS.empty(made.spark),
     )

@@ -13,7 +13,7 @@ from pipeline.gold.anomalies.rebalance_storm import rebalance_storm
 from pipeline.gold.anomalies.stuck_partition import HABITS, stuck_partition
 from pipeline.gold.lag import lag
 from pipeline.gold.log_end_offsets import LOG_END_OFFSETS
-from tests.pipeline.gold.silver import history, latest_offsets, ownership, rebalance_stats
+from tests.pipeline.gold.silver import cells, history, latest_offsets, ownership, rebalance_stats
 from tests.pipeline.hand_made import HandMade, at
 from tests.pipeline.rows import one, rows
 
@@ -61,7 +61,7 @@ def test_commits_for_partitions_of_nobody_are_counted_by_generation(spark: Spark
     made.emptied("g", 3, 6)
     made.commit("g", "u", 0, 5, 7)
     tables = made.table("group_generations"), made.table("members")
-    row = one(outside_ownership(UNOWNED.of(history(made)), *tables))
+    row = one(outside_ownership(UNOWNED.of(cells(made)), *tables))
     assert (row["topic"], row["partition"], row["amount"], row["log_offset"]) == ("u", 0, 2, first)
     assert (row["generation"], row["group_log_offset"]) == (1, 1)
     assert (row["ts"], row["until_ts"]) == (at(2), at(3))
@@ -75,13 +75,13 @@ def test_assignments_that_nobody_can_read_accuse_nobody(spark: SparkSession) -> 
     made.generation("odd", 1, {"a1": []}, 0, is_readable=False)
     made.commit("odd", "t", 0, 1, 1)
     tables = made.table("group_generations"), made.table("members")
-    assert rows(outside_ownership(UNOWNED.of(history(made)), *tables), "group") == []
+    assert rows(outside_ownership(UNOWNED.of(cells(made)), *tables), "group") == []
 
 
 def stuck(made: HandMade, seconds: float, ends: list[tuple[str, int, int]], spark: SparkSession) -> DataFrame:
     measured = [(topic, partition, at(seconds), 0, end, "file") for topic, partition, end in ends]
     behind = lag(latest_offsets(made), spark.createDataFrame(measured, LOG_END_OFFSETS.ddl))
-    return stuck_partition(HABITS.of(history(made)), behind, ownership(made), moment(at(seconds)))
+    return stuck_partition(HABITS.of(cells(made)), behind, ownership(made), moment(at(seconds)))
 
 
 def test_an_offset_that_stays_while_the_log_goes_on_is_stalled(spark: SparkSession) -> None:

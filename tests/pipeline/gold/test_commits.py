@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from pipeline.gold.anomalies.mixed_commits import MIXTURES, mixed_commits
 from pipeline.gold.commit_stats import CLIENTS, commit_stats
 from pipeline.gold.velocity import MINUTES, velocity
-from tests.pipeline.gold.silver import history, latest_offsets
+from tests.pipeline.gold.silver import cells, history, latest_offsets
 from tests.pipeline.hand_made import HandMade, at, together
 from tests.pipeline.rows import one, rows
 
@@ -81,7 +81,7 @@ def test_velocity_counts_a_rewind_inside_a_minute(spark: SparkSession) -> None:
     made = HandMade(spark)
     for offset, seconds in ((100, 0), (160, 30), (140, 50), (140, 55), (200, 90)):
         made.commit("g", "t", 0, offset, seconds)
-    table = velocity(MINUTES.of(history(made)))
+    table = velocity(MINUTES.of(cells(made)))
     columns = ("minute", "commits", "unmoved_commits", "rewinds", "last_offset", "advance", "elapsed_s")
     assert rows(table, *columns) == [(at(0), 4, 1, 1, 140, 40, 55.0), (at(60), 1, 0, 0, 200, 60, 35.0)]
     assert rows(table, "first_log_offset", "last_log_offset", "offsets_per_s") == [
@@ -93,9 +93,9 @@ def test_velocity_counts_a_rewind_inside_a_minute(spark: SparkSession) -> None:
 def test_a_single_commit_has_no_velocity(spark: SparkSession) -> None:
     made = HandMade(spark)
     made.commit("g", "t", 0, 7, 1)
-    row = one(velocity(MINUTES.of(history(made))))
+    row = one(velocity(MINUTES.of(cells(made))))
     assert (row["commits"], row["advance"], row["elapsed_s"], row["offsets_per_s"]) == (1, 0, None, None)
-    row = one(commit_stats(CLIENTS.of(history(made))))
+    row = one(commit_stats(CLIENTS.of(cells(made))))
     assert (row["commits"], row["unmoved_share"], row["commits_per_minute"]) == (1, 0.0, None)
 
 
@@ -109,7 +109,7 @@ def test_commits_are_counted_by_client_and_those_that_moved_nothing_among_them(s
     made.commit("g", "u", 0, None, 61)
     made.commit("g", "v", 0, 1, 62)
     columns = ("client_id", "commits", "unmoved_commits", "unmoved_share", "partitions", "commits_per_minute")
-    assert rows(commit_stats(CLIENTS.of(history(made))), *columns) == [
+    assert rows(commit_stats(CLIENTS.of(cells(made))), *columns) == [
         (None, 1, 0, 0.0, 1, None),
         ("a", 4, 1, 0.25, 2, 4.0),
         ("b", 1, 0, 0.0, 1, None),
@@ -144,17 +144,16 @@ def test_tables_agree_with_a_plain_walk(spark: SparkSession) -> None:
         counts["unmoved_commits"] += offset == before
         counts["rewinds"] += before is not None and offset < before
         counts["transactional_commits"] += is_transactional
-    found = history(made)
     assert {
         (group, partition): offset
         for group, partition, offset in rows(latest_offsets(made), "group", "partition", "offset")
     } == standing
     sums: dict[tuple[str, int], int] = {}
-    minutes = rows(velocity(MINUTES.of(found)), "group", "partition", "advance", *counts)
+    minutes = rows(velocity(MINUTES.of(cells(made))), "group", "partition", "advance", *counts)
     for group, partition, advance, *_ in minutes:
         sums[group, partition] = sums.get((group, partition), 0) + advance
     assert sums == advanced
-    for counted in ([row[3:] for row in minutes], rows(commit_stats(CLIENTS.of(found)), *counts)):
+    for counted in ([row[3:] for row in minutes], rows(commit_stats(CLIENTS.of(cells(made))), *counts)):
         assert [sum(column) for column in zip(*counted, strict=True)] == list(counts.values())
-    told = rows(mixed_commits(MIXTURES.of(found)), "group", "amount", "log_offset")
+    told = rows(mixed_commits(MIXTURES.of(history(made))), "group", "amount", "log_offset")
     assert told == [(group, len(places), places[0]) for group, places in sorted(mixed.items())]

@@ -8,15 +8,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pipeline.gold.lag import lag
 from pipeline.gold.log_end_offsets import LOG_END_OFFSETS
 from pipeline.gold.progress import (
+    CONSUMED,
     MAX_STEPS,
+    POSITIONS,
     STEPS_S,
-    consumed_in,
     grain_s,
-    positions_in,
     progress,
     step_length_s,
 )
-from tests.pipeline.gold.silver import history, latest_offsets
+from tests.pipeline.gold.silver import cells, latest_offsets
 from tests.pipeline.hand_made import HandMade, at
 from tests.pipeline.rows import one, rows
 
@@ -29,8 +29,8 @@ def ends(spark: SparkSession, *measured: End) -> DataFrame:
 
 def in_steps(made: HandMade, measured: DataFrame, step_s: int) -> DataFrame:
     """Progress, from folds as fine as a build keeps them."""
-    commits, grain = history(made), grain_s(step_s)
-    return progress(consumed_in(grain).of(commits), positions_in(grain).of(commits), measured, step_s)
+    commits = cells(made, grain_s(step_s))
+    return progress(CONSUMED.of(commits), POSITIONS.of(commits), measured, step_s)
 
 
 def test_lag_is_counted_from_the_last_measurement(spark: SparkSession) -> None:
