@@ -16,6 +16,7 @@ MOST_CLIENTS: Final = 3
 LOST: Final = "lost_messages"
 IDLE: Final = "idle_members"
 RESTLESS: Final = ("rebalance_storm", "flapping_group")
+ABANDONED: Final = "abandoned_group"
 
 
 def troubles(
@@ -24,7 +25,7 @@ def troubles(
     """At most MOST rows of each kind, those with the greatest amounts. `n`: anomalies of the kind; `amount` and
     `most`: their amounts together, and the largest, which `detail`, `topic`, `partition`, `member`,
     `previous_offset` are of; `ts` and `until_ts`: from the first to the last; `clients`: of restless groups those
-    that came and went most, as `name` and `n`, of `n_clients` under `n_members` member ids.
+    that came and went most, of an abandoned one the last, as `name` and `n`, of `n_clients` under `n_members` member ids.
 
     In: gold `anomalies` and `rebalance_causes`, the summaries of groups, gold `rebalance_stats` for the member ids.
     """
@@ -87,7 +88,7 @@ def _idle(rebalance_causes: DataFrame) -> DataFrame:
 
 def _clients(found: DataFrame, rebalance_causes: DataFrame, members: DataFrame) -> DataFrame:
     """Of restless groups, in the time in which they were."""
-    when = found.where(sf.col("kind").isin(*RESTLESS)).select("kind", *GROUP, "ts", "until_ts")
+    when = found.where(sf.col("kind").isin(ABANDONED, *RESTLESS)).select("kind", *GROUP, "ts", "until_ts")
     within = sf.col("record_ts").between(sf.col("ts"), sf.col("until_ts"))
     moved = rebalance_causes.where(sf.col("cause") != SECOND_STEP)
     named = (

@@ -74,8 +74,10 @@ def _since(row: Row, context: Context) -> str:
 def _abandoned(row: Row, context: Context) -> Finding:
     lag = row["amount"]
     part = f", {share(lag, context.lag)} of all lag" if context.lag else ""
+    last = listed([cut(each["name"], _NAME) for each in row["clients"] or () if each is not None])
+    who = f", when {last} went" if last else ""
     text = (
-        f"{_name(row)} has had no member since {_since(row, context)}, and its lag rose from "
+        f"{_name(row)} has had no member since {_since(row, context)}{who}, and its lag rose from "
         f"{number(row['previous_offset'])} to {count(lag, 'message')}{part}."
     )
     return Finding(Severity.CRITICAL, row["kind"], row["group"], text, lag)

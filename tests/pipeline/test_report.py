@@ -146,6 +146,7 @@ async def test_a_browser_shows_it_without_trouble(
         lacking("there is no Chromium")
     async with tab(tmp_path) as page:
         await page.open(told.file, width, scheme)
+        await page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
         assert await page.evaluate("document.title") != "owned"
         assert await page.evaluate("innerWidth") == width
         root = "document.documentElement"

@@ -7,18 +7,27 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.build import BuildSettings, build
-from pipeline.report.gather import Gathered, Selection, gather
-from pipeline.report.story import findings_of
-from pipeline.report.verdict import Finding, Severity
+from pipeline.report.gather import Gathered, Selection
+from pipeline.report.page import write_report
+from pipeline.report.story import KINDS, findings_of
+from pipeline.report.verdict import KINDS as TOLD
+from pipeline.report.verdict import Context, Finding, Severity, verdict
 from pipeline.warehouse import Warehouse
+from tests.browser import chromium, tab
+from tests.interop.requirement import lacking
 from tests.pipeline.fates import DISASTERS, HEALTHY, Fate, play
-from tests.pipeline.hand_made import HandMade, fill, together
+from tests.pipeline.hand_made import HandMade, at, fill, together
 
 pytestmark = pytest.mark.timeout(600)
 
 
-def gathered(spark: SparkSession, directory: Path, fates: dict[str, Fate]) -> Gathered:
-    """Each history has a log partition of its own, as groups have."""
+N_SHOWN = 10
+SCREEN = 844
+"""The height of a phone."""
+
+
+def told(spark: SparkSession, directory: Path, fates: dict[str, Fate]) -> tuple[Gathered, Path]:
+    """The report. Each history has a log partition of its own, as groups have."""
     made = [HandMade(spark, number) for number in range(len(fates))]
     ends = [
         measured
@@ -28,14 +37,25 @@ def gathered(spark: SparkSession, directory: Path, fates: dict[str, Fate]) -> Ga
     warehouse = Warehouse(str(directory / "warehouse"))
     fill(spark, warehouse, together(made))
     build(spark, warehouse, BuildSettings(measure=lambda *_: ends))
-    return gather(spark, warehouse, Selection(n_groups=4))
+    out = directory / "report.html"
+    return write_report(spark, warehouse, str(out), Selection(n_groups=N_SHOWN)), out
 
 
 @pytest.fixture(scope="module")
-def day(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Gathered:
+def all_of_it(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Gathered, Path]:
     """Everything at once."""
     fates = {name: fate for name, (fate, _) in DISASTERS.items()} | HEALTHY
-    return gathered(spark, tmp_path_factory.mktemp("day"), fates)
+    return told(spark, tmp_path_factory.mktemp("day"), fates)
+
+
+@pytest.fixture(scope="module")
+def day(all_of_it: tuple[Gathered, Path]) -> Gathered:
+    return all_of_it[0]
+
+
+@pytest.fixture(scope="module")
+def page(all_of_it: tuple[Gathered, Path]) -> Path:
+    return all_of_it[1]
 
 
 def of_group(day: Gathered, group: str) -> list[Finding]:
@@ -65,8 +85,40 @@ def test_the_worst_comes_first(day: Gathered) -> None:
 
 def test_an_abandoned_group_says_since_when_and_what_it_costs(day: Gathered) -> None:
     (finding,) = [each for each in of_group(day, "abandoned") if each.kind == "abandoned_group"]
-    for fact in ("12:11:00", "49 min", "from 0 to 48,960 messages", "of all lag"):
+    for fact in ("12:11:00", "49 min", "b@10.0.0.1 went", "from 0 to 48,960 messages", "of all lag"):
         assert fact in finding.text
+
+
+def test_every_kind_of_anomaly_has_a_sentence_whatever_is_known_of_it() -> None:
+    nothing = dict.fromkeys(
+        (
+            "topic",
+            "partition",
+            "member",
+            "detail",
+            "clients",
+            "n_ids",
+            "n_clients",
+            "longest_pause_ms",
+            "until_ts",
+        )
+    )
+    known = {
+        "group": "x\u202ey",
+        "n": 1,
+        "amount": 5,
+        "most": 5,
+        "n_partitions": 1,
+        "previous_offset": 0,
+        "ts": at(60),
+    }
+    rows = [{"kind": kind} | nothing | known for kind in TOLD]
+    found = verdict(rows, Context(now=at(0), lag=None, period_s=0))  # a clock that was set back
+    assert {finding.kind for finding in found} == TOLD >= KINDS.keys()
+    for finding in found:
+        assert "\u202e" not in finding.text
+        assert "None" not in finding.text
+        assert "(-" not in finding.text
 
 
 def test_a_storm_names_the_clients_behind_it_and_not_their_member_ids(day: Gathered) -> None:
@@ -89,5 +141,64 @@ def test_what_moved_is_told_by_assignor(day: Gathered) -> None:
     assert told["range"]["n"] > 60
 
 
+def test_a_healthy_day_says_so_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    gathered, page = told(spark, tmp_path, {name: HEALTHY[name] for name in ("steady", "rolling_restart")})
+    assert findings_of(gathered) == []
+    text = page.read_text()
+    assert "Nothing is wrong: 2 groups" in text
+    assert 'class="verdict"' not in text
+
+
 def test_the_period_is_what_was_played(day: Gathered) -> None:
     assert day.end - day.start < timedelta(hours=1)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+async def test_a_browser_shows_the_worst_first_and_the_rest_folded(
+    page: Path, tmp_path: Path, width: int
+) -> None:
+    if chromium() is None:
+        lacking("there is no Chromium")
+    async with tab(tmp_path) as shown:
+        await shown.open(page, width)
+        first = await shown.evaluate("document.querySelector('.verdict li').innerText")
+        assert "abandoned has had no member" in first
+        assert await shown.evaluate(
+            "document.querySelector('.verdict li').getBoundingClientRect().bottom < 400"
+        )
+        groups = "[...document.querySelectorAll('details.group')]"
+        assert await shown.evaluate(f"{groups}.length") == N_SHOWN
+        assert await shown.evaluate(f"{groups}.every(group => !group.open)")
+        assert await shown.evaluate(f"document.documentElement.scrollHeight < {8 * SCREEN}")
+        contents = (
+            "[...document.querySelectorAll('nav a, .verdict a')].map(link => link.getAttribute('href'))"
+        )
+        targets = await shown.evaluate(contents)
+        assert len(targets) > 5
+        for target in targets:
+            assert await shown.evaluate(f"document.querySelector('{target}') !== null"), target
+        evidence = "document.querySelector('.verdict a').getAttribute('href')"
+        await shown.evaluate("document.querySelector('.verdict a').click()")
+        await shown.until(f"document.querySelector({evidence}).open")
+        inner = await shown.evaluate(f"document.querySelector({evidence}).innerText")
+        assert "48,960" in inner
+        await shown.evaluate(f"document.querySelector({evidence}).querySelector('summary').click()")
+        assert not await shown.evaluate(f"document.querySelector({evidence}).open")
+        assert shown.troubles == []
+
+
+async def test_a_plot_says_its_values_where_the_pointer_is(page: Path, tmp_path: Path) -> None:
+    if chromium() is None:
+        lacking("there is no Chromium")
+    async with tab(tmp_path) as shown:
+        await shown.open(page, 1280)
+        plot = "document.querySelector('#groups svg.wide')"
+        await shown.evaluate(f"{plot}.scrollIntoView({{block: 'center'}})")
+        said = await shown.evaluate(
+            f"""(() => {{ const box = {plot}.getBoundingClientRect();
+            const there = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 3);
+            return there.querySelector('title')?.textContent; }})()"""
+        )
+        assert said is not None
+        assert said.startswith("2026-03-01 12:")
+        assert "offsets a second" in said
