@@ -23,6 +23,7 @@ from benchmarks import (
     memory,
     offered_rate,
     pipeline,
+    pipeline_scale,
     rebalance,
     reconnects,
     secured,
@@ -50,6 +51,7 @@ FULL: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "load": load.measure,
     "compaction": compaction.measure,
     "pipeline": pipeline.measure,
+    "pipeline_scale": lambda: pipeline_scale.measure(pipeline_scale.SMALL),
 }
 QUICK: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "startup": lambda: startup.measure(runs=3),
@@ -67,6 +69,7 @@ QUICK: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "load": lambda: load.measure(sizes=(20_000,), rounds=1),
     "compaction": lambda: compaction.measure(commits=150_000, rounds=1, seconds=0.5),
     "pipeline": lambda: pipeline.measure(commits=20_000, rounds=1),
+    "pipeline_scale": lambda: pipeline_scale.measure(commits=20_000),
 }
 
 
@@ -86,6 +89,7 @@ FIGURES: Final[dict[str, Sequence[str]]] = {
     "load": load.FIGURES,
     "compaction": compaction.FIGURES,
     "pipeline": pipeline.FIGURES,
+    "pipeline_scale": pipeline_scale.FIGURES,
 }
 """What each benchmark measures that may have a bound."""
 

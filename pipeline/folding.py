@@ -132,6 +132,9 @@ def folded(
         so_far = _read(spark, warehouse, now)
     else:
         now = before
+    if grain != period.step_s:
+        for fold in IN_STEPS:
+            so_far[fold.name] = in_longer_steps(fold, so_far[fold.name], period.step_s)
     yield Folded(period, so_far[LAST_COMMITS.name], *(so_far[fold.name] for fold in ALL))
     if before is not None and before.place != now.place:
         warehouse.directory.delete(before.place)
