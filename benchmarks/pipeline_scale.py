@@ -183,8 +183,8 @@ def report_of(written: Written, steps: Sequence[Step], tool: tuple[Step, int] | 
         f"A made-up log of {written.bytes / 1e9:.2f} GB in {PARTITIONS} partitions, of {GROUPS} groups; each step "
         f"is the command in a process of its own, Java's start included, with {DRIVER_MEMORY} of heap for Spark. "
         "Then the log grows by a hundredth. Memory is the most that all processes had resident at one time, looked "
-        "at twice a second; what they share is counted for each of them. Counts, last offsets of all groups and the "
-        "advance of a tenth of them are what DuckDB finds in the silver files.",
+        "at twice a second; what they share is counted for each of them. Counts, last offsets of all groups and "
+        "the advance of a tenth of them are what DuckDB finds in the silver files.",
         ["step", "time, s", "CPU, s", "peak memory, MB", "MB of log per core-second"],
     )
     for one in steps:
