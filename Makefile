@@ -17,7 +17,7 @@ timed = echo "$(1) ..." >&2; $(call clocked,$(1))
 clocked = TIMEFORMAT="$(1): %1R s"; time
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test check format lint types layers docker-check tests coverage pipeline sim replay fuzz soak crash scenarios-rewrite oracle oracle-record frames-record config-record bench clean
+.PHONY: help run install test check format lint types layers docker-check tests coverage pipeline sim replay fuzz soak crash scenarios-rewrite oracle oracle-record frames-record config-record bench pipeline-scale clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
@@ -119,6 +119,9 @@ config-record: $(VENV)/.test ## ask Kafka's own classes about every property and
 
 bench: $(VENV)/.test ## measure (an hour); results go to benchmarks/RESULTS.md; 1 when a figure is outside its bounds
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+pipeline-scale: $(VENV)/.test ## fifty million commits through the pipeline (half an hour, 12 GB of TMPDIR; needs Java)
+	@$(BIN)/python -m benchmarks.pipeline_scale $(ARGS)
 
 clean: ## remove the virtual environment, caches and built drivers (keeps ./data)
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info

@@ -24,6 +24,7 @@ from benchmarks import (
     namespaces,
     offered_rate,
     pipeline,
+    pipeline_scale,
     rebalance,
     reconnects,
     secured,
@@ -52,6 +53,7 @@ FULL: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "load": load.measure,
     "compaction": compaction.measure,
     "pipeline": pipeline.measure,
+    "pipeline_scale": lambda: pipeline_scale.measure(pipeline_scale.SMALL),
 }
 QUICK: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "startup": lambda: startup.measure(runs=3),
@@ -70,6 +72,7 @@ QUICK: Final[dict[str, Callable[[], Awaitable[Report]]]] = {
     "load": lambda: load.measure(sizes=(20_000,), rounds=1),
     "compaction": lambda: compaction.measure(commits=150_000, rounds=1, seconds=0.5),
     "pipeline": lambda: pipeline.measure(commits=20_000, rounds=1),
+    "pipeline_scale": lambda: pipeline_scale.measure(commits=20_000),
 }
 
 
@@ -90,6 +93,7 @@ FIGURES: Final[dict[str, Sequence[str]]] = {
     "load": load.FIGURES,
     "compaction": compaction.FIGURES,
     "pipeline": pipeline.FIGURES,
+    "pipeline_scale": pipeline_scale.FIGURES,
 }
 """What each benchmark measures that may have a bound."""
 

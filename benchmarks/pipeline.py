@@ -81,7 +81,7 @@ def _measure(commits: int, rounds: int) -> Report:
         written = write_log(small, commits)
         grown = write_log(large, commits * GROWTH)
         report = _report(written, grown, rounds)
-        paths = _some(sorted(str(path) for path in Path(small).rglob("*.log")))
+        paths = some(sorted(str(path) for path in Path(small).rglob("*.log")))
         decoder = _decoder(paths, rounds, is_plain=False)
         plain = _decoder(paths, rounds, is_plain=True)
         report.rows += [decoder.row(), plain.row()]
@@ -108,7 +108,8 @@ def _report(written: Written, grown: Written, rounds: int) -> Report:
     )
 
 
-def _some(paths: list[str]) -> list[str]:
+def some(paths: list[str]) -> list[str]:
+    """The first of the files, of SOME_BYTES together."""
     chosen: list[str] = []
     while sum(map(os.path.getsize, chosen)) < SOME_BYTES and len(chosen) < len(paths):
         chosen.append(paths[len(chosen)])

@@ -1,18 +1,20 @@
 """The pipeline on a log as large as a busy cluster's: time, CPU and memory of each step.
 
-    python -m benchmarks.pipeline_scale DIRECTORY --commits 50000000
+    make pipeline-scale ARGS="--commits 5000000"
 
-The log is made, ingested, built and reported on by the command, each step in a process of its own; then grows by a
-hundredth, and that is ingested and built. What the tables say is counted by DuckDB, which shares no code with them.
+The log is made in the directory for temporary files (TMPDIR), which needs three times its size. It is ingested,
+built and reported on by the command, each step in a process of its own; then it grows by a hundredth, and that is
+ingested and built. What the tables say is counted by DuckDB, which shares no code with them.
 """
 
 import argparse
-import json
+import asyncio
 import multiprocessing
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -20,17 +22,28 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from benchmarks.neighbours import Neighbours
 from benchmarks.offsets_log import PARTITIONS, Written, write_partition
+from benchmarks.pipeline import some
 from benchmarks.process_tree import descendants, tree_cpu_seconds
+from benchmarks.report import Absolute, Report, write_result
+from tests.interop.build import CannotBuild
+from tests.kafka_log.artifacts import dump_log
 
 COMMITS: Final = 50_000_000
+SMALL: Final = 1_000_000
+"""For `make bench`."""
 GROUPS: Final = 500
 DRIVER_MEMORY: Final = "2g"
 """Of Spark's heap, on a machine of 8 GB."""
 MORE: Final = 100
 """The log grows by one commit in so many."""
 _SAMPLE_S: Final = 0.5
-_KINDS: Final = {"java": "JVM", "pyspark.daemon": "Python workers"}
+INGEST: Final = "ingest"
+BUILD: Final = "build"
+BUILD_MORE: Final = "build of 1 % more"
+AGAIN: Final = "build of 1 % more, to the first"
+FIGURES: Final = (AGAIN,)
 
 
 class Step(NamedTuple):
@@ -54,12 +67,11 @@ def resident_bytes(pid: int) -> int:
     return total * os.sysconf("SC_PAGE_SIZE")
 
 
-def measured(name: str, command: Sequence[str], output: str | None = None) -> Step:
+def measured(name: str, command: Sequence[str]) -> Step:
     """Runs a command to its end. Raises CalledProcessError."""
     began_s = time.monotonic()
     environment = {**os.environ, "SPARK_DRIVER_MEMORY": DRIVER_MEMORY}
-    out = subprocess.DEVNULL if output is None else None
-    process = subprocess.Popen(command, env=environment, stdout=out)
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     cpu_s, peak_bytes, ended = 0.0, 0, threading.Event()
 
     def sample() -> None:
@@ -128,47 +140,93 @@ def check(warehouse: str, commits: int) -> str:
     return f"{rows:,} commits of {groups} groups"
 
 
-def run(directory: str, commits: int) -> list[Step]:
-    """All steps. Tells of each on standard error."""
+def told(step: Step) -> None:
+    """A line about a step, for those who wait."""
+    print(f"{step.name}: {step.seconds:.0f} s", file=sys.stderr, flush=True)
+
+
+def run(directory: str, commits: int) -> tuple[Written, list[Step]]:
+    """Makes a log in an empty directory and takes it through all steps."""
     log, later, warehouse = (os.path.join(directory, name) for name in ("log", "later", "warehouse"))
-    note = Path(directory) / "written.json"
+    written = write_all(log, later, commits)
     steps: list[Step] = []
 
-    def step(name: str, *command: str) -> None:
-        steps.append(measured(name, [sys.executable, "-m", "pipeline", *command]))
-        one = steps[-1]
-        print(
-            f"{name}: {one.seconds:.1f} s, {one.cpu_s:.1f} CPU s, {one.peak_bytes / 1e6:.0f} MB",
-            file=sys.stderr,
-            flush=True,
-        )
+    def step(name: str, *arguments: str) -> None:
+        command = [sys.executable, "-m", "pipeline", *arguments, "--warehouse", warehouse]
+        steps.append(measured(name, command))
+        told(steps[-1])
 
-    if not note.exists():
-        began_s = time.monotonic()
-        written = write_all(log, later, commits)
-        note.write_text(json.dumps(vars(written)))
-        print(f"written in {time.monotonic() - began_s:.0f} s", file=sys.stderr, flush=True)
-    said = json.loads(note.read_text())
-    print(f"{said['commits']:,} commits, {said['bytes'] / 1e9:.2f} GB", file=sys.stderr, flush=True)
-    to = ("--warehouse", warehouse)
-    step("ingest", "ingest", "--log-dir", log, *to)
-    step("build", "build", *to)
-    step("report", "report", *to, "--out", os.path.join(directory, "report.html"))
-    print(check(warehouse, said["commits"]), file=sys.stderr, flush=True)
+    step(INGEST, "ingest", "--log-dir", log)
+    step(BUILD, "build")
+    step("report", "report", "--out", os.path.join(directory, "report.html"))
+    check(warehouse, written.commits)
     grow(log, later)
-    step("ingest of 1 % more", "ingest", "--log-dir", log, *to)
-    step("build of 1 % more", "build", *to)
-    return steps
+    step("ingest of 1 % more", "ingest", "--log-dir", log)
+    step(BUILD_MORE, "build")
+    return written, steps
+
+
+def kafkas_tool(log: str) -> tuple[Step, int]:
+    """Kafka's `DumpLogSegments` with its offsets decoder on some of the segments, and how many bytes these have.
+    Raises CannotBuild without it.
+    """
+    segments = some(sorted(str(path) for path in Path(log).rglob("*.log")))
+    files = ",".join(segments)
+    step = measured("Kafka's kafka-dump-log, on a part", [*dump_log(), "--offsets-decoder", "--files", files])
+    return step, sum(map(os.path.getsize, segments))
+
+
+def report_of(written: Written, steps: Sequence[Step], tool: tuple[Step, int] | None) -> Report:
+    """The table. In: the log, its steps, and what Kafka's tool used on how many bytes of it."""
+    report = Report(
+        f"Pipeline: {written.commits / 1e6:.0f} million commits",
+        f"A made-up log of {written.bytes / 1e9:.2f} GB in {PARTITIONS} partitions, of {GROUPS} groups; each step "
+        f"is the command in a process of its own, Java's start included, with {DRIVER_MEMORY} of heap for Spark. "
+        "Then the log grows by a hundredth. Memory is the most that all processes had resident at one time, looked "
+        "at twice a second; what they share is counted for each of them. Counts, last offsets of all groups and "
+        "the advance of a tenth of them are what DuckDB finds in the silver files.",
+        ["step", "time, s", "CPU, s", "peak memory, MB", "MB of log per core-second"],
+    )
+    for one in steps:
+        speed = written.bytes / 1e6 / one.cpu_s if one.name in (INGEST, BUILD) else None
+        report.rows.append(_row(one, speed))
+    if tool is not None:
+        report.rows.append(_row(tool[0], tool[1] / 1e6 / tool[0].cpu_s))
+    by_name = {one.name: one for one in steps}
+    report.figures[AGAIN] = by_name[BUILD_MORE].cpu_s / by_name[BUILD].cpu_s
+    report.rows.append([AGAIN, "", f"{report.figures[AGAIN]:.2f}", "", ""])
+    return report
+
+
+def _row(step: Step, speed: float | None) -> list[str]:
+    figures = f"{step.seconds:.0f}", f"{step.cpu_s:.0f}", "" if speed is None else f"{speed:.1f}"
+    seconds, cpu_s, megabytes = map(Absolute, figures)
+    return [step.name, seconds, cpu_s, f"{step.peak_bytes / 1e6:.0f}", megabytes]
+
+
+async def measure(commits: int = COMMITS) -> Report:
+    """In: how many commits the log has."""
+    return await asyncio.to_thread(_measure, commits)
+
+
+def _measure(commits: int) -> Report:
+    with tempfile.TemporaryDirectory(prefix="groupd-bench-") as directory:
+        written, steps = run(directory, commits)
+        try:
+            tool = kafkas_tool(os.path.join(directory, "log"))
+        except CannotBuild:
+            tool = None
+        return report_of(written, steps, tool)
 
 
 def main() -> None:
-    """Entry point."""
+    """Entry point of `make pipeline-scale`: writes RESULTS.md."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("directory")
     parser.add_argument("--commits", type=int, default=COMMITS)
-    given = parser.parse_args()
-    os.makedirs(given.directory, exist_ok=True)
-    run(os.path.abspath(given.directory), given.commits)
+    neighbours = Neighbours()
+    report = asyncio.run(measure(parser.parse_args().commits))
+    print(report.markdown(neighbours.stolen))
+    write_result(report, neighbours, [])
 
 
 if __name__ == "__main__":

@@ -86,14 +86,19 @@ assert [fold.name for fold in ALL] == list(Folded._fields[2:])
 
 
 def kept(warehouse: Warehouse) -> Kept | None:
-    """What earlier builds left to go on with."""
+    """What earlier builds left to go on with: nothing, where it is not what this version writes."""
     if not warehouse.directory.exists(_CURRENT):
         return None
-    said = json.loads(warehouse.directory.read(_CURRENT))
-    if said.get("version") != VERSION:
+    try:
+        said = json.loads(warehouse.directory.read(_CURRENT))
+    except ValueError:
+        return None
+    if not isinstance(said, dict) or said.get("version") != VERSION or said.keys() != set(Kept._fields):
         return None
     found = Kept(**said)
-    return found if found.through_batch <= max(warehouse.complete_batches(), default=0) else None
+    is_there = warehouse.directory.exists(found.place)
+    is_of_this_silver = found.through_batch <= max(warehouse.complete_batches(), default=0)
+    return found if is_there and is_of_this_silver else None
 
 
 def clear(warehouse: Warehouse) -> None:
@@ -115,7 +120,8 @@ def folded(
     In: silver `commits` and tables of groups up to that batch, further ones whose records count for the period;
     whether to fold anew what was folded before. What the frames read is there for as long as the context lasts.
     """
-    before = None if from_the_first else kept(warehouse)
+    replaced = kept(warehouse)
+    before = None if from_the_first else replaced
     so_far = {} if before is None else _read(spark, warehouse, before)
     done = 0 if before is None else before.through_batch
     new = commits.where(sf.col("ingest_batch") > done)
@@ -132,9 +138,12 @@ def folded(
         so_far = _read(spark, warehouse, now)
     else:
         now = before
+    if grain != period.step_s:
+        for fold in IN_STEPS:
+            so_far[fold.name] = in_longer_steps(fold, so_far[fold.name], period.step_s)
     yield Folded(period, so_far[LAST_COMMITS.name], *(so_far[fold.name] for fold in ALL))
-    if before is not None and before.place != now.place:
-        warehouse.directory.delete(before.place)
+    if replaced is not None and replaced.place != now.place:
+        warehouse.directory.delete(replaced.place)
 
 
 def _go_on(

@@ -115,15 +115,15 @@ def progress(consumed: DataFrame, positions: DataFrame, log_end_offsets: DataFra
     """By group, topic and step: commits, advance, and the lag at the end of the step (NULL while no end of the
     topic is known). Steps in which nothing changed have no row; the lag of the row before still holds.
 
-    In: the folds CONSUMED and POSITIONS of this step or of a part of it, measured ends (at several times,
-    for the lag to have a course), the step in seconds.
+    In: the folds CONSUMED and POSITIONS of this step, measured ends (at several times, for the lag to have a
+    course), the step in seconds.
     """
-    moved = in_longer_steps(CONSUMED, consumed, step_s)
-    stood = in_longer_steps(POSITIONS, positions, step_s)
     order = Window.partitionBy(*_GROUP_TOPIC).orderBy("step_ts")
     so_far = order.rowsBetween(Window.unboundedPreceding, 0)
     rows = (
-        moved.join(_lag_changes(stood, log_end_offsets, step_s), [*_GROUP_TOPIC, "step_ts"], "full_outer")
+        consumed.join(
+            _lag_changes(positions, log_end_offsets, step_s), [*_GROUP_TOPIC, "step_ts"], "full_outer"
+        )
         .withColumn("lag", sf.sum("rise").over(so_far))
         .withColumn("step_s", sf.lit(step_s))
         .withColumns(

@@ -25,7 +25,8 @@ def troubles(
     """At most MOST rows of each kind, those with the greatest amounts. `n`: anomalies of the kind; `amount` and
     `most`: their amounts together, and the largest, which `detail`, `topic`, `partition`, `member`,
     `previous_offset` are of; `ts` and `until_ts`: from the first to the last; `clients`: of restless groups those
-    that came and went most, of an abandoned one the last, as `name` and `n`, of `n_clients` under `n_members` member ids.
+    that came and went most, of an abandoned one the last, as `name` and `n`, of `n_clients` under `n_ids` member
+    ids.
 
     In: gold `anomalies` and `rebalance_causes`, the summaries of groups, gold `rebalance_stats` for the member ids.
     """

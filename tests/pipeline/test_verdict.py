@@ -103,16 +103,8 @@ def test_every_kind_of_anomaly_has_a_sentence_whatever_is_known_of_it() -> None:
             "until_ts",
         )
     )
-    known = {
-        "group": "x\u202ey",
-        "n": 1,
-        "amount": 5,
-        "most": 5,
-        "n_partitions": 1,
-        "previous_offset": 0,
-        "ts": at(60),
-    }
-    rows = [{"kind": kind} | nothing | known for kind in TOLD]
+    known = {"n": 1, "amount": 5, "most": 5, "n_partitions": 1, "previous_offset": 0, "ts": at(60)}
+    rows = [{"kind": kind, "group": f"{kind}\u202e"} | nothing | known for kind in TOLD]
     found = verdict(rows, Context(now=at(0), lag=None, period_s=0))  # a clock that was set back
     assert {finding.kind for finding in found} == TOLD >= KINDS.keys()
     for finding in found:

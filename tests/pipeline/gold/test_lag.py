@@ -13,6 +13,7 @@ from pipeline.gold.progress import (
     POSITIONS,
     STEPS_S,
     grain_s,
+    in_longer_steps,
     progress,
     step_length_s,
 )
@@ -30,7 +31,8 @@ def ends(spark: SparkSession, *measured: End) -> DataFrame:
 def in_steps(made: HandMade, measured: DataFrame, step_s: int) -> DataFrame:
     """Progress, from folds as fine as a build keeps them."""
     commits = cells(made, grain_s(step_s))
-    return progress(CONSUMED.of(commits), POSITIONS.of(commits), measured, step_s)
+    consumed, positions = (in_longer_steps(one, one.of(commits), step_s) for one in (CONSUMED, POSITIONS))
+    return progress(consumed, positions, measured, step_s)
 
 
 def test_lag_is_counted_from_the_last_measurement(spark: SparkSession) -> None:
