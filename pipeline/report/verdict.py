@@ -90,7 +90,7 @@ def _lost(row: Row, _context: Context) -> Finding:
 
 def _stuck(row: Row, context: Context) -> Finding:
     n = row["n_partitions"]
-    where = f"{_name(row, 'topic')} {row['partition']}" + (
+    where = f"{_name(row, 'topic')} {number(row['partition'])}" + (
         f" and {count(n - 1, 'more partition')}" if n > 1 else ""
     )
     text = (
@@ -158,7 +158,7 @@ def _slow(row: Row, _context: Context) -> Finding:
 def _rewind(row: Row, _context: Context) -> Finding:
     text = (
         f"Offsets of {_name(row)} went back {count(row['n'], 'time')}, {count(row['most'], 'message')} at most, on "
-        f"{_name(row, 'topic')} {row['partition']}: what lies between is read again."
+        f"{_name(row, 'topic')} {number(row['partition'])}: what lies between is read again."
     )
     return Finding(Severity.WARNING, row["kind"], row["group"], text, row["amount"])
 
