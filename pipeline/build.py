@@ -186,7 +186,7 @@ def _build_rest(
     records, members = silver.group_generations, silver.members
     behind = put(LAG, lag(latest, ends))
     put(VELOCITY, velocity(commits.minutes))
-    course = put(PROGRESS, progress(commits.consumed, commits.positions, ends, now.period.step_s))
+    put(PROGRESS, progress(commits.consumed, commits.positions, ends, now.period.step_s))
     put(GROUP_KINDS, group_kinds(records, silver.group_epochs))
     holdings = consumer_ownership(consumers, latest, silver.group_epochs)
     owners = put(OWNERSHIP, ownership(records, members, silver.assignments, holdings))
@@ -205,7 +205,7 @@ def _build_rest(
         rebalance_storm(rebalances),
         flapping_group(rebalances),
         regular_leaving(causes),
-        abandoned_group(rebalances, course, behind, now.ts),
+        abandoned_group(rebalances, behind, ends, now.ts),
         expiring_offsets(
             latest, records, members, consumer_standing(consumers), now.retention_minutes, now.ts
         ),

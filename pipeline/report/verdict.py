@@ -76,10 +76,9 @@ def _abandoned(row: Row, context: Context) -> Finding:
     part = f", {share(lag, context.lag)} of all lag" if context.lag else ""
     last = listed([cut(each["name"], _NAME) for each in row["clients"] or () if each is not None])
     who = f", when {last} went" if last else ""
-    text = (
-        f"{_name(row)} has had no member since {_since(row, context)}{who}, and its lag rose from "
-        f"{number(row['previous_offset'])} to {count(lag, 'message')}{part}."
-    )
+    before, waiting = row["previous_offset"], count(lag, "message")
+    behind = f"is {waiting} behind" if before is None else f"its lag rose from {number(before)} to {waiting}"
+    text = f"{_name(row)} has had no member since {_since(row, context)}{who}, and {behind}{part}."
     return Finding(Severity.CRITICAL, row["kind"], row["group"], text, lag)
 
 

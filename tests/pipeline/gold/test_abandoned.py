@@ -1,0 +1,124 @@
+"""Groups whose members have all gone. Each reads a topic of its name, so that one pass tells of all of them."""
+
+from collections.abc import Callable
+from typing import Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+
+from pipeline.gold.anomalies.abandoned_group import abandoned_group
+from pipeline.gold.lag import lag
+from pipeline.gold.log_end_offsets import LOG_END_OFFSETS
+from tests.pipeline.gold.silver import latest_offsets, rebalance_stats
+from tests.pipeline.hand_made import HandMade, at
+
+NOW_S = 1000
+Measured = list[tuple[int, int]]
+"""Second and end of each measurement."""
+
+
+def two_lost(made: HandMade, group: str, emptied_s: float = 200) -> None:
+    """Two consumers that leave one after the other."""
+    made.generation(group, 1, {"a1": [(group, 0)], "b1": []}, 0)
+    made.commit(group, group, 0, 100, emptied_s - 100)
+    made.generation(group, 2, {"b1": [(group, 0)]}, emptied_s - 50)
+    made.emptied(group, 3, emptied_s)
+
+
+def measured_before(made: HandMade, group: str) -> Measured:
+    two_lost(made, group)
+    return [(200, 100), (NOW_S, 29_876)]
+
+
+def measured_once(made: HandMade, group: str) -> Measured:
+    two_lost(made, group)
+    return [(NOW_S, 150)]
+
+
+def nothing_new(made: HandMade, group: str) -> Measured:
+    two_lost(made, group)
+    return [(200, 500), (NOW_S, 500)]
+
+
+def all_read(made: HandMade, group: str) -> Measured:
+    two_lost(made, group)
+    return [(200, 100), (NOW_S, 100)]
+
+
+def only_just(made: HandMade, group: str) -> Measured:
+    two_lost(made, group, NOW_S - 30)
+    return [(200, 100), (NOW_S, 900)]
+
+
+def a_batch_between_two_runs(made: HandMade, group: str) -> Measured:
+    made.generation(group, 1, {"a1": [(group, 0)]}, 0)
+    made.emptied(group, 2, 10)
+    made.generation(group, 3, {"a2": [(group, 0)]}, 500)
+    made.commit(group, group, 0, 100, 590)
+    made.emptied(group, 4, 600)
+    return [(600, 100), (NOW_S, 900)]
+
+
+def somebody_came_back(made: HandMade, group: str) -> Measured:
+    two_lost(made, group)
+    made.generation(group, 4, {"c1": [(group, 0)]}, 900)
+    return [(200, 100), (NOW_S, 900)]
+
+
+def deleted(made: HandMade, group: str) -> Measured:
+    two_lost(made, group)
+    made.deleted(group, 900)
+    return [(200, 100), (NOW_S, 900)]
+
+
+def never_had_members(made: HandMade, group: str) -> Measured:
+    made.commit(group, group, 0, 100, 10)
+    return [(10, 100), (NOW_S, 900)]
+
+
+def read_from_outside(made: HandMade, group: str) -> Measured:
+    two_lost(made, group)
+    made.commit(group, group, 0, 890, NOW_S - 5)
+    return [(200, 100), (NOW_S, 900)]
+
+
+def ends_not_known(made: HandMade, group: str) -> Measured:
+    two_lost(made, group)
+    return []
+
+
+def reads_on(made: HandMade, group: str) -> Measured:
+    made.generation(group, 1, {"a1": [(group, 0)]}, 0)
+    made.commit(group, group, 0, 100, 100)
+    return [(100, 100), (NOW_S, 900)]
+
+
+ABANDONED: Final[tuple[Callable[[HandMade, str], Measured], ...]] = (measured_before, measured_once)
+HEALTHY: Final[tuple[Callable[[HandMade, str], Measured], ...]] = (
+    nothing_new, all_read, only_just, a_batch_between_two_runs, somebody_came_back, deleted, never_had_members,
+    read_from_outside, ends_not_known, reads_on,
+)  # fmt: skip
+
+
+def test_only_groups_that_lost_everybody_while_more_came_are_abandoned(spark: SparkSession) -> None:
+    made = HandMade(spark)
+    measured = [
+        (history.__name__, 0, at(second), 0, end, "file")
+        for history in ABANDONED + HEALTHY
+        for second, end in history(made, history.__name__)
+    ]
+    ends = spark.createDataFrame(measured, LOG_END_OFFSETS.ddl)
+    now = sf.timestamp_millis(sf.lit(int(at(NOW_S).timestamp() * 1000)))
+    behind = lag(latest_offsets(made), ends)
+    found = {
+        row["group"]: row
+        for row in abandoned_group(rebalance_stats(made), behind, ends, now).toArrow().to_pylist()
+    }
+    assert set(found) == {history.__name__ for history in ABANDONED}
+    row = found["measured_before"]
+    assert (row["amount"], row["ts"], row["until_ts"]) == (29_776, at(200), at(NOW_S))
+    assert row["previous_offset"] == 0
+    assert "from 0 to 29776" in row["detail"]
+    assert found["measured_once"]["amount"] == 50
+    assert found["measured_once"]["previous_offset"] is None
+    assert "not known" in found["measured_once"]["detail"]
