@@ -8,6 +8,7 @@ from coordinator.control.clock.clocks import Clocks
 from coordinator.control.clock.member_acts import MemberActs
 from coordinator.control.clock.moving import Moving
 from coordinator.control.clock.retention import Retention
+from coordinator.control.cluster.cluster import Cluster
 from coordinator.control.failover.failover import Failover
 from coordinator.control.faults.faults import Faults
 from coordinator.control.figures.figures import Gatherer
@@ -59,6 +60,7 @@ class Control:
         self.failover = Failover(
             server, self.acts, self.asker, self.clocks.view, self.clocks.departed.silent_ms
         )
+        self.cluster = Cluster(server, self.acts)
         self.faults = Faults(
             server,
             self.acts,
