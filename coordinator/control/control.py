@@ -102,7 +102,7 @@ class Control:
         server.group_events.listeners.append(histories.observe)
         self.ledger.listeners.append(histories.closed)
         self.oracles.listeners.append(histories.found)
-        self.figures = Gatherer(histories, self.ledger, self.clocks, self.faults)
+        self.figures = Gatherer(histories, self.ledger, self.clocks, self.faults, server.brokers)
         catalogue = server.data_plane.catalogue
         self.group_figures = GroupGatherer(histories, self.ledger, self.clocks, catalogue)
 
