@@ -79,6 +79,11 @@ class InProcess:
                 owned[owner].append(partition)
         return owned
 
+    def assign(self, partition: TopicPartition, node_id: int) -> None:
+        """It has its only replica there."""
+        assert node_id in self.known, node_id
+        self._assigned[partition] = (node_id,)
+
     def forget(self, topic: str) -> None:
         """A topic is gone: one of that name is placed anew."""
         for table in (self._owners, self._assigned):

@@ -37,5 +37,8 @@ class Ownership(Protocol):
     def owns(self, node_id: int, partition: TopicPartition) -> bool:
         """Whether it is that broker."""
 
+    def assign(self, partition: TopicPartition, node_id: int) -> None:
+        """Says which broker is to own a partition that is about to be made, in the place of the one that would."""
+
     def replicas(self, partition: TopicPartition) -> Sequence[int]:
         """The brokers that may own a partition, the one that was meant to first. Some may be stopped."""

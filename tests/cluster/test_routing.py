@@ -6,6 +6,12 @@ import pytest
 from coordinator import clock
 from protocol.errors import ErrorCode
 from protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+)
 from protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -29,7 +35,7 @@ from protocol.messages.offset_for_leader_epoch import (
 )
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from storage.topic_partition import TopicPartition
-from tests.cluster.brokers import NODE_IDS, three_brokers
+from tests.cluster.brokers import NODE_IDS, Cluster, three_brokers
 from tests.server.harness import heartbeat_request, join_alone, join_request, sync_request
 from tests.topics.broker import batch
 
@@ -182,3 +188,52 @@ async def test_log_directories_are_each_brokers_own(tmp_path: Path) -> None:
                 for part in topic.partitions
             }
             assert found == set(cluster.server.brokers.partitions_of(node_id))
+
+
+async def created(cluster: Cluster, topic: CreatableTopic) -> CreatableTopicResult:
+    answer = await cluster.clients[1].call(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 5)
+    result: CreatableTopicResult = answer.topics[0]
+    return result
+
+
+async def test_a_topic_is_led_by_whom_it_was_assigned_to(tmp_path: Path) -> None:
+    async with three_brokers(tmp_path) as cluster:
+        assigned = [3, 3, 1]
+        topic = CreatableTopic(
+            name="placed",
+            num_partitions=-1,
+            replication_factor=-1,
+            configs=[],
+            assignments=[
+                CreatableReplicaAssignment(partition_index=number, broker_ids=[node_id])
+                for number, node_id in enumerate(assigned)
+            ],
+        )
+        assert (await created(cluster, topic)).error_code == ErrorCode.NONE
+        assert [cluster.owner(TopicPartition("placed", number)) for number in range(3)] == assigned
+
+
+@pytest.mark.parametrize(
+    ("broker_ids", "factor", "error"),
+    [
+        ([9], -1, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ([1, 2], -1, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ([], 3, ErrorCode.INVALID_REPLICATION_FACTOR),
+    ],
+)
+async def test_records_have_one_replica(
+    tmp_path: Path, broker_ids: list[int], factor: int, error: ErrorCode
+) -> None:
+    async with three_brokers(tmp_path) as cluster:
+        assignments = (
+            [CreatableReplicaAssignment(partition_index=0, broker_ids=broker_ids)] if broker_ids else []
+        )
+        topic = CreatableTopic(
+            name="placed",
+            num_partitions=-1 if broker_ids else 1,
+            replication_factor=factor,
+            configs=[],
+            assignments=assignments,
+        )
+        assert (await created(cluster, topic)).error_code == error
+        assert cluster.server.data_plane.catalogue.get("placed") is None

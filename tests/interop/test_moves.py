@@ -17,7 +17,7 @@ MOVES = 4
 PARTITIONS = 6
 SESSION_MS = 15_000
 
-KEEPS_ITS_GENERATION = ("java", "aiokafka", "franz-go")
+KEEPS_ITS_GENERATION = ("java", "aiokafka", "franz_go")
 """Clients that do not rebalance on a three-broker Kafka either, however they commit."""
 
 pytestmark = pytest.mark.interop
