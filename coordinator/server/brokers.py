@@ -6,7 +6,9 @@ told NOT_COORDINATOR, and the new one says COORDINATOR_LOAD_IN_PROGRESS until it
 """
 
 import logging
-from collections.abc import Iterator
+import socket
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from coordinator import clock
@@ -14,8 +16,10 @@ from coordinator.cluster.in_process import InProcess, NotPossible
 from coordinator.cluster.one_broker import OneBroker
 from coordinator.cluster.ownership import MoveCause, Ownership
 from coordinator.config.broker_listeners import listeners_of_broker
+from coordinator.config.listeners import Listener
 from coordinator.engine.leader_epoch import begin_leader_epoch
 from coordinator.names import COORDINATED
+from coordinator.net.endpoint import Endpoint
 from coordinator.server.listeners import Listeners
 from coordinator.server.start_failed import StartFailed
 from coordinator.topics.partition import HostedPartition
@@ -24,8 +28,6 @@ from storage.os_error import reason_of
 from storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from coordinator.config.listeners import Listener
-    from coordinator.net.endpoint import Endpoint
     from coordinator.server.server import Server
 
 _LOG: Final = logging.getLogger("Cluster")
@@ -48,21 +50,55 @@ class Brokers:
             self.ownership = self.cluster
 
     @property
-    def endpoints(self) -> "list[Endpoint]":
+    def endpoints(self) -> list[Endpoint]:
         """Where clients connect to, broker by broker."""
         return [endpoint for listeners in self.listeners.values() for endpoint in listeners.endpoints]
 
-    def addresses(self) -> "Iterator[tuple[int, Listeners, list[Listener]]]":
-        """Each broker's id, listeners, and where they are to be."""
-        for number, (node_id, listeners) in enumerate(self.listeners.items()):
-            yield node_id, listeners, listeners_of_broker(self._server.settings.listeners, number)
+    # Listeners
 
-    def listening(self) -> None:
-        """The ports are known: each broker tells clients those of the others."""
-        if self.cluster is not None:
-            for node_id, listeners in self.listeners.items():
+    async def listen(self, bound: Mapping[str, Sequence[socket.socket]]) -> None:
+        """Opens those of all brokers. In: sockets of the only one that are bound already, by the listener's name.
+        Raises StartFailed."""
+        server = self._server
+        for number, (node_id, listeners) in enumerate(self.listeners.items()):
+            await listeners.bind(
+                server.settings,
+                listeners_of_broker(server.settings.listeners, number),
+                partial(self._endpoint, node_id),
+                server.connections,
+                server.security,
+                server.metrics.authentications,
+                bound,
+            )
+            if self.cluster is not None:
+                ports = self.cluster.known[node_id].ports
                 for endpoint in listeners.endpoints:
-                    self.cluster.known[node_id].ports[endpoint.listener.name] = endpoint.fallback_node.port
+                    ports[endpoint.listener.name] = endpoint.fallback_node.port
+        for listeners in self.listeners.values():
+            listeners.open()
+
+    def _endpoint(self, node_id: int, listener: Listener) -> Endpoint:
+        server = self._server
+        return Endpoint(
+            server.loop,
+            listener,
+            server.connections,
+            server.outbox,
+            server.run_queue,
+            server.arrival,
+            node_id,
+            server.routes_by_broker[node_id],
+        )
+
+    def renew_listeners(self) -> None:
+        """Has all listeners read again what they show and trust."""
+        for listeners in self.listeners.values():
+            listeners.renew()
+
+    def close(self) -> None:
+        """Lets nobody in any more."""
+        for listeners in self.listeners.values():
+            listeners.close()
 
     def partitions_of(self, node_id: int) -> list[TopicPartition]:
         """What a broker owns."""

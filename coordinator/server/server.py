@@ -16,7 +16,6 @@ from typing import Final
 
 from coordinator import clock
 from coordinator.config.config_key import InvalidConfig
-from coordinator.config.listeners import Listener
 from coordinator.engine.engine import Engine
 from coordinator.engine.flusher import Flusher
 from coordinator.engine.group_clock import GroupClock, ProcessTime
@@ -28,7 +27,6 @@ from coordinator.net.connections import Connections
 from coordinator.net.endpoint import Endpoint
 from coordinator.net.lines_per_address import PERIOD_MS
 from coordinator.net.outbox import Outbox
-from coordinator.net.route import Handler
 from coordinator.net.routes import Routes
 from coordinator.net.run_queue import RunQueue
 from coordinator.ongoing_failures import OngoingFailures, times
@@ -43,9 +41,9 @@ from coordinator.server.handlers.groups import GroupRouter
 from coordinator.server.handlers.topics import TopicsHandler
 from coordinator.server.line_limit import LineLimit
 from coordinator.server.log_lines import log_expiry
-from coordinator.server.make_routes import make_routes
 from coordinator.server.metrics import Metrics
 from coordinator.server.offsets_topic import OffsetsTopic, tell_group_configs
+from coordinator.server.routes_by_broker import routes_by_broker
 from coordinator.server.security import Security
 from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
@@ -240,63 +238,18 @@ class Server:
         of_transactions = self.transactions.connect(
             self.loop, router, self.topics, self.run_queue, self.arrival
         )
-        ownership = self.brokers.ownership
-        if self.brokers.cluster is None:
-            return {self.settings.config.node_id: self._routes_of(router, of_transactions)}
-        from coordinator.server.handlers.of_broker import GroupRouterOfBroker  # nobody else needs it
-
-        tables: dict[int, Routes] = {}
-        for node_id in self.brokers.listeners:
-            groups = GroupRouterOfBroker(self.runtime, self.group_config, ownership, node_id)
-            of_transactions = self.transactions.handlers_of_broker(groups, ownership, node_id)
-            tables[node_id] = table = self._routes_of(groups, of_transactions)
-            table.counts = next(iter(tables.values())).counts
-        return tables
-
-    def _routes_of(self, groups: GroupRouter, of_transactions: Mapping[int, Handler]) -> Routes:
-        return make_routes(
-            self.directory.meta.cluster_id,
-            self.settings.config,
-            groups,
-            self.topics,
-            self.data_plane.catalogue,
-            self.run_queue,
-            self.transactions,
-            of_transactions,
-            self.security,
-            self.brokers.ownership,
-        )
+        return routes_by_broker(self, router, of_transactions)
 
     async def listen(self, bound: Mapping[str, Sequence[socket.socket]] = MappingProxyType({})) -> None:
         """Opens the listeners and begins to read the groups. In: sockets that are bound already, by the listener's
         name; they belong to the server then. Raises StartFailed."""
-        counts = self.metrics.authentications
-        for node_id, listeners, wanted in self.brokers.addresses():
-            endpoint = partial(self._endpoint, node_id)
-            await listeners.bind(
-                self.settings, wanted, endpoint, self.connections, self.security, counts, bound
-            )
-        self.brokers.listening()
-        for listeners in self.brokers.listeners.values():
-            listeners.open()
+        await self.brokers.listen(bound)
         self._start_upkeep()
         if self.settings.config.log_cleaner_enable:
             self.cleaner.start()
         for partition in self.runtime.partitions:
             self.runtime.ownership.take(partition, epoch=0)
         self.transactions.begin_at_start()
-
-    def _endpoint(self, node_id: int, listener: Listener) -> Endpoint:
-        return Endpoint(
-            self.loop,
-            listener,
-            self.connections,
-            self.outbox,
-            self.run_queue,
-            self.arrival,
-            node_id,
-            self.routes_by_broker[node_id],
-        )
 
     def _loaded(self) -> None:
         if failed := self.engine.failed():
@@ -318,7 +271,7 @@ class Server:
         self._changed(changes)
         tell_group_configs(self.runtime, changes)
         if any(isinstance(change, StoresSet) for change in changes):
-            self.renew_listeners()
+            self.brokers.renew_listeners()
         for change in changes:
             if isinstance(change, TopicDeleted):
                 self.brokers.forget(change.name)
@@ -329,11 +282,6 @@ class Server:
 
     def _missed(self, missing: Sequence[TopicMissing], caller: Caller) -> None:
         log_missing(missing, caller.api_name, caller.client_id, caller.client_host, self.line_limit)
-
-    def renew_listeners(self) -> None:
-        """Has all listeners read again what they show and trust."""
-        for listeners in self.brokers.listeners.values():
-            listeners.renew()
 
     # Upkeep
 
@@ -374,8 +322,7 @@ class Server:
         if self.is_closing:
             return
         self.is_closing = True
-        for listeners in self.brokers.listeners.values():
-            listeners.close()
+        self.brokers.close()
         self._upkeep.stop()
         await self.cleaner.stop()
         await self.engine.shut_down()
@@ -418,8 +365,7 @@ class Server:
 
     def abandon(self) -> None:
         """Lets go of everything at once, as a crash would; for a start that fails half-way."""
-        for listeners in self.brokers.listeners.values():
-            listeners.close()
+        self.brokers.close()
         if hasattr(self, "cleaner"):
             self.cleaner.abandon()
             self.checkpoints.abandon()

