@@ -21,8 +21,8 @@ KEEPS_ITS_GENERATION = ("java", "aiokafka", "franz_go")
 """Clients that do not rebalance on a three-broker Kafka either, however they commit."""
 
 FOLLOWERS = [driver for driver in DRIVERS if driver.name != "kafkajs"]
-"""kafkajs heartbeats at the new coordinator, but when the move meets its joining, what is committed outside of its loop
-goes on to the old one, for good: in about half of the runs."""
+"""kafkajs heartbeats at the new coordinator, but when the move meets its joining, what is committed outside of its
+loop goes on to the old one, for good: in about half of the runs."""
 
 pytestmark = pytest.mark.interop
 
