@@ -183,7 +183,7 @@ def _http_tls(settings: ServerSettings) -> "ssl.SSLContext | None":
 def _renew_on_hangup(server: Server) -> None:
     """SIGHUP has the certificates of listeners read again, as far as there are any."""
     if any(listener.protocol.has_tls for listener in server.settings.listeners):
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.listeners.renew)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.brokers.renew_listeners)
 
 
 def _log_unexpected(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -22,11 +22,12 @@ class."""
 
 
 class Node(NamedTuple):
-    """This broker as it is advertised to the connection at hand."""
+    """This broker as it is advertised to the connection at hand, by the listener that it came to."""
 
     node_id: int
     host: str
     port: int
+    listener: str = ""
 
 
 NOWHERE: Final = Node(-1, "", -1)

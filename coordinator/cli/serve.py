@@ -54,6 +54,13 @@ def _default(name: str) -> str:
     help="`test`: no initial rebalance delay, sessions from 100 ms, retention checked each second.",
 )
 @click.option(
+    "--brokers",
+    type=int,
+    default=1,
+    metavar="N",
+    help="Serve as so many brokers in this process, each a port above the one before; for tests of clients.",
+)
+@click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
@@ -69,6 +76,7 @@ def command(
     config_file: str | None,
     options: tuple[str, ...],
     profile: str | None,
+    brokers: int,
     log_level: str,
 ) -> None:
     """Run the daemon."""
@@ -92,7 +100,7 @@ def command(
             read=_read,
         )
         config = settings.parse()
-        sys.exit(_run(config, settings, topics, log_level))
+        sys.exit(_run(config, settings, topics, brokers, log_level))
     except ConfigError as error:
         click.echo(f"groupd: {error}", err=True)
         sys.exit(2)
@@ -118,9 +126,12 @@ def _read(path: str) -> str:
         raise ConfigError(f"{path}: is not UTF-8 text at byte {error.start}") from error
 
 
-def _run(config: Config, settings: Settings, topics: list[tuple[str, int]], log_level: str) -> int:
+def _run(
+    config: Config, settings: Settings, topics: list[tuple[str, int]], brokers: int, log_level: str
+) -> int:
     # Nothing that a start makes is garbage; the server switches the collector on when everything is loaded.
     gc.disable()
+    from coordinator.config.broker_listeners import check_brokers
     from coordinator.config.listeners import doubts, parse_listeners
     from coordinator.daemon import run_daemon
     from coordinator.logger import start_log
@@ -128,6 +139,7 @@ def _run(config: Config, settings: Settings, topics: list[tuple[str, int]], log_
 
     start_log(log_level.upper())
     listeners, closed = parse_listeners(config)
+    check_brokers(listeners, brokers)
     server_settings = ServerSettings(
         config=config,
         listeners=listeners,
@@ -136,5 +148,6 @@ def _run(config: Config, settings: Settings, topics: list[tuple[str, int]], log_
         properties=settings.texts,
         cluster_id=settings.cluster_id,
         security=settings.security(config, listeners),
+        brokers=brokers,
     )
     return run_daemon(server_settings, [*settings.warnings(closed), *doubts(config, listeners)])

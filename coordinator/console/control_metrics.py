@@ -55,3 +55,22 @@ class ControlCollector(Collector):
             "The least share of its session, from 0 to 1, that a member of any group has left; 1 without members",
             value=figures.session_margin,
         )
+        yield from self._cluster()
+
+    def _cluster(self) -> Iterator[Metric]:
+        owned = GaugeMetricFamily(
+            "groupd_cluster_owned_partitions",
+            "Partitions that each of several brokers in this process coordinates or leads",
+            labels=["broker"],
+        )
+        for node_id, count in self._figures.owned_partitions.items():
+            owned.add_metric([str(node_id)], count)
+        yield owned
+        moves = CounterMetricFamily(
+            "groupd_cluster_moves",
+            "How often partitions came to another of several brokers, or lost their only one, by why",
+            labels=["cause"],
+        )
+        for cause, count in self._figures.moves.items():
+            moves.add_metric([cause], count)
+        yield moves

@@ -8,6 +8,7 @@ from coordinator.control.clock.clocks import Clocks
 from coordinator.control.clock.member_acts import MemberActs
 from coordinator.control.clock.moving import Moving
 from coordinator.control.clock.retention import Retention
+from coordinator.control.cluster.cluster import Cluster
 from coordinator.control.failover.failover import Failover
 from coordinator.control.faults.faults import Faults
 from coordinator.control.figures.figures import Gatherer
@@ -59,6 +60,7 @@ class Control:
         self.failover = Failover(
             server, self.acts, self.asker, self.clocks.view, self.clocks.departed.silent_ms
         )
+        self.cluster = Cluster(server, self.acts)
         self.faults = Faults(
             server,
             self.acts,
@@ -100,7 +102,7 @@ class Control:
         server.group_events.listeners.append(histories.observe)
         self.ledger.listeners.append(histories.closed)
         self.oracles.listeners.append(histories.found)
-        self.figures = Gatherer(histories, self.ledger, self.clocks, self.faults)
+        self.figures = Gatherer(histories, self.ledger, self.clocks, self.faults, server.brokers)
         catalogue = server.data_plane.catalogue
         self.group_figures = GroupGatherer(histories, self.ledger, self.clocks, catalogue)
 

@@ -20,7 +20,6 @@ from typing import Final, cast
 
 from coordinator import clock
 from coordinator.answers import GOODBYE, NO_ANSWER, Later
-from coordinator.names import Node
 from coordinator.net.endpoint import Endpoint
 from coordinator.net.outgoing import Outgoing
 from coordinator.net.peer import peer_address, peer_name
@@ -61,7 +60,6 @@ class Connection(Outgoing):
         "_reserved_bytes",
         "_wanted",
         "api_version",
-        "node",
     )
 
     def __init__(self, endpoint: Endpoint, peername: object) -> None:
@@ -75,7 +73,6 @@ class Connection(Outgoing):
         self._client_id_bytes = b""
         self.api_version = -1
         """Of the request at hand."""
-        self.node: Node = endpoint.fallback_node
 
     is_large: Final = False
 

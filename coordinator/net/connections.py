@@ -11,6 +11,7 @@ from itertools import count
 from typing import Final, Protocol
 
 from coordinator import clock
+from coordinator.names import Node
 from coordinator.net.connection_limits import ConnectionLimits
 from coordinator.net.handshakes import Handshakes
 from coordinator.net.large_answers import LargeAnswers
@@ -58,6 +59,10 @@ class OpenConnection(Receiver, Protocol):
     @property
     def answer_bytes(self) -> int:
         """The size of the answers that have not left yet."""
+
+    @property
+    def node(self) -> Node:
+        """The broker that it came to."""
 
     def is_idle_since(self, oldest_ns: int) -> bool:
         """Whether nothing came or left since then, and nothing is being answered."""
@@ -177,6 +182,11 @@ class Connections:
             return _ms_since(connection.last_received_ns)
         closed = self._closed.get(connection_id)
         return None if closed is None else _ms_since(closed[0])
+
+    def close_of(self, node_id: int) -> None:
+        """Closes the connections of one broker when what they have to send is sent."""
+        for connection in [each for each in self.open if each.node.node_id == node_id]:
+            connection.close()
 
     async def close_all(self, timeout_s: float) -> None:
         """Closes them when what they have to send is sent, and after so long without that."""

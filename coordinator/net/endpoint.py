@@ -53,9 +53,9 @@ class Endpoint:
         self.max_request_bytes = connections.limits.socket_request_max_bytes
         self.port = listener.address.port
         """Where the listener is bound; known once it is open."""
-        self.fallback_node = Node(node_id, "", -1)
+        self.fallback_node = Node(node_id, "", -1, listener.name)
         self._connections = connections
-        self._node_id = node_id
+        self.node_id = node_id
         self._nodes: dict[str, Node] = {}
 
     def bound(self, port: int) -> None:
@@ -74,8 +74,8 @@ class Endpoint:
     def _node(self, own_host: str) -> Node:
         advertised = self.listener.advertised
         if advertised is not None:
-            return Node(self._node_id, advertised.host, advertised.port or self.port)
-        return Node(self._node_id, own_host, self.port)
+            return Node(self.node_id, advertised.host, advertised.port or self.port, self.listener.name)
+        return Node(self.node_id, own_host, self.port, self.listener.name)
 
     @property
     def bound_address(self) -> Address:

@@ -12,6 +12,7 @@ from typing import Final
 
 from coordinator import clock
 from coordinator.answers import NO_ANSWER
+from coordinator.names import Node
 from coordinator.net.endpoint import Endpoint
 from coordinator.net.large_answers import AnswerTooLong
 from coordinator.net.route import Route
@@ -51,6 +52,7 @@ class Outgoing(asyncio.Protocol):
         "client_id",
         "connection_id",
         "last_received_ns",
+        "node",
         "peer",
     )
 
@@ -73,6 +75,8 @@ class Outgoing(asyncio.Protocol):
         self._route: Route
         self._correlation_id = 0
         self.client_host = client_host
+        self.node: Node = endpoint.fallback_node
+        """The broker, as this client should know it."""
         self.client_id = ""
         self.connection_id = endpoint.next_connection_id()
         self.peer = peer

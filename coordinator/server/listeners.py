@@ -14,6 +14,7 @@ from coordinator.server.authentication_counts import AuthenticationCounts
 from coordinator.server.bind import LISTEN, bind
 from coordinator.server.security import Security
 from coordinator.server.settings import ServerSettings
+from coordinator.server.start_failed import StartFailed
 
 
 class Listeners:
@@ -23,6 +24,10 @@ class Listeners:
         self.endpoints: list[Endpoint] = []
         """One a listener, in the order of `listeners`."""
         self._acceptors: list[Acceptor] = []
+        self._asked: list[ListenerSecurity | None] = []
+        """What each endpoint asks of clients."""
+        self._backlog = 0
+        self._connections: Connections
         self._security: list[ListenerSecurity] = []
         self._is_due = False
         self._is_closed = False
@@ -31,33 +36,58 @@ class Listeners:
     async def bind(
         self,
         settings: ServerSettings,
+        listeners: Sequence[Listener],
         make_endpoint: Callable[[Listener], Endpoint],
         connections: Connections,
         security: Security,
         counts: AuthenticationCounts,
         bound: Mapping[str, Sequence[socket.socket]],
     ) -> None:
-        """Takes the addresses, once there is what listeners ask clients by. In: what is known of users; where is
-        counted who was let in; sockets that are bound already, by the listener's name. Raises StartFailed."""
-        loop = asyncio.get_running_loop()
-        for listener in settings.listeners:
+        """Takes the addresses, once there is what listeners ask clients by. In: the listeners; what is known
+        of users; where is counted who was let in; sockets that are bound already, by the listener's name. Raises
+        StartFailed."""
+        self._backlog = settings.config.socket_listen_backlog_size
+        self._connections = connections
+        for listener in listeners:
             endpoint = make_endpoint(listener)
             asks = _asks(listener, settings, security, counts)
             if asks is not None:
                 self._security.append(asks)
                 await asks.start()
-            sockets = bound.get(listener.name) or bind(
-                listener.address, settings.config.socket_listen_backlog_size, LISTEN
-            )
+            sockets = bound.get(listener.name) or bind(listener.address, self._backlog, LISTEN)
             endpoint.bound(sockets[0].getsockname()[1])
-            for each in sockets:
-                self._acceptors.append(Acceptor(loop, each, endpoint, connections, asks))
+            self._accept(sockets, endpoint, asks)
+            self._asked.append(asks)
             self.endpoints.append(endpoint)
+
+    def _accept(
+        self, sockets: Sequence[socket.socket], endpoint: Endpoint, asks: ListenerSecurity | None
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        for each in sockets:
+            self._acceptors.append(Acceptor(loop, each, endpoint, self._connections, asks))
 
     def open(self) -> None:
         """Lets clients in."""
         for acceptor in self._acceptors:
             acceptor.open()
+
+    def stop(self) -> None:
+        """Lets nobody in, until `start`."""
+        for acceptor in self._acceptors:
+            acceptor.close()
+        self._acceptors.clear()
+
+    def start(self) -> None:
+        """Takes the addresses again that it had before `stop`, and lets clients in. Raises StartFailed."""
+        try:
+            for endpoint, asks in zip(self.endpoints, self._asked, strict=True):
+                address = endpoint.listener.address._replace(port=endpoint.port)
+                self._accept(bind(address, self._backlog, LISTEN), endpoint, asks)
+        except StartFailed:
+            self.stop()
+            raise
+        self.open()
 
     def advertise(self, name: str, address: Address) -> None:
         """From now on clients that connect to a listener are told to come to this address. Raises KeyError where

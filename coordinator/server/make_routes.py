@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from coordinator.cluster.ownership import Ownership
 from coordinator.config.properties import Config
 from coordinator.net.route import Handler, Repeat
 from coordinator.net.routes import Routes
@@ -51,15 +52,18 @@ def make_routes(
     transactions: TopicOfTransactions,
     of_transactions: Mapping[int, Handler],
     security: Security,
+    ownership: Ownership,
 ) -> Routes:
-    """The table of a server. In: who answers which API of transactions."""
+    """The table of a broker. In: who answers which API of transactions."""
     admin = GroupAdmin(groups, run_queue)
     consumer_groups = ConsumerGroups(groups, admin, config)
     handlers: dict[int, Handler] = dict.fromkeys(ANSWERED_BY, topics.handle)
     handlers |= {
         ApiKey.API_VERSIONS: ApiVersionsHandler(cluster_id, config.transaction_version).handle,
-        ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(run_queue, transactions).handle,
-        ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(cluster_id).handle,
+        ApiKey.FIND_COORDINATOR: FindCoordinatorHandler(
+            run_queue, transactions, ownership, len(groups.runtime.partitions)
+        ).handle,
+        ApiKey.DESCRIBE_CLUSTER: DescribeClusterHandler(cluster_id, ownership).handle,
         ApiKey.HEARTBEAT: groups.heartbeat,
         ApiKey.JOIN_GROUP: groups.join,
         ApiKey.SYNC_GROUP: groups.handle,

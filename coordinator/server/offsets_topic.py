@@ -53,9 +53,11 @@ class OffsetsTopic:
         self._group_config = group_config
         self._consumer_config = config.view(ConsumerGroupConfig)
 
-    def internal_topic(self, topics: Callable[[], TopicsImage]) -> InternalTopic[Shard]:
+    def internal_topic(
+        self, topics: Callable[[], TopicsImage], *, begins_epochs: bool = False
+    ) -> InternalTopic[Shard]:
         """For the engine: a shard of groups in each partition. One that is about to be read knows the topics of
-        then, and what they become meanwhile it is told after."""
+        then, and what they become meanwhile it is told after. In: whether each reading is a new leader epoch."""
         return InternalTopic(
             name=CONSUMER_OFFSETS,
             partitions=self.logs.partitions,
@@ -68,6 +70,7 @@ class OffsetsTopic:
             logger="GroupCoordinator",
             holds="group metadata",
             only_reads=only_reads,
+            begins_epochs=begins_epochs,
             producer_expiration_ms=self._config.producer_id_expiration_ms,
         )
 

@@ -16,7 +16,6 @@ from typing import Final
 
 from coordinator import clock
 from coordinator.config.config_key import InvalidConfig
-from coordinator.config.listeners import Listener
 from coordinator.engine.engine import Engine
 from coordinator.engine.group_clock import GroupClock, ProcessTime
 from coordinator.engine.threads import Threads
@@ -31,6 +30,7 @@ from coordinator.net.outbox import Outbox
 from coordinator.net.routes import Routes
 from coordinator.net.run_queue import RunQueue
 from coordinator.ongoing_failures import OngoingFailures, times
+from coordinator.server.brokers import Brokers
 from coordinator.server.checkpoints import Checkpoints
 from coordinator.server.cleaner import Cleaner
 from coordinator.server.compactable_logs import compactable_logs
@@ -40,11 +40,10 @@ from coordinator.server.group_work import group_workers
 from coordinator.server.handlers.groups import GroupRouter
 from coordinator.server.handlers.topics import TopicsHandler
 from coordinator.server.line_limit import LineLimit
-from coordinator.server.listeners import Listeners
 from coordinator.server.log_lines import log_expiry
-from coordinator.server.make_routes import make_routes
 from coordinator.server.metrics import Metrics
 from coordinator.server.offsets_topic import OffsetsTopic, tell_group_configs
+from coordinator.server.routes_by_broker import routes_by_broker
 from coordinator.server.security import Security
 from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
@@ -53,7 +52,7 @@ from coordinator.server.topic_lines import log_changes, log_found, log_missing
 from coordinator.server.transactions import Transactions
 from coordinator.server.unusable_directory import is_nearly_full, why_too_small, why_unusable
 from coordinator.server.upkeep import Upkeep
-from coordinator.topics.answer import StoresSet, TopicChange
+from coordinator.topics.answer import StoresSet, TopicChange, TopicDeleted
 from coordinator.topics.data_plane import DataPlane, TopicsDeclaredSmaller
 from coordinator.topics.missing import TopicMissing
 from coordinator.topics.open_files import TooManyPartitions
@@ -98,13 +97,15 @@ class Server:
         self.ready = asyncio.Event()
         """Set when every partition of the groups is loaded, or has failed."""
         self.is_closing = False
-        self.listeners = Listeners()
+        self.brokers = Brokers(self)
+        self.listeners = self.brokers.listeners[settings.config.node_id]
+        """Those of the first broker, which mostly is the only one."""
         self._upkeep = Upkeep(self.loop, self.disk_failures)
 
     @property
     def endpoints(self) -> list[Endpoint]:
-        """Where clients connect to: one a listener."""
-        return self.listeners.endpoints
+        """Where clients connect to: one a listener, those of the first broker first."""
+        return self.brokers.endpoints
 
     # Opening
 
@@ -144,6 +145,7 @@ class Server:
         except InvalidConfig as error:
             raise StartFailed(str(error)) from error
         self.security = Security(self.directory, config, self.disk_failures)
+        self.data_plane.ownership = self.brokers.ownership
         self.data_plane.group_bounds = settings.config
         self.data_plane.broker_configs = broker_configs(settings.properties)
         self.data_plane.fetch_room = self.connections.unread.room
@@ -167,7 +169,8 @@ class Server:
             max(1, config.log_cleaner_backoff_ms),
             self.disk_failures,
         )
-        self.routes = self._make_routes()
+        self.routes_by_broker = self._make_routes()
+        self.routes = self.routes_by_broker[config.node_id]
 
     def _doubt_disk(self) -> None:
         """What a start finds no room for tells that commits may find none either."""
@@ -200,7 +203,9 @@ class Server:
         if too_small is not None:
             raise StartFailed(too_small)
         self.topic_images = TopicImages(self.data_plane.catalogue)
-        self.runtime = runtime = self.engine.add(offsets.internal_topic(self.topic_images.current))
+        self.runtime = runtime = self.engine.add(
+            offsets.internal_topic(self.topic_images.current, begins_epochs=settings.brokers > 1)
+        )
         self.engine.workers.update(group_workers())
         runtime.fired = log_expiry
         self.engine.observers.append(self.group_events.observe)
@@ -215,7 +220,8 @@ class Server:
         )
         self.topic_images.renew()
 
-    def _make_routes(self) -> Routes:
+    def _make_routes(self) -> dict[int, Routes]:
+        """By node id."""
         self.topics = TopicsHandler(
             self.loop,
             self.data_plane,
@@ -232,44 +238,18 @@ class Server:
         of_transactions = self.transactions.connect(
             self.loop, router, self.topics, self.run_queue, self.arrival
         )
-        return make_routes(
-            self.directory.meta.cluster_id,
-            self.settings.config,
-            router,
-            self.topics,
-            self.data_plane.catalogue,
-            self.run_queue,
-            self.transactions,
-            of_transactions,
-            self.security,
-        )
+        return routes_by_broker(self, router, of_transactions)
 
     async def listen(self, bound: Mapping[str, Sequence[socket.socket]] = MappingProxyType({})) -> None:
         """Opens the listeners and begins to read the groups. In: sockets that are bound already, by the listener's
         name; they belong to the server then. Raises StartFailed."""
-        counts = self.metrics.authentications
-        await self.listeners.bind(
-            self.settings, self._endpoint, self.connections, self.security, counts, bound
-        )
-        self.listeners.open()
+        await self.brokers.listen(bound)
         self._start_upkeep()
         if self.settings.config.log_cleaner_enable:
             self.cleaner.start()
         for partition in self.runtime.partitions:
             self.runtime.ownership.take(partition, epoch=0)
         self.transactions.begin_at_start()
-
-    def _endpoint(self, listener: Listener) -> Endpoint:
-        return Endpoint(
-            self.loop,
-            listener,
-            self.connections,
-            self.outbox,
-            self.run_queue,
-            self.arrival,
-            self.settings.config.node_id,
-            self.routes,
-        )
 
     def _loaded(self) -> None:
         if failed := self.engine.failed():
@@ -291,7 +271,10 @@ class Server:
         self._changed(changes)
         tell_group_configs(self.runtime, changes)
         if any(isinstance(change, StoresSet) for change in changes):
-            self.listeners.renew()
+            self.brokers.renew_listeners()
+        for change in changes:
+            if isinstance(change, TopicDeleted):
+                self.brokers.forget(change.name)
         if any(isinstance(change, SHOWN) for change in changes):
             self.runtime.tell_all(self.topic_images.renew())
             for listener in self.topic_listeners:
@@ -339,7 +322,7 @@ class Server:
         if self.is_closing:
             return
         self.is_closing = True
-        self.listeners.close()
+        self.brokers.close()
         self._upkeep.stop()
         await self.cleaner.stop()
         await self.engine.shut_down()
@@ -382,7 +365,7 @@ class Server:
 
     def abandon(self) -> None:
         """Lets go of everything at once, as a crash would; for a start that fails half-way."""
-        self.listeners.close()
+        self.brokers.close()
         if hasattr(self, "cleaner"):
             self.cleaner.abandon()
             self.checkpoints.abandon()

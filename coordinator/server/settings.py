@@ -28,4 +28,6 @@ class ServerSettings:
     """For a data directory that has none yet; default: a random one."""
     security: Mapping[str, "ListenerSettings"] = field(default_factory=dict)
     """What listeners ask of a client, by name; those that are PLAINTEXT are missing."""
+    brokers: int = 1
+    """How many there are in this process, with node ids from `node.id` on."""
     files: Files = field(default_factory=OsFiles)

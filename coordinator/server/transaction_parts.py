@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from coordinator import clock
+from coordinator.cluster.ownership import Ownership
 from coordinator.config.properties import Config
 from coordinator.engine.engine import Engine
 from coordinator.names import TRANSACTION_STATE
@@ -19,6 +20,7 @@ from coordinator.net.route import Handler
 from coordinator.net.run_queue import RunQueue
 from coordinator.server.consents import Consents
 from coordinator.server.handlers.groups import GroupRouter
+from coordinator.server.handlers.of_broker import TransactionRouterOfBroker
 from coordinator.server.handlers.topics import TopicsHandler
 from coordinator.server.handlers.transaction_admin import TransactionAdmin
 from coordinator.server.handlers.transaction_router import TransactionRouter
@@ -80,14 +82,32 @@ class TransactionParts:
         engine.receive_by(TRANSACTION_MARKERS, self.markers.receive)
         engine.workers[PRODUCER_ID] = self._new_producer_id
         self.runtime.advanced = partial(topics.internal_advanced, TRANSACTION_STATE)
-        catalogue = data_plane.catalogue
-        producers = TransactionsHandler(
-            self.router, catalogue, run_queue, len(groups.runtime.partitions), topics.handle
+        self._config = config
+        self._run_queue = run_queue
+        self._arrival = arrival
+        self.handlers: Final[Mapping[int, Handler]] = self._handlers(self.router, groups)
+
+    def handlers_of_broker(
+        self, groups: GroupRouter, ownership: Ownership, node_id: int
+    ) -> Mapping[int, Handler]:
+        """The same for one broker among several. In: its groups."""
+        router = TransactionRouterOfBroker(
+            self.runtime, self._config.view(TransactionConfig), ownership, node_id
         )
-        admin = TransactionAdmin(self.router, run_queue)
+        return self._handlers(router, groups)
+
+    def _handlers(self, router: TransactionRouter, groups: GroupRouter) -> Mapping[int, Handler]:
+        """In: who is asked about transactions, and about groups."""
+        catalogue, run_queue, config = self._data_plane.catalogue, self._run_queue, self._config
+        producers = TransactionsHandler(
+            router, catalogue, run_queue, len(groups.runtime.partitions), self._topics.handle
+        )
+        admin = TransactionAdmin(router, run_queue)
         is_verified = config.transaction_partition_verification_enable
-        commits = TxnOffsetCommitHandler(groups, catalogue, self.consents, run_queue, arrival, is_verified)
-        self.handlers: Final[Mapping[int, Handler]] = {
+        commits = TxnOffsetCommitHandler(
+            groups, catalogue, self.consents, run_queue, self._arrival, is_verified
+        )
+        return {
             ApiKey.INIT_PRODUCER_ID: producers.init_producer_id,
             ApiKey.ADD_PARTITIONS_TO_TXN: producers.add_partitions,
             ApiKey.ADD_OFFSETS_TO_TXN: producers.add_offsets,

@@ -6,11 +6,12 @@ has it; and what coordinates them is imported then (`transaction_parts.py`). Who
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator import clock
+from coordinator.cluster.ownership import Ownership
 from coordinator.engine.engine import Engine
 from coordinator.engine.partition import PartitionState
 from coordinator.names import TRANSACTION_STATE
@@ -110,6 +111,27 @@ class Transactions:
         groups.runtime.ownership.was_read.append(lambda _: self._groups_read_late())
         handlers: dict[int, Handler] = {key: partial(self._handle, key) for key in ANSWERED}
         return handlers | {ApiKey.INIT_PRODUCER_ID: self._init_producer_id}
+
+    def handlers_of_broker(
+        self, groups: GroupRouter, ownership: Ownership, node_id: int
+    ) -> dict[int, Handler]:
+        """The same for one broker among several; after `connect`. In: its groups."""
+
+        @cache
+        def handlers() -> Mapping[int, Handler]:
+            return self._needed().handlers_of_broker(groups, ownership, node_id)
+
+        def handle(key: ApiKey, request: Any, caller: Caller) -> object:
+            if key is ApiKey.INIT_PRODUCER_ID and request.transactional_id is None:
+                return self._topics.handle(request, caller)
+            return handlers()[key](request, caller)
+
+        return {key: partial(handle, key) for key in (*ANSWERED, ApiKey.INIT_PRODUCER_ID)}
+
+    @property
+    def partitions(self) -> int:
+        """How many its topic has, or will have."""
+        return self.logs.partitions
 
     def _needed(self) -> "TransactionParts":
         if self.parts is None:

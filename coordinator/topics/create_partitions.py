@@ -4,10 +4,10 @@ One difference: `__consumer_offsets` cannot grow, because a group's partition de
 """
 
 from collections import Counter
+from collections.abc import Mapping
 
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, PartitionsAdded, TopicChange
-from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.config import MAX_PARTITIONS
 from coordinator.topics.create_topics import check_assignment, too_many
 from coordinator.topics.data_plane import DataPlane, Steps
@@ -23,6 +23,7 @@ from protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from storage.os_error import reason_of
+from storage.topic_partition import TopicPartition
 
 
 def answer_create_partitions(
@@ -54,12 +55,13 @@ def answer_create_partitions(
             continue
         outcomes[entry.name] = None
         try:
-            wanted[_validate(catalogue, entry, context.node.node_id)] = entry.count
+            wanted[_validate(plane, entry)] = entry.count
         except Refusal as error:
             outcomes[entry.name] = error.with_traceback(None)  # thousands of them are kept for a while
         yield None
     changes: list[TopicChange] = []
     if wanted and not request.validate_only:
+        _assign(plane, request, {topic.name: topic for topic in wanted})
         yield Mark.CHANGES
         grown = yield from catalogue.growing(wanted)
         outcomes |= grown
@@ -75,6 +77,15 @@ def answer_create_partitions(
     return Answer(CreatePartitionsResponse(results=results), changes=changes)
 
 
+def _assign(plane: DataPlane, request: CreatePartitionsRequest, growing: Mapping[str, Topic]) -> None:
+    for entry in request.topics:
+        topic = growing.get(entry.name)
+        for number, assignment in enumerate(() if topic is None else entry.assignments or ()):
+            assert topic is not None
+            partition = TopicPartition(topic.name, len(topic.partitions) + number)
+            plane.ownership.assign(partition, assignment.broker_ids[0])
+
+
 def _result(name: str, error: Exception | None) -> CreatePartitionsTopicResult:
     if error is None:
         return CreatePartitionsTopicResult(name=name, error_code=ErrorCode.NONE)
@@ -83,8 +94,8 @@ def _result(name: str, error: Exception | None) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=error.message)
 
 
-def _validate(catalogue: Catalogue, entry: CreatePartitionsTopic, node_id: int) -> Topic:
-    topic = catalogue.get(entry.name)
+def _validate(plane: DataPlane, entry: CreatePartitionsTopic) -> Topic:
+    topic = plane.catalogue.get(entry.name)
     if topic is None:
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if not topic.hosted:
@@ -108,5 +119,5 @@ def _validate(catalogue: Catalogue, entry: CreatePartitionsTopic, node_id: int) 
                 f"{added} partition(s) would be added, but there are {len(entry.assignments)} assignment(s)",
             )
         for assignment in entry.assignments:
-            check_assignment(assignment.broker_ids, node_id)
+            check_assignment(assignment.broker_ids, plane.ownership.brokers)
     return topic

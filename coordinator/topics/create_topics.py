@@ -1,7 +1,7 @@
 """CreateTopics. Source: KIP-4, KIP-464, KIP-525, Kafka's `ControllerApis` and `ReplicationControlManager`."""
 
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Container, Generator, Mapping, Sequence
 
 from coordinator.config.config_key import InvalidConfig
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
@@ -9,7 +9,7 @@ from coordinator.machine.outcome import Context, Now
 from coordinator.names import COORDINATED
 from coordinator.topics.answer import Answer, PartitionsRefused, TopicChange, TopicCreated
 from coordinator.topics.catalogue import Catalogue
-from coordinator.topics.config import MAX_PARTITIONS, MOST_CONFIGS, TopicsConfig
+from coordinator.topics.config import MAX_PARTITIONS, MOST_CONFIGS
 from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.deadline import out_of_time
 from coordinator.topics.open_files import TooManyPartitions
@@ -25,6 +25,7 @@ from protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from storage.topic_partition import TopicPartition
 
 REPLICAS = 1
 
@@ -39,10 +40,11 @@ def answer_create_topics(plane: DataPlane, request: CreateTopicsRequest, context
     for topic in request.topics:
         counts[topic.name] += 1
         yield None
-    outcomes = yield from _validated(plane, request, counts, context.node.node_id)
+    outcomes = yield from _validated(plane, request, counts)
     wanted = [outcome for outcome in outcomes.values() if isinstance(outcome, NewTopic)]
     created: Created = {}
     if wanted and not request.validate_only:
+        _assign(plane, request, outcomes)
         yield Mark.CHANGES
         created = yield from catalogue.creating(wanted)
     results: list[CreatableTopicResult] = []
@@ -76,6 +78,16 @@ def answer_create_topics(plane: DataPlane, request: CreateTopicsRequest, context
     return Answer(CreateTopicsResponse(topics=results), changes=changes)
 
 
+def _assign(
+    plane: DataPlane, request: CreateTopicsRequest, outcomes: Mapping[str, Refusal | NewTopic]
+) -> None:
+    for topic in request.topics:
+        if topic.assignments and isinstance(outcomes.get(topic.name), NewTopic):
+            for assignment in topic.assignments:
+                partition = TopicPartition(topic.name, assignment.partition_index)
+                plane.ownership.assign(partition, assignment.broker_ids[0])
+
+
 def _all_refused(request: CreateTopicsRequest, why: Refusal) -> Steps:
     results: list[CreatableTopicResult] = []
     for topic in request.topics:
@@ -85,7 +97,7 @@ def _all_refused(request: CreateTopicsRequest, why: Refusal) -> Steps:
 
 
 def _validated(
-    plane: DataPlane, request: CreateTopicsRequest, counts: Counter[str], node_id: int
+    plane: DataPlane, request: CreateTopicsRequest, counts: Counter[str]
 ) -> Generator[None, None, dict[str, Refusal | NewTopic]]:
     """By name what each topic is to be, or why it is not to be; those that are named once."""
     catalogue = plane.catalogue
@@ -102,7 +114,7 @@ def _validated(
     for topic in allowed:
         outcome: Refusal | NewTopic
         try:
-            outcome = refusals[topic.name] or _validate(catalogue, plane.config, topic, node_id, left)
+            outcome = refusals[topic.name] or _validate(plane, topic, left)
         except Refusal as error:
             outcome = error.with_traceback(None)  # thousands of them are kept for a while
         if isinstance(outcome, NewTopic):
@@ -132,9 +144,7 @@ def _why_not_named(catalogue: Catalogue, name: str) -> Refusal | None:
     return None
 
 
-def _validate(
-    catalogue: Catalogue, config: TopicsConfig, topic: CreatableTopic, node_id: int, left: int
-) -> NewTopic:
+def _validate(plane: DataPlane, topic: CreatableTopic, left: int) -> NewTopic:
     """What a topic whose name is free is to be. Raises Refusal."""
     if len(topic.configs) > MOST_CONFIGS:
         raise Refusal(ErrorCode.INVALID_REQUEST, f"a topic of more than {MOST_CONFIGS} configs")
@@ -145,18 +155,19 @@ def _validate(
         )
     overrides = {entry.name: entry.value for entry in topic.configs if entry.value is not None}
     try:
-        catalogue.defaults.validate(overrides)
+        plane.catalogue.defaults.validate(overrides)
     except InvalidConfig as error:
         raise Refusal(ErrorCode.INVALID_CONFIG, str(error)) from error
-    partitions = _partitions(config, topic, node_id)
+    partitions = _partitions(plane, topic)
     if partitions > left:
         raise Refusal(ErrorCode.POLICY_VIOLATION, f"one request creates at most {MAX_PARTITIONS} partitions")
     return NewTopic(topic.name, partitions, overrides)
 
 
-def _partitions(config: TopicsConfig, topic: CreatableTopic, node_id: int) -> int:
+def _partitions(plane: DataPlane, topic: CreatableTopic) -> int:
+    brokers = plane.ownership.brokers
     if topic.assignments:
-        return _assigned(topic, node_id)
+        return _assigned(topic, brokers)
     factor = topic.replication_factor
     if factor < -1 or factor == 0:
         raise Refusal(
@@ -171,12 +182,13 @@ def _partitions(config: TopicsConfig, topic: CreatableTopic, node_id: int) -> in
     if factor > REPLICAS:
         raise Refusal(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"The target replication factor of {factor} cannot be reached because there is only 1 broker",
+            f"The target replication factor of {factor} cannot be reached because "
+            + ("there is only 1 broker" if len(brokers) == 1 else "records have one replica here"),
         )
-    return config.num_partitions if topic.num_partitions == -1 else topic.num_partitions
+    return plane.config.num_partitions if topic.num_partitions == -1 else topic.num_partitions
 
 
-def _assigned(topic: CreatableTopic, node_id: int) -> int:
+def _assigned(topic: CreatableTopic, brokers: Container[int]) -> int:
     if topic.replication_factor != -1:
         raise Refusal(ErrorCode.INVALID_REQUEST, "a topic with assignments has replication factor -1")
     if topic.num_partitions != -1:
@@ -189,22 +201,24 @@ def _assigned(topic: CreatableTopic, node_id: int) -> int:
                 f"more than one assignment for partition {assignment.partition_index}",
             )
         seen.add(assignment.partition_index)
-        check_assignment(assignment.broker_ids, node_id)
+        check_assignment(assignment.broker_ids, brokers)
     if seen != set(range(len(seen))):
         raise Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "assigned partitions must be numbered 0, 1, 2, …")
     return len(seen)
 
 
-def check_assignment(broker_ids: Sequence[int], node_id: int) -> None:
-    """Whether a partition may be assigned to these brokers, which can only be this one. Raises Refusal."""
+def check_assignment(broker_ids: Sequence[int], brokers: Container[int]) -> None:
+    """Whether a partition may be assigned to these brokers: one of those that live. Raises Refusal."""
     problem = None
-    unknown = [broker_id for broker_id in broker_ids if broker_id != node_id]
+    unknown = [broker_id for broker_id in broker_ids if broker_id not in brokers]
     if not broker_ids:
         problem = "an assignment must name a broker"
     elif unknown:
         problem = f"the assignment names broker {unknown[0]}, which does not exist"
+    elif len(set(broker_ids)) < len(broker_ids):
+        problem = f"the assignment names broker {broker_ids[0]} more than once"
     elif len(broker_ids) > 1:
-        problem = f"the assignment names broker {node_id} more than once"
+        problem = "the assignment names more than one broker, and records have one replica here"
     if problem is not None:
         raise Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 

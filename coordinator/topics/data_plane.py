@@ -18,6 +18,8 @@ from importlib import import_module
 from secrets import randbelow
 from typing import Any, Final, Protocol
 
+from coordinator.cluster.one_broker import OneBroker
+from coordinator.cluster.ownership import Ownership
 from coordinator.config.consumer_group_properties import ConsumerGroupProperties
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, MarkerWritten, PartitionsAdded, TopicChange, TopicCreated
@@ -104,6 +106,8 @@ class DataPlane:
         self.config = config
         self.broker_configs: Iterable[BrokerConfig] = ()
         """The broker's own properties, to be described; set by whoever knows them."""
+        self.ownership: Ownership = OneBroker(config.node_id)
+        """Which broker leads which partition; another where there are several."""
         self.group_bounds = ConsumerGroupProperties()
         """What bounds the configs of groups; set by the same."""
         self.fetch_room: Callable[[], int] = lambda: self.config.fetch_max_bytes
@@ -173,7 +177,15 @@ class DataPlane:
             handler = self._handlers[type(request)] = _handler(type(request))
         return handler(self, request, context, now)
 
+    def leads(self, partition: TopicPartition, context: Context) -> bool:
+        """Whether the broker that is asked leads a partition."""
+        return self.ownership.owns(context.node.node_id, partition)
+
     # Parked fetches
+
+    def interrupted(self, partition: TopicPartition, monotonic_ms: int) -> Completions:
+        """Tells that a partition has another leader: the fetches that await it, answered with what there is."""
+        return self.complete(self.parked.interrupted_by([partition]), monotonic_ms)
 
     def advanced(self, topic: str, partition: int, monotonic_ms: int) -> Completions:
         """Tells that a partition's high watermark has moved (its records are durable now, or it is

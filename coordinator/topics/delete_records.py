@@ -6,7 +6,6 @@ from typing import Final
 
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer
-from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.partition import HostedPartition
 from coordinator.topics.refusal import Refusal
@@ -33,7 +32,6 @@ def answer_delete_records(
 
     As in Kafka a topic without partitions is not answered, and of a partition that comes twice the last counts.
     """
-    catalogue = plane.catalogue
     moved: dict[TopicPartition, PartitionLog] = {}
     answers: list[DeleteRecordsPartitionResult] = []
     topics = []
@@ -47,7 +45,7 @@ def answer_delete_records(
                 error_code=ErrorCode.NONE,
             )
             try:
-                partition = _find(catalogue, topic.name, wanted.partition_index)
+                partition = _find(plane, context, topic.name, wanted.partition_index)
                 answer.low_watermark = _delete(partition, wanted.offset)
                 assert partition.log is not None, partition.name
                 moved[partition.name] = partition.log
@@ -68,15 +66,18 @@ def answer_delete_records(
     return Answer(DeleteRecordsResponse(topics=topics))
 
 
-def _find(catalogue: Catalogue, name: str, number: int) -> HostedPartition:
-    topic = catalogue.get(name)
+def _find(plane: DataPlane, context: Context, name: str, number: int) -> HostedPartition:
+    topic = plane.catalogue.get(name)
     if topic is None or not 0 <= number < len(topic.partitions):
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if topic.is_internal:
         raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION)
     if not topic.values.log.deletes:
         raise Refusal(ErrorCode.POLICY_VIOLATION)
-    return topic.hosted[number]
+    partition = topic.hosted[number]
+    if not plane.leads(partition.name, context):
+        raise Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    return partition
 
 
 def _delete(partition: HostedPartition, offset: int) -> int:

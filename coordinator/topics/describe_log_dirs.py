@@ -24,7 +24,7 @@ def answer_describe_log_dirs(
     plane: DataPlane, request: DescribeLogDirsRequest, context: Context, now: Now
 ) -> Answer:
     """The one directory there is, with the logs that are asked for and open; others are left out, as in Kafka."""
-    catalogue, directory = plane.catalogue, plane.directory
+    directory = plane.directory
     result = DescribeLogDirsResult(error_code=ErrorCode.NONE, log_dir=directory.path, topics=[])
     answer = Answer(DescribeLogDirsResponse(results=[result]))
     try:
@@ -33,13 +33,16 @@ def answer_describe_log_dirs(
         answer.changes = [DirectoryFailed(directory.path, reason_of(error, directory.path))]
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
     else:
-        result.topics = list(_topics(catalogue, request))
+        result.topics = list(_topics(plane, request, context))
     return answer
 
 
-def _topics(catalogue: Catalogue, request: DescribeLogDirsRequest) -> Iterator[DescribeLogDirsTopic]:
-    for topic, numbers in _wanted(catalogue, request).items():
-        partitions = list(_partitions(topic, numbers))
+def _topics(
+    plane: DataPlane, request: DescribeLogDirsRequest, context: Context
+) -> Iterator[DescribeLogDirsTopic]:
+    for topic, numbers in _wanted(plane.catalogue, request).items():
+        own = {number for number in numbers if plane.leads(topic.partitions[number].name, context)}
+        partitions = list(_partitions(topic, own))
         if partitions:
             yield DescribeLogDirsTopic(name=topic.name, partitions=partitions)
 

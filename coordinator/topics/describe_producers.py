@@ -7,7 +7,6 @@ from typing import Final
 
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer
-from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.topic_name import why_illegal
 from protocol.errors import ErrorCode
@@ -31,21 +30,25 @@ def answer_describe_producers(
     for topic in request.topics:
         partitions = []
         for number in topic.partition_indexes:
-            partitions.append(_answer(plane.catalogue, topic.name, number))
+            partitions.append(_answer(plane, context, topic.name, number))
             yield None
         topics.append(DescribeProducersTopicResponse(name=topic.name, partitions=partitions))
     return Answer(DescribeProducersResponse(topics=topics))
 
 
-def _answer(catalogue: Catalogue, topic: str, number: int) -> DescribeProducersPartitionResponse:
+def _answer(
+    plane: DataPlane, context: Context, topic: str, number: int
+) -> DescribeProducersPartitionResponse:
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if why_illegal(topic) is not None:
         return _refused(number, ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.INVALID_TOPIC_EXCEPTION.message)
-    if catalogue.get(topic) is None:
+    if plane.catalogue.get(topic) is None:
         return _refused(number, unknown, unknown.message)
-    partition = catalogue.partition(topic, number)
+    partition = plane.catalogue.partition(topic, number)
     if partition is None:
         return _refused(number, unknown)
+    if not plane.leads(partition.name, context):
+        return _refused(number, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     producers = partition.producers
     if producers is None:
         return _refused(number, ErrorCode.KAFKA_STORAGE_ERROR)

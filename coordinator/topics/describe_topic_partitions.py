@@ -5,11 +5,13 @@ Source: KIP-966, Kafka's `DescribeTopicPartitionsRequestHandler`.
 
 from collections.abc import Sequence
 
+from coordinator.cluster.ownership import Ownership
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer
 from coordinator.topics.authorized_operations import NOT_ASKED, ON_TOPIC
 from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.leader_epoch import current_epoch
+from coordinator.topics.leadership import NO_LEADER, leadership
 from coordinator.topics.partition import Partition
 from coordinator.topics.topic import Topic
 from coordinator.topics.topic_name import why_illegal
@@ -59,7 +61,7 @@ def answer_describe_topic_partitions(
             continue
         start = cursor.partition_index if cursor is not None and name == first else 0
         page = topic.partitions[start : start + left]
-        response.topics.append(_topic(topic, page, context.node.node_id))
+        response.topics.append(_topic(topic, page, plane.ownership))
         left -= len(page)
         if start + len(page) < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=start + len(page))
@@ -79,27 +81,29 @@ def _without_partitions(
     )
 
 
-def _topic(topic: Topic, page: Sequence[Partition], node_id: int) -> DescribeTopicPartitionsResponseTopic:
+def _topic(
+    topic: Topic, page: Sequence[Partition], ownership: Ownership
+) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=[_partition(partition, node_id) for partition in page],
+        partitions=[_partition(partition, ownership) for partition in page],
         topic_authorized_operations=ON_TOPIC,
     )
 
 
-def _partition(partition: Partition, node_id: int) -> DescribeTopicPartitionsResponsePartition:
-    is_online = partition.log is not None
+def _partition(partition: Partition, ownership: Ownership) -> DescribeTopicPartitionsResponsePartition:
+    leader_id, replicas, in_sync, offline = leadership(partition, ownership)
     return DescribeTopicPartitionsResponsePartition(
-        error_code=ErrorCode.NONE if is_online else ErrorCode.LEADER_NOT_AVAILABLE,
+        error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader_id == NO_LEADER else ErrorCode.NONE,
         partition_index=partition.name.partition,
-        leader_id=node_id if is_online else -1,
+        leader_id=leader_id,
         leader_epoch=current_epoch(partition),
-        replica_nodes=[node_id],
-        isr_nodes=[node_id],
+        replica_nodes=replicas,
+        isr_nodes=in_sync,
         eligible_leader_replicas=[],
         last_known_elr=[],
-        offline_replicas=[] if is_online else [node_id],
+        offline_replicas=offline,
     )

@@ -69,7 +69,7 @@ def answer_fetch(plane: DataPlane, request: FetchRequest, context: Context, now:
     fetcher = plane.fetcher
     if fetcher is None:
         fetcher = plane.fetcher = Fetcher(
-            plane.catalogue, plane.config, plane.sessions, plane.parked, plane.fetch_room
+            plane.catalogue, plane.config, plane.sessions, plane.parked, plane.fetch_room, plane.leads
         )
     assert isinstance(fetcher, Fetcher)
     steps = fetcher.answer(request, context, now.monotonic_ms)
@@ -86,8 +86,11 @@ class Fetcher:
         sessions: FetchSessions,
         parked: ParkedFetches,
         room: Callable[[], int],
+        leads: Callable[[TopicPartition, Context], bool],
     ) -> None:
-        """In: `room` says how many bytes of records an answer may have now, beyond its first batch."""
+        """In: `room` says how many bytes of records an answer may have now, beyond its first batch; `leads` whether
+        the broker that is asked leads a partition."""
+        self._leads = leads
         self._room = room
         self._catalogue = catalogue
         self._max_bytes = config.fetch_max_bytes
@@ -175,9 +178,12 @@ class Fetcher:
                 continue
             has_known = True
             limit = min(max(0, target.max_bytes), left)
-            data = self._read_partition(
-                partition, target, limit, is_first=size == 0, is_committed=is_committed
-            )
+            if self._leads(partition.name, context):
+                data = self._read_partition(
+                    partition, target, limit, is_first=size == 0, is_committed=is_committed
+                )
+            else:
+                data = _refused(target.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR and context.api_version < STORAGE_ERROR_SINCE:
                 data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
             read = len(data.records or b"")

@@ -9,7 +9,6 @@ from typing import Final
 
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer
-from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.isolation import READ_COMMITTED
 from coordinator.topics.leader_epoch import check_current_leader_epoch
@@ -64,9 +63,7 @@ def answer_list_offsets(plane: DataPlane, request: ListOffsetsRequest, context: 
             if counts[key] > 1 and context.api_version > 0:
                 answer = _refused(wanted, ErrorCode.INVALID_REQUEST)
             else:
-                answer = _answer(
-                    catalogue, topic.name, wanted, context.api_version, is_committed, now.wall_ms
-                )
+                answer = _answer(plane, context, topic.name, wanted, is_committed, now.wall_ms)
             answers.partitions.append(answer)
             if answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and len(missing) < MOST_TOLD:
                 missing.append(missing_partition(catalogue, topic.name, answer.partition_index))
@@ -79,19 +76,22 @@ def _refused(wanted: ListOffsetsPartition, error: ErrorCode) -> ListOffsetsParti
 
 
 def _answer(
-    catalogue: Catalogue,
+    plane: DataPlane,
+    context: Context,
     topic: str,
     wanted: ListOffsetsPartition,
-    version: int,
     is_committed: bool,
     now_ms: int,
 ) -> ListOffsetsPartitionResponse:
+    version = context.api_version
     first_version = 0 if wanted.timestamp >= 0 else _FIRST_VERSION.get(wanted.timestamp)
     if first_version is None or version < first_version:
         return _refused(wanted, ErrorCode.UNSUPPORTED_VERSION)
-    partition = catalogue.partition(topic, wanted.partition_index)
+    partition = plane.catalogue.partition(topic, wanted.partition_index)
     if partition is None:
         return _refused(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if not plane.leads(partition.name, context):
+        return _refused(wanted, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     log = partition.log
     if log is None:
         return _refused(wanted, ErrorCode.KAFKA_STORAGE_ERROR)

@@ -10,6 +10,7 @@ answered LEADER_NOT_AVAILABLE, and made when the client asks again.
 from collections.abc import Generator, Iterable
 from typing import Final
 
+from coordinator.cluster.ownership import Ownership
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, PartitionFailed, TopicChange, TopicCreated
 from coordinator.topics.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
@@ -18,6 +19,7 @@ from coordinator.topics.config import MAX_PARTITIONS, TopicsConfig
 from coordinator.topics.create_topics import too_many
 from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.leader_epoch import current_epoch
+from coordinator.topics.leadership import NO_LEADER, leadership
 from coordinator.topics.missing import TopicMissing, WhyMissing
 from coordinator.topics.open_files import TooManyPartitions
 from coordinator.topics.partition import Partition
@@ -47,10 +49,9 @@ def answer_metadata(plane: DataPlane, request: MetadataRequest, context: Context
     catalogue, config = plane.catalogue, plane.config
     if _is_nonsense(request, context.api_version):
         return Answer(_refused(request))
-    node_id = context.node.node_id
     changes: list[TopicChange] = []
     missing: list[TopicMissing] = []
-    describe = _Description(catalogue, node_id, request.include_topic_authorized_operations)
+    describe = _Description(plane, request.include_topic_authorized_operations)
     topics: list[MetadataResponseTopic] = []
     ids = [entry.topic_id for entry in request.topics or [] if entry.topic_id != ZERO_ID]
     if request.topics is None or (context.api_version == 0 and not request.topics):
@@ -84,10 +85,13 @@ def answer_metadata(plane: DataPlane, request: MetadataRequest, context: Context
             if why is not None:
                 missing.append(TopicMissing(name, why))
             yield None
+    nodes = [broker.seen_from(context.node) for broker in plane.ownership.brokers.values()]
     response = MetadataResponse(
-        brokers=[MetadataResponseBroker(node_id=node_id, host=context.node.host, port=context.node.port)],
+        brokers=[
+            MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port) for node in nodes
+        ],
         cluster_id=plane.cluster_id,
-        controller_id=node_id,
+        controller_id=nodes[0].node_id,
         topics=topics,
         cluster_authorized_operations=(
             ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED
@@ -99,9 +103,9 @@ def answer_metadata(plane: DataPlane, request: MetadataRequest, context: Context
 class _Description:
     """How the topics of one answer are described."""
 
-    def __init__(self, catalogue: Catalogue, node_id: int, with_operations: bool) -> None:
-        self._catalogue = catalogue
-        self._node_id = node_id
+    def __init__(self, plane: DataPlane, with_operations: bool) -> None:
+        self._catalogue = plane.catalogue
+        self._ownership = plane.ownership
         self._operations = ON_TOPIC if with_operations else NOT_ASKED
 
     def topic(self, topic: Topic) -> Generator[None, None, MetadataResponseTopic]:
@@ -109,7 +113,7 @@ class _Description:
         partitions: list[MetadataResponsePartition] = []
         for first in range(0, len(topic.partitions), PARTITIONS_AT_ONCE):
             some = topic.partitions[first : first + PARTITIONS_AT_ONCE]
-            partitions += [_partition(partition, self._node_id) for partition in some]
+            partitions += [_partition(partition, self._ownership) for partition in some]
             yield
         return MetadataResponseTopic(
             error_code=ErrorCode.NONE,
@@ -159,24 +163,16 @@ def _refused(request: MetadataRequest) -> MetadataResponse:
     return MetadataResponse(brokers=[], topics=topics)
 
 
-def _partition(partition: Partition, node_id: int) -> MetadataResponsePartition:
-    if partition.log is None:
-        return MetadataResponsePartition(
-            error_code=ErrorCode.LEADER_NOT_AVAILABLE,
-            partition_index=partition.name.partition,
-            leader_id=-1,
-            leader_epoch=current_epoch(partition),
-            replica_nodes=[node_id],
-            isr_nodes=[node_id],
-            offline_replicas=[node_id],
-        )
+def _partition(partition: Partition, ownership: Ownership) -> MetadataResponsePartition:
+    leader_id, replicas, in_sync, offline = leadership(partition, ownership)
     return MetadataResponsePartition(
-        error_code=ErrorCode.NONE,
+        error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader_id == NO_LEADER else ErrorCode.NONE,
         partition_index=partition.name.partition,
-        leader_id=node_id,
+        leader_id=leader_id,
         leader_epoch=current_epoch(partition),
-        replica_nodes=[node_id],
-        isr_nodes=[node_id],
+        replica_nodes=replicas,
+        isr_nodes=in_sync,
+        offline_replicas=offline,
     )
 
 

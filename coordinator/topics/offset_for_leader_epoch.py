@@ -2,7 +2,6 @@
 
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer
-from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.leader_epoch import check_current_leader_epoch
 from protocol.errors import ErrorCode
@@ -24,18 +23,22 @@ def answer_offset_for_leader_epoch(
     for topic in request.topics:
         result = OffsetForLeaderTopicResult(topic=topic.topic, partitions=[])
         for wanted in topic.partitions:
-            result.partitions.append(_answer(plane.catalogue, topic.topic, wanted))
+            result.partitions.append(_answer(plane, context, topic.topic, wanted))
             yield None
         topics.append(result)
     return Answer(OffsetForLeaderEpochResponse(topics=topics))
 
 
-def _answer(catalogue: Catalogue, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
-    partition = catalogue.partition(topic, wanted.partition)
+def _answer(
+    plane: DataPlane, context: Context, topic: str, wanted: OffsetForLeaderPartition
+) -> EpochEndOffset:
+    partition = plane.catalogue.partition(topic, wanted.partition)
     log = None if partition is None else partition.log
     epoch, end_offset = UNKNOWN_EPOCH, UNKNOWN_OFFSET
     if partition is None:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    elif not plane.leads(partition.name, context):
+        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
     elif log is None:
         error = ErrorCode.KAFKA_STORAGE_ERROR
     else:

@@ -182,6 +182,8 @@ def _sent(plane: DataPlane, request: ProduceRequest, context: Context) -> Work[l
                     raise ProduceRefused(ErrorCode.INVALID_REQUIRED_ACKS)
                 if topic.is_internal:
                     raise ProduceRefused(ErrorCode.INVALID_TOPIC_EXCEPTION)
+                if not plane.leads(topic.hosted[data.index].name, context):
+                    raise ProduceRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             except ProduceRefused as error:
                 sent.append(error.with_traceback(None))
             else:
@@ -229,10 +231,10 @@ def _write_all(
                 if isinstance(sent, ProduceRefused):
                     raise sent
                 topic = _admit(topic, data.index, context)
-                if topic.values is not sent.values:
-                    # It was looked at by rules that have changed meanwhile. The producer sends it again.
-                    raise ProduceRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
                 partition = topic.hosted[data.index]
+                if topic.values is not sent.values or not plane.leads(partition.name, context):
+                    # It was looked at by rules that have changed meanwhile, or the leader has. It is sent again.
+                    raise ProduceRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
                 written = _write(partition, examined, verified, now, changes)
             except ProduceRefused as error:
                 has_error = True

@@ -5,6 +5,7 @@ from typing import Final
 from coordinator.console.api import (
     board,
     clock,
+    cluster,
     failover,
     faults,
     groups,
@@ -32,6 +33,7 @@ ALL_STREAMS: Final[tuple[StreamRoute, ...]] = (
 _RESOURCES: Final[tuple[ApiRoute, ...]] = (
     *board.ROUTES,
     *clock.ROUTES,
+    *cluster.ROUTES,
     *failover.ROUTES,
     *faults.ROUTES,
     *groups.ROUTES,

@@ -69,13 +69,15 @@ class RequestSeam:
         if keys == self._keys:
             return
         self._keys = keys
-        routes = plain = self._server.routes
-        if keys:
-            routes = plain.altered(
-                {key: partial(self._handle, key, plain.handler(key)) for key in sorted(keys)}
-            )
-        for endpoint in self._server.endpoints:
-            endpoint.routes = routes
+        for node_id, plain in self._server.routes_by_broker.items():
+            routes = plain
+            if keys:
+                routes = plain.altered(
+                    {key: partial(self._handle, key, plain.handler(key)) for key in sorted(keys)}
+                )
+            for endpoint in self._server.endpoints:
+                if endpoint.node_id == node_id:
+                    endpoint.routes = routes
 
     # A request
 

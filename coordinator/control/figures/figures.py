@@ -10,6 +10,7 @@ from coordinator.control.figures.durations import Durations
 from coordinator.control.figures.group_history import GroupHistories
 from coordinator.control.ledger.ledger import Ledger
 from coordinator.control.slices import Slices
+from coordinator.server.brokers import Brokers
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +26,19 @@ class ControlFigures:
     frozen_groups: int
     session_margin: float
     """The least share of its session that a member has left, of all groups; 1 where no session runs."""
+    owned_partitions: Mapping[int, int]
+    """By broker, those that live; nothing where there is one broker, as with the next."""
+    moves: Mapping[str, int]
+    """How often partitions came to another owner, or lost their only one, by why."""
 
 
 class Gatherer:
     """Looks at what there is. All methods belong to the event loop's thread."""
 
-    def __init__(self, histories: GroupHistories, ledger: Ledger, clocks: Clocks, faults: Faults) -> None:
+    def __init__(
+        self, histories: GroupHistories, ledger: Ledger, clocks: Clocks, faults: Faults, brokers: Brokers
+    ) -> None:
+        self._brokers = brokers
         self._histories = histories
         self._ledger = ledger
         self._clocks = clocks
@@ -40,7 +48,7 @@ class Gatherer:
         """In slices, with everybody else in between."""
         margin, governed = await self._look_at_groups()
         since_ns = min(self._ledger.rebalancing_since_ns().values(), default=None)
-        default = self._clocks.times.default
+        default, cluster = self._clocks.times.default, self._brokers.cluster
         return ControlFigures(
             rebalances={phase: one.copy() for phase, one in self._histories.durations.items()},
             rebalance_open_s=0 if since_ns is None else (clock.monotonic_ns() - since_ns) / 1e9,
@@ -48,6 +56,10 @@ class Gatherer:
             frozen_groups=len(self._clocks.frozen())
             + (governed if default is not None and default.is_frozen else 0),
             session_margin=margin,
+            owned_partitions={}
+            if cluster is None
+            else {node: len(parts) for node, parts in cluster.owned().items()},
+            moves={} if cluster is None else {str(cause): count for cause, count in cluster.moves.items()},
         )
 
     async def _look_at_groups(self) -> tuple[float, int]:

@@ -52,7 +52,7 @@ class ConsumerGroups:
         well = self._router.beat(partition, request, beating(caller))
         if well is not None:
             return well
-        if partition.machine is None and not runtime.is_shut_down:
+        if not self._router.serves(partition) and not runtime.is_shut_down:
             refusal = check_heartbeat(request, caller.api_version, self._config)
             if refusal is not None:
                 return ConsumerGroupHeartbeatResponse(error_code=refusal.error, error_message=refusal.message)

@@ -1,4 +1,4 @@
-"""FindCoordinator: this broker, for every group and every transactional id. Source: Kafka's
+"""FindCoordinator: the broker that owns the partition of a group, or of a transactional id. Source: Kafka's
 `KafkaApis.getCoordinator`.
 
 As in Kafka the topic of transactions is made when somebody first asks for their coordinator. Kafka says
@@ -11,7 +11,8 @@ from functools import partial
 from typing import Final, Protocol
 
 from coordinator.answers import PARKED
-from coordinator.names import Node
+from coordinator.cluster.ownership import Ownership
+from coordinator.names import CONSUMER_OFFSETS, TRANSACTION_STATE, Node
 from coordinator.net.caller import Caller
 from coordinator.net.run_queue import RunQueue
 from coordinator.net.slot import Slot
@@ -22,8 +23,14 @@ from protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from protocol.partitioner import partition_for
+from storage.topic_partition import TopicPartition
 
 _SEVERAL_KEYS_SINCE: Final = 4
+
+
+Owner = Callable[[str], Node | None]
+"""Gives the owner of a key, as this client knows it; None where there is none."""
 
 
 class CoordinatorType(IntEnum):
@@ -41,6 +48,10 @@ class TopicOfTransactions(Protocol):
         """Makes the topic unless it is there; why it cannot be made, if so."""
 
     @property
+    def partitions(self) -> int:
+        """How many it has, or will have."""
+
+    @property
     def is_being_made(self) -> bool:
         """Whether it has begun, and cannot be asked yet."""
 
@@ -51,49 +62,66 @@ class TopicOfTransactions(Protocol):
 class FindCoordinatorHandler:
     """Answers FindCoordinator."""
 
-    def __init__(self, run_queue: RunQueue, transactions: TopicOfTransactions) -> None:
+    def __init__(
+        self, run_queue: RunQueue, transactions: TopicOfTransactions, ownership: Ownership, partitions: int
+    ) -> None:
+        """In: how many partitions groups have."""
         self._run_queue = run_queue
         self._transactions = transactions
+        self._ownership = ownership
+        self._partitions = partitions
 
     def handle(self, request: FindCoordinatorRequest, caller: Caller) -> object:
-        """This broker, as this client knows it, for every key."""
+        """The owner of each key, as this client knows it."""
         why_not = None
         if request.key_type == CoordinatorType.TRANSACTION:
             why_not = self._transactions.begin()
             if why_not is None and self._transactions.is_being_made and not caller.is_large:
                 slot = caller.answer_later(parks=True)
-                answer = partial(_fill, slot, request, caller.node, caller.api_version)
+                answer = partial(self._fill, slot, request, caller.node, caller.api_version)
                 self._transactions.when_made(answer)
                 return PARKED
         node, version = caller.node, caller.api_version
         if not caller.is_large:
-            return find_coordinator(request, node, version, why_not)
+            return find_coordinator(request, partial(self._owner, node, request.key_type), version, why_not)
 
         def combine(_: list[object]) -> Combining:
             coordinators = []
+            owner = partial(self._owner, node, request.key_type)
             for key in request.coordinator_keys:
-                coordinators.append(_find(key, request.key_type, node, why_not))
+                coordinators.append(_find(key, request.key_type, owner, why_not))
                 yield
             return FindCoordinatorResponse(coordinators=coordinators)
 
         return Merge(combine, self._run_queue, version).answer((), caller)
 
+    def _fill(self, slot: Slot, request: FindCoordinatorRequest, node: Node, version: int) -> None:
+        slot.fill(find_coordinator(request, partial(self._owner, node, request.key_type), version, None))
 
-def _fill(slot: Slot, request: FindCoordinatorRequest, node: Node, version: int) -> None:
-    slot.fill(find_coordinator(request, node, version, None))
+    def _owner(self, node: Node, key_type: int, key: str) -> Node | None:
+        """In: the broker that is asked."""
+        brokers = self._ownership.brokers
+        if len(brokers) == 1 and node.node_id in brokers:
+            return node
+        if key_type == CoordinatorType.TRANSACTION:
+            topic, partitions = TRANSACTION_STATE, self._transactions.partitions
+        else:
+            topic, partitions = CONSUMER_OFFSETS, self._partitions
+        owner = self._ownership.owner(TopicPartition(topic, partition_for(key, partitions)))
+        return None if owner is None else brokers[owner].seen_from(node)
 
 
 def find_coordinator(
-    request: FindCoordinatorRequest, node: Node, version: int, why_no_transactions: str | None
+    request: FindCoordinatorRequest, owner: Owner, version: int, why_no_transactions: str | None
 ) -> FindCoordinatorResponse:
     """All at once. The message of a success is "NONE" before v4, empty from then on: so Kafka has it."""
     if version >= _SEVERAL_KEYS_SINCE:
         return FindCoordinatorResponse(
             coordinators=[
-                _find(key, request.key_type, node, why_no_transactions) for key in request.coordinator_keys
+                _find(key, request.key_type, owner, why_no_transactions) for key in request.coordinator_keys
             ]
         )
-    found = _find(request.key, request.key_type, node, why_no_transactions)
+    found = _find(request.key, request.key_type, owner, why_no_transactions)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message or ErrorCode.NONE.name,
@@ -103,10 +131,15 @@ def find_coordinator(
     )
 
 
-def _find(key: str, key_type: int, node: Node, why_no_transactions: str | None) -> Coordinator:
+def _find(key: str, key_type: int, owner: Owner, why_no_transactions: str | None) -> Coordinator:
     if key_type == CoordinatorType.TRANSACTION and why_no_transactions is not None:
         return _refusal(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, why_no_transactions)
     if key_type in (CoordinatorType.GROUP, CoordinatorType.TRANSACTION):
+        node = owner(key)
+        if node is None:
+            return _refusal(
+                key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "no broker that lives owns its partition"
+            )
         return Coordinator(
             key=key,
             node_id=node.node_id,

@@ -39,7 +39,7 @@ class GroupAdmin:
 
     def list_groups(self, request: ListGroupsRequest, caller: Caller) -> object:
         """The groups of every partition that is in service; an error while one is loading."""
-        partitions = self._router.runtime.partitions
+        partitions = self._router.partitions
         if self._router.runtime.is_shut_down:
             return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE, groups=[])
         if any(partition.state is PartitionState.LOADING for partition in partitions):

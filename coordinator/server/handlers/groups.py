@@ -1,6 +1,6 @@
 """Requests about one group, put to the partition that holds it: JoinGroup, SyncGroup, Heartbeat, LeaveGroup."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 from uuid import uuid4
 
@@ -38,6 +38,15 @@ class GroupRouter:
     def __init__(self, runtime: Runtime[Shard], config: GroupConfig) -> None:
         self.runtime = runtime
         self._config = config
+
+    @property
+    def partitions(self) -> Sequence[GroupPartition]:
+        """Those that this broker coordinates."""
+        return self.runtime.partitions
+
+    def serves(self, partition: GroupPartition) -> bool:
+        """Whether this broker coordinates a partition, and it can be asked."""
+        return partition.machine is not None
 
     # One group, one partition
 

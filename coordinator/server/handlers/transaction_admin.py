@@ -61,7 +61,6 @@ class TransactionAdmin:
     def list_transactions(self, request: ListTransactionsRequest, caller: Caller) -> object:
         """The ids of every partition that is in service, as far as they pass all filters; an error while one is
         loading."""
-        runtime = self._router.runtime
         unknown = [name for name in request.state_filters if name not in _STATES]
         error = self._why_not()
         matches: Matches = _takes_all
@@ -76,7 +75,7 @@ class TransactionAdmin:
         asked = ListTransactions(request.state_filters, request.producer_id_filters, request.duration_filter)
 
         def ask() -> Iterator[Put]:
-            for partition in runtime.partitions:
+            for partition in self._router.partitions:
                 if partition.machine is not None:
                     context = self._router.context(caller)
                     yield partial(self._router.ask_partition, partition, asked, context)
@@ -99,7 +98,7 @@ class TransactionAdmin:
         runtime = self._router.runtime
         if runtime.is_shut_down:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        if any(partition.state is PartitionState.LOADING for partition in runtime.partitions):
+        if any(partition.state is PartitionState.LOADING for partition in self._router.partitions):
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ErrorCode.NONE
 

@@ -1,5 +1,6 @@
 """Requests about one transactional id, put to the partition that holds it."""
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from coordinator.answers import Later
@@ -22,6 +23,11 @@ class TransactionRouter:
     def __init__(self, runtime: Runtime[TransactionShard], config: TransactionConfig) -> None:
         self.runtime = runtime
         self._config = config
+
+    @property
+    def partitions(self) -> Sequence[TransactionPartition]:
+        """Those that this broker coordinates."""
+        return self.runtime.partitions
 
     def context(self, caller: Caller) -> Context:
         """Of the request at hand."""

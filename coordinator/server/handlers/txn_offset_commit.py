@@ -170,7 +170,7 @@ class _Commit:
         """Asks for consent, unless this transaction is open here already."""
         request, partition = self._request, self._partition
         adds = self._version >= ADDS_SINCE
-        if not request.group_id or partition.machine is None or not (adds or is_verified):
+        if not request.group_id or not self._router.serves(partition) or not (adds or is_verified):
             self._go_on(is_verified=False)
             return
         try:
@@ -206,7 +206,7 @@ class _Commit:
     def _go_on(self, *, is_verified: bool) -> None:
         """The group's turn, if the producer may still write what counts only with its transaction."""
         request, partition = self._request, self._partition
-        if request.group_id and partition.machine is not None:
+        if request.group_id and self._router.serves(partition):
             if partition.bare is not self._machine:
                 # It was read again meanwhile, and does not know that consent was asked for.
                 self._refuse(ErrorCode.NOT_COORDINATOR)

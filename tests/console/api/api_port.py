@@ -6,7 +6,7 @@ async with serving_api(tmp_path) as api:
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -96,11 +96,13 @@ async def serving_api(
     host: str = "127.0.0.1",
     wait: bool = True,
     files: Files | None = None,
+    brokers: int = 1,
 ) -> AsyncIterator[Api]:
     """The API of a server with the topic `orders` of 3 partitions. In: what the HTTP port is bound to; whether
     to wait until all groups are loaded."""
     texts = {"http.listener": str(Address(host, 0)), **(properties or {})}
-    server = await start(settings(directory, texts, topics=[("orders", 3)], files=files), wait=wait)
+    how = settings(directory, texts, topics=[("orders", 3)], files=files)
+    server = await start(replace(how, brokers=brokers), wait=wait)
     late = LateControl(server)
     control = late.make()
     config = server.settings.config

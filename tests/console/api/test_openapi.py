@@ -27,6 +27,7 @@ NAMES: Final = {
     "member": "test-client",
     "n": "0",
     "name": "slow",
+    "node_id": "1",
     "namespace": "default",
     "topic": "orders",
 }

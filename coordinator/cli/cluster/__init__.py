@@ -1,0 +1,22 @@
+"""`groupd cluster`: several brokers in the process of the daemon. Each subcommand is a module of its own."""
+
+from typing import Final
+
+import click
+
+from coordinator.cli.control.default_subcommand import DefaultSubcommand
+
+SUBCOMMANDS: Final = {
+    "move": "Have another broker coordinate a group, or own a partition.",
+    "start": "Start a broker again.",
+    "status": "List brokers, and which of them owns which partition.",
+    "stop": "Stop a broker.",
+}
+"""By name, with the first line of their help."""
+
+
+@click.group(
+    cls=DefaultSubcommand, default="status", package="coordinator.cli.cluster", described=SUBCOMMANDS
+)
+def command() -> None:
+    """The brokers of a daemon that was started with `groupd serve --brokers N`. `groupd cluster` lists them."""

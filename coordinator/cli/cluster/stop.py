@@ -1,0 +1,14 @@
+"""`groupd cluster stop`."""
+
+import click
+
+from coordinator.cli.control.command import YES, Asking, daemon_command
+from coordinator.cli.control.printed import answer
+
+
+@daemon_command(epilog="Example: groupd cluster stop 2")
+@click.argument("node_id", type=click.IntRange(0, 2**31 - 1), metavar="ID")
+def command(asking: Asking, node_id: int) -> int:
+    """Stop broker ID: what it coordinates goes to others, and its ports are closed."""
+    answer(asking, "POST", "cluster", "brokers", str(node_id), "stop")
+    return YES

@@ -1,0 +1,133 @@
+"""/v1/cluster: the brokers of this process, what each owns; partitions move, brokers stop and start."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from coordinator.console.api.request_values import bad_request
+from coordinator.console.api.route import ApiRoute, Call
+from coordinator.control.cluster.cluster import BrokerStatus, ClusterStatus, Moved, default_topic
+from coordinator.control.control import Control
+from coordinator.control.duration import duration_ms
+from coordinator.control.problem import ProblemKind
+from coordinator.names import COORDINATED
+from coordinator.net.peer import printable
+
+
+class MoveBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The partition of a `group`; or `partition` of a `topic`, by default of `__consumer_offsets`. `to` is the id
+    of a broker. For `hold_loading` at least whoever asks is told COORDINATOR_LOAD_IN_PROGRESS."""
+
+    to: int
+    group: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+    hold_loading: int | str = 0
+
+
+async def cluster_status(control: Control, _: Call) -> ClusterStatus:
+    """All brokers, and all partitions with their owners."""
+    return control.cluster.status()
+
+
+async def move(control: Control, call: Call) -> Moved:
+    """Moves a partition; it is read by its new owner when this is answered, or after."""
+    body: MoveBody = call.body
+    hold_ms = duration_ms(body.hold_loading, "hold_loading")
+    if body.group is not None and body.topic is None and body.partition is None:
+        return control.cluster.move_group(body.group, body.to, hold_ms, call.actor)
+    if body.group is None and body.partition is not None:
+        topic = default_topic(body.topic)
+        return control.cluster.move(topic, body.partition, body.to, hold_ms, call.actor)
+    raise bad_request("", "what is to move", "Say either group, or partition and perhaps topic.")
+
+
+async def stop(control: Control, call: Call) -> BrokerStatus:
+    """Stops a broker."""
+    return control.cluster.stop(_node_id(call), call.actor)
+
+
+async def start(control: Control, call: Call) -> BrokerStatus:
+    """Starts one again."""
+    return control.cluster.start(_node_id(call), call.actor)
+
+
+def _node_id(call: Call) -> int:
+    text = call.path["node_id"]
+    if not (text.isascii() and text.isdigit() and len(text) < 11):
+        raise bad_request("", "no node id", f"{printable(text)!r} is no id of a broker.")
+    return int(text)
+
+
+def _broker_text(broker: BrokerStatus) -> str:
+    where = ", ".join(f"{name}://{address}" for name, address in broker.listeners.items())
+    state = "live" if broker.live else "stopped"
+    return f"broker {broker.node_id}  {where}  {state}  owns {broker.owned_partitions} partitions"
+
+
+def _status_text(status: ClusterStatus) -> str:
+    lines = [_broker_text(broker) for broker in status.brokers]
+    for topic in dict.fromkeys(part.topic for part in status.partitions):
+        parts = [part for part in status.partitions if part.topic == topic]
+        owners = " ".join(
+            f"{part.partition}:{'none' if part.owner is None else part.owner}@{part.leader_epoch}"
+            for part in parts
+        )
+        lines.append(f"{'coordinators in ' if topic in COORDINATED else ''}{printable(topic)}  {owners}")
+    return "\n".join(lines)
+
+
+def _moved_text(moved: Moved) -> str:
+    name = f"{printable(moved.topic)}-{moved.partition}"
+    if moved.before == moved.owner:
+        return f"{name} is broker {moved.owner}'s already."
+    whence = "nobody" if moved.before is None else f"broker {moved.before}"
+    return f"{name} has come from {whence} to broker {moved.owner}."
+
+
+_IN_VAIN: Final = (ProblemKind.NOT_POSSIBLE,)
+ROUTES: Final[tuple[ApiRoute, ...]] = (
+    ApiRoute(
+        method="GET",
+        path="/cluster",
+        summary="The brokers of this process, and which of them owns which partition",
+        handle=cluster_status,
+        answer=ClusterStatus,
+        text=_status_text,
+        is_of_process=True,
+    ),
+    ApiRoute(
+        method="POST",
+        path="/cluster/move",
+        summary="Have another broker own a partition",
+        handle=move,
+        body=MoveBody,
+        answer=Moved,
+        text=_moved_text,
+        changes=True,
+        problems=(*_IN_VAIN, ProblemKind.NO_SUCH_TOPIC),
+        is_of_process=True,
+    ),
+    ApiRoute(
+        method="POST",
+        path="/cluster/brokers/{node_id}/stop",
+        summary="Stop a broker of this process; what it coordinates goes to others",
+        handle=stop,
+        answer=BrokerStatus,
+        text=_broker_text,
+        changes=True,
+        problems=_IN_VAIN,
+        is_of_process=True,
+    ),
+    ApiRoute(
+        method="POST",
+        path="/cluster/brokers/{node_id}/start",
+        summary="Start a broker again that was stopped",
+        handle=start,
+        answer=BrokerStatus,
+        text=_broker_text,
+        changes=True,
+        problems=_IN_VAIN,
+        is_of_process=True,
+    ),
+)

@@ -1,0 +1,170 @@
+"""What people ask of several brokers in one process, and do to them."""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from msgspec import Struct
+
+from coordinator.cluster.in_process import NotPossible
+from coordinator.control.acts import Acts
+from coordinator.control.problem import Problem, ProblemKind
+from coordinator.names import CONSUMER_OFFSETS
+from coordinator.net.peer import printable
+from coordinator.server.server import Server
+from coordinator.topics.leader_epoch import current_epoch
+from storage.topic_partition import TopicPartition
+
+T = TypeVar("T")
+
+KIND: Final = "cluster"
+LONGEST_HOLD_MS: Final = 600_000
+
+
+class BrokerStatus(Struct, frozen=True, kw_only=True):
+    """`live`: whether it is not stopped; `listeners`: where clients connect to, by name; `owned_partitions`: those
+    of coordinators and of topics that it leads."""
+
+    node_id: int
+    live: bool
+    listeners: dict[str, str]
+    owned_partitions: int
+
+
+class PartitionStatus(Struct, frozen=True, kw_only=True):
+    """`owner`: the broker that coordinates or leads it, None while there is none; `leader_epoch` is 0 while its log
+    is not open."""
+
+    topic: str
+    partition: int
+    owner: int | None
+    replicas: list[int]
+    leader_epoch: int
+
+
+class ClusterStatus(Struct, frozen=True, kw_only=True):
+    """`moves`: how often partitions came to another owner, or lost their only one, by why."""
+
+    brokers: list[BrokerStatus]
+    partitions: list[PartitionStatus]
+    moves: dict[str, int]
+
+
+class Moved(Struct, frozen=True, kw_only=True):
+    """`before` is None where nobody owned it; the same as `owner` where nothing had to move."""
+
+    topic: str
+    partition: int
+    before: int | None
+    owner: int
+
+
+class Cluster:
+    """See the top of this file."""
+
+    def __init__(self, server: Server, acts: Acts) -> None:
+        self._server = server
+        self._brokers = server.brokers
+        self._acts = acts
+
+    def status(self) -> ClusterStatus:
+        """As it is now."""
+        ownership, owned = self._brokers.ownership, dict.fromkeys(self._brokers.listeners, 0)
+        partitions = []
+        for topic in self._server.data_plane.catalogue:
+            for partition in topic.partitions:
+                owner = ownership.owner(partition.name)
+                if owner is not None:
+                    owned[owner] += 1
+                partitions.append(
+                    PartitionStatus(
+                        topic=topic.name,
+                        partition=partition.name.partition,
+                        owner=owner,
+                        replicas=list(ownership.replicas(partition.name)),
+                        leader_epoch=current_epoch(partition),
+                    )
+                )
+        brokers = [self._broker(node_id, owned[node_id]) for node_id in self._brokers.listeners]
+        moves = {} if self._brokers.cluster is None else self._brokers.cluster.moves
+        return ClusterStatus(
+            brokers=brokers,
+            partitions=partitions,
+            moves={str(cause): count for cause, count in moves.items()},
+        )
+
+    def _broker(self, node_id: int, owned: int) -> BrokerStatus:
+        return BrokerStatus(
+            node_id=node_id,
+            live=node_id in self._brokers.ownership.brokers,
+            listeners={
+                endpoint.listener.name: str(endpoint.advertised_address or endpoint.bound_address)
+                for endpoint in self._brokers.listeners[node_id].endpoints
+            },
+            owned_partitions=owned,
+        )
+
+    # Doing something
+
+    def move_group(self, group_id: str, to: int, hold_loading_ms: int, by: str | None) -> Moved:
+        """Moves the coordinator of a group, whether there is such a group or not. Raises Problem."""
+        partition = self._server.runtime.partition_of(group_id).name
+        return self._move(partition, to, hold_loading_ms, group_id, by)
+
+    def move(self, topic: str, number: int, to: int, hold_loading_ms: int, by: str | None) -> Moved:
+        """Moves a partition. Raises Problem: bad-request, no-such-topic, not-possible."""
+        found = self._server.data_plane.catalogue.get(topic)
+        if found is None:
+            detail = f"There is no topic {printable(topic)}."
+            raise Problem(ProblemKind.NO_SUCH_TOPIC, f"no topic {printable(topic)}", detail)
+        if not 0 <= number < len(found.partitions):
+            detail = f"{topic} has {len(found.partitions)} partitions, from 0 on."
+            raise Problem(
+                ProblemKind.BAD_REQUEST, f"no partition {number}", detail, {"pointer": "/partition"}
+            )
+        return self._move(TopicPartition(topic, number), to, hold_loading_ms, None, by)
+
+    def _move(
+        self, partition: TopicPartition, to: int, hold_loading_ms: int, group_id: str | None, by: str | None
+    ) -> Moved:
+        if not 0 <= hold_loading_ms <= LONGEST_HOLD_MS:
+            detail = "hold_loading: at most 10 minutes."
+            raise Problem(
+                ProblemKind.BAD_REQUEST, "hold_loading is wrong", detail, {"pointer": "/hold_loading"}
+            )
+        if hold_loading_ms and partition.topic not in self._server.engine.runtimes:
+            detail = f"hold_loading: {partition.topic} has no coordinators that could be loading."
+            raise Problem(
+                ProblemKind.BAD_REQUEST, "hold_loading is wrong", detail, {"pointer": "/hold_loading"}
+            )
+        before = self._brokers.ownership.owner(partition)
+        has_moved = _possible(lambda: self._brokers.move(partition, to, hold_loading_ms / 1000))
+        if has_moved:
+            whence = "" if before is None else f" from broker {before}"
+            self._acts.note(KIND, f"{partition} moves{whence} to broker {to}", group_id, by)
+        return Moved(topic=partition.topic, partition=partition.partition, before=before, owner=to)
+
+    def stop(self, node_id: int, by: str | None) -> BrokerStatus:
+        """Stops a broker. Raises Problem: not-possible."""
+        _possible(lambda: self._brokers.stop(node_id))
+        return self._noted(node_id, f"broker {node_id} stops", by)
+
+    def start(self, node_id: int, by: str | None) -> BrokerStatus:
+        """Starts one that was stopped. Raises Problem: not-possible."""
+        _possible(lambda: self._brokers.start(node_id))
+        return self._noted(node_id, f"broker {node_id} starts", by)
+
+    def _noted(self, node_id: int, what: str, by: str | None) -> BrokerStatus:
+        self._acts.note(KIND, what, None, by)
+        return self._broker(node_id, len(self._brokers.partitions_of(node_id)))
+
+
+def default_topic(topic: str | None) -> str:
+    """A partition of which only the number is said is one of groups."""
+    return CONSUMER_OFFSETS if topic is None else topic
+
+
+def _possible(act: Callable[[], T]) -> T:
+    try:
+        return act()
+    except NotPossible as error:
+        raise Problem(ProblemKind.NOT_POSSIBLE, "not possible", f"It cannot be: {error}.") from error

@@ -1,0 +1,98 @@
+import pytest
+
+from coordinator.cluster.in_process import InProcess, NotPossible
+from coordinator.cluster.ownership import MoveCause
+from storage.topic_partition import TopicPartition
+
+COORDINATED = [TopicPartition("__consumer_offsets", number) for number in range(6)]
+RECORDS = [TopicPartition("orders", number) for number in range(6)]
+
+
+class Table:
+    """Three brokers; coordinators may be at each, records have one replica."""
+
+    def __init__(self) -> None:
+        self.cluster = InProcess(
+            (1, 2, 3), lambda: COORDINATED + RECORDS, lambda topic: 1 if topic == "orders" else 3
+        )
+        self.told: list[tuple[str, TopicPartition, int, MoveCause]] = []
+        self.cluster.gained = lambda part, node, cause, _: self.told.append(("gained", part, node, cause))
+        self.cluster.lost = lambda part, node, cause: self.told.append(("lost", part, node, cause))
+
+    def owners(self) -> dict[TopicPartition, int | None]:
+        return {part: self.cluster.owner(part) for part in COORDINATED + RECORDS}
+
+
+@pytest.fixture
+def table() -> Table:
+    return Table()
+
+
+def test_every_broker_owns_as_much_as_the_others(table: Table) -> None:
+    owners = table.owners()
+    for parts in (COORDINATED, RECORDS):
+        assert sorted(str(owners[part]) for part in parts) == ["1", "1", "2", "2", "3", "3"]
+
+
+def test_a_start_places_as_the_last_one_did() -> None:
+    assert Table().owners() == Table().owners()
+
+
+def test_a_moved_partition_is_lost_and_gained_once(table: Table) -> None:
+    part = COORDINATED[0]
+    before = table.cluster.owner(part)
+    to = before % 3 + 1 if before is not None else 0
+    assert table.cluster.move(part, to)
+    assert table.told == [("lost", part, before, MoveCause.MOVED), ("gained", part, to, MoveCause.MOVED)]
+    assert not table.cluster.move(part, to)
+    assert len(table.told) == 2
+
+
+def test_records_that_are_moved_have_their_replica_elsewhere(table: Table) -> None:
+    part = RECORDS[0]
+    to = (table.cluster.owner(part) or 0) % 3 + 1
+    table.cluster.move(part, to)
+    assert list(table.cluster.replicas(part)) == [to]
+
+
+def test_what_a_stopped_broker_coordinated_goes_to_others_and_stays_there(table: Table) -> None:
+    before = table.owners()
+    table.cluster.stop(2)
+    stopped = table.owners()
+    assert 2 not in stopped.values()
+    assert all(stopped[part] == owner for part, owner in before.items() if owner != 2)
+    assert all(stopped[part] is not None for part in COORDINATED)
+    assert {part for part in RECORDS if stopped[part] is None} == {
+        part for part in RECORDS if before[part] == 2
+    }
+    table.told.clear()
+    table.cluster.start(2)
+    after = table.owners()
+    assert all(after[part] == stopped[part] for part in COORDINATED)
+    assert all(after[part] == before[part] for part in RECORDS)
+    assert {part for _, part, _, _ in table.told} == {part for part in RECORDS if before[part] == 2}
+
+
+def test_two_may_stop_and_the_last_may_not(table: Table) -> None:
+    table.cluster.stop(1)
+    table.cluster.stop(3)
+    assert {table.cluster.owner(part) for part in COORDINATED} == {2}
+    with pytest.raises(NotPossible, match="last"):
+        table.cluster.stop(2)
+
+
+@pytest.mark.parametrize(("to", "why"), [(9, "no broker 9"), (3, "stopped")])
+def test_nothing_moves_to_a_broker_that_is_not_there(table: Table, to: int, why: str) -> None:
+    table.cluster.stop(3)
+    owners = table.owners()
+    with pytest.raises(NotPossible, match=why):
+        table.cluster.move(COORDINATED[0], to)
+    assert table.owners() == owners
+
+
+def test_a_topic_of_the_same_name_is_placed_anew(table: Table) -> None:
+    before = table.owners()
+    for part in RECORDS:
+        table.cluster.move(part, 1)
+    table.cluster.forget("orders")
+    assert table.owners() == before

@@ -1,0 +1,72 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.console.api.api_port import Api, serving_api
+
+
+async def owners(api: Api, topic: str) -> list[int | None]:
+    status = await api.call("GET", "/v1/cluster")
+    return [part["owner"] for part in status.value["partitions"] if part["topic"] == topic]
+
+
+async def test_a_move_is_seen_in_status_metrics_and_what_was_done(tmp_path: Path) -> None:
+    async with serving_api(tmp_path, brokers=3) as api:
+        acts: list[Any] = []
+        api.control.acts.listeners.append(acts.append)
+        number = api.server.runtime.partition_of("billing").number
+        before = (await owners(api, "__consumer_offsets"))[number]
+        assert before is not None
+        to = before % 3 + 1
+        moved = await api.call("POST", "/v1/cluster/move", {"group": "billing", "to": to})
+        assert (moved.status, moved.value["before"], moved.value["owner"]) == (200, before, to)
+        assert (await owners(api, "__consumer_offsets"))[number] == to
+        assert [(act.kind, act.group_id) for act in acts] == [("cluster", "billing")]
+        metrics = (await api.call("GET", "/metrics")).body.decode()
+        assert 'groupd_cluster_moves_total{cause="moved"} 1.0' in metrics
+        again = await api.call("POST", "/v1/cluster/move", {"group": "billing", "to": to})
+        assert (again.status, again.value["before"]) == (200, to)
+        assert len(acts) == 1
+
+
+async def test_a_broker_stops_and_starts(tmp_path: Path) -> None:
+    async with serving_api(tmp_path, brokers=3) as api:
+        stopped = await api.call("POST", "/v1/cluster/brokers/2/stop")
+        assert (stopped.status, stopped.value["live"], stopped.value["owned_partitions"]) == (200, False, 0)
+        assert 2 not in await owners(api, "__consumer_offsets")
+        assert (await api.call("POST", "/v1/cluster/brokers/2/stop")).status == 422
+        started = await api.call("POST", "/v1/cluster/brokers/2/start")
+        assert (started.status, started.value["live"]) == (200, True)
+        assert (await api.call("POST", "/v1/cluster/brokers/2/start")).status == 422
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"to": 1}, 400),
+        ({"to": 1, "group": "billing", "partition": 0}, 400),
+        ({"to": 1, "partition": 3}, 400),
+        ({"to": 1, "partition": -1}, 400),
+        ({"to": 1, "topic": "orders", "partition": 0, "hold_loading": "1s"}, 400),
+        ({"to": 1, "partition": 0, "hold_loading": "11m"}, 400),
+        ({"to": 1, "topic": "nothing", "partition": 0}, 404),
+        ({"to": 9, "partition": 0}, 422),
+    ],
+    ids=str,
+)
+async def test_a_move_that_makes_no_sense_moves_nothing(
+    tmp_path: Path, body: dict[str, Any], status: int
+) -> None:
+    async with serving_api(tmp_path, brokers=3) as api:
+        before = await owners(api, "__consumer_offsets"), await owners(api, "orders")
+        assert (await api.call("POST", "/v1/cluster/move", body)).status == status
+        assert (await owners(api, "__consumer_offsets"), await owners(api, "orders")) == before
+
+
+async def test_one_broker_owns_all_and_nothing_moves(tmp_path: Path) -> None:
+    async with serving_api(tmp_path) as api:
+        assert set(await owners(api, "__consumer_offsets")) == {1}
+        for path in ("/v1/cluster/brokers/1/stop", "/v1/cluster/brokers/1/start"):
+            assert (await api.call("POST", path)).status == 422
+        assert (await api.call("POST", "/v1/cluster/move", {"group": "billing", "to": 1})).status == 422
