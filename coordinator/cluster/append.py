@@ -1,22 +1,24 @@
-"""Appends of all partitions of a daemon to the engine, and proofs that it still owns them: one transaction at a time.
+"""Appends of all partitions of a daemon to the engine, and proofs that it still owns them: one transaction at a
+time.
 
-Each transaction compares the token of every partition in it and puts what was appended to that partition meanwhile
-under the key of its first offset. Four rules keep that safe.
+Each transaction compares the token of every partition in it and puts what was appended to that partition
+meanwhile under the key of its first offset. Four rules keep that safe.
 
-*One in flight.* The next begins only when this one is known to be in, so that the log of a partition has no gaps: what
-is at an offset follows all that is before it.
+*One in flight.* The next begins only when this one is known to be in, so that the log of a partition has no gaps:
+what is at an offset follows all that is before it.
 
-*Repeating is harmless.* No answer leaves it open what happened, so the **same** transaction is sent again, byte for
-byte, until there is an answer. Only the holder of a token writes that key, and always the same value. An early try may
-land after a later one, even after the partition was sealed: a load ignores what lies below the end of the manifest.
-It may land after the partition was let go of, too: therefore whoever reloads a partition takes a new token first.
+*Repeating is harmless.* No answer leaves it open what happened, so the **same** transaction is sent again, byte
+for byte, until there is an answer. Only the holder of a token writes that key, and always the same value. An
+early try may land after a later one, even after the partition was sealed: a load ignores what lies below the end
+of the manifest. It may land after the partition was let go of, too: therefore whoever reloads a partition takes a
+new token first.
 
 *A refusal is nobody's fault but one.* Then each partition is asked alone, so that those that are still owned lose
 nothing. What is refused alone is fenced. The large transaction can never land later: a token that was lost never
 comes back.
 
-*Proofs begin later.* An answer leaves when a transaction that **began** after it was made has shown the token. What is
-submitted while one is in flight therefore waits for the next, even where it has nothing to write.
+*Proofs begin later.* An answer leaves when a transaction that **began** after it was made has shown the token.
+What is submitted while one is in flight therefore waits for the next, even where it has nothing to write.
 
 Here is no clock and no input or output: `next` says what to send, `answered` takes what came of it.
 """
@@ -96,7 +98,13 @@ class Appender:
         self._sent: Transaction | None = None
 
     def append(
-        self, partition: Partition, token: int, base_offset: int, next_offset: int, data: bytes, ticket: Hashable
+        self,
+        partition: Partition,
+        token: int,
+        base_offset: int,
+        next_offset: int,
+        data: bytes,
+        ticket: Hashable,
     ) -> None:
         """Has batches made durable: the bytes from `base_offset` on, which end before `next_offset`."""
         assert base_offset < next_offset, (base_offset, next_offset)
@@ -203,9 +211,7 @@ class Appender:
 
     def _transaction(self, parts: Parts) -> Transaction:
         return Transaction(
-            tuple(
-                WrittenAt(self._keys.owner(*partition), part.token) for partition, part in parts.items()
-            ),
+            tuple(WrittenAt(self._keys.owner(*partition), part.token) for partition, part in parts.items()),
             tuple(
                 Put(self._keys.log(*partition, part.base_offset), b"".join(part.data))
                 for partition, part in parts.items()

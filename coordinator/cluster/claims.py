@@ -1,17 +1,18 @@
 """How a daemon comes to own a partition, takes a new token for it, and gives it back.
 
-The owner key of a partition names its owner and stands under that daemon's lease. The revision at which it was last
-written is the *token*: every append compares it. Each claim counts the leader epoch up in the same transaction, which
-compares the epoch as it was read. So a claim whose answer was lost, and which lands when others have owned the
-partition since, is refused.
+The owner key of a partition names its owner and stands under that daemon's lease. The revision at which it was
+last written is the *token*: every append compares it. Each claim counts the leader epoch up in the same
+transaction, which compares the epoch as it was read. So a claim whose answer was lost, and which lands when
+others have owned the partition since, is refused.
 
-A try that was not answered may have happened. The next try is then refused by what the first one wrote, and a look at
-the key tells: a lease belongs to one session of one daemon, and so does a key under it. The key may as well be left of
-an earlier claim of that session, and an append with its token be on its way still. So a token that was only seen is
-never used: it is replaced by a new one. Every token comes from a transaction that was answered.
+A try that was not answered may have happened. The next try is then refused by what the first one wrote, and a
+look at the key tells: a lease belongs to one session of one daemon, and so does a key under it. The key may as
+well be left of an earlier claim of that session, and an append with its token be on its way still. So a token
+that was only seen is never used: it is replaced by a new one. Every token comes from a transaction that was
+answered.
 
-A reload takes a new token, by writing the owner key again. An append in flight with the old one is refused from then on,
-so it cannot land on top of what is written at the same offset after the reload.
+A reload takes a new token, by writing the owner key again. An append in flight with the old one is refused from
+then on, so it cannot land on top of what is written at the same offset after the reload.
 """
 
 from enum import Enum, auto
@@ -57,8 +58,8 @@ class _Step(Enum):
 class Claim:
     """One attempt to own a partition, or with `token` to get a new token for one that is owned.
 
-    `next` says what to ask; after each answer `answered` gives None, to go on with `next`, or how it ended. After an
-    error the same is asked again, for as long as the session lives.
+    `next` says what to ask; after each answer `answered` gives None, to go on with `next`, or how it ended.
+    After an error the same is asked again, for as long as the session lives.
     """
 
     def __init__(
@@ -93,7 +94,11 @@ class Claim:
         if self._old_token is not None:
             return Transaction((WrittenAt(self._owner, self._old_token), self._session), (put,))
         return Transaction(
-            (CreatedAt(self._owner, ABSENT), self._session, WrittenAt(self._epoch_key, self._epoch_written_at)),
+            (
+                CreatedAt(self._owner, ABSENT),
+                self._session,
+                WrittenAt(self._epoch_key, self._epoch_written_at),
+            ),
             (put, Put(self._epoch_key, b"%d" % (self._epoch + 1))),
         )
 
@@ -130,6 +135,6 @@ class Claim:
 
 
 def release(keys: Keys, partition: tuple[str, int], token: int) -> Transaction:
-    """Gives a partition back, once nothing of it is in flight. Repeating is harmless; refused, it was gone already."""
+    """Gives a partition back, once nothing of it is in flight. Repeating is harmless; refused, it was gone."""
     owner = keys.owner(*partition)
     return Transaction((WrittenAt(owner, token),), (Delete(owner),))

@@ -1,8 +1,8 @@
 """Which node should own which partition: a proposal that every node computes alike. The claim decides.
 
-Rendezvous hashing: each partition has an order of preference among the nodes, which hangs on nothing but their ids, so
-that a node that comes or goes moves few partitions. A cap keeps shares even where there are few partitions: who has
-its share already is passed over.
+Rendezvous hashing: each partition has an order of preference among the nodes, which hangs on nothing but their
+ids, so that a node that comes or goes moves few partitions. A cap keeps shares even where there are few
+partitions: who has its share already is passed over.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -10,7 +10,9 @@ from collections.abc import Collection, Iterable, Mapping
 import xxhash
 
 
-def place(topic: str, partitions: Collection[int], live: Iterable[int], pins: Mapping[int, int]) -> dict[int, int]:
+def place(
+    topic: str, partitions: Collection[int], live: Iterable[int], pins: Mapping[int, int]
+) -> dict[int, int]:
     """Partition -> node id, for each of `partitions`; empty when no node is live.
 
     In: the ids of live nodes; `pins`, partition -> the node that somebody wants. A pin to a node that is not live

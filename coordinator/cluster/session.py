@@ -1,20 +1,22 @@
 """The session of a daemon: one lease, under which stands who it is and all that it owns.
 
-The engine ends the lease `ttl` after it last *received* a renewal. The daemon counts from the moment it *sent* the last
-one that was answered, and a tenth less. So it lets go before anybody else can own what it owned, unless its clock is
-a tenth slower than the engine's. Nothing durable hangs on that (the token does), only how soon a stale daemon says so.
-The clock is given from outside, and has to count the time during which the machine was suspended.
+The engine ends the lease `ttl` after it last *received* a renewal. The daemon counts from the moment it *sent*
+the last one that was answered, and a tenth less. So it lets go before anybody else can own what it owned, unless
+its clock is a tenth slower than the engine's. Nothing durable hangs on that (the token does), only how soon a
+stale daemon says so. The clock is given from outside, and has to count the time during which the machine was
+suspended.
 
-At its deadline the daemon lets go of everything, revokes the lease and begins anew. Revoking matters: a daemon that only
-forgets stays the owner, in the eyes of all, of what it does not serve.
+At its deadline the daemon lets go of everything, revokes the lease and begins anew. Revoking matters: a daemon
+that only forgets stays the owner, in the eyes of all, of what it does not serve.
 
-A second daemon with the same node id finds the key of the first, waits, and takes over when that session ends. Whether a
-key that is in the way is one's own, written by a try that was never answered, is told by its lease.
+A second daemon with the same node id finds the key of the first, waits, and takes over when that session ends.
+Whether a key that is in the way is one's own, written by a try that was never answered, is told by its lease.
 
     GRANTING -> REGISTERING -> LIVE -> REVOKING -> GRANTING
                                                 -> CLOSED      after `close`
 
-One command is in flight at a time. `next` gives it, `answered` takes what came of it; both may give what has happened.
+One command is in flight at a time. `next` gives it, `answered` takes what came of it; both may give what has
+happened.
 """
 
 from enum import Enum, auto

@@ -99,9 +99,7 @@ class ModelMap:
         entry = self.entries.get(compare.key)
         if entry is None:
             return compare.revision == ABSENT
-        return compare.revision == (
-            entry.written_at if isinstance(compare, WrittenAt) else entry.created_at
-        )
+        return compare.revision == (entry.written_at if isinstance(compare, WrittenAt) else entry.created_at)
 
     def _put(self, put: Put) -> None:
         before = self.entries.get(put.key)

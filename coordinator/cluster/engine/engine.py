@@ -1,13 +1,13 @@
 """What a cluster asks of the system that replicates its keys: a sorted map with revisions, transactions and leases.
 
-Each change of the map has a revision, a number that grows by one. A key knows the revision at which it came into being
-and the one at which it was last written. A transaction compares such revisions and then does all of its operations, or
-none. Keys that were put under a lease go when the lease ends.
+Each change of the map has a revision, a number that grows by one. A key knows the revision at which it came into
+being and the one at which it was last written. A transaction compares such revisions and then does all of its
+operations, or none. Keys that were put under a lease go when the lease ends.
 
 Every call is *one try*. `Unavailable` means that nobody can tell what became of it: it may have happened, may yet
-happen, or never will. Who asks must know why asking again is harmless; that knowledge is in the pure cores (`append`,
-`claims`, `session`), and an engine never repeats anything by itself. The try after a failed one goes to another
-endpoint.
+happen, or never will. Who asks must know why asking again is harmless; that knowledge is in the pure cores
+(`append`, `claims`, `session`), and an engine never repeats anything by itself. The try after a failed one goes
+to another endpoint.
 """
 
 from collections.abc import AsyncIterator

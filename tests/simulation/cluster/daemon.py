@@ -5,6 +5,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 from coordinator.cluster.append import Appender, Done, Fenced, Partition
@@ -92,7 +93,7 @@ class Daemon:
         self._happened(self.session.passed(now_ms))
         command = self.session.next(now_ms)
         if command is not None:
-            self._ask(command, lambda answer, at, command=command: self._session_answered(command, answer, at))
+            self._ask(command, partial(self._session_answered, command))
         if self.session.is_live(now_ms):
             wanted = place(TOPIC, range(PARTITIONS), live | {self.node_id}, {})
             for partition, node in wanted.items():

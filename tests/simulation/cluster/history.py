@@ -1,8 +1,9 @@
 """What must hold of all that clients were told.
 
-Each partition is one register: a commit writes a value that no other commit writes, a fetch reads the newest. The final
-log gives the order of the writes, so that linearizability needs no search: every operation has its place in the log
-(a write its own, a read that of what it read), and one that ended before another began must not stand behind it.
+Each partition is one register: a commit writes a value that no other commit writes, a fetch reads the newest. The
+final log gives the order of the writes, so that linearizability needs no search: every operation has its place in
+the log (a write its own, a read that of what it read), and one that ended before another began must not stand
+behind it.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Time, three daemons, their clients, and a link to the engine on which requests and answers are lost and late.
 
-One `random.Random(seed)` decides everything. A paused daemon does nothing; what reaches it waits, and comes in any order
-when it goes on, as timers, sockets and clients race in a process that was stopped.
+One `random.Random(seed)` decides everything. A paused daemon does nothing; what reaches it waits, and comes in
+any order when it goes on, as timers, sockets and clients race in a process that was stopped.
 """
 
 import heapq
@@ -17,7 +17,7 @@ from tests.simulation.cluster.history import Operation, check
 
 NODES = 3
 DEADLINE_MS = 500
-TURN_MS = 20
+TURN_MS = 50
 QUIET_MS = 12_000
 """Longer than the latest request, a lease that is left, and a claim."""
 BROKERS = KEYS.broker(0)[:-1]
@@ -108,7 +108,7 @@ class World:
             self.seen.add("request lost")
         elif not self.is_quiet and self.random.random() < 0.04:
             self.seen.add("request late")
-            self.at(self.random.uniform(DEADLINE_MS, 8_000), arrive)
+            self.at(self.random.uniform(DEADLINE_MS, 4_000), arrive)
         else:
             self.at(self._delay(), arrive)
         self.at(DEADLINE_MS, lambda: answer(Unavailable("no answer")))
@@ -145,12 +145,16 @@ class World:
         operation = Operation(partition, self.random.random() < 0.5, self.now_ms)
         begin = self._commit if operation.is_write else self._fetch
         # What is on its way to a daemon that is paused reaches it when it goes on.
-        self.at(self.random.uniform(0.1, 2), lambda: self._at_daemon(daemon, lambda: begin(daemon, operation)))
+        self.at(
+            self.random.uniform(0.1, 2), lambda: self._at_daemon(daemon, lambda: begin(daemon, operation))
+        )
 
     def _commit(self, daemon: Daemon, operation: Operation) -> None:
         self._written += 1
         operation.value = b"%08d" % self._written
-        if daemon.commit(operation.partition, operation.value, lambda is_done: self._ended(operation, is_done)):
+        if daemon.commit(
+            operation.partition, operation.value, lambda is_done: self._ended(operation, is_done)
+        ):
             self.operations.append(operation)
 
     def _fetch(self, daemon: Daemon, operation: Operation) -> None:
@@ -174,7 +178,7 @@ class World:
         self.at(self.random.expovariate(1 / 500), self._fault)
         daemon = self.random.choice(self.daemons)
         node, for_ms = daemon.node_id, self.random.choice([100, 700, 2_500, 5_000])
-        kind = self.random.choice(["pause", "cut", "reload", "move", "lease"])
+        kind = self.random.choice(["pause", "cut", "reload", "reload", "move", "lease"])
         self.seen.add(kind)
         if kind == "pause" and node not in self._paused:
             self._paused[node] = []
