@@ -24,12 +24,14 @@ def do(engine: ModelMap, command: Command, now_ms: int) -> Answer:
         if isinstance(command, Grant):
             return engine.grant(command.ttl_ms, now_ms)
         if isinstance(command, KeepAlive):
-            return engine.keep_alive(command.lease, now_ms)
+            engine.keep_alive(command.lease, now_ms)
+            return None
         if isinstance(command, Transaction):
             return engine.transact(command)
         if isinstance(command, Read):
             return engine.read(command)
-        return engine.revoke(command.lease)
+        engine.revoke(command.lease)
+        return None
     except EngineError as error:
         return error
 

@@ -122,9 +122,11 @@ class World:
             if isinstance(request, Grant):
                 return self.map.grant(request.ttl_ms, int(self.now_ms))
             if isinstance(request, KeepAlive):
-                return self.map.keep_alive(request.lease, int(self.now_ms))
+                self.map.keep_alive(request.lease, int(self.now_ms))
+                return None
             assert isinstance(request, Revoke), request
-            return self.map.revoke(request.lease)
+            self.map.revoke(request.lease)
+            return None
         except EngineError as error:
             return error
 
