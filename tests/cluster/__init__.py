@@ -1,0 +1,1 @@
+"""Clusters: the pure cores of claims, sessions and appends, and the engine below them."""

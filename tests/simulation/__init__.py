@@ -13,4 +13,5 @@ run.py       one run: faults, then quiet, then the last checks
 
 consumers/     the same for consumer groups, with members of both protocols
 transactions/  the same for producers with transactions
+cluster/       daemons that share a replicated log
 """

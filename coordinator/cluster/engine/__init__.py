@@ -1,0 +1,1 @@
+"""The replicated map below a cluster: what is asked of it, and who answers."""

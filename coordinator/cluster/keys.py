@@ -1,0 +1,49 @@
+"""Where things are in the engine: the names of all keys of one cluster."""
+
+from typing import Final
+
+from coordinator.cluster.engine.engine import end_of
+
+OFFSET_DIGITS: Final = 20
+"""As in the names of segments, so that the order of keys is that of offsets."""
+
+
+class Keys:
+    """The keys of the cluster `cluster_id`, below `prefix`."""
+
+    __slots__ = ("_root",)
+
+    def __init__(self, cluster_id: str, prefix: str = "/groupd") -> None:
+        assert cluster_id, "no cluster id"
+        assert "/" not in cluster_id, cluster_id
+        self._root = f"{prefix.rstrip('/')}/{cluster_id}/"
+
+    def broker(self, node_id: int) -> bytes:
+        """The session of a node; when it came into being is the broker epoch."""
+        return f"{self._root}brokers/{node_id}".encode()
+
+    def owner(self, topic: str, partition: int) -> bytes:
+        """The node that owns a partition; when it was written is the token."""
+        return f"{self._root}owner/{topic}/{partition}".encode()
+
+    def epoch(self, topic: str, partition: int) -> bytes:
+        """The last leader epoch of a partition."""
+        return f"{self._root}epoch/{topic}/{partition}".encode()
+
+    def pin(self, topic: str, partition: int) -> bytes:
+        """The node that somebody wants to own a partition."""
+        return f"{self._root}pin/{topic}/{partition}".encode()
+
+    def manifest(self, topic: str, partition: int) -> bytes:
+        """What of a partition is in which pieces."""
+        return f"{self._root}manifest/{topic}/{partition}".encode()
+
+    def log(self, topic: str, partition: int, base_offset: int) -> bytes:
+        """Record batches from `base_offset` on."""
+        assert base_offset >= 0, base_offset
+        return f"{self._root}log/{topic}/{partition}/{base_offset:0{OFFSET_DIGITS}}".encode()
+
+    def whole_log(self, topic: str, partition: int) -> tuple[bytes, bytes]:
+        """The range of all that `log` names for a partition."""
+        prefix = f"{self._root}log/{topic}/{partition}/".encode()
+        return prefix, end_of(prefix)

@@ -1,0 +1,39 @@
+"""Which node should own which partition: a proposal that every node computes alike. The claim decides.
+
+Rendezvous hashing: each partition has an order of preference among the nodes, which hangs on nothing but their
+ids, so that a node that comes or goes moves few partitions. A cap keeps shares even where there are few
+partitions: who has its share already is passed over.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+import xxhash
+
+
+def place(
+    topic: str, partitions: Collection[int], live: Iterable[int], pins: Mapping[int, int]
+) -> dict[int, int]:
+    """Partition -> node id, for each of `partitions`; empty when no node is live.
+
+    In: the ids of live nodes; `pins`, partition -> the node that somebody wants. A pin to a node that is not live
+    counts for nothing, one to a node that lives counts whatever share it has.
+    """
+    nodes = sorted(set(live))
+    if not nodes:
+        return {}
+    placed = {partition: pins[partition] for partition in partitions if pins.get(partition) in nodes}
+    cap = -(-len(partitions) // len(nodes))
+    room = dict.fromkeys(nodes, cap)
+    for node in placed.values():
+        room[node] -= 1
+    for partition in sorted(partitions):
+        if partition not in placed:
+            free = [node for node in nodes if room[node] > 0]
+            node = max(free, key=lambda node: (_weight(topic, partition, node), node))
+            placed[partition] = node
+            room[node] -= 1
+    return placed
+
+
+def _weight(topic: str, partition: int, node: int) -> int:
+    return xxhash.xxh3_64_intdigest(f"{topic}/{partition}/{node}".encode())

@@ -1,0 +1,103 @@
+"""Claims: who may own a partition, and what a lost answer leaves open."""
+
+from coordinator.cluster.claims import Claim, NotOwned, Owned, release
+from coordinator.cluster.engine.engine import ABSENT, CreatedAt, Put, Read, Transaction, Unavailable
+from coordinator.cluster.keys import Keys
+from tests.cluster.model_map import ModelMap
+
+KEYS = Keys("c")
+PARTITION = ("t", 0)
+
+
+class Node:
+    """A registered node."""
+
+    def __init__(self, engine: ModelMap, node_id: int) -> None:
+        self.engine, self.node_id = engine, node_id
+        self.lease = engine.grant(9_000, 0)
+        key = KEYS.broker(node_id)
+        registration = Transaction((CreatedAt(key, ABSENT),), (Put(key, b"", self.lease),))
+        self.epoch = engine.transact(registration).revision
+
+    def claim(self, token: int | None = None) -> Claim:
+        return Claim(KEYS, PARTITION, self.node_id, self.lease, self.epoch, token)
+
+
+def ask(engine: ModelMap, claim: Claim) -> Owned | NotOwned | None:
+    request = claim.next()
+    return claim.answered(engine.read(request) if isinstance(request, Read) else engine.transact(request))
+
+
+def finish(engine: ModelMap, claim: Claim) -> Owned | NotOwned:
+    while (outcome := ask(engine, claim)) is None:
+        pass
+    return outcome
+
+
+def owned(outcome: Owned | NotOwned) -> Owned:
+    assert isinstance(outcome, Owned)
+    return outcome
+
+
+def test_one_of_two_gets_it_and_each_owner_has_a_higher_epoch() -> None:
+    engine = ModelMap()
+    first, second = Node(engine, 1), Node(engine, 2)
+    got = owned(finish(engine, first.claim()))
+    assert finish(engine, second.claim()) == NotOwned(1)
+    assert engine.transact(release(KEYS, PARTITION, got.token)).succeeded
+    later = owned(finish(engine, second.claim()))
+    assert later.epoch == got.epoch + 1
+    assert later.token > got.token
+
+
+def test_a_claim_without_its_session_is_refused() -> None:
+    engine = ModelMap()
+    node = Node(engine, 1)
+    claim = node.claim()
+    ask(engine, claim)
+    engine.revoke(node.lease)
+    assert finish(engine, claim) == NotOwned(None)
+
+
+def test_a_lost_answer_to_a_claim_that_happened_ends_in_ownership_with_a_new_token() -> None:
+    engine = ModelMap()
+    claim = Node(engine, 1).claim()
+    ask(engine, claim)
+    request = claim.next()
+    assert isinstance(request, Transaction)
+    seen = engine.transact(request).revision
+    assert claim.answered(Unavailable("lost")) is None
+    got = owned(finish(engine, claim))
+    assert got.token > seen
+    assert got.epoch == 1
+
+
+def test_a_try_that_lands_after_another_owner_was_there_is_refused() -> None:
+    engine = ModelMap()
+    first, second = Node(engine, 1), Node(engine, 2)
+    claim = first.claim()
+    ask(engine, claim)
+    late = claim.next()
+    assert isinstance(late, Transaction)
+    got = owned(finish(engine, second.claim()))
+    engine.transact(release(KEYS, PARTITION, got.token))
+    assert not engine.transact(late).succeeded
+
+
+def test_a_reload_takes_a_new_token_and_keeps_the_epoch() -> None:
+    engine = ModelMap()
+    node = Node(engine, 1)
+    before = owned(finish(engine, node.claim()))
+    after = owned(finish(engine, node.claim(before.token)))
+    assert after.token > before.token
+    assert after.epoch == before.epoch
+    assert not engine.transact(release(KEYS, PARTITION, before.token)).succeeded
+
+
+def test_who_lost_a_partition_gets_no_new_token() -> None:
+    engine = ModelMap()
+    first, second = Node(engine, 1), Node(engine, 2)
+    before = owned(finish(engine, first.claim()))
+    engine.transact(release(KEYS, PARTITION, before.token))
+    finish(engine, second.claim())
+    assert finish(engine, first.claim(before.token)) == NotOwned(2)

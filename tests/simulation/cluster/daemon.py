@@ -1,0 +1,233 @@
+"""The smallest shell around the cores of a daemon in a cluster. A partition is a list of committed values here.
+
+`Rules` are what the tests take out, one at a time, to see that the simulator notices.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+from coordinator.cluster.append import Appender, Done, Fenced, Partition
+from coordinator.cluster.claims import Claim, NotOwned, Owned, release
+from coordinator.cluster.engine.engine import EngineError, Page, Read, Transaction
+from coordinator.cluster.keys import Keys
+from coordinator.cluster.placement import place
+from coordinator.cluster.session import Began, Command, Ended, Session
+from tests.simulation.cluster.history import Broken
+
+KEYS = Keys("simulated")
+TOPIC = "__consumer_offsets"
+PARTITIONS = 3
+TTL_MS = 2_000
+
+
+class Rules(NamedTuple):
+    """What keeps a cluster safe."""
+
+    compares_token: bool = True
+    proves_answers: bool = True
+    proof_begins_later: bool = True
+    reload_takes_token: bool = True
+
+
+class Unfenced(Appender):
+    """Its transactions compare nothing."""
+
+    def next(self) -> Transaction | None:
+        transaction = super().next()
+        if transaction is not None:
+            self._sent = transaction = Transaction((), transaction.operations)
+        return transaction
+
+
+class EarlyProof(Appender):
+    """A proof goes with a transaction that is on its way already."""
+
+    def prove(self, partition: Partition, token: int, ticket: Any) -> None:
+        part = (self._in_flight or {}).get(partition)
+        if part is None or part.token != token:
+            super().prove(partition, token, ticket)
+        else:
+            part.tickets.append(ticket)
+
+
+@dataclass
+class Held:
+    """A partition that the daemon owns. `values` is None until it is read."""
+
+    token: int = 0
+    values: list[bytes] | None = None
+    claim: Claim | None = None
+    is_asking: bool = False
+
+
+@dataclass
+class Ask:
+    """Sends one request to the engine; the answer, or Unavailable at the deadline, comes back to `then`."""
+
+    request: Command
+    then: Callable[[Any, int], None] = field(repr=False)
+
+
+class Daemon:
+    """One node. `send` hands requests to the engine; answers come with the time."""
+
+    def __init__(self, node_id: int, rules: Rules, send: Callable[["Daemon", Ask], None]) -> None:
+        self.node_id = node_id
+        self._rules = rules
+        self._send = send
+        self.session = Session(KEYS, node_id, b"%d" % node_id, TTL_MS)
+        self.appender = self._new_appender()
+        self.held: dict[int, Held] = {}
+        self._waiting: dict[int, Callable[[bool], None]] = {}
+        self._last_ticket = 0
+
+    def _new_appender(self) -> Appender:
+        if not self._rules.compares_token:
+            return Unfenced(KEYS)
+        return Appender(KEYS) if self._rules.proof_begins_later else EarlyProof(KEYS)
+
+    def turn(self, now_ms: int, live: set[int]) -> None:
+        """One iteration: deadlines, renewals, claims, and what is to be appended."""
+        self._happened(self.session.passed(now_ms))
+        command = self.session.next(now_ms)
+        if command is not None:
+            self._ask(command, partial(self._session_answered, command))
+        if self.session.is_live(now_ms):
+            wanted = place(TOPIC, range(PARTITIONS), live | {self.node_id}, {})
+            for partition, node in wanted.items():
+                if node == self.node_id and partition not in self.held:
+                    self.held[partition] = Held(claim=self._claim(partition))
+            for partition, held in list(self.held.items()):
+                self._go_on(partition, held)
+        self._append()
+
+    def commit(self, partition: int, value: bytes, answer: Callable[[bool], None]) -> bool:
+        """False: not the coordinator. Otherwise `answer` is told later whether it was done or nobody knows."""
+        held = self.held.get(partition)
+        if held is None or held.values is None:
+            return False
+        offset = len(held.values)
+        held.values.append(value)
+        self.appender.append(
+            Partition(TOPIC, partition), held.token, offset, offset + 1, value, self._ticket(answer)
+        )
+        self._append()
+        return True
+
+    def fetch(self, partition: int, answer: Callable[[bytes | None], None]) -> bool:
+        """False: not the coordinator. Otherwise `answer` is told the newest value, or never."""
+        held = self.held.get(partition)
+        if held is None or held.values is None:
+            return False
+        found = held.values[-1] if held.values else b""
+        if not self._rules.proves_answers:
+            answer(found)
+            return True
+        ticket = self._ticket(lambda is_done: answer(found if is_done else None))
+        self.appender.prove(Partition(TOPIC, partition), held.token, ticket)
+        self._append()
+        return True
+
+    def reload(self, partition: int) -> None:
+        """An internal error: what the memory has of a partition is not believed any more."""
+        held = self.held.get(partition)
+        if held is None or held.values is None:
+            return
+        self.appender.drop(Partition(TOPIC, partition))
+        held.values = None
+        held.claim = self._claim(partition, held.token) if self._rules.reload_takes_token else None
+
+    def give_back(self, partition: int) -> None:
+        """A move: the owner lets go, and whoever should own it claims."""
+        held = self.held.pop(partition, None)
+        if held is not None and held.token:
+            self.appender.drop(Partition(TOPIC, partition))
+            self._ask(release(KEYS, (TOPIC, partition), held.token), lambda answer, at: None)
+
+    def _ask(self, request: Command, then: Callable[[Any, int], None]) -> None:
+        self._send(self, Ask(request, then))
+
+    def _ticket(self, answer: Callable[[bool], None]) -> int:
+        self._last_ticket += 1
+        self._waiting[self._last_ticket] = answer
+        return self._last_ticket
+
+    def _session_answered(self, command: Command, answer: Any, now_ms: int) -> None:
+        self._happened(self.session.answered(command, answer, now_ms))
+
+    def _happened(self, events: list[Any]) -> None:
+        for event in events:
+            if isinstance(event, Ended):
+                self.held.clear()
+                self.appender = self._new_appender()
+                self._waiting.clear()
+            else:
+                assert isinstance(event, Began), event
+
+    def _claim(self, partition: int, token: int | None = None) -> Claim:
+        session = self.session
+        return Claim(KEYS, (TOPIC, partition), self.node_id, session.lease, session.broker_epoch, token)
+
+    def _go_on(self, partition: int, held: Held) -> None:
+        if held.is_asking or held.values is not None:
+            return
+        held.is_asking = True
+        claim = held.claim
+        if claim is not None:
+            self._ask(claim.next(), lambda answer, at: self._claimed(partition, held, claim, answer))
+        else:
+            begin, end = KEYS.whole_log(TOPIC, partition)
+            self._ask(Read(begin, end), lambda answer, at: self._loaded(partition, held, answer))
+
+    def _claimed(self, partition: int, held: Held, claim: Claim, answer: Any) -> None:
+        held.is_asking = False
+        if held is not self.held.get(partition) or held.claim is not claim:
+            return
+        outcome = claim.answered(answer)
+        if isinstance(outcome, Owned):
+            held.token, held.claim = outcome.token, None
+        elif isinstance(outcome, NotOwned):
+            del self.held[partition]
+
+    def _loaded(self, partition: int, held: Held, answer: Page | EngineError) -> None:
+        held.is_asking = False
+        if held is self.held.get(partition) and held.claim is None and isinstance(answer, Page):
+            held.values = values_of(answer)
+
+    def _append(self) -> None:
+        transaction = self.appender.next()
+        if transaction is not None:
+            self._transact(self.appender, transaction)
+
+    def _transact(self, appender: Appender, transaction: Transaction) -> None:
+        self._ask(transaction, lambda answer, at: self._appended(appender, answer))
+
+    def _appended(self, appender: Appender, answer: Any) -> None:
+        if appender is not self.appender:
+            return
+        for result in appender.answered(answer):
+            if not isinstance(result, Done):
+                assert isinstance(result, Fenced), result
+                self.held.pop(result.partition.number, None)
+            for ticket in result.tickets:
+                assert isinstance(ticket, int), ticket
+                self._waiting.pop(ticket)(isinstance(result, Done))
+        if appender.is_in_flight:
+            self._transact(appender, appender.again())
+        else:
+            self._append()
+
+
+def values_of(page: Page) -> list[bytes]:
+    """What a log holds. A gap is a broken log: nothing may be lost in the middle."""
+    values: list[bytes] = []
+    for entry in page.entries:
+        offset = int(entry.key.rsplit(b"/", 1)[1])
+        if offset > len(values):
+            raise Broken(f"{entry.key!r} follows {len(values)} values")
+        # What is written over what was there comes to light in the order of the histories.
+        del values[offset:]
+        values.extend(entry.value[at : at + 8] for at in range(0, len(entry.value), 8))
+    return values

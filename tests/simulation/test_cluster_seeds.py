@@ -1,0 +1,40 @@
+"""Three daemons over the model engine under faults; and the same with one rule taken out, which must be noticed."""
+
+import pytest
+
+from tests.simulation.cluster.daemon import Rules
+from tests.simulation.cluster.history import Broken
+from tests.simulation.cluster.world import World
+
+SEEDS = 100
+MUTANT_SEEDS = 100
+RUN_MS = 10_000
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_seed(seed: int) -> None:
+    World(seed).run(RUN_MS)
+
+
+def test_what_can_happen_does_happen() -> None:
+    """The rules are worth little in runs where nothing goes wrong, or nobody is served."""
+    wanted = {"pause", "cut", "reload", "move", "lease", "request lost", "request late", "answer lost"}
+    acknowledged = 0
+    for seed in range(3):
+        world = World(seed)
+        world.run(RUN_MS)
+        wanted -= world.seen
+        acknowledged += sum(each.is_write and each.ended_ms is not None for each in world.operations)
+    assert not wanted, "never happened"
+    assert acknowledged > 150
+
+
+@pytest.mark.parametrize("rule", Rules._fields)
+def test_each_rule_is_needed(rule: str) -> None:
+    rules = Rules()._replace(**{rule: False})
+    for seed in range(MUTANT_SEEDS):
+        try:
+            World(seed, rules).run(RUN_MS)
+        except Broken:
+            return
+    pytest.fail(f"nobody noticed in {MUTANT_SEEDS} seeds")
