@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
 
-from pipeline.folding import Folded, GroupTables, clear, folded
+from pipeline.folding import KEEP_FROM, Folded, GroupTables, clear, folded
 from pipeline.gold.anomalies import ANOMALIES
 from pipeline.gold.anomalies.abandoned_group import abandoned_group
 from pipeline.gold.anomalies.expiring_offsets import expiring_offsets
@@ -108,13 +108,14 @@ class BuildSettings:
 
     `measure`: where log ends come from. `retention_minutes`: `offsets.retention.minutes` of the cluster, which
     says when offsets expire. `full`: all commits are folded anew, as if nothing was kept of earlier builds; the
-    tables are the same. `on_step` is called before the commits are folded and before each table, `on_table` after
-    each table.
+    tables are the same. `keep_from`: from how many records on what is folded is kept for the next build.
+    `on_step` is called before the commits are folded and before each table, `on_table` after each table.
     """
 
     measure: Measure = measure_nothing
     retention_minutes: int = RETENTION_MINUTES
     full: bool = False
+    keep_from: int = KEEP_FROM
     on_step: Callable[[Step], None] = lambda _: None
     on_table: Callable[[Built], None] = lambda _: None
 
@@ -138,7 +139,14 @@ def _build(spark: SparkSession, warehouse: Warehouse, settings: BuildSettings) -
     settings.on_step(Step(1, N_STEPS, "commits"))
     with (
         folded(
-            spark, warehouse, silver.commits, groups, others, through_batch, from_the_first=settings.full
+            spark,
+            warehouse,
+            silver.commits,
+            groups,
+            others,
+            through_batch,
+            from_the_first=settings.full,
+            keep_from=settings.keep_from,
         ) as commits,
         warehouse.written_down(spark, EVENTS.name, consumer_history(silver._asdict())) as consumers,
     ):

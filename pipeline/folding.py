@@ -5,12 +5,13 @@
 
 A directory is written whole before `current.json` names it, by one rename, and is never changed. A build that is
 killed leaves the old one in force, and its own, which the next build removes. Where nothing is kept, or by another
-version of the folds, or when asked to, all commits are folded from the first one on.
+version of the folds, or when asked to, all commits are folded from the first one on. Of a small log nothing is
+kept.
 """
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import reduce
 from typing import Final, NamedTuple
 from uuid import uuid4
@@ -35,6 +36,9 @@ from pipeline.warehouse import FOLDS, Warehouse
 
 VERSION: Final = 1
 """Of what the folds hold: one more whenever a fold or the commit history changes."""
+
+KEEP_FROM: Final = 200_000
+"""Records."""
 
 _CURRENT: Final = f"{FOLDS}/current.json"
 _TASKS: Final = "spark.sql.shuffle.partitions"
@@ -113,12 +117,13 @@ def clear(warehouse: Warehouse) -> None:
 @contextmanager
 def folded(
     spark: SparkSession, warehouse: Warehouse, commits: DataFrame, groups: GroupTables, others: list[DataFrame],
-    through_batch: int, *, from_the_first: bool = False,
+    through_batch: int, *, from_the_first: bool = False, keep_from: int = KEEP_FROM,
 ) -> Iterator[Folded]:  # fmt: skip
     """All commits up to a batch, folded; what is new of them is read, and kept for the next time.
 
     In: silver `commits` and tables of groups up to that batch, further ones whose records count for the period;
-    whether to fold anew what was folded before. What the frames read is there for as long as the context lasts.
+    whether to fold anew what was folded before; from how many records on what is folded is kept: to fold a few anew
+    takes less than to write it down. What the frames read is there for as long as the context lasts.
     """
     replaced = kept(warehouse)
     before = None if from_the_first else replaced
@@ -130,33 +135,39 @@ def folded(
     if before is not None and before.grain_s != grain:
         for fold in IN_STEPS:
             so_far[fold.name] = in_longer_steps(fold, so_far[fold.name], grain)
-    if before is None or before.through_batch != through_batch or before.grain_s != grain:
-        now = Kept(VERSION, f"{FOLDS}/{uuid4().hex}", through_batch, grain)
-        with _in_tasks(spark, _records(spark, warehouse, done)):
-            _go_on(spark, warehouse, new, groups, so_far, now)
-        warehouse.directory.write(_CURRENT, json.dumps(now._asdict()).encode() + b"\n")
-        so_far = _read(spark, warehouse, now)
-    else:
-        now = before
-    if grain != period.step_s:
-        for fold in IN_STEPS:
-            so_far[fold.name] = in_longer_steps(fold, so_far[fold.name], period.step_s)
-    yield Folded(period, so_far[LAST_COMMITS.name], *(so_far[fold.name] for fold in ALL))
-    if replaced is not None and replaced.place != now.place:
+    now = before
+    with ExitStack() as stack:
+        if before is None or before.through_batch != through_batch or before.grain_s != grain:
+            records = _records(spark, warehouse, done)
+            with _in_tasks(spark, records):
+                so_far = stack.enter_context(_gone_on(spark, warehouse, new, groups, so_far, grain))
+                now = None
+                if before is not None or records >= keep_from:
+                    now = Kept(VERSION, f"{FOLDS}/{uuid4().hex}", through_batch, grain)
+                    so_far = _keep(spark, warehouse, so_far, now)
+        if grain != period.step_s:
+            for fold in IN_STEPS:
+                so_far[fold.name] = in_longer_steps(fold, so_far[fold.name], period.step_s)
+        yield Folded(period, so_far[LAST_COMMITS.name], *(so_far[fold.name] for fold in ALL))
+    if replaced is not None and replaced != now:
+        if now is None:
+            warehouse.directory.delete(_CURRENT)
         warehouse.directory.delete(replaced.place)
 
 
-def _go_on(
+@contextmanager
+def _gone_on(
     spark: SparkSession,
     warehouse: Warehouse,
     new: DataFrame,
     groups: GroupTables,
     so_far: dict[str, DataFrame],
-    now: Kept,
-) -> None:
+    grain: int,
+) -> Iterator[dict[str, DataFrame]]:
+    """The last commits and all folds, with what is new, as long as the context lasts."""
     records, last = groups.group_generations, so_far.get(LAST_COMMITS.name, LAST_COMMITS.empty(spark))
     owners = writers(groups.members, groups.assignments)
-    summary = cells(commit_history(new, records, last), now.grain_s)
+    summary = cells(commit_history(new, records, last), grain)
     with warehouse.written_down(spark, "cells", summary) as made:
         is_odd = (sf.col("rewinds") > 0) | (sf.col("mixed_commits") > 0)
         groups_of_odd = sf.broadcast(made.where(is_odd).select(*GROUP).distinct())
@@ -169,8 +180,17 @@ def _go_on(
             frames = {LAST_COMMITS.name: last_commits(new, made, last)}
             frames |= {fold.name: fold.of(written, so_far.get(fold.name)) for fold in OF_CELLS}
             frames |= {fold.name: fold.of(odd_ones, so_far.get(fold.name)) for fold in OF_ODD_COMMITS}
-            for name, frame in frames.items():
-                frame.write.parquet(warehouse.path(f"{now.place}/{name}"))
+            yield frames
+
+
+def _keep(
+    spark: SparkSession, warehouse: Warehouse, frames: dict[str, DataFrame], now: Kept
+) -> dict[str, DataFrame]:
+    """Writes them down for the next build. Out: the same, as they were written."""
+    for name, frame in frames.items():
+        frame.write.parquet(warehouse.path(f"{now.place}/{name}"))
+    warehouse.directory.write(_CURRENT, json.dumps(now._asdict()).encode() + b"\n")
+    return _read(spark, warehouse, now)
 
 
 def _read(spark: SparkSession, warehouse: Warehouse, which: Kept) -> dict[str, DataFrame]:

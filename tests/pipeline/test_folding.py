@@ -72,14 +72,14 @@ def test_builds_in_between_change_nothing_wherever_the_log_was_cut_or_they_were_
     spark: SparkSession, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, cut = history(spark), random.randrange(100, RECORDS - 50)
-    settings = BuildSettings(measure=log_ends)
+    settings = BuildSettings(measure=log_ends, keep_from=0)
 
     def fail(*_: object) -> None:
         raise KeyboardInterrupt
 
     fill(spark, warehouse, made.piece(0, cut), 1)
     with pytest.raises(KeyboardInterrupt):  # all commits are folded, no table is there
-        build(spark, warehouse, BuildSettings(measure=log_ends, on_table=fail))
+        build(spark, warehouse, BuildSettings(measure=log_ends, on_table=fail, keep_from=0))
     fill(spark, warehouse, made.piece(cut, RECORDS), 2)
     with monkeypatch.context() as patched:
         patched.setattr(warehouse.directory, "write", fail)  # what says which folds count
@@ -100,3 +100,4 @@ def test_builds_in_between_change_nothing_wherever_the_log_was_cut_or_they_were_
         path.write_bytes(data)
     build(spark, warehouse, BuildSettings(measure=log_ends, full=True))
     assert gold(warehouse) == gone_on, cut
+    assert not list(Path(warehouse.path(FOLDS)).iterdir()), "so little is not kept"
