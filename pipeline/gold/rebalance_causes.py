@@ -174,7 +174,9 @@ class _Group:
             self._begins(record, CONSUMER)
             if self._generation == record["generation"]:
                 return
+            settled = self._course.settled
             row = self._course.rebalanced(self._consumers(None))
+            self._course.settled = settled  # until the target of this epoch is whole
             if row["cause"] == JOINED_AGAIN:
                 row["cause"] = PARTITIONS  # nothing else gives a consumer group another epoch
             self._tell(record, CONSUMER, row | moves_of(None, Standing({})), len(self._members))
@@ -219,6 +221,7 @@ class _Group:
             and self._generation is not None
         ):
             row["cause"] = MIGRATED
+            self._course.settled = None  # the one names topics, the other their ids
         self._kind, self._generation = kind, record["generation"]
         told = {"group_kind": kind, "n_members": n_members, "protocol": record.get("protocol")}
         told |= {name: record[name] for name in ("generation", "record_us", "log_offset")}
