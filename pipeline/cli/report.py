@@ -43,6 +43,11 @@ def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.IntRange(min=1, max=200),
             help="groups shown in detail; the others are summed up",
         ),
+        click.option(
+            "--ledger",
+            metavar="FILE",
+            help="the daemon's own (ledger.file): tells a member that left from one whose session expired",
+        ),
         click.option("--open", "is_opened", is_flag=True, help="show it in a browser when it is written"),
     )
     for option in reversed(options):
@@ -51,14 +56,14 @@ def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def selection_of(
-    since: datetime | None, until: datetime | None, group: tuple[str, ...], top: int
+    since: datetime | None, until: datetime | None, group: tuple[str, ...], top: int, ledger: str | None
 ) -> "Selection":
     """What to show, from the options. Raises UsageError."""
     from pipeline.report.gather import Selection
 
     if since is not None and until is not None and since >= until:
         raise click.UsageError("--since is not before --until")
-    return Selection(since=since, until=until, groups=group or None, n_groups=top)
+    return Selection(since=since, until=until, groups=group or None, n_groups=top, ledger=ledger)
 
 
 def told(out: str, *, is_opened: bool) -> None:

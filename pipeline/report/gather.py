@@ -69,6 +69,8 @@ class Selection:
     until: datetime | None = None
     groups: tuple[str, ...] | None = None
     n_groups: int = MAX_GROUPS
+    ledger: str | None = None
+    """The file of the daemon's ledger, for what the log does not say."""
 
     def within(self, start: str, end: str | None = None) -> Column:
         """Rows of which [start, end] (end NULL: open) overlaps the period."""

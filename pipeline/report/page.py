@@ -23,6 +23,7 @@ from pipeline.report.gather import (
     Selection,
     gather,
 )
+from pipeline.report.ledger import in_short, read_ledger
 from pipeline.report.rebalances import causes_in_short, worst
 from pipeline.report.story import KINDS, findings_of, healthy, story
 from pipeline.report.verdict import Finding
@@ -84,8 +85,16 @@ def render(gathered: Gathered) -> str:
     of_group: dict[str, list[Finding]] = {}
     for finding in findings:
         of_group.setdefault(finding.group, []).append(finding)
+    selection, shown = gathered.selection, [details.summary["group"] for details in gathered.groups]
+    ledger = {} if selection.ledger is None else read_ledger(selection.ledger, shown)
     groups = [
-        _group(place, gathered, details, of_group.get(details.summary["group"], []))
+        _group(
+            place,
+            gathered,
+            details,
+            of_group.get(details.summary["group"], []),
+            ledger.get(details.summary["group"], {}),
+        )
         for place, details in enumerate(_worst_first(gathered.groups, findings))
     ]
     return environment.get_template(TEMPLATE).render(
@@ -115,14 +124,17 @@ def _worst_first(groups: list[GroupDetails], findings: list[Finding]) -> list[Gr
     return sorted(groups, key=lambda details: ranks.get(details.summary["group"], len(findings)))
 
 
-def _group(place: int, gathered: Gathered, details: GroupDetails, findings: list[Finding]) -> dict[str, Any]:
+def _group(
+    place: int, gathered: Gathered, details: GroupDetails, findings: list[Finding], ledger: dict[int, str]
+) -> dict[str, Any]:
     """What the template needs of one group. The plots escape what they show by themselves."""
     return {
         "place": place,
         "details": details,
         "summary": details.summary,
         "findings": findings,
-        "worst": worst(details.rebalances, details.causes, MAX_REBALANCES),
+        "worst": worst(details.rebalances, details.causes, MAX_REBALANCES, ledger),
+        "ledger": in_short(ledger),
         "causes": causes_in_short(details.causes),
         "course": Markup(course(f"course-{place}", gathered, details)) if details.progress else "",
         "timeline": Markup(timeline(f"timeline-{place}", gathered, details)) if details.ownership else "",

@@ -9,6 +9,7 @@ from pipeline.report.words import count, cut, listed, number
 Row = dict[str, Any]
 _NAMES: Final = 3
 _NAME: Final = 40
+_LEDGER: Final = 80
 _WHY: Final = {
     causes.UNKNOWN: "not known: the log begins here",
     causes.FIRST: "the first members came",
@@ -26,21 +27,24 @@ _WHY: Final = {
 }
 
 
-def worst(rebalances: list[Row], of_causes: list[Row], limit: int) -> list[Row]:
+def worst(
+    rebalances: list[Row], of_causes: list[Row], limit: int, ledger: dict[int, str] | None = None
+) -> list[Row]:
     """The rebalances with the longest pauses, then with the slowest convergence or assignment, each with its `why`
-    and `what_moved`. In: rows of `rebalance_stats` and `rebalance_causes` of one group."""
+    and `what_moved`. In: rows of `rebalance_stats` and `rebalance_causes` of one group; what the daemon's ledger
+    says, by generation."""
     known = {row["log_offset"]: row for row in of_causes}
 
     def cost(row: Row) -> tuple[Any, ...]:
         pause = 0 if row["pause_spans_empty"] else row["consumption_pause_ms"] or 0
         return pause, row["convergence_ms"] or 0, row["sync_ms"] or 0, row["log_offset"]
 
-    found = sorted(rebalances, key=cost, reverse=True)[:limit]
-    return [
-        row
-        | {"why": why(known.get(row["log_offset"])), "what_moved": what_moved(known.get(row["log_offset"]))}
-        for row in found
-    ]
+    told = []
+    for row in sorted(rebalances, key=cost, reverse=True)[:limit]:
+        of_log, of_ledger = known.get(row["log_offset"]), (ledger or {}).get(row["generation"])
+        said = why(of_log) + (f" (the ledger: {cut(of_ledger, _LEDGER)})" if of_ledger else "")
+        told.append(row | {"why": said, "what_moved": what_moved(of_log)})
+    return told
 
 
 def why(row: Row | None) -> str:

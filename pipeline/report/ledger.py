@@ -1,0 +1,65 @@
+"""What the daemon's ledger knows of rebalances and the log does not: whether a member left, or its session expired.
+
+Source: the file that the daemon writes where `ledger.file` says so, one entry a line; `….1` is what was before it.
+"""
+
+import json
+import os
+from collections.abc import Collection, Iterator
+from typing import Any, Final
+
+from pipeline.errors import BadInput
+from pipeline.gold.causes import client_name
+from pipeline.report.words import count, listed
+from storage.os_error import reason_of
+
+OLDER: Final = ".1"
+_SHOWN: Final = 4
+
+
+def read_ledger(path: str, groups: Collection[str]) -> dict[str, dict[int, str]]:
+    """By group and generation (or epoch), why the rebalance that led there took place, and who was at it. In: the
+    groups that matter. Raises BadInput naming the line that is no entry; a last line that is cut short is still
+    being written."""
+    found: dict[str, dict[int, str]] = {group: {} for group in groups}
+    for each in (path + OLDER, path):
+        if each == path or os.path.exists(each):
+            for entry in _entries(each):
+                if entry["group_id"] in found:
+                    found[entry["group_id"]][entry["generation_id"]] = _why(entry)
+    return found
+
+
+def _entries(path: str) -> Iterator[dict[str, Any]]:
+    try:
+        with open(path, "rb") as file:
+            for number, line in enumerate(file, start=1):
+                if not line.endswith(b"\n"):
+                    return
+                try:
+                    entry = json.loads(line)
+                    assert isinstance(entry["group_id"], str)
+                    assert isinstance(entry["generation_id"], int)
+                    assert isinstance(entry["cause"], str)
+                except (ValueError, KeyError, TypeError, AssertionError) as error:
+                    raise BadInput(f"{path}: line {number} is no entry of a ledger") from error
+                yield entry
+    except OSError as error:
+        raise BadInput(f"{path}: {reason_of(error, path)}") from error
+
+
+def _why(entry: dict[str, Any]) -> str:
+    actor = entry.get("actor")
+    if not isinstance(actor, dict):
+        return str(entry["cause"])
+    return f"{entry['cause']}: {client_name(actor.get('client_id'), actor.get('client_host'))}"
+
+
+def in_short(known: dict[int, str]) -> str:
+    """How often each cause was there, without who was at it."""
+    found: dict[str, int] = {}
+    for why in known.values():
+        cause = why.partition(":")[0]
+        found[cause] = found.get(cause, 0) + 1
+    ranked = sorted(found.items(), key=lambda each: (-each[1], each[0]))
+    return listed([f"{cause} ({count(n, 'time')})" for cause, n in ranked], _SHOWN)
