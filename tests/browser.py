@@ -86,7 +86,7 @@ class Tab:
 
     async def until(self, expression: str) -> Any:
         """The value of an expression once it is true. Looks again with each frame."""
-        value = await self.evaluate(_UNTIL.format(expression=expression, within_ms=int(ANSWER_S * 1000)))
+        value = await self.evaluate(_UNTIL.format(expression=expression, within_ms=int(ANSWER_S * 500)))
         assert value, f"the page did not come to: {expression}"
         return value
 

@@ -169,13 +169,14 @@ async def test_a_browser_shows_the_worst_first_and_the_rest_folded(
         assert len(targets) > 5
         for target in targets:
             assert await shown.evaluate(f"document.querySelector('{target}') !== null"), target
-        evidence = "document.querySelector('.verdict a').getAttribute('href')"
         await shown.evaluate("document.querySelector('.verdict a').click()")
-        await shown.until(f"document.querySelector({evidence}).open")
-        inner = await shown.evaluate(f"document.querySelector({evidence}).innerText")
-        assert "48,960" in inner
-        await shown.evaluate(f"document.querySelector({evidence}).querySelector('summary').click()")
-        assert not await shown.evaluate(f"document.querySelector({evidence}).open")
+        evidence = "document.querySelector('details.group:has(:target)')"
+        await shown.until(f"{evidence}.open")
+        assert "48,960" in await shown.evaluate(f"{evidence}.innerText")
+        box = f"{evidence}.querySelector('summary').getBoundingClientRect()"
+        await shown.until(f"{box}.top >= 0 && {box}.bottom < {SCREEN}")
+        await shown.evaluate(f"{evidence}.querySelector('summary').click()")
+        assert not await shown.evaluate(f"{evidence}.open")
         assert shown.troubles == []
 
 
