@@ -28,6 +28,12 @@ CRASH: Final = re.compile(
 )
 
 
+def _as_on_a_terminal() -> None:
+    """In the child. What runs in the background of a shell has Ctrl-C ignored, and bash would leave it so."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class Terminal:
     """One interactive bash on a pseudoterminal."""
 
@@ -43,7 +49,7 @@ class Terminal:
             stdout=inside,
             stderr=inside,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=_as_on_a_terminal,
         )
         os.close(inside)
         self._changed = threading.Condition()
