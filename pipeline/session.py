@@ -17,6 +17,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from pipeline.errors import BadInput
+from pipeline.java_errors import without_greeting
 
 MIN_JAVA: Final = 17
 LOCAL: Final = "local[*,4]"
@@ -43,6 +44,15 @@ _STATIC: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.streaming.ui.enabled": "false",
 }
+_LITTLE: Final = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+_LITTLE_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
+"""For little data most code runs a few times: neither Spark nor Java earns back what compiling it well takes.
+Without its best compiler Java keeps 48 MB of compiled code: Spark fills them, and compiles the same again."""
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties").as_uri()
 
 
@@ -75,17 +85,21 @@ def driver_memory_mb(physical_bytes: int) -> int:
     return min(_MAX_MEMORY_MB, max(_MIN_MEMORY_MB, share))
 
 
-def start(master: str | None = None, settings: dict[str, str] | None = None) -> SparkSession:
+def start(
+    master: str | None = None, settings: dict[str, str] | None = None, *, is_little: bool = False
+) -> SparkSession:
     """A session that runs the pipeline; the one that is active if there is one.
 
     In: the master's URL, None for what spark-submit or `SPARK_MASTER` says, failing that all local cores; Spark
-    settings that win over the pipeline's own. Raises BadInput when Java is missing.
+    settings that win over the pipeline's own; whether there is so little to do that starting is most of the work.
+    Raises BadInput when Java is missing.
     """
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("groupd-pipeline")
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit started this process
     chosen = master or (None if submitted else os.environ.get("SPARK_MASTER", LOCAL))
+    java = f"-Dlog4j2.configurationFile={_LOGGING}"
     if chosen is not None:
         builder = builder.master(chosen)
         if chosen.startswith("local"):
@@ -98,13 +112,17 @@ def start(master: str | None = None, settings: dict[str, str] | None = None) -> 
                 builder = builder.config("spark.driver.memory", f"{driver_memory_mb(physical_bytes)}m")
             # Spark's default of 200 is for clusters: on one machine most of them would be empty tasks.
             builder = builder.config("spark.sql.shuffle.partitions", str(max(4, 2 * (os.cpu_count() or 1))))
+            if is_little:
+                java = f"{java} {_LITTLE_JAVA}"
+                settings = {**_LITTLE, **(settings or {})}
     if not submitted:
         for key, value in _STATIC.items():
             builder = builder.config(key, value)
-        builder = builder.config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOGGING}")
+        builder = builder.config("spark.driver.extraJavaOptions", java)
     for key, value in {**_RUNTIME, **(settings or {})}.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    with without_greeting():
+        spark = builder.getOrCreate()
     # It logs, with a traceback, what it then raises; an interrupted call looks like a failure there.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     return spark

@@ -72,11 +72,12 @@ def build(warehouse: str, log_dir: str | None, master: str | None, **options: An
     from pipeline.build import build as run
     from pipeline.session import start
     from pipeline.warehouse import Warehouse
+    from pipeline.workload import is_little
 
     shown = Shown()
     settings = settings_of(log_dir, shown=shown, **options)
     with shown:
-        spark = start(master)
+        spark = start(master, is_little=is_little(warehouse))
         try:
             run(spark, Warehouse(warehouse), settings)
         finally:

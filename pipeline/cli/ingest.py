@@ -43,15 +43,14 @@ def ingest(log_dir: str, warehouse: str, master: str | None, max_bytes: int | No
     """Add what is new in the log to the tables, exactly once."""
     # Spark takes seconds to import: not before the options are known to be right.
     from pipeline.ingest import ingest as run
-    from pipeline.log_files import LogFiles
-    from pipeline.segments import find_partitions
     from pipeline.session import check_java, start
     from pipeline.warehouse import Warehouse
+    from pipeline.workload import is_little, log_bytes
 
-    find_partitions(LogFiles(log_dir))
+    new_bytes = log_bytes(log_dir)
     check_java()
     with Shown() as shown:
-        spark = start(master)
+        spark = start(master, is_little=not follow and is_little(warehouse, new_bytes))
         try:
             with stop_on_interrupt() as stop:
                 done = run(

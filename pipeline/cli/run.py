@@ -32,20 +32,19 @@ def run(
     """Ingest, build and report."""
     from pipeline.build import build
     from pipeline.ingest import ingest
-    from pipeline.log_files import LogFiles
     from pipeline.report.page import check_out, write_report
-    from pipeline.segments import find_partitions
     from pipeline.session import check_java, start
     from pipeline.warehouse import Warehouse
+    from pipeline.workload import is_little, log_bytes
 
     shown = Shown()
     settings = settings_of(log_dir, bootstrap, log_end_offsets, offsets_retention_minutes, full, shown)
     selection = selection_of(**options)
     check_out(out)
-    find_partitions(LogFiles(log_dir))
+    new_bytes = log_bytes(log_dir)
     check_java()
     with shown:
-        spark = start(master)
+        spark = start(master, is_little=is_little(warehouse, new_bytes))
         try:
             place = Warehouse(warehouse)
             with stop_on_interrupt() as stop:
