@@ -100,7 +100,8 @@ async def serving_api(
 ) -> AsyncIterator[Api]:
     """The API of a server with the topic `orders` of 3 partitions. In: what the HTTP port is bound to; whether
     to wait until all groups are loaded."""
-    texts = {"http.listener": str(Address(host, 0)), **(properties or {})}
+    # The records of these tests are of a day long past: whoever is held up for minutes would find none.
+    texts = {"http.listener": str(Address(host, 0)), "log.retention.ms": "-1", **(properties or {})}
     how = settings(directory, texts, topics=[("orders", 3)], files=files)
     server = await start(replace(how, brokers=brokers), wait=wait)
     late = LateControl(server)
