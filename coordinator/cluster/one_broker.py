@@ -1,8 +1,9 @@
 """One broker, which owns everything."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from coordinator.cluster.broker import Broker
+from coordinator.cluster.reassignment import Reassignment
 from storage.topic_partition import TopicPartition
 
 
@@ -33,3 +34,28 @@ class OneBroker:
     def replicas(self, _: TopicPartition) -> Sequence[int]:
         """This one."""
         return self._replicas
+
+    @property
+    def registered(self) -> Container[int]:
+        """This one."""
+        return self._brokers
+
+    @property
+    def reassigning(self) -> Mapping[TopicPartition, Reassignment]:
+        """Never any."""
+        return {}
+
+    def most_replicas(self, _: str) -> int:
+        """One."""
+        return 1
+
+    def reassign(self, _: TopicPartition, replicas: Sequence[int]) -> None:
+        """To this one, where everything is."""
+        assert tuple(replicas) == self._replicas, replicas
+
+    def cancel_reassignment(self, _: TopicPartition) -> None:
+        """There is none."""
+        raise AssertionError
+
+    def elect_preferred(self, _: TopicPartition) -> None:
+        """It owns everything."""

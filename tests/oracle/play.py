@@ -24,6 +24,7 @@ EVENT_TIMEOUT_S: Final = 60
 LISTED: Final = {
     "groups": "group_id",
     "topics": "name",
+    "replica_election_results": "topic",
     "config_resources": "resource_name",
     "transaction_states": "transactional_id",
 }
