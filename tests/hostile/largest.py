@@ -309,7 +309,7 @@ LARGEST: Final[dict[str, Largest]] = {
         lambda topics: AlterPartitionReassignmentsRequest(
             topics=[ReassignableTopic(name=name, partitions=parts) for name, parts in topics]
         ),
-        lambda index: ReassignablePartition(partition_index=index, replicas=[1]),
+        lambda index: ReassignablePartition(partition_index=index),
     ),
     "AlterPartitionReassignments: replicas": Largest(
         lambda: AlterPartitionReassignmentsRequest(
