@@ -229,9 +229,9 @@ class Failover:
 
     def _take(self, move: _Move, loading_ms: int) -> None:
         move.timer = None
-        partition = move.partition
-        if move.to in self._cluster.brokers and move.to != self._cluster.owner(partition.name):
-            self._server.brokers.move(partition.name, move.to, loading_ms / 1000)
+        partition, to = move.partition, move.to
+        if to is not None and to in self._cluster.brokers and to != self._cluster.owner(partition.name):
+            self._server.brokers.move(partition.name, to, loading_ms / 1000)
             return
         self._ownership.take(partition, partition.epoch + 1, loading_ms / 1000)
 
