@@ -14,6 +14,7 @@ from protocol.messages.alter_partition_reassignments import (
 from protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from protocol.messages.offset_fetch import OffsetFetchRequest
 from storage.topic_partition import TopicPartition
 from tests.cluster.brokers import NODE_IDS, Cluster, three_brokers
 from tests.server.harness import heartbeat_request, join_alone
@@ -96,7 +97,8 @@ async def test_a_reassigned_coordinator_goes_on_at_the_other_broker(tmp_path: Pa
         beat = heartbeat_request("billing", member, generation)
         assert (await cluster.clients[before].call(beat, 3)).error_code == ErrorCode.NOT_COORDINATOR
         assert await cluster.found("billing", before) == (to, cluster.port(to))
-        assert (await cluster.until(to, beat, 3)).error_code == NONE
+        await cluster.until(to, OffsetFetchRequest(group_id="billing", topics=[]), 5)
+        assert (await cluster.clients[to].call(beat, 3)).error_code == NONE
         assert await described(cluster, partition) == (to, [to], [to])
         assert await in_progress(cluster) == {}
 
