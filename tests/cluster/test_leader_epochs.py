@@ -112,3 +112,32 @@ async def test_a_move_back_does_not_bring_back_the_old_epoch(cluster: Cluster) -
     assert await fetch(cluster, first, old) == FENCED
     assert await fetch(cluster, first, old + 1) == FENCED
     assert await fetch(cluster, first, old + 2) == NONE
+
+
+async def test_who_asks_the_wrong_broker_is_told_the_leader_and_its_address(cluster: Cluster) -> None:
+    """By the versions of Produce and Fetch that have room for it."""
+    await produce(cluster)
+    before = cluster.owner(PARTITION)
+    to = before % 3 + 1
+    cluster.server.brokers.move(PARTITION, to)
+    data = PartitionProduceData(index=0, records=batch(1, time_ms=clock.wall_ms()))
+    topic = TopicProduceData(name="orders", partition_data=[data])
+    producing = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic])
+    answer = await cluster.clients[before].call(producing, 10)
+    part = answer.responses[0].partition_responses[0]
+    assert (part.error_code, part.current_leader.leader_id) == (ELSEWHERE, to)
+    assert [(each.node_id, each.port) for each in answer.node_endpoints] == [(to, cluster.port(to))]
+    part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+    hosted = cluster.server.data_plane.catalogue.get("orders")
+    assert hosted is not None
+    topics = [FetchTopic(topic_id=hosted.topic_id, partitions=[part])]
+    fetching = FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics)
+    answer = await cluster.clients[before].call(fetching, 16)
+    found = answer.responses[0].partitions[0]
+    assert (found.error_code, found.current_leader.leader_id) == (ELSEWHERE, to)
+    assert found.current_leader.leader_epoch == await told_epoch(cluster, to)
+    assert [(each.node_id, each.port) for each in answer.node_endpoints] == [(to, cluster.port(to))]
+    cluster.server.brokers.stop(to)
+    answer = await cluster.clients[before].call(fetching, 16)
+    assert answer.responses[0].partitions[0].current_leader.leader_id == -1
+    assert answer.node_endpoints == []
