@@ -27,6 +27,7 @@ class InProcess:
 
     gained: Gained
     lost: Lost
+    only = None
 
     def __init__(
         self,

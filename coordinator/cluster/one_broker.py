@@ -11,7 +11,7 @@ class OneBroker:
     """An `Ownership`."""
 
     def __init__(self, node_id: int) -> None:
-        self._node_id = node_id
+        self.only = node_id
         self._replicas = (node_id,)
         self._brokers = {node_id: Broker(node_id)}
 
@@ -22,7 +22,7 @@ class OneBroker:
 
     def owner(self, _: TopicPartition) -> int | None:
         """This one, of everything."""
-        return self._node_id
+        return self.only
 
     def owns(self, _: int, __: TopicPartition) -> bool:
         """Whoever is asked is this one."""

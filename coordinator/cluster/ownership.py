@@ -31,6 +31,11 @@ class Ownership(Protocol):
     """What is asked of a cluster by those who answer requests. All in the event loop's thread."""
 
     @property
+    def only(self) -> int | None:
+        """The broker that owns everything, always; None where there are several. Who asks for each partition of an
+        answer need not ask about each then."""
+
+    @property
     def brokers(self) -> Mapping[int, Broker]:
         """Those that live, by id, in order."""
 
