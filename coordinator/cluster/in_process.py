@@ -48,7 +48,7 @@ class InProcess:
         self._partitions = partitions
         self._replication_factor = replication_factor
         self._assigned: dict[TopicPartition, tuple[int, ...]] = {}
-        """Replicas of partitions that have others than those where they were placed."""
+        """Replicas of partitions that were assigned, moved or reassigned."""
         self._reassigning: dict[TopicPartition, Reassignment] = {}
         self._owners: dict[TopicPartition, int] = {}
         """Owners that are another than the first replica that lives."""
