@@ -17,7 +17,7 @@ KAFKA_4_4: dict[int, tuple[int, int]] = {
 OTHER_GROUP_TYPES = {76, 77, 78, 79, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92, 93, 94}
 DELEGATION_TOKENS = {38, 39, 40, 41}
 CHANGING_QUOTAS = {49}
-RAFT_AND_REPLICAS = {34, 43, 45, 46, 55, 57, 64, 80, 81}
+RAFT_AND_REPLICAS = {34, 55, 57, 64, 80, 81}
 
 SERVED_FROM_LOWER = {2: 0, 8: 0, 9: 0, 19: 0, 20: 0, 23: 0, 29: 0, 30: 0, 31: 0, 32: 0, 35: 0}
 

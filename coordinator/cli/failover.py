@@ -21,15 +21,18 @@ groupd failover billing --not-coordinator 500ms --loading 1500ms"""
 @group_argument()
 @click.option("--not-coordinator", type=DURATION, metavar="TIME", help="How long it is elsewhere.")
 @click.option("--loading", type=DURATION, metavar="TIME", help="How long it then says that it loads.")
+@click.option("--to", type=int, metavar="NODE", help="The broker, of several, that coordinates it then.")
 @click.option(
     "--settle",
     type=DURATION,
     metavar="TIME",
     help="How long the answer waits for the members to be back. [default: the daemon's, 5s]",
 )
-def command(asking: Asking, group: str, **spans: str | None) -> int:
+def command(asking: Asking, group: str, to: int | None, **spans: str | None) -> int:
     """Move the coordinator of GROUP, as when its broker changes."""
-    body = {name: span for name, span in spans.items() if span is not None}
+    body: dict[str, str | int] = {name: span for name, span in spans.items() if span is not None}
+    if to is not None:
+        body["to"] = to
     patience_s = sum(map(seconds, spans.values())) + PATIENCE_S
     answer(asking, "POST", "groups", group, "failover", body=body, patience_s=patience_s)
     return YES

@@ -5,12 +5,17 @@ did. A partition that lost its owner goes to the next of its replicas that lives
 is back, as in Kafka before leaders are rebalanced. What was moved is forgotten when the process ends.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import Any
 from zlib import crc32
 
 from coordinator.cluster.broker import Broker
 from coordinator.cluster.ownership import Gained, Lost, MoveCause
+from coordinator.cluster.reassignment import Reassignment
 from storage.topic_partition import TopicPartition
+
+Moved = Callable[[TopicPartition, int | None, int | None, MoveCause], None]
+"""Takes a partition, its owner before and after, and why."""
 
 
 class NotPossible(Exception):
@@ -22,6 +27,7 @@ class InProcess:
 
     gained: Gained
     lost: Lost
+    only = None
 
     def __init__(
         self,
@@ -35,12 +41,15 @@ class InProcess:
         """All brokers, also those that are stopped."""
         self.moves: dict[MoveCause, int] = dict.fromkeys(MoveCause, 0)
         """How often a partition came to another owner, or lost its only one, by why."""
+        self.listeners: list[Moved] = []
+        """Who is told when that has happened."""
         self._node_ids = tuple(node_ids)
         self._live = dict(self.known)
         self._partitions = partitions
         self._replication_factor = replication_factor
         self._assigned: dict[TopicPartition, tuple[int, ...]] = {}
-        """Replicas of partitions that were moved to a broker that had none."""
+        """Replicas of partitions that were assigned, moved or reassigned."""
+        self._reassigning: dict[TopicPartition, Reassignment] = {}
         self._owners: dict[TopicPartition, int] = {}
         """Owners that are another than the first replica that lives."""
 
@@ -49,6 +58,20 @@ class InProcess:
         """Those that live."""
         return self._live
 
+    @property
+    def registered(self) -> Container[int]:
+        """Those that live and those that are stopped."""
+        return self.known
+
+    @property
+    def reassigning(self) -> Mapping[TopicPartition, Reassignment]:
+        """What waits for a broker that is stopped."""
+        return self._reassigning
+
+    def most_replicas(self, topic: str) -> int:
+        """One of records, one at each broker of coordinators."""
+        return min(self._replication_factor(topic), len(self._node_ids))
+
     def replicas(self, partition: TopicPartition) -> Sequence[int]:
         """As they were assigned, or else were placed."""
         assigned = self._assigned.get(partition)
@@ -56,8 +79,8 @@ class InProcess:
             return assigned
         ids = self._node_ids
         first = crc32(partition.topic.encode()) + partition.partition
-        factor = min(self._replication_factor(partition.topic), len(ids))
-        return tuple(ids[(first + number) % len(ids)] for number in range(factor))
+        count = self.most_replicas(partition.topic)
+        return tuple(ids[(first + number) % len(ids)] for number in range(count))
 
     def owner(self, partition: TopicPartition) -> int | None:
         """One of the replicas, if one lives."""
@@ -86,7 +109,8 @@ class InProcess:
 
     def forget(self, topic: str) -> None:
         """A topic is gone: one of that name is placed anew."""
-        for table in (self._owners, self._assigned):
+        tables: tuple[dict[TopicPartition, Any], ...] = self._owners, self._assigned, self._reassigning
+        for table in tables:
             for partition in [each for each in table if each.topic == topic]:
                 del table[partition]
 
@@ -94,19 +118,43 @@ class InProcess:
 
     def move(self, partition: TopicPartition, to: int, hold_loading_s: float = 0) -> bool:
         """Makes a broker the owner of a partition; whether it was not. A replica comes with it, in the place
-        of the owner's. Raises NotPossible."""
+        of the owner's, and what is in progress is cancelled. Raises NotPossible."""
         if to not in self._live:
             raise NotPossible(f"broker {to} is stopped" if to in self.known else f"there is no broker {to}")
         before = self.owner(partition)
         if before == to:
             return False
-        replicas = self.replicas(partition)
+        underway = self._reassigning.pop(partition, None)
+        replicas = self.replicas(partition) if underway is None else underway.origin
         if to not in replicas:
-            gives_way = replicas[0] if before is None else before
-            self._assigned[partition] = tuple(to if each == gives_way else each for each in replicas)
-        self._owners[partition] = to
-        self._changed(partition, before, to, MoveCause.MOVED, hold_loading_s)
-        return True
+            gives_way = before if before in replicas else replicas[0]
+            replicas = [to if each == gives_way else each for each in replicas]
+        self._assigned[partition] = tuple(replicas)
+        return self._own(partition, before, to, MoveCause.MOVED, hold_loading_s)
+
+    def reassign(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
+        """At once unless a broker that is new to the partition is stopped, or all of them are."""
+        assert 0 < len(set(replicas)) == len(replicas) <= self.most_replicas(partition.topic), replicas
+        assert all(each in self.known for each in replicas), replicas
+        before, current = self.owner(partition), self.replicas(partition)
+        underway = self._reassigning.pop(partition, None)
+        reassignment = Reassignment.of(current if underway is None else underway.origin, replicas)
+        self._assigned[partition] = reassignment.replicas
+        self._reassigning[partition] = reassignment
+        self._settle(partition, before)
+
+    def cancel_reassignment(self, partition: TopicPartition) -> None:
+        """If its owner is one that was to be added, the first of the others that lives becomes the owner."""
+        before = self.owner(partition)
+        origin = self._reassigning.pop(partition).origin
+        self._assigned[partition] = origin
+        self._owned_by_replica(partition, before)
+
+    def elect_preferred(self, partition: TopicPartition) -> None:
+        """Moves it there, if it is not."""
+        preferred = self.replicas(partition)[0]
+        assert preferred in self._live, preferred
+        self._own(partition, self.owner(partition), preferred, MoveCause.ELECTED)
 
     def stop(self, node_id: int) -> None:
         """A broker is no more: what it owns goes to other replicas that live. Raises NotPossible."""
@@ -140,6 +188,43 @@ class InProcess:
                 self._owners[partition] = before
             elif self.owner(partition) == node_id:
                 self._changed(partition, None, node_id, MoveCause.BROKER_STARTED)
+        for partition in owners:
+            if partition in self._reassigning:
+                self._settle(partition, self.owner(partition))
+
+    # What is the same for all
+
+    def _settle(self, partition: TopicPartition, before: int | None) -> None:
+        """Ends a reassignment if it can; its owner is one of its replicas in any case. In: the owner until now."""
+        reassignment = self._reassigning[partition]
+        if reassignment.can_end(self._live):
+            del self._reassigning[partition]
+            self._assigned[partition] = reassignment.target
+        self._owned_by_replica(partition, before)
+
+    def _owned_by_replica(self, partition: TopicPartition, before: int | None) -> None:
+        replicas = self.replicas(partition)
+        owner = before
+        if before not in replicas:
+            owner = next((each for each in replicas if each in self._live), None)
+        self._own(partition, before, owner, MoveCause.REASSIGNED)
+
+    def _own(
+        self,
+        partition: TopicPartition,
+        before: int | None,
+        owner: int | None,
+        cause: MoveCause,
+        hold_loading_s: float = 0,
+    ) -> bool:
+        if owner is None:
+            self._owners.pop(partition, None)
+        else:
+            self._owners[partition] = owner
+        if before == owner:
+            return False
+        self._changed(partition, before, owner, cause, hold_loading_s)
+        return True
 
     def _changed(
         self,
@@ -155,3 +240,5 @@ class InProcess:
             self.lost(partition, before, cause)
         if owner is not None:
             self.gained(partition, owner, cause, hold_loading_s)
+        for listener in self.listeners:
+            listener(partition, before, owner, cause)

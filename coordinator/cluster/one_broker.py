@@ -1,8 +1,9 @@
 """One broker, which owns everything."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from coordinator.cluster.broker import Broker
+from coordinator.cluster.reassignment import Reassignment
 from storage.topic_partition import TopicPartition
 
 
@@ -10,7 +11,7 @@ class OneBroker:
     """An `Ownership`."""
 
     def __init__(self, node_id: int) -> None:
-        self._node_id = node_id
+        self.only = node_id
         self._replicas = (node_id,)
         self._brokers = {node_id: Broker(node_id)}
 
@@ -21,7 +22,7 @@ class OneBroker:
 
     def owner(self, _: TopicPartition) -> int | None:
         """This one, of everything."""
-        return self._node_id
+        return self.only
 
     def owns(self, _: int, __: TopicPartition) -> bool:
         """Whoever is asked is this one."""
@@ -33,3 +34,28 @@ class OneBroker:
     def replicas(self, _: TopicPartition) -> Sequence[int]:
         """This one."""
         return self._replicas
+
+    @property
+    def registered(self) -> Container[int]:
+        """This one."""
+        return self._brokers
+
+    @property
+    def reassigning(self) -> Mapping[TopicPartition, Reassignment]:
+        """Never any."""
+        return {}
+
+    def most_replicas(self, _: str) -> int:
+        """One."""
+        return 1
+
+    def reassign(self, _: TopicPartition, replicas: Sequence[int]) -> None:
+        """To this one, where everything is."""
+        assert tuple(replicas) == self._replicas, replicas
+
+    def cancel_reassignment(self, _: TopicPartition) -> None:
+        """There is none."""
+        raise AssertionError
+
+    def elect_preferred(self, _: TopicPartition) -> None:
+        """It owns everything."""

@@ -1,10 +1,11 @@
 """Who owns which partition: coordinates it, or leads it. All of the server asks this; nobody else decides it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
 from coordinator.cluster.broker import Broker
+from coordinator.cluster.reassignment import Reassignment
 from storage.topic_partition import TopicPartition
 
 
@@ -14,6 +15,8 @@ class MoveCause(StrEnum):
     MOVED = "moved"
     BROKER_STOPPED = "broker-stopped"
     BROKER_STARTED = "broker-started"
+    REASSIGNED = "reassigned"
+    ELECTED = "elected"
 
 
 Gained = Callable[[TopicPartition, int, MoveCause, float], None]
@@ -26,6 +29,11 @@ Lost = Callable[[TopicPartition, int, MoveCause], None]
 
 class Ownership(Protocol):
     """What is asked of a cluster by those who answer requests. All in the event loop's thread."""
+
+    @property
+    def only(self) -> int | None:
+        """The broker that owns everything, always; None where there are several. Who asks for each partition of an
+        answer need not ask about each then."""
 
     @property
     def brokers(self) -> Mapping[int, Broker]:
@@ -42,3 +50,27 @@ class Ownership(Protocol):
 
     def replicas(self, partition: TopicPartition) -> Sequence[int]:
         """The brokers that may own a partition, the one that was meant to first. Some may be stopped."""
+
+    # What administrators ask for over Kafka's protocol
+
+    @property
+    def registered(self) -> Container[int]:
+        """The ids of all brokers, also those that are stopped."""
+
+    @property
+    def reassigning(self) -> Mapping[TopicPartition, Reassignment]:
+        """What is in progress."""
+
+    def most_replicas(self, topic: str) -> int:
+        """How many replicas a partition of a topic may have."""
+
+    def reassign(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
+        """Gives a partition other replicas, in the place of what is in progress: at once, or when all live that it
+        has not had. Its owner stays the owner if it is one of them. In: brokers that are registered, each once, no
+        more than it may have."""
+
+    def cancel_reassignment(self, partition: TopicPartition) -> None:
+        """Leaves a partition that is being reassigned the replicas that it had."""
+
+    def elect_preferred(self, partition: TopicPartition) -> None:
+        """Makes the first of a partition's replicas, which lives, its owner."""

@@ -237,7 +237,7 @@ def _validate_topic(
         raise Refusal(ErrorCode.INVALID_CONFIG, str(error)) from error
     if topic is None:
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
-    if not topic.hosted:
+    if not topic.hosted and overrides != topic.next_overrides:
         raise Refusal(
             ErrorCode.POLICY_VIOLATION, f"{name} is configured through the offsets.topic.… properties"
         )

@@ -68,6 +68,9 @@ ANSWERED_BY: Final[Mapping[ApiKey, str]] = {
     ApiKey.DESCRIBE_LOG_DIRS: "describe_log_dirs.answer_describe_log_dirs",
     ApiKey.INIT_PRODUCER_ID: "init_producer_id.answer_init_producer_id",
     ApiKey.DESCRIBE_PRODUCERS: "describe_producers.answer_describe_producers",
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: "alter_partition_reassignments.answer_alter_partition_reassignments",
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: "list_partition_reassignments.answer_list_partition_reassignments",
+    ApiKey.ELECT_LEADERS: "elect_leaders.answer_elect_leaders",
     ApiKey.OFFSET_FOR_LEADER_EPOCH: "offset_for_leader_epoch.answer_offset_for_leader_epoch",
 }
 """The function for each API, below `coordinator.topics`: a `Handler`, imported when it is first asked for."""

@@ -18,10 +18,12 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final
 
 from coordinator.answers import PARKED
+from coordinator.cluster.ownership import Ownership
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, PartitionFailed
 from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.config import TopicsConfig
+from coordinator.topics.current_leader import IN_FETCH_SINCE, current_leader, endpoints
 from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.fetch_session import (
     NO_SESSION,
@@ -58,6 +60,7 @@ LARGE_FETCH_BYTES: Final = 1024 * 1024
 """Records of a fetch from so many partitions that it is answered in steps. Between them what it has found is in
 memory, and nobody has counted it."""
 STORAGE_ERROR_SINCE: Final = 6
+LEADERS_ARE_TOLD: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 ANSWERED_AT_ONCE: Final = 500
 """Partitions that are put into the answer in one step."""
 
@@ -69,7 +72,7 @@ def answer_fetch(plane: DataPlane, request: FetchRequest, context: Context, now:
     fetcher = plane.fetcher
     if fetcher is None:
         fetcher = plane.fetcher = Fetcher(
-            plane.catalogue, plane.config, plane.sessions, plane.parked, plane.fetch_room, plane.leads
+            plane.catalogue, plane.config, plane.sessions, plane.parked, plane.fetch_room, plane.ownership
         )
     assert isinstance(fetcher, Fetcher)
     steps = fetcher.answer(request, context, now.monotonic_ms)
@@ -86,11 +89,10 @@ class Fetcher:
         sessions: FetchSessions,
         parked: ParkedFetches,
         room: Callable[[], int],
-        leads: Callable[[TopicPartition, Context], bool],
+        ownership: Ownership,
     ) -> None:
-        """In: `room` says how many bytes of records an answer may have now, beyond its first batch; `leads` whether
-        the broker that is asked leads a partition."""
-        self._leads = leads
+        """In: `room` says how many bytes of records an answer may have now, beyond its first batch."""
+        self._ownership = ownership
         self._room = room
         self._catalogue = catalogue
         self._max_bytes = config.fetch_max_bytes
@@ -120,14 +122,14 @@ class Fetcher:
             if not is_satisfied:
                 self._parked.park(parked)
                 return Answer(PARKED, changes=failures, missing=missing)
-        response = yield from self._respond(fetch, version, found, monotonic_ms)
+        response = yield from self._respond(fetch, context, found, monotonic_ms)
         return Answer(response, changes=failures, missing=missing)
 
     def answer_parked(self, parked: ParkedFetch, monotonic_ms: int) -> Steps:
         """The response to a fetch that is no longer parked, with what there is now."""
         context = parked.context
         found, _, _, _ = yield from self._read(parked.fetch, parked.request, context)
-        response = yield from self._respond(parked.fetch, context.api_version, found, monotonic_ms)
+        response = yield from self._respond(parked.fetch, context, found, monotonic_ms)
         return Answer(response)
 
     def _name_of(self, topic_id: bytes) -> str | None:
@@ -178,7 +180,7 @@ class Fetcher:
                 continue
             has_known = True
             limit = min(max(0, target.max_bytes), left)
-            if self._leads(partition.name, context):
+            if self._ownership.owns(context.node.node_id, partition.name):
                 data = self._read_partition(
                     partition, target, limit, is_first=size == 0, is_committed=is_committed
                 )
@@ -186,6 +188,8 @@ class Fetcher:
                 data = _refused(target.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR and context.api_version < STORAGE_ERROR_SINCE:
                 data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            if data.error_code in LEADERS_ARE_TOLD and context.api_version >= IN_FETCH_SINCE:
+                data.current_leader = current_leader(partition, self._ownership)
             read = len(data.records or b"")
             size += read
             left = max(0, left - read)
@@ -259,9 +263,10 @@ class Fetcher:
     # Answering
 
     def _respond(
-        self, fetch: FetchContext, version: int, found: Found, monotonic_ms: int
+        self, fetch: FetchContext, context: Context, found: Found, monotonic_ms: int
     ) -> Generator[None, Any, FetchResponse]:
         yield None
+        version = context.api_version
         session_id, error = NO_SESSION, ErrorCode.NONE
         if fetch.session is not None:
             session_id = fetch.session.session_id
@@ -275,7 +280,11 @@ class Fetcher:
             session_id = self._sessions.create(fetch.targets, version >= TOPIC_IDS_SINCE, monotonic_ms)
         yield None
         responses = yield from _by_topic(fetch, found, version)
-        return FetchResponse(error_code=error, session_id=session_id, responses=responses)
+        response = FetchResponse(error_code=error, session_id=session_id, responses=responses)
+        leaders = [data.current_leader for _, data in found if data.current_leader is not None]
+        if leaders:
+            response.node_endpoints = endpoints(leaders, self._ownership, context.node)
+        return response
 
 
 def _by_topic(

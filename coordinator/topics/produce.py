@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from coordinator.answers import GOODBYE, NO_ANSWER
 from coordinator.machine.outcome import Context, Now
 from coordinator.topics.answer import Answer, PartitionFailed, SegmentRolled, TopicChange
+from coordinator.topics.current_leader import IN_PRODUCE_SINCE, current_leader, endpoints
 from coordinator.topics.data_plane import DataPlane, Steps
 from coordinator.topics.partition import HostedPartition
 from coordinator.topics.produced_batch import (
@@ -39,6 +40,7 @@ from coordinator.topics.produced_transaction import (
 )
 from coordinator.topics.steps import Mark, Work, but_for_others, taken
 from coordinator.topics.topic import Topic
+from protocol.current_leader import LeaderIdAndEpoch
 from protocol.errors import ErrorCode
 from protocol.messages.produce import (
     PartitionProduceResponse,
@@ -239,7 +241,9 @@ def _write_all(
             except ProduceRefused as error:
                 has_error = True
                 # Its traceback would keep this frame, and with it all that was sent.
-                response.partition_responses.append(_refused(data.index, error.with_traceback(None)))
+                refused = _refused(data.index, error.with_traceback(None))
+                _tell_leader(plane, topic, refused, context)
+                response.partition_responses.append(refused)
                 continue
             if not written.is_duplicate:
                 appended.append(partition)
@@ -251,13 +255,34 @@ def _write_all(
     if request.acks == 0:
         answer = Answer(GOODBYE if has_error else NO_ANSWER, changes=changes)
     else:
-        answer = Answer(ProduceResponse(responses=responses), durable=durable, changes=changes)
+        produced = ProduceResponse(responses=responses)
+        if has_error:
+            produced.node_endpoints = endpoints(_leaders(responses), plane.ownership, context.node)
+        answer = Answer(produced, durable=durable, changes=changes)
     if appended and len(plane.parked):
         # Those whose records must reach the disk first are woken by `advanced`.
         names = [part.name for part in appended if not part.is_flushed_always]
         woken = [parked for name in names for parked in plane.parked.woken_by(name)]
         answer.completions = plane.complete(woken, now.monotonic_ms)
     return answer
+
+
+def _tell_leader(
+    plane: DataPlane, topic: Topic | None, refused: PartitionProduceResponse, context: Context
+) -> None:
+    """Has a refusal say who leads the partition, if another broker does, and it is still there."""
+    is_told = context.api_version >= IN_PRODUCE_SINCE
+    is_there = topic is not None and 0 <= refused.index < len(topic.partitions)
+    if is_told and refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER and is_there:
+        assert topic is not None
+        refused.current_leader = current_leader(topic.partitions[refused.index], plane.ownership)
+
+
+def _leaders(responses: list[TopicProduceResponse]) -> Iterator[LeaderIdAndEpoch]:
+    for response in responses:
+        for part in response.partition_responses:
+            if part.current_leader is not None:
+                yield part.current_leader
 
 
 def _write(

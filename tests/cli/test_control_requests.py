@@ -25,6 +25,7 @@ def daemon() -> Iterator[FakeDaemon]:
             "POST /v1/groups/billing/failover",
             {"not_coordinator": "500ms", "loading": "1500ms", "settle": "2s"},
         ),
+        ("failover billing --to 2", "POST /v1/groups/billing/failover", {"to": 2}),
         ("cluster", "GET /v1/cluster", None),
         ("cluster status", "GET /v1/cluster", None),
         ("cluster move --group billing --to 2", "POST /v1/cluster/move", {"group": "billing", "to": 2}),
@@ -268,6 +269,10 @@ def test_conditions_of_a_wait(daemon: FakeDaemon, options: str, wanted: dict[str
         (
             "m --on MemberJoined --failover",
             {"name": "m", "on": {"event": "MemberJoined"}, "do": {"failover": True}},
+        ),
+        (
+            "m --on MemberJoined --failover --to 2",
+            {"name": "m", "on": {"event": "MemberJoined"}, "do": {"failover": {"to": 2}}},
         ),
         (
             "m --on MemberJoined --freeze --disconnect bob --expire carol --release slow",

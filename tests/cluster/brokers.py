@@ -1,7 +1,7 @@
 """Three brokers in this process, and a client at each."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -67,13 +67,17 @@ async def eventually(holds: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def three_brokers(data_dir: Path) -> AsyncIterator[Cluster]:
-    """They are ready, and have a topic of six partitions."""
-    server = await start(replace(settings(data_dir, topics=[("orders", 6)]), brokers=len(NODE_IDS)))
+async def three_brokers(
+    data_dir: Path, properties: Mapping[str, str] | None = None
+) -> AsyncIterator[Cluster]:
+    """They are ready, and have a topic of six partitions. In: their properties; with listeners among these, no
+    client is there."""
+    how = settings(data_dir, properties, topics=[("orders", 6)])
+    server = await start(replace(how, brokers=len(NODE_IDS)))
     try:
         async with AsyncExitStack() as stack:
             cluster = Cluster(server)
-            for node_id in NODE_IDS:
+            for node_id in () if "listeners" in (properties or {}) else NODE_IDS:
                 client = Client(port=cluster.port(node_id))
                 cluster.clients[node_id] = await stack.enter_async_context(client)
             yield cluster

@@ -96,3 +96,49 @@ def test_a_topic_of_the_same_name_is_placed_anew(table: Table) -> None:
         table.cluster.move(part, 1)
     table.cluster.forget("orders")
     assert table.owners() == before
+
+
+def test_a_move_cancels_what_is_in_progress(table: Table) -> None:
+    part = RECORDS[0]
+    owner = table.cluster.owner(part)
+    assert owner is not None
+    stopped, to = owner % 3 + 1, (owner + 1) % 3 + 1
+    table.cluster.stop(stopped)
+    table.cluster.reassign(part, [stopped])
+    table.told.clear()
+    assert table.cluster.move(part, to)
+    assert [act for act, *_ in table.told] == ["lost", "gained"]
+    table.cluster.start(stopped)
+    assert (table.cluster.owner(part), list(table.cluster.replicas(part))) == (to, [to])
+
+
+def test_another_reassignment_takes_the_place_of_one_in_progress(table: Table) -> None:
+    part = RECORDS[0]
+    owner = table.cluster.owner(part)
+    assert owner is not None
+    stopped, to = owner % 3 + 1, (owner + 1) % 3 + 1
+    table.cluster.stop(stopped)
+    table.cluster.reassign(part, [stopped])
+    table.cluster.reassign(part, [to])
+    assert not table.cluster.reassigning
+    table.cluster.start(stopped)
+    assert (table.cluster.owner(part), list(table.cluster.replicas(part))) == (to, [to])
+
+
+def test_a_topic_that_is_gone_is_not_being_reassigned(table: Table) -> None:
+    part = RECORDS[0]
+    stopped = (table.cluster.owner(part) or 0) % 3 + 1
+    table.cluster.stop(stopped)
+    table.cluster.reassign(part, [stopped])
+    table.cluster.forget("orders")
+    assert not table.cluster.reassigning
+
+
+def test_a_coordinator_of_one_replica_has_no_owner_while_that_is_stopped(table: Table) -> None:
+    part = COORDINATED[0]
+    to = (table.cluster.owner(part) or 0) % 3 + 1
+    table.cluster.reassign(part, [to])
+    table.cluster.stop(to)
+    assert table.cluster.owner(part) is None
+    table.cluster.start(to)
+    assert table.cluster.owner(part) == to

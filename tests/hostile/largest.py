@@ -5,6 +5,11 @@ from typing import Any, Final
 from protocol.apis import APIS, MEMBERS, NAMES
 from protocol.kinds import ZERO_UUID
 from protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
+from protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -23,6 +28,7 @@ from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeC
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
+from protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.incremental_alter_configs import (
@@ -39,6 +45,10 @@ from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from protocol.messages.list_config_resources import ListConfigResourcesRequest
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
+)
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -293,6 +303,42 @@ LARGEST: Final[dict[str, Largest]] = {
     "IncrementalAlterConfigs: names": Largest(lambda: _alter_incrementally(TOPIC, PARTITIONS, 0), 1),
     "IncrementalAlterConfigs: configs": Largest(lambda: _alter_incrementally(TOPIC, 1, KEYS), 1),
     "IncrementalAlterConfigs: some configs each": Largest(lambda: _alter_incrementally(TOPIC, 130, 990), 1),
+    **over_topics(
+        "AlterPartitionReassignments",
+        1,
+        lambda topics: AlterPartitionReassignmentsRequest(
+            topics=[ReassignableTopic(name=name, partitions=parts) for name, parts in topics]
+        ),
+        lambda index: ReassignablePartition(partition_index=index),
+    ),
+    "AlterPartitionReassignments: replicas": Largest(
+        lambda: AlterPartitionReassignmentsRequest(
+            topics=[
+                ReassignableTopic(
+                    name=KNOWN, partitions=[ReassignablePartition(partition_index=0, replicas=[1] * KEYS)]
+                )
+            ]
+        ),
+        1,
+    ),
+    **over_topics(
+        "ListPartitionReassignments",
+        0,
+        lambda topics: ListPartitionReassignmentsRequest(
+            topics=[
+                ListPartitionReassignmentsTopics(name=name, partition_indexes=parts) for name, parts in topics
+            ]
+        ),
+        lambda index: index,
+    ),
+    **over_topics(
+        "ElectLeaders",
+        2,
+        lambda topics: ElectLeadersRequest(
+            topic_partitions=[TopicPartitions(topic=name, partitions=parts) for name, parts in topics]
+        ),
+        lambda index: index,
+    ),
     **over_topics("DescribeLogDirs", 4, _log_dirs, lambda index: index),
     "DescribeLogDirs: all": Largest(lambda: DescribeLogDirsRequest(topics=None), 4),
     **over_topics(

@@ -39,6 +39,12 @@ KINDS: Final = {
     ],
     "records": ["Produce: partitions", "Produce: topics", "Fetch: topics", "ListOffsets: topics"],
     "topics": ["Metadata: names", "CreateTopics: names", "CreatePartitions: names", "DeleteTopics"],
+    "leaders": [
+        "AlterPartitionReassignments: topics",
+        "AlterPartitionReassignments: replicas",
+        "ListPartitionReassignments: partitions",
+        "ElectLeaders: partitions",
+    ],
     "transactions": [
         "AddPartitionsToTxn: topics",
         "WriteTxnMarkers: topics",

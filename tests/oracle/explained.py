@@ -125,6 +125,12 @@ EXPLAINED: Final = (
         groupd=("Cluster authorization failed.",),
     ),
     Explained(
+        "Of several brokers the first is named as the controller",
+        session="the_cluster_is_described_by_every_broker",
+        label="*",
+        path="controller_id",
+    ),
+    Explained(
         "A request instead of a SASL token",
         session="any_other_request_instead_of_a_token*",
         label="*",

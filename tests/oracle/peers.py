@@ -1,8 +1,10 @@
 """The two brokers that sessions are played against, in every configuration that sessions ask for."""
 
+import json
 import os
 import signal
 import time
+import urllib.request
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,6 +16,7 @@ from protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.free_ports import free_ports
 from tests.interop.daemon import Daemon
 from tests.kafka_log.broker import KafkaBroker
+from tests.kafka_log.cluster import KafkaCluster
 from tests.oracle import secured
 from tests.oracle.member import commit_request
 from tests.oracle.play import Account, Peer, Play
@@ -51,6 +54,8 @@ DOWNGRADING: Final = "downgrading"
 """As that for consumers, but offsets expire, classic groups are small, and groups are only downgraded."""
 SECURED: Final = "secured"
 """As that for consumers, but who clients are and what they may do is asked: see `tests/oracle/secured.py`."""
+BROKERS: Final = "brokers"
+"""As that for transactions, but there are three brokers: connections called `broker 2` lead to the second."""
 NEITHER: Final = "neither"
 """As that for consumers, but groups are small and keep their protocol, and there is one assignor."""
 SETUPS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -90,6 +95,7 @@ SETUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "group.consumer.migration.policy": "Downgrade",
     },
     SECURED: {**_CONSUMERS, **secured.PROPERTIES},
+    BROKERS: {**_TRANSACTIONAL, **_CONSUMERS, "auto.leader.rebalance.enable": "false"},
     NEITHER: {
         **_CONSUMERS,
         "group.consumer.max.size": "2",
@@ -169,10 +175,20 @@ def _await_ready(bootstrap: str, setup: str) -> None:
 
 @contextmanager
 def kafka(directory: str, setup: str, version: str) -> Iterator[Peer]:
-    """A broker of Apache Kafka of this version."""
+    """A broker of Apache Kafka of this version, or three."""
     folder = os.path.join(directory, f"kafka-{setup}")
     os.makedirs(folder)
     properties = {**ONE_AFTER_THE_OTHER, **SETUPS[setup]}
+    if setup == BROKERS:
+        cluster = KafkaCluster(folder, properties, version)
+        try:
+            cluster.start()
+            first = cluster.nodes[1].bootstrap
+            _await_coordinators(first)
+            yield Peer(first, served(first), brokers=cluster.bootstraps)
+        finally:
+            cluster.kill()
+        return
     broker = KafkaBroker(folder, properties, version, listeners=LISTENERS.get(setup))
 
     def restart() -> None:
@@ -200,6 +216,8 @@ def groupd(directory: str, setup: str) -> Iterator[Peer]:
     if listeners:
         protocols = ["PLAINTEXT:PLAINTEXT", *(f"{name}:{protocol}" for name, protocol in listeners.items())]
         options += ("-o", f"listener.security.protocol.map={','.join(protocols)}")
+    if setup == BROKERS:
+        options += ("--brokers", "3")
     daemon = Daemon(os.path.join(directory, f"groupd-{setup}"), *options)
 
     def restart() -> None:
@@ -207,10 +225,39 @@ def groupd(directory: str, setup: str) -> Iterator[Peer]:
         _await_ready(daemon.bootstrap, setup)
 
     try:
+        if setup == BROKERS:
+            first = daemon.bootstrap.partition(",")[0]
+            yield Peer(first, served(first), brokers=_brokers_of(daemon))
+            return
         _await_ready(daemon.bootstrap, setup)
         yield Peer(daemon.bootstrap, served(daemon.bootstrap), restart, addresses)
     finally:
         daemon.stop()
+
+
+def _brokers_of(daemon: Daemon) -> dict[int, str]:
+    """Where the brokers of one process listen, by node id."""
+    with urllib.request.urlopen(f"http://{daemon.http}/v1/cluster", timeout=READY_TIMEOUT_S) as answer:
+        status = json.load(answer)
+    return {each["node_id"]: each["listeners"]["PLAINTEXT"] for each in status["brokers"]}
+
+
+def _await_coordinators(bootstrap: str) -> None:
+    """Has a cluster make the topics of its coordinators, and waits until it knows them."""
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while not _has_coordinators(bootstrap):
+        assert time.monotonic() < deadline, f"{bootstrap} coordinates nothing"
+        time.sleep(0.1)
+
+
+def _has_coordinators(bootstrap: str) -> bool:
+    wire = Wire(bootstrap, "oracle")
+    try:
+        for key_type in (0, 1):
+            wire.send(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["probe"]), 4)
+        return not any(wire.take().coordinators[0].error_code for _ in range(2))
+    finally:
+        wire.close()
 
 
 def play_all(

@@ -21,9 +21,12 @@ from tests.oracle.session import Session
 from tests.oracle.wire import Closed, NoAnswer, Wire
 
 EVENT_TIMEOUT_S: Final = 60
+AT: Final = "broker "
+"""What connections are called that lead to one of several brokers: `broker 2`."""
 LISTED: Final = {
     "groups": "group_id",
     "topics": "name",
+    "replica_election_results": "topic",
     "config_resources": "resource_name",
     "transaction_states": "transactional_id",
 }
@@ -40,6 +43,8 @@ class Peer:
     """Stops it in order and starts it again; returns when it serves everything. None where nobody may."""
     listeners: Mapping[str, str] = field(default_factory=dict)
     """Where it listens besides, by the name of the listener. A broker that does asks who its clients are."""
+    brokers: Mapping[int, str] = field(default_factory=dict)
+    """Where each of several brokers listens, by its node id; the first is `bootstrap`."""
 
 
 class NotServed(Exception):
@@ -122,7 +127,12 @@ class Play:
         """
         if by not in self._wires:
             listener, log_in = self.entrances.get(by, ("", None))
-            wire = self._wires[by] = self.raw_wire(by if client_id == "" else client_id, listener)
+            own_id = by if client_id == "" else client_id
+            if by.startswith(AT):
+                wire = Wire(self._peer.brokers[int(by.removeprefix(AT))], own_id)
+            else:
+                wire = self.raw_wire(own_id, listener)
+            self._wires[by] = wire
             self._labels[by] = []
             if log_in is not None:
                 log_in(wire)

@@ -5,6 +5,14 @@ from typing import Any
 import pytest
 
 from protocol import codec, reference
+from protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopic,
+    ReassignableTopicResponse,
+)
 from protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -13,6 +21,7 @@ from protocol.messages.api_versions import (
 )
 from protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest, TopicRequest
+from protocol.messages.elect_leaders import ElectLeadersRequest
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from protocol.messages.metadata import MetadataRequest
@@ -84,6 +93,44 @@ KNOWN: dict[str, tuple[Any, int, str]] = {
         DeleteGroupsResponse(results=[DeletableGroupResult(group_id="g", error_code=68, error_message="x")]),
         3,
         "00000000 02 02 67 0044 02 78 00 00",
+    ),
+    "the newest AlterPartitionReassignments request: one moves, one is cancelled": (
+        AlterPartitionReassignmentsRequest(
+            timeout_ms=1,
+            allow_replication_factor_change=False,
+            topics=[
+                ReassignableTopic(
+                    name="t",
+                    partitions=[
+                        ReassignablePartition(partition_index=3, replicas=[2]),
+                        ReassignablePartition(partition_index=4),
+                    ],
+                )
+            ],
+        ),
+        1,
+        "00000001 00 02 02 74 03 00000003 02 00000002 00 00000004 00 00 00 00",
+    ),
+    "the newest AlterPartitionReassignments response": (
+        AlterPartitionReassignmentsResponse(
+            error_code=0,
+            error_message=None,
+            responses=[
+                ReassignableTopicResponse(
+                    name="t",
+                    partitions=[
+                        ReassignablePartitionResponse(partition_index=3, error_code=39, error_message="x")
+                    ],
+                )
+            ],
+        ),
+        1,
+        "00000000 01 0000 00 02 02 74 02 00000003 0027 02 78 00 00 00",
+    ),
+    "an election of all preferred leaders": (
+        ElectLeadersRequest(topic_partitions=None),
+        2,
+        "00 00 0000ea60 00",
     ),
     "a page from a cursor": (
         DescribeTopicPartitionsRequest(

@@ -11,6 +11,7 @@ faults.py    what goes wrong, and when
 checks.py    what must never happen
 run.py       one run: faults, then quiet, then the last checks
 
+brokers/       the same members with several brokers, between which their partition moves
 consumers/     the same for consumer groups, with members of both protocols
 transactions/  the same for producers with transactions
 cluster/       daemons that share a replicated log

@@ -3,6 +3,7 @@
 import argparse
 import sys
 
+from tests.simulation.brokers.run import BrokerSimulation
 from tests.simulation.consumers.run import ConsumerSimulation
 from tests.simulation.run import Failed, Simulation
 from tests.simulation.transactions.run import Simulation as TransactionSimulation
@@ -22,12 +23,15 @@ def main() -> int:
     parser.add_argument(
         "--consumers", action="store_true", help="consumer groups, with members of both protocols"
     )
+    parser.add_argument("--brokers", action="store_true", help="three brokers, between which groups move")
     arguments = parser.parse_args()
     simulation: type[Simulation | TransactionSimulation | ConsumerSimulation] = Simulation
     if arguments.transactions:
         simulation = TransactionSimulation
     elif arguments.consumers:
         simulation = ConsumerSimulation
+    elif arguments.brokers:
+        simulation = BrokerSimulation
     for seed in range(arguments.seed, arguments.seed + arguments.seeds):
         try:
             simulation(seed, show=print if arguments.seeds == 1 else None).run(arguments.steps)

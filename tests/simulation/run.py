@@ -1,7 +1,7 @@
 """One run: faults for so many steps, then quiet, then what must hold at the end."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from coordinator.group.shard import Shard
 from protocol.consumer_protocol import decode_assignment
@@ -31,9 +31,11 @@ class Simulation:
         self,
         seed: int,
         shard: Callable[..., Shard] = Shard,
-        shell: type[Shell] = Shell,
+        shell: Callable[..., Any] = Shell,
         show: Callable[[str], None] | None = None,
+        faults: Callable[..., Faults] = Faults,
     ) -> None:
+        """In: what makes a shell, or what stands for one; what makes its faults."""
         self.seed = seed
         self.world = World(seed, show)
         random = self.world.random
@@ -47,7 +49,7 @@ class Simulation:
         self.checks = Checks(self.config)
         self.shell = shell(self.world, self.config, shard, self.checks)
         self.weather = Weather()
-        self.faults = Faults(self.world, self.shell, self.weather)
+        self.faults = faults(self.world, self.shell, self.weather)
         self.simple = SimpleConsumer(self.world, self.shell, self.weather, "simple")
         self.admin = Administrator(self.world, self.shell, self.weather, "admin")
         self.admin.groups = GROUPS
@@ -81,6 +83,8 @@ class Simulation:
         for client in self.faults.alive():
             client.fetch()
         self._describe()
+        if not self._seen:  # it asked a broker that coordinated once
+            self._describe()
         demand(len(self._seen) == len(GROUPS), "the administrator gets no answer")
         for group in self._seen:
             members = [client for client in self.faults.alive() if client.settings.group_id == group.group_id]

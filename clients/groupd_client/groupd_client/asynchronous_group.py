@@ -131,10 +131,17 @@ class AsyncGroup:
         return await self._ask("POST", "members", reference, "disconnect")
 
     async def failover(
-        self, *, not_coordinator: Span = 0, loading: Span = 0, settle: Span = operations.DEFAULT_SETTLE
+        self,
+        *,
+        not_coordinator: Span = 0,
+        loading: Span = 0,
+        settle: Span = operations.DEFAULT_SETTLE,
+        to: int | None = None,
     ) -> Value:
         """Moves its coordinator."""
-        found: Value = await self._run(operations.failover(self.group_id, not_coordinator, loading, settle))
+        found: Value = await self._run(
+            operations.failover(self.group_id, not_coordinator, loading, settle, to)
+        )
         return found
 
     async def set_offsets(self, offsets: Mapping[str, int | str], *, dry_run: bool = False) -> Value:

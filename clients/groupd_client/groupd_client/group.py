@@ -101,11 +101,16 @@ class Group:
         return Member(self.group_id, reference, self._run)
 
     def failover(
-        self, *, not_coordinator: Span = 0, loading: Span = 0, settle: Span = operations.DEFAULT_SETTLE
+        self,
+        *,
+        not_coordinator: Span = 0,
+        loading: Span = 0,
+        settle: Span = operations.DEFAULT_SETTLE,
+        to: int | None = None,
     ) -> Value:
         """Moves its coordinator: everybody is told NOT_COORDINATOR, then that it loads, for so long. In: how
-        long the answer waits for the members to be back."""
-        found: Value = self._run(operations.failover(self.group_id, not_coordinator, loading, settle))
+        long the answer waits for the members to be back; the broker, of several, that coordinates it then."""
+        found: Value = self._run(operations.failover(self.group_id, not_coordinator, loading, settle, to))
         return found
 
     def set_offsets(self, offsets: Mapping[str, int | str], *, dry_run: bool = False) -> Value:

@@ -100,9 +100,13 @@ def text_of(*path: str, **query: Any) -> Operation:
     return Operation("GET", path, query=query, is_text=True)
 
 
-def failover(group: str, not_coordinator: Span, loading: Span, settle: Span) -> Operation:
-    """The coordinator moves, and comes back."""
-    body = {"not_coordinator": not_coordinator, "loading": loading, "settle": settle}
+def failover(
+    group: str, not_coordinator: Span, loading: Span, settle: Span, to: int | None = None
+) -> Operation:
+    """The coordinator moves, to another broker or back."""
+    body: dict[str, Any] = {"not_coordinator": not_coordinator, "loading": loading, "settle": settle}
+    if to is not None:
+        body["to"] = to
     lasts_s = seconds(not_coordinator) + seconds(loading) + seconds(settle)
     return Operation("POST", ("groups", group, "failover"), body=body, lasts_s=lasts_s)
 

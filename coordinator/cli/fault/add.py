@@ -29,6 +29,8 @@ AT: Final = (
     *("request", "answer", "append", "sync"),
     *("before_append", "after_append", "after_sync", "before_answer", "event"),
 )
+_COURSE: Final = ("not_coordinator", "loading", "to")
+"""Of a failover."""
 _FLAGS: Final = ("hold", "drop", "swallow", "freeze")
 _VALUES: Final = (
     "at",
@@ -73,7 +75,8 @@ _RULE: Final = ("use", "match", "on", "skip", "probability", "seed", "for")
 @click.option("--crash", type=click.Choice(["partition", "process"]), help="Lose what is not on the disk.")
 @click.option("--failover", is_flag=True, help="Move the coordinator of the group of the event,")
 @click.option("--not-coordinator", type=DURATION, metavar="TIME", help="elsewhere for so long,")
-@click.option("--loading", type=DURATION, metavar="TIME", help="then loading for so long.")
+@click.option("--loading", type=DURATION, metavar="TIME", help="then loading for so long,")
+@click.option("--to", type=int, metavar="NODE", help="at this broker of several.")
 @click.option("--freeze", is_flag=True, help="Freeze the clock of the group of the event.")
 @click.option("--disconnect", metavar="MEMBER", help="Close the connections of a member of it.")
 @click.option("--expire", metavar="MEMBER", help="End the session of a member of it.")
@@ -122,11 +125,11 @@ def _do(given: dict[str, Any]) -> Fields:
     do |= _delay(given["delay"], given["jitter"])
     if given["throttle"] is not None:
         do["throttle_ms"] = _ms(given["throttle"])
-    spans = {span: given[span] for span in ("not_coordinator", "loading") if given[span] is not None}
-    if spans and not given["failover"]:
-        raise Misused("--not-coordinator and --loading belong to --failover; the ready-made are --use")
+    course = {field: given[field] for field in _COURSE if given[field] is not None}
+    if course and not given["failover"]:
+        raise Misused("--not-coordinator, --loading and --to belong to --failover; the ready-made are --use")
     if given["failover"]:
-        do["failover"] = spans or True
+        do["failover"] = course or True
     return do
 
 

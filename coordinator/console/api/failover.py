@@ -16,10 +16,12 @@ MOST_SHOWN: Final = 10
 
 
 class FailoverBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """For how long whoever asks is told NOT_COORDINATOR, and then COORDINATOR_LOAD_IN_PROGRESS."""
+    """For how long whoever asks is told NOT_COORDINATOR, and then COORDINATOR_LOAD_IN_PROGRESS. `to`: the node
+    id of the broker that coordinates it then; None for the one that does now."""
 
     not_coordinator: int | str = 0
     loading: int | str = 0
+    to: int | None = None
 
 
 class GroupFailoverBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,6 +29,7 @@ class GroupFailoverBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     not_coordinator: int | str = 0
     loading: int | str = 0
+    to: int | None = None
     settle: int | str = "5s"
 
 
@@ -39,6 +42,7 @@ async def fail_over_group(control: Control, call: Call) -> FailoverAnswer:
         duration_ms(body.loading, "loading"),
         duration_ms(body.settle, "settle"),
         call.actor,
+        body.to,
     )
 
 
@@ -54,6 +58,7 @@ async def fail_over_partition(control: Control, call: Call) -> FailoverAnswer:
         duration_ms(body.not_coordinator, "not_coordinator"),
         duration_ms(body.loading, "loading"),
         call.actor,
+        body.to,
     )
 
 
@@ -79,7 +84,7 @@ def _counted(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
 
 
-_PROBLEMS: Final = (ProblemKind.LOADING,)
+_PROBLEMS: Final = (ProblemKind.LOADING, ProblemKind.NOT_POSSIBLE)
 ROUTES: Final[tuple[ApiRoute, ...]] = (
     ApiRoute(
         method="POST",

@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from coordinator.cluster.in_process import NotPossible
+from coordinator.cluster.ownership import MoveCause
 from coordinator.control.acts import Acts
 from coordinator.control.problem import Problem, ProblemKind
 from coordinator.names import CONSUMER_OFFSETS
@@ -65,6 +66,15 @@ class Cluster:
         self._server = server
         self._brokers = server.brokers
         self._acts = acts
+        if server.brokers.cluster is not None:
+            server.brokers.cluster.listeners.append(self._moved_by_others)
+
+    def _moved_by_others(
+        self, partition: TopicPartition, before: int | None, owner: int | None, cause: MoveCause
+    ) -> None:
+        """What administrators asked for over Kafka's protocol is an act, too."""
+        if cause in (MoveCause.REASSIGNED, MoveCause.ELECTED):
+            self._acts.note(KIND, f"{_moves(partition, before, owner)}: {cause}")
 
     def status(self) -> ClusterStatus:
         """As it is now."""
@@ -139,8 +149,7 @@ class Cluster:
         before = self._brokers.ownership.owner(partition)
         has_moved = _possible(lambda: self._brokers.move(partition, to, hold_loading_ms / 1000))
         if has_moved:
-            whence = "" if before is None else f" from broker {before}"
-            self._acts.note(KIND, f"{partition} moves{whence} to broker {to}", group_id, by)
+            self._acts.note(KIND, _moves(partition, before, to), group_id, by)
         return Moved(topic=partition.topic, partition=partition.partition, before=before, owner=to)
 
     def stop(self, node_id: int, by: str | None) -> BrokerStatus:
@@ -161,6 +170,11 @@ class Cluster:
 def default_topic(topic: str | None) -> str:
     """A partition of which only the number is said is one of groups."""
     return CONSUMER_OFFSETS if topic is None else topic
+
+
+def _moves(partition: TopicPartition, before: int | None, owner: int | None) -> str:
+    whence = "" if before is None else f" from broker {before}"
+    return f"{partition} moves{whence} to {'no broker' if owner is None else f'broker {owner}'}"
 
 
 def _possible(act: Callable[[], T]) -> T:

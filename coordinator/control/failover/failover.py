@@ -1,6 +1,9 @@
 """A coordinator that moves: whoever waits is told NOT_COORDINATOR, for a while everybody who asks is, for another
 while the partition is loading (heartbeats are fine then, as in Kafka), and then it is read anew from the disk.
 
+With several brokers it may go to another one, which then says that it loads; until then FindCoordinator names the
+old one.
+
 The groups that share an offsets partition move together. What becomes of them is their members' doing: those that
 come back in time keep generation and assignment.
 """
@@ -47,13 +50,14 @@ class GroupAfter(Struct, frozen=True, kw_only=True):
 
 
 class FailoverAnswer(Struct, frozen=True, kw_only=True):
-    """What moved. Of more than a thousand groups only so many are named. `group`: None where no group was asked
-    for."""
+    """What moved. Of more than a thousand groups only so many are named. `owner`: the broker that coordinates it
+    now, None where there is none. `group`: None where no group was asked for."""
 
     partition: str
     groups: list[str]
     group_count: int
     epoch: int
+    owner: int | None
     not_coordinator_ms: int
     loading_ms: int
     served_after_ms: int
@@ -63,9 +67,11 @@ class FailoverAnswer(Struct, frozen=True, kw_only=True):
 class _Move:
     """A partition on its way."""
 
-    def __init__(self, partition: GroupPartition, by: str | None) -> None:
+    def __init__(self, partition: GroupPartition, by: str | None, to: int | None) -> None:
+        """In: the broker that it comes to, None for the one where it is."""
         self.partition = partition
         self.by = by
+        self.to = to
         self.groups: list[str] = []
         self.started_ns = clock.monotonic_ns()
         self.served: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -90,6 +96,7 @@ class Failover:
         self._acts = acts
         self._asker = asker
         self._ownership = server.runtime.ownership
+        self._cluster = server.brokers.ownership
         self._moves: dict[int, _Move] = {}
 
     @property
@@ -98,10 +105,17 @@ class Failover:
         return len(self._moves)
 
     async def group(
-        self, group_id: str, not_coordinator_ms: int, loading_ms: int, settle_ms: int, by: str | None = None
+        self,
+        group_id: str,
+        not_coordinator_ms: int,
+        loading_ms: int,
+        settle_ms: int,
+        by: str | None = None,
+        to: int | None = None,
     ) -> FailoverAnswer:
         """Moves the partition of a group, and waits at most `settle_ms` for its members to be back. Whoever gives
-        up waiting changes nothing. Raises Problem: no-such-group, loading, bad-request."""
+        up waiting changes nothing. In: the broker that it comes to, None for the one where it is. Raises Problem:
+        no-such-group, loading, bad-request, not-possible."""
         partition = self._asker.partition_of(group_id)
         before = self._view(group_id)
         if before is None:
@@ -111,27 +125,41 @@ class Failover:
         listeners: list[Callable[[int, Event, int, Now], None]] = self._server.group_events.listeners
         listeners.append(rebalances.happened)
         try:
-            answer = await self._moved(partition, not_coordinator_ms, loading_ms, group_id, by)
+            answer = await self._moved(partition, not_coordinator_ms, loading_ms, group_id, by, to)
             after = await self._settled(before, rebalances, settle_ms)
         finally:
             listeners.remove(rebalances.happened)
         return structs.replace(answer, group=after)
 
     async def partition(
-        self, number: int, not_coordinator_ms: int, loading_ms: int, by: str | None = None
+        self,
+        number: int,
+        not_coordinator_ms: int,
+        loading_ms: int,
+        by: str | None = None,
+        to: int | None = None,
     ) -> FailoverAnswer:
-        """Moves a partition. Raises Problem: bad-request, loading."""
+        """Moves a partition. Raises Problem: bad-request, loading, not-possible."""
         partitions = self._server.runtime.partitions
         if not 0 <= number < len(partitions):
             detail = f"There are {len(partitions)} offsets partitions, from 0 on."
             raise Problem(ProblemKind.BAD_REQUEST, f"no offsets partition {number}", detail)
-        return await self._moved(partitions[number], not_coordinator_ms, loading_ms, None, by)
+        return await self._moved(partitions[number], not_coordinator_ms, loading_ms, None, by, to)
 
-    def begin(self, group_id: str, not_coordinator_ms: int, loading_ms: int, by: str | None) -> None:
-        """The same, and nobody waits. Nothing happens where the partition is not here now."""
+    def begin(
+        self,
+        group_id: str,
+        not_coordinator_ms: int,
+        loading_ms: int,
+        by: str | None,
+        to: int | None = None,
+    ) -> None:
+        """The same, and nobody waits. Nothing happens where the partition is not here now; it stays at its broker
+        where the other one does not live."""
         partition = self._server.runtime.partition_of(group_id)
         if partition.machine is not None and partition.number not in self._moves:
-            self._release(partition, not_coordinator_ms, loading_ms, group_id, by)
+            target = to if to in self._cluster.brokers else None
+            self._release(partition, not_coordinator_ms, loading_ms, group_id, by, target)
 
     async def _moved(
         self,
@@ -140,6 +168,7 @@ class Failover:
         loading_ms: int,
         group_id: str | None,
         by: str | None,
+        to: int | None,
     ) -> FailoverAnswer:
         for field, span_ms in (("not_coordinator", not_coordinator_ms), ("loading", loading_ms)):
             if not 0 <= span_ms <= LONGEST_MS:
@@ -148,7 +177,12 @@ class Failover:
         if partition.machine is None:
             detail = f"{partition.name} is {partition.state.value}: it cannot move now."
             raise Problem(ProblemKind.LOADING, f"{partition.name} is {partition.state.value}", detail)
-        move = self._release(partition, not_coordinator_ms, loading_ms, group_id, by)
+        if to is not None and to not in self._cluster.brokers:
+            detail = (
+                f"Broker {to} does not live. Those that do: {', '.join(map(str, self._cluster.brokers))}."
+            )
+            raise Problem(ProblemKind.NOT_POSSIBLE, f"no broker {to}", detail, {"pointer": "/to"})
+        move = self._release(partition, not_coordinator_ms, loading_ms, group_id, by, to)
         if not await asyncio.shield(move.served):
             raise Problem(ProblemKind.LOADING, "groupd stops", f"groupd stops: {partition.name} is not back.")
         if partition.state is PartitionState.FAILED:
@@ -159,6 +193,7 @@ class Failover:
             groups=move.groups[:MOST_NAMED],
             group_count=len(move.groups),
             epoch=partition.epoch,
+            owner=self._cluster.owner(partition.name),
             not_coordinator_ms=not_coordinator_ms,
             loading_ms=loading_ms,
             served_after_ms=(clock.monotonic_ns() - move.started_ns) // 1_000_000,
@@ -172,14 +207,16 @@ class Failover:
         loading_ms: int,
         group_id: str | None,
         by: str | None,
+        to: int | None,
     ) -> _Move:
         assert partition.machine is not None
-        move = self._moves[partition.number] = _Move(partition, by)
+        move = self._moves[partition.number] = _Move(partition, by, to)
         move.groups = partition.machine.group_ids()
         if len(self._moves) == 1:
             self._ownership.was_read.append(self._was_read)
         count = len(move.groups)
-        what = f"{partition.name} moves, with it {count} group{'' if count == 1 else 's'}"
+        where = "" if to is None else f" to broker {to}"
+        what = f"{partition.name} moves{where}, with it {count} group{'' if count == 1 else 's'}"
         self._acts.note(KIND, what, group_id, by)
         self._ownership.release(
             partition, partition.epoch + 1, f"failover asked for by {printable(by or 'control')}"
@@ -192,7 +229,10 @@ class Failover:
 
     def _take(self, move: _Move, loading_ms: int) -> None:
         move.timer = None
-        partition = move.partition
+        partition, to = move.partition, move.to
+        if to is not None and to in self._cluster.brokers and to != self._cluster.owner(partition.name):
+            self._server.brokers.move(partition.name, to, loading_ms / 1000)
+            return
         self._ownership.take(partition, partition.epoch + 1, loading_ms / 1000)
 
     def _was_read(self, partition: GroupPartition) -> None:

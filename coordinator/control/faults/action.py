@@ -59,6 +59,7 @@ class Action(Struct, frozen=True, kw_only=True):
     kills: bool = False
     not_coordinator_ms: int = 0
     loading_ms: int = 0
+    to: int | None = None
     members: Sequence[str] = ()
     release: str = ""
 
@@ -212,6 +213,7 @@ def _on_event(do: Do, kind: str) -> Action:
         kind=kind,
         not_coordinator_ms=_span_ms(spans.not_coordinator, "not_coordinator"),
         loading_ms=_span_ms(spans.loading, "loading"),
+        to=spans.to,
         members=members,
         release=do.release or "",
     )

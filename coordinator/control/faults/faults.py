@@ -297,7 +297,7 @@ class Faults:
         action = fault.action
         if action.kind == "failover":
             self._failover.begin(
-                group_id, action.not_coordinator_ms, action.loading_ms, f"fault {fault.name}"
+                group_id, action.not_coordinator_ms, action.loading_ms, f"fault {fault.name}", action.to
             )
         elif action.kind == "freeze":
             self._begin(self._freeze(group_id), fault)

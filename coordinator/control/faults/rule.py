@@ -82,10 +82,12 @@ class ToldCoordinator(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class FailoverSpans(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """For how long an offsets partition is told to be elsewhere, and then to be loading."""
+    """For how long an offsets partition is told to be elsewhere, and then to be loading; the broker, of several,
+    that coordinates it then."""
 
     not_coordinator: Duration = 0
     loading: Duration = 0
+    to: int | None = None
 
 
 class Do(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

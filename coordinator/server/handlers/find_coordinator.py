@@ -100,15 +100,14 @@ class FindCoordinatorHandler:
 
     def _owner(self, node: Node, key_type: int, key: str) -> Node | None:
         """In: the broker that is asked."""
-        brokers = self._ownership.brokers
-        if len(brokers) == 1 and node.node_id in brokers:
+        if self._ownership.only is not None:
             return node
         if key_type == CoordinatorType.TRANSACTION:
             topic, partitions = TRANSACTION_STATE, self._transactions.partitions
         else:
             topic, partitions = CONSUMER_OFFSETS, self._partitions
         owner = self._ownership.owner(TopicPartition(topic, partition_for(key, partitions)))
-        return None if owner is None else brokers[owner].seen_from(node)
+        return None if owner is None else self._ownership.brokers[owner].seen_from(node)
 
 
 def find_coordinator(

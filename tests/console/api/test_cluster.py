@@ -3,7 +3,14 @@ from typing import Any
 
 import pytest
 
+from protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from storage.topic_partition import TopicPartition
 from tests.console.api.api_port import Api, serving_api
+from tests.server.harness import Client
 
 
 async def owners(api: Api, topic: str) -> list[int | None]:
@@ -28,6 +35,25 @@ async def test_a_move_is_seen_in_status_metrics_and_what_was_done(tmp_path: Path
         again = await api.call("POST", "/v1/cluster/move", {"group": "billing", "to": to})
         assert (again.status, again.value["before"]) == (200, to)
         assert len(acts) == 1
+
+
+async def test_what_kafkas_own_api_moves_is_an_act_too(tmp_path: Path) -> None:
+    async with serving_api(tmp_path, brokers=3) as api:
+        acts: list[Any] = []
+        api.control.acts.listeners.append(acts.append)
+        before = (await owners(api, "orders"))[0]
+        assert before is not None
+        to = before % 3 + 1
+        asked = ReassignablePartition(partition_index=0, replicas=[to])
+        topics = [ReassignableTopic(name="orders", partitions=[asked])]
+        async with Client(api.server) as client:
+            await client.call(AlterPartitionReassignmentsRequest(topics=topics), 0)
+        assert (await owners(api, "orders"))[0] == to
+        [act] = acts
+        assert act.kind == "cluster"
+        assert str(TopicPartition("orders", 0)) in act.what
+        metrics = (await api.call("GET", "/metrics")).body.decode()
+        assert 'groupd_cluster_moves_total{cause="reassigned"} 1.0' in metrics
 
 
 async def test_a_broker_stops_and_starts(tmp_path: Path) -> None:

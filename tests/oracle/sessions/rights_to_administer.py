@@ -16,14 +16,20 @@ from protocol.messages.describe_cluster import DescribeClusterRequest
 from protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
+from protocol.messages.elect_leaders import ElectLeadersRequest
 from protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from protocol.messages.list_config_resources import ListConfigResourcesRequest
+from protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
+)
 from tests.oracle.guarded import CLIENT, NAMES, ONE, Guarded, Stage, cases, of_each, play_guarded
 from tests.oracle.peers import SECURED
 from tests.oracle.play import Play
 from tests.oracle.rights import grant
 from tests.oracle.secured import enter, make_users, upsertion
 from tests.oracle.session import session
+from tests.oracle.sessions.reassignments import elect, reassign
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 """What has configs."""
@@ -129,6 +135,29 @@ def _config_resources(stage: Stage) -> Any:
     return ListConfigResourcesRequest(resource_types=[TOPIC] if stage.version else [])
 
 
+def _reassign(stage: Stage) -> Any:
+    return reassign((stage.name, 0, [1]), (stage.name, 1, None), (stage.names[0], 0, [1]))
+
+
+def _reassignments(stage: Stage) -> Any:
+    topics = [
+        ListPartitionReassignmentsTopics(name=name, partition_indexes=[0, 1]) for name in stage.names[:2]
+    ]
+    return ListPartitionReassignmentsRequest(topics=topics)
+
+
+def _all_reassignments(stage: Stage) -> Any:
+    return ListPartitionReassignmentsRequest(topics=None)
+
+
+def _elect(stage: Stage) -> Any:
+    return elect(*((name, [0]) for name in stage.names))
+
+
+def _elect_all(stage: Stage) -> Any:
+    return ElectLeadersRequest(topic_partitions=None)
+
+
 def _users(stage: Stage) -> Any:
     return DescribeUserScramCredentialsRequest(users=[UserName(name=name) for name in stage.names[:2]])
 
@@ -193,6 +222,11 @@ TABLE = {
     "ListConfigResources": Guarded(
         (0, 1), _config_resources, {"the cluster": ("DESCRIBE_CONFIGS CLUSTER",)}, own=True
     ),
+    "AlterPartitionReassignments": Guarded((0, 1), _reassign, {"the cluster": ("ALTER CLUSTER",)}),
+    "ListPartitionReassignments": Guarded((0,), _reassignments, {"the cluster": ("DESCRIBE CLUSTER",)}),
+    "ListPartitionReassignments-of-all": Guarded((0,), _all_reassignments, {}, has_topics=False),
+    "ElectLeaders": Guarded((0, 1, 2), _elect, {"the cluster": ("ALTER CLUSTER",)}),
+    "ElectLeaders-everywhere": Guarded((0, 2), _elect_all, {}, has_topics=False),
     "DescribeUserScramCredentials": Guarded(
         (0,), _users, {"the cluster": ("DESCRIBE CLUSTER",)}, has_topics=False, prepare=_two_users
     ),

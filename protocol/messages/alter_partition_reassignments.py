@@ -1,0 +1,58 @@
+"""AlterPartitionReassignments (45): other replicas for partitions (KIP-455)."""
+
+from protocol.apis import ApiKey
+from protocol.kinds import Array, Bool, Int16, Int32, NullableArray, NullableString, String
+from protocol.schema import request, response, since, struct
+
+
+@struct
+class ReassignablePartition:
+    """Null replicas cancel what is in progress."""
+
+    partition_index: Int32
+    replicas: NullableArray[Int32] = since(default=None)
+
+
+@struct
+class ReassignableTopic:
+    """A topic and the partitions to reassign."""
+
+    name: String
+    partitions: Array[ReassignablePartition]
+
+
+@request(ApiKey.ALTER_PARTITION_REASSIGNMENTS)
+class AlterPartitionReassignmentsRequest:
+    """v1 whether the number of replicas may change (KIP-860)"""
+
+    timeout_ms: Int32 = since(default=60000)
+    allow_replication_factor_change: Bool = since("1+", default=True)
+    topics: Array[ReassignableTopic]
+
+
+@struct
+class ReassignablePartitionResponse:
+    """Whether the reassignment of a partition begins, or is cancelled."""
+
+    partition_index: Int32
+    error_code: Int16
+    error_message: NullableString
+
+
+@struct
+class ReassignableTopicResponse:
+    """A topic's partitions."""
+
+    name: String
+    partitions: Array[ReassignablePartitionResponse]
+
+
+@response(ApiKey.ALTER_PARTITION_REASSIGNMENTS)
+class AlterPartitionReassignmentsResponse:
+    """v1 says again whether the number of replicas might change"""
+
+    throttle_time_ms: Int32 = since(default=0)
+    allow_replication_factor_change: Bool = since("1+", default=True)
+    error_code: Int16
+    error_message: NullableString
+    responses: Array[ReassignableTopicResponse]

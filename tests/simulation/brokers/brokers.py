@@ -1,0 +1,123 @@
+"""Three brokers as clients meet them: a client finds the owner when it connects, and again when it was told
+NOT_COORDINATOR. They are one process: they crash, stand still and lose what was not synced together."""
+
+from collections.abc import Callable
+from typing import Final
+
+from coordinator.group.config import GroupConfig
+from coordinator.group.shard import Shard
+from tests.simulation.brokers.broker import Broker, SharedLog
+from tests.simulation.checks import Checks
+from tests.simulation.network import Connection, Request
+from tests.simulation.world import World
+
+NODE_IDS: Final = (1, 2, 3)
+
+
+class Brokers:
+    """What a simulation takes for its shell."""
+
+    broker: type[Broker] = Broker
+
+    def __init__(
+        self, world: World, config: GroupConfig, shard: Callable[..., Shard], checks: Checks
+    ) -> None:
+        self.world = world
+        self.disk = SharedLog(world.random)
+        self._led_to: dict[Connection, Broker] = {}
+        self.all = {
+            each: self.broker(world, config, shard, checks, each, self.disk, self._refused)
+            for each in NODE_IDS
+        }
+        self.live = set(NODE_IDS)
+        self.owner = self.all[NODE_IDS[0]]
+        self.owner.take(1)
+
+    def move(self, to: int, why: str) -> None:
+        """Another broker owns the partition from now on; nothing happens where it does, or does not live."""
+        before, after = self.owner, self.all[to]
+        if to in self.live and after is not before and before.up:
+            self.world.say("coordinator", f"{why}: from {before.node_id} to {to}")
+            self.owner = after
+            before.release(why)
+            after.take(before.epoch + 1)
+
+    def stop_one(self, node_id: int) -> None:
+        """A broker is stopped, if others are left; what it owned goes to one of them."""
+        if node_id not in self.live or len(self.live) == 1 or not self.owner.up:
+            return
+        self.live.discard(node_id)
+        self.world.say("coordinator", f"stopped: {node_id}")
+        if self.owner.node_id == node_id:
+            self.move(min(self.live), "stopped")
+        self.all[node_id].disconnect()
+
+    def start_all(self) -> None:
+        """No broker is stopped any more."""
+        self.live = set(NODE_IDS)
+
+    # As a shell
+
+    def receive(self, connection: Connection, request: Request) -> None:
+        """A request has arrived at the broker that the connection leads to."""
+        if connection not in self._led_to:
+            self._led_to[connection] = self.owner
+        self._led_to[connection].receive(connection, request)
+
+    def _refused(self, connection: Connection) -> None:
+        """What comes over it from now on is for whoever owns the partition then: its client looks."""
+        self._led_to.pop(connection, None)
+
+    def lost(self, connection: Connection) -> None:
+        """A connection is gone."""
+        self._led_to.pop(connection, None)
+        for broker in self.all.values():
+            broker.lost(connection)
+
+    def crash(self) -> None:
+        """The process ends, with all brokers."""
+        for broker in self.all.values():
+            if broker is not self.owner:
+                broker.disconnect()
+        self.owner.crash()
+
+    def reload(self, why: str) -> None:
+        """The owner reads its partition again."""
+        self.owner.reload(why)
+
+    def pause(self, span_ms: int) -> None:
+        """All stand still."""
+        for broker in self.all.values():
+            broker.pause(span_ms)
+
+    # What is the same for all
+
+    @property
+    def wall_offset_ms(self) -> int:
+        """By how much Unix time was set forward."""
+        return self.owner.wall_offset_ms
+
+    @wall_offset_ms.setter
+    def wall_offset_ms(self, offset_ms: int) -> None:
+        for broker in self.all.values():
+            broker.wall_offset_ms = offset_ms
+
+    @property
+    def sync_ms(self) -> tuple[int, int]:
+        """How long a sync takes."""
+        return self.owner.sync_ms
+
+    @sync_ms.setter
+    def sync_ms(self, span_ms: tuple[int, int]) -> None:
+        for broker in self.all.values():
+            broker.sync_ms = span_ms
+
+    @property
+    def paused_until_ms(self) -> int:
+        """When the process goes on."""
+        return self.owner.paused_until_ms
+
+    @paused_until_ms.setter
+    def paused_until_ms(self, at_ms: int) -> None:
+        for broker in self.all.values():
+            broker.paused_until_ms = at_ms

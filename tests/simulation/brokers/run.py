@@ -1,0 +1,20 @@
+"""One run with several brokers."""
+
+from collections.abc import Callable
+
+from coordinator.group.shard import Shard
+from tests.simulation.brokers.brokers import Brokers
+from tests.simulation.brokers.faults import BrokerFaults
+from tests.simulation.run import Simulation
+
+
+class BrokerSimulation(Simulation):
+    """As that of one broker."""
+
+    def __init__(
+        self,
+        seed: int,
+        brokers: type[Brokers] = Brokers,
+        show: Callable[[str], None] | None = None,
+    ) -> None:
+        super().__init__(seed, Shard, brokers, show, BrokerFaults)

@@ -1,0 +1,104 @@
+"""Many seeds with several brokers; and the same with a safeguard taken out, which must be noticed."""
+
+import re
+from typing import Any
+
+import pytest
+
+from coordinator.group.shard import Shard
+from tests.simulation.brokers.broker import Broker
+from tests.simulation.brokers.brokers import Brokers
+from tests.simulation.brokers.run import BrokerSimulation
+from tests.simulation.run import Failed
+from tests.simulation.test_seeds import LINE
+
+SEEDS = 60
+STEPS = 900
+MUTANT_SEEDS = 60
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_seed(seed: int) -> None:
+    BrokerSimulation(seed).run(STEPS)
+
+
+def test_what_can_happen_does_happen() -> None:
+    wanted = {"moves", "stopped", "crash", "reload", "GroupLoaded", "OffsetsCommitted", "rejoins"}
+    for seed in range(20):
+        lines: list[str] = []
+        BrokerSimulation(seed, show=lines.append).run(STEPS)
+        wanted -= {match[2] for line in lines if (match := LINE.match(line)) is not None}
+        if not wanted:
+            return
+    assert not wanted, "never happened"
+
+
+class GoesOn(Broker):
+    """Who owned the partition does not let go of it."""
+
+    def release(self, why: str) -> None:
+        pass
+
+
+class KeepsWhatItRead(Broker):
+    """Who gets the partition back has what it had then, and does not read the log."""
+
+    kept: Shard | None = None
+
+    def release(self, why: str) -> None:
+        self.kept = self.shard
+        super().release(why)
+
+    def _new_shard(self) -> Shard:
+        return self.kept or super()._new_shard()
+
+    def _load(self) -> None:
+        if self.kept is None:
+            super()._load()
+        elif self.is_owner and self.shard is None:
+            self.shard = self.kept
+            self._follow("kept", 0, self.shard.loaded(self.now()))
+
+
+class WritesInItsOldEpoch(Broker):
+    """Who takes the partition a second time writes in the epoch that it had the first time."""
+
+    def take(self, epoch: int) -> None:
+        super().take(self.epoch or epoch)
+
+
+class LosesTheTail(Broker):
+    """Who takes the partition reads it without its last batch."""
+
+    def take(self, epoch: int) -> None:
+        del self.log.batches[-1:]
+        super().take(epoch)
+
+
+def finding(broker: type[Broker]) -> str:
+    """What is said of the first run that breaks a rule."""
+
+    class Spoilt(Brokers):
+        pass
+
+    Spoilt.broker = broker
+    for seed in range(MUTANT_SEEDS):
+        try:
+            BrokerSimulation(seed, Spoilt).run(STEPS)
+        except Failed as failed:
+            return str(failed).splitlines()[-1]
+    return "nothing"
+
+
+@pytest.mark.parametrize(
+    ("mutant", "rule"),
+    [
+        (GoesOn, "is written after|not what the log says"),
+        (KeepsWhatItRead, "a shard is loaded once"),
+        (WritesInItsOldEpoch, "is written after"),
+        (LosesTheTail, "another number of batches|prefix|older than|is lost"),
+    ],
+)
+def test_a_safeguard_that_is_missing_is_found(mutant: Any, rule: str) -> None:
+    said = finding(mutant)
+    assert re.search(rule, said), said
