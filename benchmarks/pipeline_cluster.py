@@ -74,8 +74,8 @@ def report_of(written: Written, steps: Sequence[Step], workers: int) -> Report:
         f"Pipeline: {written.commits / 1e6:.0f} million commits on a cluster",
         f"A made-up log of {written.bytes / 1e6:.0f} MB in {PARTITIONS} partitions, of {GROUPS} groups, ingested "
         f"and built by the command in one process with {DRIVER_MEMORY} of heap, and by the same with a standalone "
-        f"master and {workers} workers, each of one core and with an executor of 1 GB, all on this machine. CPU and "
-        "memory are of all processes, those of the cluster too. The silver and gold tables of both are the same, "
+        f"master and {workers} workers, each of one core and with an executor of 1 GB, all on this machine. CPU and"
+        " memory are of all processes, those of the cluster too. The silver and gold tables of both are the same, "
         "row by row, as DuckDB compares them, but for when they were made.",
         ["step", "time, s", "CPU, s", "peak memory, MB", "MB of log per core-second"],
     )

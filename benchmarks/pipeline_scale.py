@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from benchmarks.bounds import Judged, judge, read_bounds, table
 from benchmarks.neighbours import Neighbours
 from benchmarks.offsets_log import PARTITIONS, Written, write_partition
 from benchmarks.pipeline import some
@@ -44,7 +45,10 @@ INGEST: Final = "ingest"
 BUILD: Final = "build"
 BUILD_MORE: Final = "build of 1 % more"
 AGAIN: Final = "build of 1 % more, to the first"
-FIGURES: Final = (AGAIN,)
+PEAK: Final = "peak memory of all processes"
+FIGURES: Final = (AGAIN, PEAK)
+_NAME: Final = "pipeline_scale"
+"""In bounds.toml."""
 
 
 class Step(NamedTuple):
@@ -201,6 +205,7 @@ def report_of(written: Written, steps: Sequence[Step], tool: tuple[Step, int] | 
     by_name = {one.name: one for one in steps}
     report.figures[AGAIN] = by_name[BUILD_MORE].cpu_s / by_name[BUILD].cpu_s
     report.rows.append([AGAIN, "", f"{report.figures[AGAIN]:.2f}", "", ""])
+    report.figures[PEAK] = max(one.peak_bytes for one in steps) / 1e6
     return report
 
 
@@ -227,20 +232,25 @@ def _measure(commits: int) -> Report:
 
 
 def main() -> None:
-    """Entry point of `make pipeline-scale`: writes RESULTS.md."""
+    """Entry point of `make pipeline-scale`: writes RESULTS.md; 1 when a figure is outside of its bounds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--commits", type=int, default=COMMITS)
     parser.add_argument("--workers", type=int, default=0, help="of a cluster of Spark's own, of a core each")
     arguments = parser.parse_args()
+    bounds = read_bounds({_NAME: FIGURES}, only=_NAME)
     neighbours = Neighbours()
+    judged: list[Judged] = []
     if arguments.workers:
         from benchmarks.pipeline_cluster import measure as measure_on_cluster
 
         report = asyncio.run(measure_on_cluster(arguments.commits, arguments.workers))
     else:
         report = asyncio.run(measure(arguments.commits))
+        judged = judge(bounds, report.figures, report.absent, neighbours.stolen)
     print(report.markdown(neighbours.stolen))
-    write_result(report, neighbours, [])
+    write_result(report, neighbours, judged)
+    print(*table(judged), sep="\n")
+    sys.exit(any(one.verdict.is_failure for one in judged))
 
 
 if __name__ == "__main__":
