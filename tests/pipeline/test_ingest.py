@@ -99,7 +99,7 @@ def test_any_split_into_runs_and_batches_gives_the_same_tables(
     source_rows = [row for number, log in written.items() for row in counted(log, number)]
     assert tables(warehouse) == expected_tables(source_rows)
     for name in ("commits", "members"):  # written where they were decoded, and by Spark
-        assert warehouse.silver(spark, name).count() == len(table(warehouse, name)) > 0
+        assert warehouse.silver(spark, name).count() == len(table(warehouse, name))
 
 
 class Killed(OSError):
