@@ -89,12 +89,17 @@ class Judged:
         )
 
 
-def read_bounds(known: Mapping[str, Collection[str]], path: Path = BOUNDS) -> list[Bound]:
-    """The bounds of all figures. In: the figures of each benchmark. Raises BadBounds."""
+def read_bounds(
+    known: Mapping[str, Collection[str]], path: Path = BOUNDS, *, only: str | None = None
+) -> list[Bound]:
+    """The bounds of all figures. In: the figures of each benchmark; the one to read about, None for all of them.
+    Raises BadBounds."""
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise BadBounds(f"{path.name}: {error}") from error
+    if only is not None:
+        tables = {only: tables.get(only, {})}
     bounds: list[Bound] = []
     for benchmark, entries in tables.items():
         if not isinstance(entries, dict):

@@ -28,6 +28,8 @@ ROUNDS: Final = 3
 SOME_BYTES: Final = 30_000_000
 """Of the files, for what takes long over few."""
 CHUNK_BYTES: Final = 1 << 20
+TICK_S: Final = 0.01
+"""CPU time is counted in these."""
 _WORKER: Final = "pyspark.daemon"
 
 NOTHING: Final = "source to nothing, the columns of commits"
@@ -41,6 +43,7 @@ FIGURES: Final = (
     *(TO_PLAIN, TO_KAFKA, WORKER),
     *(f"{what}, to the decoder" for what in (NOTHING, PARQUET, STREAMING)),
     *(f"{what}: growth" for what in (NOTHING, PARQUET, STREAMING, LATEST)),
+    *(f"{what}: slope" for what in (NOTHING, STREAMING, LATEST)),
 )
 
 
@@ -63,6 +66,13 @@ class Used(NamedTuple):
     def megabytes_a_second(self) -> float:
         """Of CPU time, in the middle of the rounds."""
         return self.written.bytes / 1e6 / median(self.rounds)
+
+    def slope(self, smaller: "Used") -> tuple[float, float]:
+        """Megabytes and millions of records per second of CPU time, of what this has more than a smaller one: what
+        both take to begin falls out."""
+        cpu_s = max(self.best - smaller.best, TICK_S)
+        more, fewer = self.written, smaller.written
+        return (more.bytes - fewer.bytes) / 1e6 / cpu_s, (more.records - fewer.records) / 1e6 / cpu_s
 
     @property
     def best(self) -> float:
@@ -103,7 +113,8 @@ def _report(written: Written, grown: Written, rounds: int) -> Report:
         "CPU time, of the process and everything below it (driver, JVM, Python workers), which is to say per core "
         "and second; records are commits and group records. The decoders and Kafka's tool read "
         f"{SOME_BYTES / 1e6:.0f} MB. Checksums are verified everywhere. Growth compares the least disturbed rounds "
-        f"with those on a log of {written.bytes / 1e6:.0f} MB, in turn with the others: {GROWTH}.0 is linear.",
+        f"with those on a log of {written.bytes / 1e6:.0f} MB, in turn with the others: {GROWTH}.0 is linear. The "
+        "slope is what the larger log has more, by what it takes more: what Spark takes to begin falls out.",
         ["what", "MB per core-second", "million records per core-second", "CPU, s"],
     )
 
@@ -198,9 +209,13 @@ def _session() -> "Iterator[SparkSession]":
 
 
 def _cpu_s(work: Callable[[], None]) -> float:
-    before_s = tree_cpu_seconds(os.getpid())
-    work()
-    return tree_cpu_seconds(os.getpid()) - before_s
+    """Of the work. It is done again if a process ended meanwhile that was there before, as Python workers do when
+    Spark has no use for them: their time goes with them."""
+    while True:
+        before, before_s = set(descendants(os.getpid())), tree_cpu_seconds(os.getpid())
+        work()
+        if before <= set(descendants(os.getpid())):
+            return tree_cpu_seconds(os.getpid()) - before_s
 
 
 def _through_spark(
@@ -208,10 +223,12 @@ def _through_spark(
 ) -> dict[str, Used]:
     """Adds a row for each kind of work. Out: what it used on the large log."""
     import pyarrow as pa
+    from pyspark.sql import functions as sf
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from pipeline.commit_files import COLUMNS
     from pipeline.decode.rows import SCHEMA
+    from pipeline.gold.commit_history import PARTITION_OF_GROUP
     from pipeline.gold.latest_offsets import latest_offsets
     from pipeline.ingest import ingest
     from pipeline.silver.transform import commits
@@ -220,7 +237,6 @@ def _through_spark(
 
     register(spark)
     tables = os.path.join(place, "tables")
-    warehouse = Warehouse(os.path.join(place, "warehouse"))
 
     def read(log: str) -> "DataFrame":
         columns = from_arrow_schema(pa.schema([SCHEMA.field(name) for name in ("kind", *COLUMNS)]))
@@ -234,24 +250,28 @@ def _through_spark(
         frame = commits(read(log), 1)
         return lambda: frame.write.mode("overwrite").parquet(tables)
 
+    def warehouse(log: str) -> Warehouse:
+        return Warehouse(f"{log}-warehouse")
+
     def stream(log: str) -> "Callable[[], None]":
         def work() -> None:
-            shutil.rmtree(warehouse.root, ignore_errors=True)
-            ingest(spark, log, warehouse)
+            shutil.rmtree(warehouse(log).root, ignore_errors=True)
+            ingest(spark, log, warehouse(log))
 
         return work
 
-    def latest(_: str) -> "Callable[[], None]":
-        silver = warehouse.silver(spark, "commits")
-        return lambda: latest_offsets(silver).write.format("noop").mode("overwrite").save()
+    def latest(log: str) -> "Callable[[], None]":  # of what was streamed last
+        silver = warehouse(log).silver(spark, "commits")
+        last = silver.groupBy(*PARTITION_OF_GROUP).agg(sf.max("log_offset").alias("log_offset"))
+        places = sf.broadcast(last.select("log_partition", "log_offset"))
+        frame = latest_offsets(silver.join(places, places.columns, "left_semi"))
+        return lambda: frame.write.format("noop").mode("overwrite").save()
 
     through: dict[str, Used] = {}
     for what, make in ((NOTHING, rows), (PARQUET, parquet), (STREAMING, stream), (LATEST, latest)):
         used: list[Used] = [Used(what, [], written) for _, written in logs]
         for number in range(rounds + 1):
             for (log, _), so_far in zip(logs, used, strict=True):
-                if make is latest:
-                    stream(log)()  # its silver tables
                 cpu_s = _cpu_s(make(log))
                 if number:
                     so_far.rounds.append(cpu_s)
@@ -260,6 +280,10 @@ def _through_spark(
         growth = report.figures[f"{what}: growth"] = large.best / small.best
         report.rows.append(large.row())
         report.rows.append([f"{what}: growth", f"{growth:.1f}", "", ""])
+        megabytes, records = large.slope(small)
+        # Who reads tables has records to read, not the log's bytes.
+        report.figures[f"{what}: slope"] = records if what == LATEST else megabytes
+        report.rows.append([f"{what}: slope", Absolute(f"{megabytes:.0f}"), Absolute(f"{records:.2f}"), ""])
     peak = max((peak_resident_bytes(pid) for pid in _workers()), default=0)
     report.figures[WORKER] = peak / 1e6
     report.rows.append([f"{WORKER}, MB", f"{peak / 1e6:.0f}", "", ""])

@@ -1,6 +1,7 @@
 """The pipeline on a log as large as a busy cluster's: time, CPU and memory of each step.
 
     make pipeline-scale ARGS="--commits 5000000"
+    make pipeline-scale ARGS="--commits 5000000 --workers 2"    on a cluster, beside one process: pipeline_cluster
 
 The log is made in the directory for temporary files (TMPDIR), which needs three times its size. It is ingested,
 built and reported on by the command, each step in a process of its own; then it grows by a hundredth, and that is
@@ -22,6 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from benchmarks.bounds import Judged, judge, read_bounds, table
 from benchmarks.neighbours import Neighbours
 from benchmarks.offsets_log import PARTITIONS, Written, write_partition
 from benchmarks.pipeline import some
@@ -43,7 +45,10 @@ INGEST: Final = "ingest"
 BUILD: Final = "build"
 BUILD_MORE: Final = "build of 1 % more"
 AGAIN: Final = "build of 1 % more, to the first"
-FIGURES: Final = (AGAIN,)
+PEAK: Final = "peak memory of all processes"
+FIGURES: Final = (AGAIN, PEAK)
+_NAME: Final = "pipeline_scale"
+"""In bounds.toml."""
 
 
 class Step(NamedTuple):
@@ -56,10 +61,10 @@ class Step(NamedTuple):
     """Resident, all processes together; what they share is counted for each of them."""
 
 
-def resident_bytes(pid: int) -> int:
-    """Of a process and everything below it, now."""
+def resident_bytes(pid: int, *, alone: bool = False) -> int:
+    """Of a process and everything below it, or of it alone, now."""
     total = 0
-    for each in descendants(pid):
+    for each in [pid] if alone else descendants(pid):
         try:
             total += int(Path(f"/proc/{each}/statm").read_text().split()[1])
         except (FileNotFoundError, ProcessLookupError):
@@ -67,18 +72,23 @@ def resident_bytes(pid: int) -> int:
     return total * os.sysconf("SC_PAGE_SIZE")
 
 
-def measured(name: str, command: Sequence[str]) -> Step:
-    """Runs a command to its end. Raises CalledProcessError."""
+def measured(name: str, command: Sequence[str], *, with_cluster: bool = False) -> Step:
+    """Runs a command to its end. In: whether all that this process has below it works for the command, and is
+    measured too. Raises CalledProcessError."""
     began_s = time.monotonic()
+    own = os.getpid()
+    before_s = tree_cpu_seconds(own) if with_cluster else 0.0
+    itself_bytes = resident_bytes(own, alone=True) if with_cluster else 0
     environment = {**os.environ, "SPARK_DRIVER_MEMORY": DRIVER_MEMORY}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    root = own if with_cluster else process.pid
     cpu_s, peak_bytes, ended = 0.0, 0, threading.Event()
 
     def sample() -> None:
         nonlocal cpu_s, peak_bytes
         while not ended.wait(_SAMPLE_S):
-            cpu_s = max(cpu_s, tree_cpu_seconds(process.pid))
-            peak_bytes = max(peak_bytes, resident_bytes(process.pid))
+            cpu_s = max(cpu_s, tree_cpu_seconds(root) - before_s)
+            peak_bytes = max(peak_bytes, resident_bytes(root) - itself_bytes)
 
     sampler = threading.Thread(target=sample)
     sampler.start()
@@ -189,16 +199,18 @@ def report_of(written: Written, steps: Sequence[Step], tool: tuple[Step, int] | 
     )
     for one in steps:
         speed = written.bytes / 1e6 / one.cpu_s if one.name in (INGEST, BUILD) else None
-        report.rows.append(_row(one, speed))
+        report.rows.append(row_of(one, speed))
     if tool is not None:
-        report.rows.append(_row(tool[0], tool[1] / 1e6 / tool[0].cpu_s))
+        report.rows.append(row_of(tool[0], tool[1] / 1e6 / tool[0].cpu_s))
     by_name = {one.name: one for one in steps}
     report.figures[AGAIN] = by_name[BUILD_MORE].cpu_s / by_name[BUILD].cpu_s
     report.rows.append([AGAIN, "", f"{report.figures[AGAIN]:.2f}", "", ""])
+    report.figures[PEAK] = max(one.peak_bytes for one in steps) / 1e6
     return report
 
 
-def _row(step: Step, speed: float | None) -> list[str]:
+def row_of(step: Step, speed: float | None) -> list[str]:
+    """A line of the table."""
     figures = f"{step.seconds:.0f}", f"{step.cpu_s:.0f}", "" if speed is None else f"{speed:.1f}"
     seconds, cpu_s, megabytes = map(Absolute, figures)
     return [step.name, seconds, cpu_s, f"{step.peak_bytes / 1e6:.0f}", megabytes]
@@ -220,13 +232,25 @@ def _measure(commits: int) -> Report:
 
 
 def main() -> None:
-    """Entry point of `make pipeline-scale`: writes RESULTS.md."""
+    """Entry point of `make pipeline-scale`: writes RESULTS.md; 1 when a figure is outside of its bounds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--commits", type=int, default=COMMITS)
+    parser.add_argument("--workers", type=int, default=0, help="of a cluster of Spark's own, of a core each")
+    arguments = parser.parse_args()
+    bounds = read_bounds({_NAME: FIGURES}, only=_NAME)
     neighbours = Neighbours()
-    report = asyncio.run(measure(parser.parse_args().commits))
+    judged: list[Judged] = []
+    if arguments.workers:
+        from benchmarks.pipeline_cluster import measure as measure_on_cluster
+
+        report = asyncio.run(measure_on_cluster(arguments.commits, arguments.workers))
+    else:
+        report = asyncio.run(measure(arguments.commits))
+        judged = judge(bounds, report.figures, report.absent, neighbours.stolen)
     print(report.markdown(neighbours.stolen))
-    write_result(report, neighbours, [])
+    write_result(report, neighbours, judged)
+    print(*table(judged), sep="\n")
+    sys.exit(any(one.verdict.is_failure for one in judged))
 
 
 if __name__ == "__main__":

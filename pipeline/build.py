@@ -46,7 +46,7 @@ from pipeline.gold.progress import PROGRESS, progress
 from pipeline.gold.rebalance_causes import REBALANCE_CAUSES, rebalance_causes
 from pipeline.gold.rebalance_stats import REBALANCE_STATS, rebalance_stats
 from pipeline.gold.velocity import VELOCITY, velocity
-from pipeline.lock import BUILD, alone
+from pipeline.lock import BUILD, alone, reading
 from pipeline.log_ends import LogEnd, Period
 from pipeline.log_ends.cluster import SOURCE as LIVE
 from pipeline.log_ends.measure import Measure, measure_nothing
@@ -124,7 +124,7 @@ def build(spark: SparkSession, warehouse: Warehouse, settings: BuildSettings = B
     """Replaces all gold tables of a warehouse. Raises BadInput, when another build is at it and from `measure`, in
     both cases before any table is replaced."""
     warehouse.check_version()
-    with alone(warehouse, BUILD) as is_alone:
+    with alone(warehouse, BUILD) as is_alone, reading(warehouse):
         if is_alone:
             warehouse.clear_scratch()
             clear(warehouse)

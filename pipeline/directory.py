@@ -14,6 +14,7 @@ from uuid import uuid4
 from pyspark.sql import SparkSession
 
 from pipeline.errors import BadInput
+from pipeline.exchange import exchange
 
 _TEMPORARY_SUFFIX: Final = ".tmp"
 
@@ -91,12 +92,34 @@ class LocalDirectory:
         _sync(os.path.dirname(self.path(target)))
 
     def rename(self, source: str, target: str) -> None:
-        for place, _, names in os.walk(self.path(source)):
-            for name in names:
-                _sync(os.path.join(place, name))
-            _sync(place)
+        _sync_all(self.path(source))
         os.rename(self.path(source), self.path(target))
         _sync(os.path.dirname(self.path(target)))
+
+    def exchange(self, made: str, target: str) -> None:
+        """Gives a directory the name of another one, and that its own, at once. Raises OSError, also where the
+        file system cannot."""
+        _sync_all(self.path(made))
+        exchange(self.path(made), self.path(target))
+        _sync(os.path.dirname(self.path(target)))
+
+    def link(self, source: str, target: str) -> None:
+        """Gives a file, or all files of a directory, another name besides. Raises OSError, also where the file
+        system cannot."""
+        path = self.path(source)
+        if not os.path.isdir(path):
+            os.link(path, self.path(target))
+            return
+        self.create(target)
+        for name in self.names(source):
+            self.link(f"{source}/{name}", f"{target}/{name}")
+
+    def size_bytes(self, relative: str) -> int:
+        """Of a file, or of all files of a directory."""
+        path = self.path(relative)
+        if not os.path.isdir(path):
+            return os.stat(path).st_size
+        return sum(self.size_bytes(f"{relative}/{name}") for name in self.names(relative))
 
     def delete(self, relative: str) -> None:
         path = self.path(relative)
@@ -105,6 +128,13 @@ class LocalDirectory:
                 shutil.rmtree(path)
             else:
                 os.unlink(path)
+
+
+def _sync_all(directory: str) -> None:
+    for place, _, names in os.walk(directory):
+        for name in names:
+            _sync(os.path.join(place, name))
+        _sync(place)
 
 
 def _sync(path: str) -> None:

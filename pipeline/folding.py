@@ -31,29 +31,17 @@ from pipeline.gold.group_records import GROUP
 from pipeline.gold.progress import CONSUMED, POSITIONS, grain_s, in_longer_steps, step_length_s
 from pipeline.gold.rebalance_stats import COMMITS_AFTER
 from pipeline.gold.velocity import MINUTES
+from pipeline.kept import CURRENT, VERSION, Kept, kept
 from pipeline.log_ends import Period
 from pipeline.warehouse import FOLDS, Warehouse
-
-VERSION: Final = 1
-"""Of what the folds hold: one more whenever a fold or the commit history changes."""
 
 KEEP_FROM: Final = 200_000
 """Records."""
 
-_CURRENT: Final = f"{FOLDS}/current.json"
 _TASKS: Final = "spark.sql.shuffle.partitions"
 _WHOLE_KEYS: Final = "spark.sql.requireAllClusterKeysForCoPartition"
 _ROWS_A_TASK: Final = 500_000
 """Of commits, in a shuffle: what one task sorts in memory."""
-
-
-class Kept(NamedTuple):
-    """What `current.json` says."""
-
-    version: int
-    place: str
-    through_batch: int
-    grain_s: int
 
 
 class GroupTables(NamedTuple):
@@ -89,28 +77,12 @@ IN_STEPS: Final = (CONSUMED, POSITIONS)
 assert [fold.name for fold in ALL] == list(Folded._fields[2:])
 
 
-def kept(warehouse: Warehouse) -> Kept | None:
-    """What earlier builds left to go on with: nothing, where it is not what this version writes."""
-    if not warehouse.directory.exists(_CURRENT):
-        return None
-    try:
-        said = json.loads(warehouse.directory.read(_CURRENT))
-    except ValueError:
-        return None
-    if not isinstance(said, dict) or said.get("version") != VERSION or said.keys() != set(Kept._fields):
-        return None
-    found = Kept(**said)
-    is_there = warehouse.directory.exists(found.place)
-    is_of_this_silver = found.through_batch <= max(warehouse.complete_batches(), default=0)
-    return found if is_there and is_of_this_silver else None
-
-
 def clear(warehouse: Warehouse) -> None:
     """Removes what interrupted builds left; for one who knows that no other build is running."""
     current = kept(warehouse)
     for name in warehouse.directory.names(FOLDS):
         place = f"{FOLDS}/{name}"
-        if place != _CURRENT and (current is None or place != current.place):
+        if place != CURRENT and (current is None or place != current.place):
             warehouse.directory.delete(place)
 
 
@@ -151,7 +123,7 @@ def folded(
         yield Folded(period, so_far[LAST_COMMITS.name], *(so_far[fold.name] for fold in ALL))
     if replaced is not None and replaced != now:
         if now is None:
-            warehouse.directory.delete(_CURRENT)
+            warehouse.directory.delete(CURRENT)
         warehouse.directory.delete(replaced.place)
 
 
@@ -189,7 +161,7 @@ def _keep(
     """Writes them down for the next build. Out: the same, as they were written."""
     for name, frame in frames.items():
         frame.write.parquet(warehouse.path(f"{now.place}/{name}"))
-    warehouse.directory.write(_CURRENT, json.dumps(now._asdict()).encode() + b"\n")
+    warehouse.directory.write(CURRENT, json.dumps(now._asdict()).encode() + b"\n")
     return _read(spark, warehouse, now)
 
 

@@ -25,6 +25,7 @@ from pipeline.directory import local_path
 from pipeline.errors import BadInput
 from pipeline.lock import INGEST, alone
 from pipeline.log_files import LogFiles
+from pipeline.merging import merge
 from pipeline.progress import OnProgress, follow_progress
 from pipeline.segments import find_partitions
 from pipeline.silver import COMMITS, SILVER
@@ -106,16 +107,23 @@ def ingest(
             warehouse.bind(identity)
         warehouse.prepare()
         register(spark)
-        before = len(warehouse.complete_batches())
+        merge(warehouse)  # what could not be while a build was running
         stream = spark.readStream.format(FORMAT).option("findings", "true")
         stream = stream.option("tasks", str(spark.sparkContext.defaultParallelism))
         if max_bytes is not None:
             stream = stream.option("max_bytes", str(max_bytes))
 
         records: dict[int, int] = {}
+        last = [max(warehouse.complete_batches(), default=0)]
+        before = last[0]
 
         def add(rows: DataFrame, batch_id: int) -> None:
-            records[batch_id] = add_batch(warehouse, rows, batch_id + 1)
+            ingest_batch = batch_id + 1
+            if ingest_batch <= last[0]:  # all there, but Spark was not told so any more
+                return
+            records[batch_id] = add_batch(warehouse, rows, ingest_batch)
+            last[0] = ingest_batch
+            merge(warehouse)
 
         writer = stream.load(log_dir).writeStream.foreachBatch(add)
         writer = writer.option("checkpointLocation", warehouse.path(CHECKPOINT))
@@ -130,7 +138,7 @@ def ingest(
             raise _in_plain_words(error) from error
         finally:
             query.stop()
-        return Ingested(len(warehouse.complete_batches()) - before, total.records, total.bytes)
+        return Ingested(last[0] - before, total.records, total.bytes)
 
 
 def _in_plain_words(error: StreamingQueryException) -> Exception:
@@ -160,9 +168,7 @@ def log_identity(files: LogFiles) -> str | None:
 
 
 def add_batch(warehouse: Warehouse, rows: DataFrame, ingest_batch: int) -> int:
-    """Adds the rows of one batch to all silver tables, or what is missing of them. Out: its records."""
-    if ingest_batch in warehouse.complete_batches():
-        return 0
+    """Adds the rows of the next batch to all silver tables, or what is missing of them. Out: its records."""
     name, records, staging = COMMITS.name, 0, None
     if warehouse.has_batch(name, ingest_batch):
         records = warehouse.rows_in_batch(rows.sparkSession, name, ingest_batch)

@@ -1,4 +1,4 @@
-"""One ingest and one build of a warehouse at a time."""
+"""One ingest and one build of a warehouse at a time; and no file of silver goes while somebody reads it."""
 
 import fcntl
 import os
@@ -40,3 +40,46 @@ def alone(warehouse: Warehouse, work: str) -> Iterator[bool]:
         file.truncate(0)
         file.write(b"%d\n" % os.getpid())
         yield True
+
+
+@contextmanager
+def reading(warehouse: Warehouse) -> Iterator[None]:
+    """Keeps the files of a local warehouse's silver where they are; waits while they are being merged.
+
+    What is locked is the warehouse's directory, which is never replaced, and need not be writable.
+    """
+    with _directory_locked(warehouse, fcntl.LOCK_SH):
+        yield
+
+
+@contextmanager
+def unread(warehouse: Warehouse) -> Iterator[bool]:
+    """Whether nobody reads silver, who tells so (`reading`); nobody begins to until the context ends. False too
+    where there are no such locks."""
+    with _directory_locked(warehouse, fcntl.LOCK_EX | fcntl.LOCK_NB) as is_held:
+        yield is_held
+
+
+@contextmanager
+def _directory_locked(warehouse: Warehouse, operation: int) -> Iterator[bool]:
+    path = local_path(warehouse.path(""))
+    if path is None:
+        yield False
+        return
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+    except OSError:  # no warehouse at all, as whoever asked for it will find
+        yield False
+        return
+    try:
+        yield _has_locked(descriptor, operation)
+    finally:
+        os.close(descriptor)
+
+
+def _has_locked(descriptor: int, operation: int) -> bool:
+    try:
+        fcntl.flock(descriptor, operation)
+    except OSError:  # somebody has it, or the file system locks no directories
+        return False
+    return True

@@ -47,7 +47,7 @@ EMPTY_BATCH: Final = 0
 """The batch of every silver table that only says what its columns are."""
 
 EMPTY_FILE: Final = "columns.parquet"
-_BATCH_FILE: Final = "batch.parquet"
+BATCH_FILE: Final = "batch.parquet"
 
 _SUFFIX: Final = ".parquet"
 
@@ -157,7 +157,7 @@ class Warehouse:
         staging = f"{SCRATCH}/{name}-{uuid4().hex}"
         try:
             frame.repartition(1).write.parquet(self.path(staging))
-            (file,) = (file for file in self.directory.names(staging) if _is_data(file))
+            (file,) = (file for file in self.directory.names(staging) if is_data(file))
             self.directory.create(name)
             self.directory.replace_file(f"{staging}/{file}", f"{name}/{name}{_SUFFIX}")
         finally:
@@ -174,11 +174,11 @@ class Warehouse:
         if self.complete_batches() and not self.directory.names(CHECKPOINT):
             raise BadInput(f"{self.path(CHECKPOINT)}: is gone, so nobody knows what is ingested: ingest anew")
         for name, table in SILVER.items():
-            target = self._batch(name, EMPTY_BATCH)
+            target = batch_path(name, EMPTY_BATCH)
             if not self.directory.exists(target):
                 staging = f"{STAGING}/{name}-{EMPTY_BATCH}"
                 self.directory.create(staging)
-                self.directory.write(f"{staging}/{EMPTY_FILE}", _parquet(table, []))
+                self.directory.write(f"{staging}/{EMPTY_FILE}", parquet_file(table, []))
                 self.directory.create(name)
                 self.directory.rename(staging, target)
 
@@ -191,7 +191,7 @@ class Warehouse:
 
     def has_batch(self, name: str, ingest_batch: int) -> bool:
         """Whether a silver table has the rows of a batch."""
-        return self.directory.exists(self._batch(name, ingest_batch))
+        return self.directory.exists(batch_path(name, ingest_batch))
 
     def stage(self, name: str, ingest_batch: int) -> str:
         """A new directory for the files of a batch, to be published."""
@@ -208,7 +208,7 @@ class Warehouse:
             if file not in files:
                 self.directory.delete(f"{staging}/{file}")
         self.directory.create(name)
-        self.directory.rename(staging, self._batch(name, ingest_batch))
+        self.directory.rename(staging, batch_path(name, ingest_batch))
 
     def add_batch(self, name: str, ingest_batch: int, frame: DataFrame) -> bool:
         """Adds the rows of one batch to a silver table, unless they are there from an interrupted run (False).
@@ -219,7 +219,7 @@ class Warehouse:
             return False
         staging = self._new_staging(name, ingest_batch)
         frame.drop("ingest_batch").write.parquet(self.path(staging))
-        files = [file for file in self.directory.names(staging) if _is_data(file)]
+        files = [file for file in self.directory.names(staging) if is_data(file)]
         self.publish(name, ingest_batch, staging, files)
         return True
 
@@ -227,27 +227,36 @@ class Warehouse:
         """Says that a batch is all there."""
         row = {"ingested_ts": datetime.now(UTC), "n_records": n_records}
         staging = self.stage(INGEST_BATCHES.name, ingest_batch)
-        self.directory.write(f"{staging}/{_BATCH_FILE}", _parquet(INGEST_BATCHES, [row]))
-        self.publish(INGEST_BATCHES.name, ingest_batch, staging, [_BATCH_FILE])
+        self.directory.write(f"{staging}/{BATCH_FILE}", parquet_file(INGEST_BATCHES, [row]))
+        self.publish(INGEST_BATCHES.name, ingest_batch, staging, [BATCH_FILE])
 
     def _new_staging(self, name: str, ingest_batch: int) -> str:
         return f"{STAGING}/{name}-{ingest_batch}-{uuid4().hex}"
 
     def rows_in_batch(self, spark: SparkSession, name: str, ingest_batch: int) -> int:
         """How many rows a silver table has of a batch that it has."""
-        return spark.read.parquet(self.path(self._batch(name, ingest_batch))).count()
-
-    def _batch(self, name: str, ingest_batch: int) -> str:
-        return f"{name}/ingest_batch={ingest_batch}"
+        return spark.read.parquet(self.path(batch_path(name, ingest_batch))).count()
 
 
-def _parquet(table: Table, rows: list[dict[str, Any]]) -> bytes:
+def parquet_file(table: Table, rows: list[dict[str, Any]]) -> bytes:
     """A Parquet file of some rows of a silver table; without any, it only says what the columns are."""
-    columns = [pa.field(name, arrow_type(kind)) for name, kind in table.columns if name != "ingest_batch"]
     file = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows, pa.schema(columns)), file)
+    pq.write_table(pa.Table.from_pylist(rows, parquet_schema(table)), file)
     return file.getvalue()
 
 
-def _is_data(file: str) -> bool:
+def parquet_schema(table: Table) -> pa.Schema:
+    """Of the files of a silver table: the batch is in the names of their directories."""
+    return pa.schema(
+        [pa.field(name, arrow_type(kind)) for name, kind in table.columns if name != "ingest_batch"]
+    )
+
+
+def batch_path(name: str, ingest_batch: int) -> str:
+    """Where the rows of a batch lie, of a silver table."""
+    return f"{name}/ingest_batch={ingest_batch}"
+
+
+def is_data(file: str) -> bool:
+    """Whether a file of a table holds rows."""
     return file.endswith(_SUFFIX) and not file.startswith((".", "_"))

@@ -35,6 +35,8 @@ _FIELD_TYPES: Final = (
 )  # fmt: skip
 HEADER: Final = np.dtype(list(zip(BatchHeader._fields, _FIELD_TYPES, strict=True)))
 assert HEADER.itemsize == HEADER_BYTES
+_OPAQUE: Final = np.dtype(f"V{HEADER_BYTES}")
+"""The same to NumPy's eyes bytes without fields, which it picks out some fifteen times as fast."""
 
 
 class Fault(NamedTuple):
@@ -108,7 +110,9 @@ class Frames:
 
     def select(self, chosen: Flags) -> "Frames":
         """Some of them."""
-        return Frames(self.positions[chosen], self.end, self._headers[chosen])
+        if chosen.all():
+            return self
+        return Frames(self.positions[chosen], self.end, self._headers.view(_OPAQUE)[chosen].view(HEADER))
 
     def header(self, index: int) -> BatchHeader:
         """One of them as the daemon has it."""
@@ -147,8 +151,8 @@ def _gather(view: memoryview, positions: Numbers) -> NDArray[np.void]:
     raw = np.frombuffer(view, np.uint8)
     if not len(positions):
         return np.empty(0, HEADER)
-    every: NDArray[np.void] = np.ndarray((len(raw) - HEADER_BYTES + 1,), HEADER, raw, 0, (1,))
-    return every[positions]
+    every: NDArray[np.void] = np.ndarray((len(raw) - HEADER_BYTES + 1,), _OPAQUE, raw, 0, (1,))
+    return every[positions].view(HEADER)
 
 
 def _positions(view: memoryview, *, check: bool) -> tuple[list[int], Fault | None]:

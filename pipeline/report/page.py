@@ -9,6 +9,7 @@ from markupsafe import Markup
 from pyspark.sql import SparkSession
 
 from pipeline.errors import BadInput
+from pipeline.lock import reading
 from pipeline.report import words
 from pipeline.report.charts.course import course
 from pipeline.report.charts.overview import overview
@@ -42,7 +43,8 @@ def write_report(
     Out: what it shows. Raises BadInput when there is nothing to report on or `out` cannot be written.
     """
     check_out(out)
-    gathered = gather(spark, warehouse, selection)
+    with reading(warehouse):
+        gathered = gather(spark, warehouse, selection)
     text = render(gathered)
     directory = os.path.dirname(os.path.abspath(out))
     try:

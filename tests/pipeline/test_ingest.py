@@ -79,9 +79,12 @@ def test_tables_hold_what_the_log_says(spark: SparkSession, made: LogDirectory, 
 
 
 def test_any_split_into_runs_and_batches_gives_the_same_tables(
-    spark: SparkSession, made: LogDirectory, warehouse: Warehouse
+    spark: SparkSession, made: LogDirectory, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One split through all of Spark; test_stream has many without."""
+    """One split through all of Spark; test_stream has many without. Batches are merged on the way, as in
+    test_merging."""
+    monkeypatch.setattr("pipeline.merging.MANY", 1)
+    n_batches = 0
     written = {7: example_log(random.randrange(9), batches=16), 8: Log()}
     add_transactions(written[8])
     upto = dict.fromkeys(written, 0)
@@ -91,9 +94,12 @@ def test_any_split_into_runs_and_batches_gives_the_same_tables(
             torn = log.batches[upto[number]][:70] if upto[number] < len(log.batches) else b""
             # A torn batch at the end is what a reader meets while the daemon writes.
             made.write(number, [*log.batches[: upto[number]], torn][: upto[number] + 1], per_segment=5)
-        ingest(spark, made.path, warehouse, max_bytes=random.choice([None, 3000]))
+        n_batches += ingest(spark, made.path, warehouse, max_bytes=random.choice([None, 3000])).batches
+    assert n_batches > len(warehouse.complete_batches()) == 1
     source_rows = [row for number, log in written.items() for row in counted(log, number)]
     assert tables(warehouse) == expected_tables(source_rows)
+    for name in ("commits", "members"):  # written where they were decoded, and by Spark
+        assert warehouse.silver(spark, name).count() == len(table(warehouse, name))
 
 
 class Killed(OSError):

@@ -7,7 +7,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pipeline.folding import VERSION, Kept, clear, kept
+from pipeline.folding import clear
+from pipeline.kept import VERSION, Kept, kept
 from pipeline.warehouse import FOLDS, Warehouse
 
 KEPT = Kept(VERSION, f"{FOLDS}/one", 3, 5)
