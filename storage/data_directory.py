@@ -273,6 +273,8 @@ class DataDirectory:
         noted = []
         recovery_points, log_start_offsets = self._recovery_points.offsets, self._log_start_offsets.offsets
         for partition, log in logs.items():
+            if log.durability.outgoing is not None:
+                continue  # what is here is a copy, made anew when it is needed
             assert log.synced_offset <= log.log_end_offset, (partition, log.synced_offset)
             # A start that falls would bring back what was deleted.
             recorded = log_start_offsets.get(partition, 0)
