@@ -42,7 +42,7 @@ class Brokers:
         """By node id; the first is the server's own."""
         self.cluster: InProcess | None = None
         """None where there is one broker."""
-        self.ownership: Ownership = OneBroker(first)
+        self.ownership: Ownership = OneBroker(first) if server.cluster is None else server.cluster.ownership
         self._server = server
         if count > 1:
             self.cluster = InProcess(list(self.listeners), self._partitions, self._replication_factor)

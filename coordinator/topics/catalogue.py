@@ -33,6 +33,8 @@ from storage.log import PartitionLog
 from storage.producers.log_producers import LogProducers
 from storage.topic_partition import TopicPartition
 
+Drafted = Callable[[Mapping[str, object]], Callable[[], None]]
+
 
 class Catalogue:
     """All topics, by name and by id."""
@@ -46,6 +48,8 @@ class Catalogue:
         """Ids of producers below this one may have been given out."""
         self._directory = directory
         self._config = config
+        self.drafted: Drafted = directory.draft_catalogue
+        """Makes of a document what has it kept, in any thread, or raises OSError; another where others share it."""
         self.new_id = new_id
         self.open_files = OpenFiles(config.max_open_files, config.open_files_reserved)
         self._partitions = NewPartitions(directory, config, self.open_files)
@@ -139,7 +143,7 @@ class Catalogue:
             for topic in topics
             if topic.hosted
         }
-        return self._directory.draft_catalogue(
+        return self.drafted(
             document(counts, self._deleted, self.producer_ids_reserved, self.group_configs.by_group)
         )
 
@@ -167,7 +171,11 @@ class Catalogue:
         topics = []
         for new in wanted:
             topic = Topic(
-                new.name, self.new_id(), dict(new.overrides), self.defaults.parse(new.overrides), []
+                new.name,
+                new.topic_id or self.new_id(),
+                dict(new.overrides),
+                self.defaults.parse(new.overrides),
+                [],
             )
             yield from self._partitions.add(topic, topic.hosted, 0, new.partitions)
             topics.append(topic)

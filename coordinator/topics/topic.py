@@ -28,11 +28,13 @@ def random_topic_id() -> bytes:
 
 
 class NewTopic(NamedTuple):
-    """A topic to create: a legal name that is free, how many partitions, valid properties of its own."""
+    """A topic to create: a legal name that is free, how many partitions, valid properties of its own; the id that
+    it has elsewhere already, if so."""
 
     name: str
     partitions: int
     overrides: Mapping[str, str]
+    topic_id: bytes | None = None
 
 
 class Topic:
