@@ -131,7 +131,7 @@ async def _cluster(settings: ServerSettings) -> "EtcdCluster | None":
     if not settings.config.is_cluster:
         return None
     try:
-        from coordinator.server.cluster.cluster import join
+        from coordinator.server.cluster.join import join
     except ImportError as error:
         raise StartFailed(
             f"cluster.etcd.endpoints: {error.name} is missing: pip install groupd[cluster]"

@@ -33,3 +33,7 @@ class OneBroker:
     def replicas(self, _: TopicPartition) -> Sequence[int]:
         """This one."""
         return self._replicas
+
+    def is_far(self, _: TopicPartition) -> bool:
+        """There is no other."""
+        return False

@@ -42,3 +42,6 @@ class Ownership(Protocol):
 
     def replicas(self, partition: TopicPartition) -> Sequence[int]:
         """The brokers that may own a partition, the one that was meant to first. Some may be stopped."""
+
+    def is_far(self, partition: TopicPartition) -> bool:
+        """Whether another process owns it: that its log is not open here says nothing."""

@@ -35,6 +35,7 @@ from coordinator.server.checkpoints import Checkpoints
 from coordinator.server.cleaner import Cleaner
 from coordinator.server.compactable_logs import compactable_logs
 from coordinator.server.config_views import broker_configs, topics_config
+from coordinator.server.declared_topics import declare_topics
 from coordinator.server.group_events import GroupEvents
 from coordinator.server.group_work import group_workers
 from coordinator.server.handlers.groups import GroupRouter
@@ -53,9 +54,8 @@ from coordinator.server.transactions import Transactions
 from coordinator.server.unusable_directory import is_nearly_full, why_too_small, why_unusable
 from coordinator.server.upkeep import Upkeep
 from coordinator.topics.answer import StoresSet, TopicChange, TopicDeleted
-from coordinator.topics.data_plane import DataPlane, TopicsDeclaredSmaller
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.missing import TopicMissing
-from coordinator.topics.open_files import TooManyPartitions
 from coordinator.topics.topic import random_topic_id
 from storage.data_directory import DataDirectory
 from storage.errors import StorageError
@@ -99,7 +99,6 @@ class Server:
         self.group_clock = group_clock or ProcessTime(self.arrival)
         self.topic_listeners: list[Callable[[Sequence[TopicChange]], None]] = []
         """Who is told when there are other topics, or partitions, than before."""
-        self.cluster_listeners: list[Callable[[TopicPartition, str], None]] = []
         self.connections = Connections(self.loop, connection_limits(settings.config))
         self.outbox = Outbox(self.loop)
         self.run_queue = RunQueue(self.loop)
@@ -156,7 +155,7 @@ class Server:
                 self.directory, topics_config(config, settings.properties, most_open_files())
             )
             if self.cluster is None:
-                self._declare_topics()
+                self._changed(declare_topics(self.data_plane, settings.topics))
         except InvalidConfig as error:
             raise StartFailed(str(error)) from error
         self.security = Security(self.directory, config, self.disk_failures)
@@ -198,15 +197,6 @@ class Server:
                 _LOG.error("Not written at the start, and not needed: %s%s", reason_of(error), times(count))
         if put_off or is_nearly_full(self.settings.files, self.settings.data_dir):
             self.engine.doubt()
-
-    def _declare_topics(self) -> None:
-        for name, partitions in self.settings.topics:
-            try:
-                change = self.data_plane.declare(name, partitions)
-            except (ValueError, TopicsDeclaredSmaller, TooManyPartitions) as error:
-                raise StartFailed(f"topic {name}:{partitions}: {error}") from error
-            if change is not None:
-                self._changed([change])
 
     def _open_groups(self) -> None:
         settings = self.settings
@@ -304,11 +294,6 @@ class Server:
             for listener in self.topic_listeners:
                 listener(changes)
 
-    def tell_cluster(self, partition: TopicPartition, what: str) -> None:
-        """Tells who keeps the ledger that a partition was gained or lost."""
-        for listener in self.cluster_listeners:
-            listener(partition, what)
-
     def _missed(self, missing: Sequence[TopicMissing], caller: Caller) -> None:
         log_missing(missing, caller.api_name, caller.client_id, caller.client_host, self.line_limit)
 
@@ -379,7 +364,7 @@ class Server:
         failed += self.engine.failed()
         if self.cluster is None:
             failed += self.engine.not_open()
-        else:
+        else:  # its logs are copies
             await self.cluster.close()
         await self.security.stop()
         self.directory.close(self.logs(), failed)

@@ -24,7 +24,7 @@ from coordinator.topics.open_files import OpenFiles
 from coordinator.topics.partition import HostedPartition, InternalPartition, Partition
 from coordinator.topics.refusal import Refusal
 from coordinator.topics.steps import Work, taken, written
-from coordinator.topics.topic import Created, Grown, NewTopic, Topic
+from coordinator.topics.topic import Created, Drafted, Grown, NewTopic, Topic
 from coordinator.topics.topic_name import metric_name
 from protocol.errors import ErrorCode
 from storage.data_directory import DataDirectory
@@ -32,8 +32,6 @@ from storage.errors import StorageError
 from storage.log import PartitionLog
 from storage.producers.log_producers import LogProducers
 from storage.topic_partition import TopicPartition
-
-Drafted = Callable[[Mapping[str, object]], Callable[[], None]]
 
 
 class Catalogue:
@@ -49,7 +47,6 @@ class Catalogue:
         self._directory = directory
         self._config = config
         self.drafted: Drafted = directory.draft_catalogue
-        """Makes of a document what has it kept, in any thread, or raises OSError; another where others share it."""
         self.new_id = new_id
         self.open_files = OpenFiles(config.max_open_files, config.open_files_reserved)
         self._partitions = NewPartitions(directory, config, self.open_files)
@@ -67,8 +64,7 @@ class Catalogue:
         """Topics, name by id, of which directories may still lie there."""
         self.left: set[TopicPartition] = set()
         """Partitions that could not be removed: with them there is no clean stop."""
-        self.not_removed: OSError | None = None
-        """Why `load` could not finish deletions."""
+        self.not_removed: OSError | None = None  # why `load` could not finish deletions
         self.adopted: list[str] = []
         """What `load` made of directories that the file did not know, a line for each topic."""
 

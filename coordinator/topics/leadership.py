@@ -25,7 +25,7 @@ class Leadership(NamedTuple):
 def leadership(partition: Partition, ownership: Ownership) -> Leadership:
     """As clients are to be told it. A partition whose log is not open has no leader."""
     replicas = list(ownership.replicas(partition.name))
-    if partition.log is None:
+    if partition.log is None and not ownership.is_far(partition.name):
         return Leadership(NO_LEADER, replicas, replicas, replicas)
     live = [node_id for node_id in replicas if node_id in ownership.brokers]
     offline = [node_id for node_id in replicas if node_id not in ownership.brokers]

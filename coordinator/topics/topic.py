@@ -1,7 +1,7 @@
 """A topic, and one that is to be: its name and id, its partitions and properties."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from coordinator.config.topic_configs import TopicValues
@@ -77,3 +77,7 @@ Created = dict[str, Topic | Refusal | OSError | StorageError]
 
 Grown = dict[str, Refusal | OSError | StorageError | None]
 """Why topics have not grown, by name; None for those that have."""
+
+Drafted = Callable[[Mapping[str, object]], Callable[[], None]]
+"""Takes a catalogue as a document; gives what has it kept, in any thread, or raises OSError. That is the data
+directory's, unless other daemons share the catalogue."""

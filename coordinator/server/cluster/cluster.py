@@ -1,8 +1,8 @@
 """A cluster on etcd, as one of its daemons is put together.
 
-    join ─▶ prepare (the data directory) ─▶ attach (to the server's parts) ─▶ start ─▶ … ─▶ leave
+    read ─▶ prepare (the data directory) ─▶ attach (to the server's parts) ─▶ start ─▶ … ─▶ leave
 
-`join` asks the engine before anything is opened: what does not answer, or does not fit, stops the start.
+`join.py` makes it, before anything is opened.
 """
 
 import asyncio
@@ -10,7 +10,6 @@ import logging
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -19,13 +18,13 @@ from coordinator.cluster.append import Appender, Partition
 from coordinator.cluster.catalogue_keys import CatalogueKeys
 from coordinator.cluster.claims import Owned
 from coordinator.cluster.engine.engine import Denied, EngineError
-from coordinator.cluster.etcd.engine import Credentials, EtcdEngine
+from coordinator.cluster.etcd.engine import EtcdEngine
+from coordinator.cluster.in_process import NotPossible
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.member.append_driver import AppendDriver
 from coordinator.cluster.member.member import Cause, Member, Ownings
 from coordinator.cluster.member.table import registration
 from coordinator.cluster.store.store import Store
-from coordinator.config.properties import Config
 from coordinator.engine.machine import InternalTopic, M
 from coordinator.engine.partition import PartitionState
 from coordinator.engine.replication import Replication, Ticket
@@ -40,7 +39,6 @@ from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
 from coordinator.topics.topic import random_topic_id
 from storage.data_directory import DataDirectory
-from storage.os_error import reason_of
 from storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -54,61 +52,6 @@ _LEAVE_TIMEOUT_S: Final = 5.0
 _OLDEST: Final = (3, 4)
 
 
-async def join(settings: ServerSettings) -> "EtcdCluster":
-    """The cluster that the properties name, as it is now. Raises StartFailed."""
-    config, cluster_id = settings.config, settings.cluster_id
-    why_not = refusal(settings)
-    if why_not is not None:
-        raise StartFailed(why_not)
-    assert cluster_id is not None
-    engine = EtcdEngine(config.cluster_etcd_endpoints, config.cluster_append_timeout_ms, _credentials(config))
-    cluster = EtcdCluster(settings, engine, Keys(cluster_id, config.cluster_etcd_prefix))
-    try:
-        await cluster.read()
-    except BaseException:
-        await engine.close()
-        raise
-    return cluster
-
-
-def refusal(settings: ServerSettings) -> str | None:
-    """Why these settings are not those of a cluster."""
-    config = settings.config
-    if settings.cluster_id is None:
-        return (
-            "cluster.etcd.endpoints: a cluster needs CLUSTER_ID in the environment, the same for all brokers"
-        )
-    if settings.brokers > 1:
-        return "--brokers is for several brokers in one process; a cluster has one in each"
-    missing = [each.name for each in settings.listeners if each.advertised is None]
-    if missing:
-        return f"advertised.listeners: in a cluster {missing[0]} has to say where others find this broker"
-    if config.authorizer_class_name:
-        return "authorizer.class.name: the brokers of a cluster do not share ACLs yet"
-    mechanisms = [each for each in config.sasl_enabled_mechanisms if each.startswith("SCRAM")]
-    if mechanisms and any(listener.protocol.has_sasl for listener in settings.listeners):
-        return f"sasl.enabled.mechanisms: the brokers of a cluster do not share users of {mechanisms[0]} yet"
-    return None
-
-
-def _credentials(config: Config) -> Credentials:
-    def read(name: str, path: str) -> bytes | None:
-        if not path:
-            return None
-        try:
-            return Path(path).read_bytes()
-        except OSError as error:
-            raise StartFailed(f"{name}: {path}: {reason_of(error, path)}") from error
-
-    return Credentials(
-        config.cluster_etcd_username,
-        config.cluster_etcd_password,
-        read("cluster.etcd.ca", config.cluster_etcd_ca),
-        read("cluster.etcd.cert", config.cluster_etcd_cert),
-        read("cluster.etcd.key", config.cluster_etcd_key),
-    )
-
-
 class EtcdCluster:
     """All methods belong to the event loop's thread."""
 
@@ -119,6 +62,8 @@ class EtcdCluster:
         self._keys = keys
         self._loop = asyncio.get_running_loop()
         self.member: Member | None = None
+        self.listeners: list[Callable[[TopicPartition, str], None]] = []
+        """Who is told of each partition that was gained or lost, and why."""
         self.ownership = ClusterOwnership(self._the_member, lambda: self.catalogue.keys, config.node_id)
         self.catalogue = SharedCatalogue(
             self._loop, engine, CatalogueKeys(engine, keys, self.ownership.leaders)
@@ -272,7 +217,7 @@ class EtcdCluster:
         runtime = self._server.engine.runtimes[partition.topic]
         machine = runtime.partitions[partition.number]
         _LOG.info("Owner of %s, leader epoch %d: %s", machine.name, owned.epoch, cause)
-        self._server.tell_cluster(machine.name, f"broker {self._config.node_id} owns it: {cause}")
+        self._tell(machine.name, f"broker {self._config.node_id} owns it: {cause}")
         runtime.ownership.take(machine, machine.epoch + 1)
 
     def _lost(self, partition: Partition, cause: Cause) -> None:
@@ -280,9 +225,13 @@ class EtcdCluster:
         machine = runtime.partitions[partition.number]
         self.appends.drop(partition)
         _LOG.info("No longer owner of %s: %s", machine.name, cause)
-        self._server.tell_cluster(machine.name, f"broker {self._config.node_id} owns it no longer: {cause}")
+        self._tell(machine.name, f"broker {self._config.node_id} owns it no longer: {cause}")
         runtime.ownership.release(machine, machine.epoch + 1, str(cause))
         self._server.topics.complete(self._server.data_plane.interrupted(machine.name, clock.monotonic_ms()))
+
+    def _tell(self, partition: TopicPartition, what: str) -> None:
+        for listener in self.listeners:
+            listener(partition, what)
 
     def _doubted(self, name: TopicPartition) -> None:
         """It was given up here; it is taken anew if it is still owned."""
@@ -349,11 +298,43 @@ class EtcdCluster:
         if self.member is not None:
             self.member.abandon()
 
+    # What people ask
+
+    def move(self, partition: TopicPartition, to: int, hold_loading_s: float) -> bool:
+        """Asks that a broker own a partition; whether it does not yet. Raises NotPossible."""
+        member = self._the_member()
+        if partition.topic not in COORDINATED:
+            raise NotPossible(f"the records of {partition} are on one broker, and stay there")
+        if hold_loading_s:
+            raise NotPossible("hold_loading is for several brokers in one process")
+        if to not in member.table.brokers:
+            raise NotPossible(f"there is no broker {to}, or it does not live")
+        self._in_background(self._pin(member, Partition(*partition), to))
+        return self.ownership.owner(partition) != to
+
+    @staticmethod
+    async def _pin(member: Member, partition: Partition, to: int) -> None:
+        try:
+            await member.move(partition, to)
+        except EngineError as error:
+            _LOG.error("%s-%d could not be moved to broker %d: %r", *partition, to, error)
+
     @property
-    def append_seconds(self) -> float:
-        """The median of how long the last transactions took; NaN where there was none."""
+    def owned_counts(self) -> dict[int, int]:
+        """How many coordinators this broker owns."""
+        return {self._config.node_id: len(self._the_member().owned)}
+
+    @property
+    def moves(self) -> dict[str, int]:
+        """How often this broker gained and lost a partition, by why."""
+        return {str(cause): count for cause, count in self._the_member().moves.items()}
+
+    @property
+    def figures(self) -> tuple[int, float, float]:
+        """See `EngineFigures`."""
         taken = sorted(self.appends.seconds)
-        return taken[len(taken) // 2] if taken else math.nan
+        median = taken[len(taken) // 2] if taken else math.nan
+        return self.appends.fenced, median, self._the_member().keeper.left_ms / 1000
 
 
 async def _until(holds: Callable[[], bool]) -> None:

@@ -59,6 +59,10 @@ class ClusterOwnership:
         leader = self._leader(partition)
         return [] if leader is None else [leader]
 
+    def is_far(self, partition: TopicPartition) -> bool:
+        """See `Ownership`."""
+        return not self.owns(self._node_id, partition)
+
     def leaders(self, topic: str, partitions: int) -> list[int]:
         """Which brokers are to lead a topic that is about to be made, or to grow: as assigned, else spread."""
         spread = place(topic, range(partitions), self.brokers or [self._node_id], {})
