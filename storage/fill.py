@@ -17,8 +17,9 @@ def fill(files: Files, directory: str, pieces: Iterable[tuple[int, bytes]], epoc
     """Writes a log anew; where it ends. Blocks.
 
     In: a directory, which is replaced if it is there; the segment that each piece belongs to, by its first offset,
-    and whole record batches, in the order of their offsets; the leader epoch that begins at the end, above those of
-    all batches. Nothing is synced. Raises LogDamaged for batches that do not follow one another, OSError.
+    and whole record batches, in the order of their offsets; the leader epoch that goes on at the end, or begins
+    there: no batch has a later one. Nothing is synced. Raises LogDamaged for batches that do not follow one another,
+    OSError.
     """
     if files.exists(directory):
         remove_directory(files, doom_directory(files, directory))
@@ -40,9 +41,11 @@ def fill(files: Files, directory: str, pieces: Iterable[tuple[int, bytes]], epoc
     finally:
         if file is not None:
             file.close()
-    if starts and starts[-1].epoch >= epoch:
+    if starts and starts[-1].epoch > epoch:
         raise LogDamaged(directory, f"batches of leader epoch {starts[-1].epoch} are there before {epoch}")
-    LeaderEpochs([*starts, EpochStart(epoch, end_offset)]).write(files, directory)
+    if not starts or starts[-1].epoch < epoch:
+        starts.append(EpochStart(epoch, end_offset))
+    LeaderEpochs(starts).write(files, directory)
     return end_offset
 
 

@@ -272,7 +272,8 @@ class Server:
         if any(log.awaits_record for log in self.logs().values()):
             self.checkpoints.write_due(self.logs())
         self.transactions.groups_read()
-        self.ready.set()
+        if self.cluster is None:
+            self.ready.set()
 
     # What happens
 

@@ -8,6 +8,7 @@ from storage.batch import encode_batch
 from storage.errors import LogDamaged
 from storage.files import OsFiles
 from storage.fill import fill
+from storage.leader_epochs import EpochStart, LeaderEpochs
 from storage.log import PartitionLog
 from storage.log_config import LogConfig
 from storage.outgoing import Outgoing
@@ -49,8 +50,18 @@ def test_pieces_that_do_not_follow_one_another_are_refused(tmp_path: Path) -> No
     for pieces in ([(0, second), (0, first)], [(0, first[:-1])], [(0, first + second), (1, second)]):
         with pytest.raises(LogDamaged):
             fill(OsFiles(), str(tmp_path / "target"), pieces, epoch=1)
+
+
+def test_the_epoch_of_the_batches_may_go_on_and_never_fall(tmp_path: Path) -> None:
+    source = PartitionLog.open(OsFiles(), str(tmp_path / "source"), CONFIG)
+    source.leader_epochs = LeaderEpochs([EpochStart(3, 0)])
+    source.append(batch())
+    [piece] = pieces_of(source)
+    target = str(tmp_path / "target")
+    assert fill(OsFiles(), target, [piece], epoch=3) == 1
+    assert PartitionLog.open(OsFiles(), target, CONFIG).leader_epochs.current == 3
     with pytest.raises(LogDamaged):
-        fill(OsFiles(), str(tmp_path / "target"), [(0, first)], epoch=0)
+        fill(OsFiles(), target, [piece], epoch=2)
 
 
 def test_what_is_durable_is_what_the_engine_has(tmp_path: Path) -> None:

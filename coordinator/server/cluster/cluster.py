@@ -10,15 +10,14 @@ import logging
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from uuid import uuid4
 
 from coordinator import clock
 from coordinator.cluster.append import Appender, Partition
 from coordinator.cluster.catalogue_keys import CatalogueKeys
 from coordinator.cluster.claims import Owned
-from coordinator.cluster.engine.engine import Denied, EngineError
-from coordinator.cluster.etcd.engine import EtcdEngine
+from coordinator.cluster.engine.engine import Denied, Engine, EngineError
 from coordinator.cluster.in_process import NotPossible
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.member.append_driver import AppendDriver
@@ -52,10 +51,19 @@ _LEAVE_TIMEOUT_S: Final = 5.0
 _OLDEST: Final = (3, 4)
 
 
+class Nodes(Engine, Protocol):
+    """An engine that says what it is."""
+
+    endpoints: tuple[str, ...]
+
+    async def version(self) -> tuple[str, int, bool]:
+        """See `EtcdEngine`."""
+
+
 class EtcdCluster:
     """All methods belong to the event loop's thread."""
 
-    def __init__(self, settings: ServerSettings, engine: EtcdEngine, keys: Keys) -> None:
+    def __init__(self, settings: ServerSettings, engine: Nodes, keys: Keys) -> None:
         self._settings = settings
         self._config = config = settings.config
         self.engine = engine
