@@ -18,8 +18,8 @@ def fill(files: Files, directory: str, pieces: Iterable[tuple[int, bytes]], epoc
 
     In: a directory, which is replaced if it is there; the segment that each piece belongs to, by its first offset,
     and whole record batches, in the order of their offsets; the leader epoch that goes on at the end, or begins
-    there: no batch has a later one. Nothing is synced. Raises LogDamaged for batches that do not follow one another,
-    OSError.
+    there: no batch has a later one. Nothing is synced. Raises LogDamaged for batches that do not follow one
+    another, OSError.
     """
     if files.exists(directory):
         remove_directory(files, doom_directory(files, directory))
