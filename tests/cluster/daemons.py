@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from coordinator.cluster.keys import Keys
+from coordinator.engine.partition import PartitionState
 from coordinator.server.cluster.cluster import EtcdCluster
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
@@ -40,6 +41,11 @@ class Daemon:
         assert self.server.cluster is not None
         assert self.server.cluster.member is not None
         return {partition.number for partition in self.server.cluster.member.owned}
+
+    def coordinates(self, group: str) -> bool:
+        """Whether it owns the partition of a group, and has read it."""
+        partition = self.server.runtime.partition_of(group)
+        return partition.number in self.owned and partition.state is PartitionState.OWNED
 
     async def ask(self, request: Any, version: int) -> Any:
         """What it answers."""
@@ -100,16 +106,28 @@ class Daemons:
         return daemon
 
     async def owner(self, group: str = "g") -> Daemon:
-        """The one that coordinates a group, when there is one."""
-        number = next(iter(self.by_id.values())).server.runtime.partition_of(group).number
+        """The one that coordinates a group, when there is one, and it has read what there is."""
         found: list[Daemon] = []
 
         def is_there() -> bool:
-            found[:] = [each for each in self.by_id.values() if number in each.owned]
+            found[:] = [each for each in self.by_id.values() if each.coordinates(group)]
             return bool(found)
 
         await eventually(is_there)
         return found[0]
+
+    def is_placed(self) -> bool:
+        """Whether each has its share, and has read it."""
+        daemons = list(self.by_id.values())
+        partitions = len(daemons[0].server.runtime.partitions)
+        shares = [len(each.owned) for each in daemons]
+        is_read = all(
+            part.state is PartitionState.OWNED
+            for each in daemons
+            for part in each.server.runtime.partitions
+            if part.number in each.owned
+        )
+        return is_read and sum(shares) == partitions and max(shares) <= -(-partitions // len(daemons))
 
     async def kill(self, daemon: Daemon) -> None:
         """As signal 9 would: nothing is given back, nothing is written."""
@@ -128,14 +146,14 @@ async def eventually(holds: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def daemons(data_dir: Path, count: int) -> AsyncIterator[Daemons]:
+async def daemons(data_dir: Path, count: int, **properties: str) -> AsyncIterator[Daemons]:
     """So many, which share what there is among them."""
     async with AsyncExitStack() as stack:
         all_of_them = Daemons(data_dir, stack)
         try:
             for node_id in range(1, count + 1):
-                await all_of_them.start(node_id)
-            await eventually(lambda: all(each.owned for each in all_of_them.by_id.values()))
+                await all_of_them.start(node_id, **properties)
+            await eventually(all_of_them.is_placed)
             yield all_of_them
         finally:
             for daemon in all_of_them.by_id.values():

@@ -55,7 +55,6 @@ async def test_an_owner_that_is_cut_off_answers_nothing_and_then_lets_go(tmp_pat
         asked = asyncio.create_task(owner.committed())
         del cluster.by_id[owner.node_id]
         heir = await cluster.owner()
-        await eventually(lambda: heir.server.runtime.partition_of("g").state is PartitionState.OWNED)
         assert await heir.commit(2) == ErrorCode.NONE
         # It has never said 1 since then.
         assert await asked == ErrorCode.NOT_COORDINATOR
@@ -74,7 +73,6 @@ async def test_one_that_stops_in_order_hands_over_at_once(tmp_path: Path) -> Non
         async with asyncio.timeout(1.5):  # less than its session
             await owner.server.close()
             heir = await cluster.owner()
-            await eventually(lambda: heir.server.runtime.partition_of("g").state is PartitionState.OWNED)
         assert await heir.committed() == 5
         back = await cluster.start(owner.node_id)
         await eventually(lambda: bool(back.owned))

@@ -259,7 +259,8 @@ class EtcdEngine:
             return LeaseGone(text)
         if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "space" in text:
             return NoSpace(text)
-        if "request is too large" in text or "too many operations" in text:
+        too_large = ("request is too large", "too many operations", "received message larger than max")
+        if any(words in text for words in too_large):
             return TooLarge(text)
         if "has been compacted" in text:
             return Compacted(text)
