@@ -42,7 +42,7 @@ class ModelStore:
 class ModelEngine:
     """One daemon's connection to it. `cut` lets nothing through."""
 
-    endpoints = ("model",)
+    endpoints: tuple[str, ...] = ("model",)
 
     def __init__(self, store: ModelStore) -> None:
         self.store = store

@@ -1,12 +1,13 @@
 """Counters whose logs an engine has: what is answered, and when."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 
 import pytest
 
 from coordinator.answers import HELD, PARKED
-from coordinator.engine.partition import PartitionState
+from coordinator.engine.partition import Partition, PartitionState
 from coordinator.engine.replication import Replication, Ticket
 from coordinator.engine.runtime import Runtime
 from protocol.errors import ErrorCode
@@ -81,9 +82,11 @@ async def replicated(files: FaultyFiles) -> AsyncIterator[Replicated]:
     await replicated.bench.close()
 
 
-async def turns() -> None:
-    import asyncio
+def is_in(partition: Partition[Counters], state: PartitionState) -> bool:
+    return partition.state is state
 
+
+async def turns() -> None:
     for _ in range(3):
         await asyncio.sleep(0)
 
@@ -134,9 +137,9 @@ async def test_a_partition_whose_append_fails_is_given_up_and_to_be_taken_anew(
     replicated.replication.failed(ticket, "another owns it")
     partition = replicated.counters.partition_of("a")
     assert replicated.doubted == [partition.name]
-    assert partition.state is PartitionState.ABSENT
+    assert is_in(partition, PartitionState.ABSENT)
     for waiting in (asker, parked):
         assert waiting.place is not None
         assert await waiting.place.answer() == Refused(ErrorCode.NOT_COORDINATOR)
     replicated.counters.ownership.take(partition, epoch=partition.epoch + 1)
-    assert partition.state is PartitionState.LOADING
+    assert is_in(partition, PartitionState.LOADING)
