@@ -21,7 +21,8 @@ from storage.log_config import LogConfig
 from storage.outgoing import Outgoing
 from storage.topic_partition import TopicPartition
 
-TIMEOUT_S: Final = 60
+TIMEOUT_S: Final = 10
+"""For one answer of the engine, tries included."""
 T = TypeVar("T")
 
 
