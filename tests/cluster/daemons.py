@@ -81,8 +81,8 @@ class Daemons:
         self._data_dir = data_dir
         self._stack = stack
 
-    async def start(self, node_id: int, **properties: str) -> Daemon:
-        """One more, or one again."""
+    async def start(self, node_id: int, directory: str = "", **properties: str) -> Daemon:
+        """One more, or one again. In: its data directory, where that is not the one that the id had before."""
         texts = {
             "node.id": str(node_id),
             "broker.session.timeout.ms": str(SESSION_MS),
@@ -91,7 +91,8 @@ class Daemons:
             **properties,
         }
         how = replace(
-            settings(self._data_dir / str(node_id), texts, topics=[("orders", 3)]), cluster_id=CLUSTER_ID
+            settings(self._data_dir / (directory or str(node_id)), texts, topics=[("orders", 3)]),
+            cluster_id=CLUSTER_ID,
         )
         engine = ModelEngine(self.store)
         cluster = EtcdCluster(how, engine, Keys(CLUSTER_ID))

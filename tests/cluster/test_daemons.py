@@ -105,6 +105,20 @@ async def test_a_machine_that_contradicts_itself_is_loaded_anew_under_a_new_toke
         assert await owner.committed() == 5
 
 
+async def test_a_second_daemon_with_one_node_id_waits_until_the_first_is_gone(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 1) as cluster:
+        first = await cluster.owner()
+        assert await first.commit(5) == ErrorCode.NONE
+        starting = asyncio.create_task(cluster.start(1, directory="other"))
+        _, pending = await asyncio.wait([starting], timeout=0.5)
+        assert pending
+        assert await first.commit(6) == ErrorCode.NONE
+        await cluster.kill(first)
+        second = await starting
+        assert (await cluster.owner()) is second
+        assert await second.committed() == 6
+
+
 async def test_topics_are_everybodys(tmp_path: Path) -> None:
     async with daemons(tmp_path, 2) as cluster:
         first, second = cluster.by_id.values()

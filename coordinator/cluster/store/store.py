@@ -23,6 +23,7 @@ from coordinator.cluster.engine.engine import (
     Page,
     Put,
     Read,
+    TooLarge,
     Transaction,
     Unavailable,
     WrittenAt,
@@ -32,7 +33,9 @@ from coordinator.cluster.store.manifest import Damaged, Manifest, Sealed, decode
 
 PIECE_BYTES: Final = 512 * 1024
 PAGE_KEYS: Final = 8
-"""Read at a time: none is larger than 1.5 MiB."""
+"""Read at a time, at first: none is larger than 1.5 MiB. More, where they are small."""
+MOST_PAGE_KEYS: Final = 1000
+_SMALL_PAGE_BYTES: Final = 256 * 1024
 TRIES: Final = 20
 RETRY_S: Final = 0.1
 MOST_SEGMENTS: Final = 60
@@ -130,13 +133,22 @@ class Store:
         return [*removed, Delete(begin, end)]
 
     async def _all(self, begin: bytes, end: bytes) -> AsyncIterator[tuple[bytes, bytes]]:
+        limit = PAGE_KEYS
         while True:
-            page = await self._read(Read(begin, end, PAGE_KEYS))
+            try:
+                page = await self._read(Read(begin, end, limit))
+            except TooLarge:
+                if limit == PAGE_KEYS:
+                    raise
+                limit = PAGE_KEYS  # those before were smaller
+                continue
             for entry in page.entries:
                 yield entry.key, entry.value
             if not page.has_more:
                 return
             begin = page.entries[-1].key + b"\0"
+            is_small = sum(len(entry.value) for entry in page.entries) < _SMALL_PAGE_BYTES
+            limit = min(limit * 4, MOST_PAGE_KEYS) if is_small else PAGE_KEYS
 
     async def _read(self, read: Read) -> Page:
         return await _repeated(lambda: self._engine.read(read))

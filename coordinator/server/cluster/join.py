@@ -1,10 +1,7 @@
 """Joining a cluster: what does not answer, or does not fit, stops the start."""
 
-from pathlib import Path
-
 from coordinator.cluster.etcd.engine import Credentials, EtcdEngine
 from coordinator.cluster.keys import Keys
-from coordinator.config.properties import Config
 from coordinator.server.cluster.cluster import EtcdCluster
 from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
@@ -18,7 +15,9 @@ async def join(settings: ServerSettings) -> "EtcdCluster":
     if why_not is not None:
         raise StartFailed(why_not)
     assert cluster_id is not None
-    engine = EtcdEngine(config.cluster_etcd_endpoints, config.cluster_append_timeout_ms, _credentials(config))
+    engine = EtcdEngine(
+        config.cluster_etcd_endpoints, config.cluster_append_timeout_ms, _credentials(settings)
+    )
     cluster = EtcdCluster(settings, engine, Keys(cluster_id, config.cluster_etcd_prefix))
     try:
         await cluster.read()
@@ -48,12 +47,14 @@ def refusal(settings: ServerSettings) -> str | None:
     return None
 
 
-def _credentials(config: Config) -> Credentials:
+def _credentials(settings: ServerSettings) -> Credentials:
+    config = settings.config
+
     def read(name: str, path: str) -> bytes | None:
         if not path:
             return None
         try:
-            return Path(path).read_bytes()
+            return settings.files.read(path)
         except OSError as error:
             raise StartFailed(f"{name}: {path}: {reason_of(error, path)}") from error
 

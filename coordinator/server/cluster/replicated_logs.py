@@ -21,7 +21,8 @@ from storage.log_config import LogConfig
 from storage.outgoing import Outgoing
 from storage.topic_partition import TopicPartition
 
-TIMEOUT_S: Final = 60
+TIMEOUT_S: Final = 10
+"""For one answer of the engine, tries included."""
 T = TypeVar("T")
 
 
@@ -64,7 +65,7 @@ class ReplicatedLogs:
             raise LogDamaged(path, str(error)) from error
         except (EngineError, TimeoutError) as error:
             raise EngineFailed(f"{partition} could not be read from the engine: {error!r}") from error
-        self._directory.is_filled_anew(partition, min(manifest.cleaned_to, end_offset))
+        self._wait(self._filled(partition, min(manifest.cleaned_to, end_offset)))
         log = self._directory.open_log(partition, config, topic_id)
         try:
             if log.log_end_offset != end_offset:
@@ -78,6 +79,9 @@ class ReplicatedLogs:
             log.close(clean=False)
             raise
         return log
+
+    async def _filled(self, partition: TopicPartition, cleaned_to: int) -> None:
+        self._directory.is_filled_anew(partition, cleaned_to)
 
     async def _opened(self, partition: TopicPartition, log: PartitionLog, manifest: Manifest) -> None:
         for other in [each for each in self.manifests if each.is_closed]:

@@ -19,6 +19,7 @@ from coordinator.engine.partition import PartitionState
 from coordinator.server.cluster.replicated_logs import ReplicatedLogs
 from storage.errors import StorageError
 from storage.log import PartitionLog
+from storage.os_error import reason_of
 from storage.topic_partition import TopicPartition
 
 _LOG: Final = logging.getLogger("Cluster")
@@ -80,7 +81,7 @@ class Sealer:
             _LOG.warning("%s could not be sealed, and is taken anew: %r", name, error)
             self._doubt(name)
         except (StorageError, OSError) as error:
-            _LOG.error("%s could not be sealed: %s", name, error)
+            _LOG.error("%s could not be sealed: %s", name, reason_of(error))
 
     def _is_grown(self, log: PartitionLog, manifest: Manifest) -> bool:
         tail = log.durable_offset - manifest.end_offset

@@ -29,6 +29,7 @@ from coordinator.topics.topic import NewTopic, Topic
 from storage.checkpoint import Draft
 from storage.data_directory import DataDirectory
 from storage.errors import StorageError
+from storage.os_error import reason_of
 from storage.uuid_text import uuid_from_text, uuid_to_text
 
 _LOG: Final = logging.getLogger("Cluster")
@@ -127,7 +128,7 @@ class SharedCatalogue:
                     elif topic is not None:
                         await self._grow(topic, partitions)
                 except OSError as error:
-                    _LOG.info("Topic %s is not made yet: %s", name, error)
+                    _LOG.info("Topic %s is not made yet: %s", name, reason_of(error))
                 await asyncio.sleep(_RETRY_S)
 
     async def look(self) -> None:
@@ -162,7 +163,7 @@ class SharedCatalogue:
             try:
                 is_done = await self._all()
             except (OSError, StorageError) as error:
-                _LOG.error("What another broker changed of topics is tried again: %s", error)
+                _LOG.error("What another broker changed of topics is tried again: %s", reason_of(error))
                 is_done = False
             except Exception as problem:  # noqa: BLE001 - the next change may be taken up
                 _LOG.error("Taking up topics", exc_info=problem)
