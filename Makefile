@@ -17,7 +17,7 @@ timed = echo "$(1) ..." >&2; $(call clocked,$(1))
 clocked = TIMEFORMAT="$(1): %1R s"; time
 
 .DEFAULT_GOAL := help
-.PHONY: help run install test check format lint types layers docker-check tests coverage pipeline sim replay fuzz soak crash scenarios-rewrite oracle oracle-record frames-record config-record bench pipeline-scale clean
+.PHONY: help run install test check format lint types layers docker-check tests coverage pipeline sim replay fuzz soak cluster-rounds crash scenarios-rewrite oracle oracle-record frames-record config-record bench pipeline-scale clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 22
@@ -50,9 +50,9 @@ layers: $(VENV)/.test
 docker-check: $(VENV)/.test
 	@$(call timed,$@) { $(BIN)/hadolint docker/Dockerfile docker/examples/Dockerfile docker/pipeline/Dockerfile && \
 	  $(BIN)/docker-compose -f docker/docker-compose.yml --profile pipeline --profile metrics config -q && \
-	  for file in docker/secured/*.yml; do $(BIN)/docker-compose -f $$file config -q || exit 1; done && \
-	  $(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker/docker-compose.yml docker/secured/*.yml && \
-	  $(BIN)/yamllint --strict docker/docker-compose.yml docker/secured docker/prometheus docker/grafana; }
+	  for file in docker/secured/*.yml docker/cluster/*.yml; do $(BIN)/docker-compose -f $$file config -q || exit 1; done && \
+	  $(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker/docker-compose.yml docker/secured/*.yml docker/cluster/*.yml && \
+	  $(BIN)/yamllint --strict docker/docker-compose.yml docker/secured docker/cluster docker/prometheus docker/grafana; }
 
 # Python's development mode looks for what is left open, never awaited or called from a wrong thread. Its allocator,
 # which looks for what C code overwrites, is left out: there is no C code here.
@@ -91,6 +91,9 @@ scenarios-rewrite: $(VENV)/.test ## write what the scenarios print today into th
 
 fuzz: $(VENV)/.test ## look for bytes that break a decoder: make fuzz ARGS="--seconds 600 --seed 7"
 	@$(BIN)/python -m tests.hostile.fuzz $(ARGS)
+
+cluster-rounds: $(VENV)/.test ## owners killed and paused, etcd's leader killed, its quorum lost, again and again (ARGS="--rounds 50"); needs etcd
+	@$(BIN)/python -m tests.cluster.etcd.rounds $(ARGS)
 
 soak: $(VENV)/.test ## half an hour of real clients that join and die; 1 when anything grows or is left (ARGS="--minutes 5")
 	@SERVERS=500 $(BIN)/python -X dev -m pytest -q tests/server/test_many_servers.py

@@ -1,6 +1,7 @@
 """The only place that asks what time it is."""
 
 import time
+from collections.abc import Callable
 
 from coordinator.machine.outcome import Now
 
@@ -41,3 +42,25 @@ class Arrival:
         if ms != self._ms:
             self._ms = ms
             self.now = Now(ms, time.time_ns() // 1_000_000)
+
+
+def boot_ms() -> int:
+    """For deadlines that others count too: it goes on while the machine is suspended. Milliseconds."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+
+
+class WatchedArrival(Arrival):
+    """The same, which has something looked at in each millisecond before anything is answered."""
+
+    __slots__ = ("_look",)
+
+    def __init__(self, look: Callable[[], object]) -> None:
+        super().__init__()
+        self._look = look
+
+    def advance(self, instant_ns: int) -> None:
+        """See `Arrival`."""
+        before = self._ms
+        super().advance(instant_ns)
+        if self._ms != before:
+            self._look()

@@ -28,6 +28,8 @@ from storage.os_error import reason_of
 if TYPE_CHECKING:
     import ssl
 
+    from coordinator.server.cluster.cluster import EtcdCluster
+
 _LOG = logging.getLogger("KafkaServer")
 
 EXIT_FINE: Final = 0
@@ -78,7 +80,7 @@ async def _serve(settings: ServerSettings) -> int:
     asyncio.get_running_loop().set_exception_handler(_log_unexpected)
     try:
         http_listener = parse_http_listener(settings.config)
-        server = Server(settings)
+        server = Server(settings, cluster=await _cluster(settings))
         server.open()
     except (StartFailed, ConfigError) as error:
         _say(error)
@@ -122,6 +124,19 @@ async def _serve(settings: ServerSettings) -> int:
         _LOG.error("The shutdown was not clean", exc_info=problem)
     _LOG.info("Shut down completed")
     return EXIT_FAILURE if failures else EXIT_FINE
+
+
+async def _cluster(settings: ServerSettings) -> "EtcdCluster | None":
+    """The cluster that the settings name. Raises StartFailed."""
+    if not settings.config.is_cluster:
+        return None
+    try:
+        from coordinator.server.cluster.join import join
+    except ImportError as error:
+        raise StartFailed(
+            f"cluster.etcd.endpoints: {error.name} is missing: pip install groupd[cluster]"
+        ) from error
+    return await join(settings)
 
 
 def _introduce(broker: Broker, http: Address | None, scheme: str) -> None:

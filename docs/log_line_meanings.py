@@ -167,6 +167,25 @@ STEPS: Final = (
 """At the level DEBUG."""
 
 FORMATS: Final[Mapping[str, str]] = {
+    "Session %x of broker %d began": "This broker of a cluster is registered in etcd, and may own partitions",
+    "The session of broker %d ended: %s": (
+        "This broker has let go of all that it owned: etcd did not answer in time, or it was paused for too long. "
+        "It begins a new session as soon as it can ([cluster.md](cluster.md#when-something-fails))"
+    ),
+    "Owner of %s, leader epoch %d: %s": (
+        "This broker coordinates the partition from now on, as soon as it has read it from etcd; why"
+    ),
+    "No longer owner of %s: %s": "Another broker does, or will; whoever waited was told NOT_COORDINATOR",
+    "Another daemon has a session with this node.id; waiting until that ends": (
+        "Two brokers of the cluster have one `node.id`. The second serves nothing until the first is gone"
+    ),
+    "The engine of the cluster takes no commits: %s": (
+        "Commits wait. With `it is full` etcd has reached its quota: it needs compaction, defragmentation and "
+        "`etcdctl alarm disarm`"
+    ),
+    "The engine of the cluster does not do what the session needs: %s: %s": (
+        "Told once for each kind of trouble. If it lasts until the end of the session, this broker lets go of all"
+    ),
     "Client %s asks for %s %s (%s): %s": (
         "The topic is not there. The line says what keeps it from being created, if asking could"
     ),

@@ -273,6 +273,8 @@ class DataDirectory:
         noted = []
         recovery_points, log_start_offsets = self._recovery_points.offsets, self._log_start_offsets.offsets
         for partition, log in logs.items():
+            if log.durability.outgoing is not None:
+                continue  # what is here is a copy, made anew when it is needed
             assert log.synced_offset <= log.log_end_offset, (partition, log.synced_offset)
             # A start that falls would bring back what was deleted.
             recorded = log_start_offsets.get(partition, 0)
@@ -287,6 +289,13 @@ class DataDirectory:
     def cleaned_to(self, partition: TopicPartition) -> int:
         """Up to where a log was compacted, as recorded; 0 where it never was."""
         return self._cleaned_offsets.offsets.get(partition, 0)
+
+    def is_filled_anew(self, partition: TopicPartition, cleaned_to: int) -> None:
+        """What is on record of a log is not about what its directory has now: that came from elsewhere, compacted
+        up to an offset."""
+        self._recovery_points.offsets.pop(partition, None)
+        self._log_start_offsets.offsets.pop(partition, None)
+        self._cleaned_offsets.offsets[partition] = cleaned_to
 
     def draft_cleaned_to(self, partition: TopicPartition, offset: int) -> Draft:
         """Records up to where a log is compacted, for somebody else to write."""

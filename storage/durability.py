@@ -3,7 +3,8 @@
 The *synced offset* follows the end of the log when an fdatasync of its segments that began after those bytes were
 written has returned. Where a checkpoint on disk says that it was, recovery begins: that offset is the log's
 *recovery point*. The *durable offset* is where that ends which an acknowledgement may promise: the synced offset,
-or further on, where the journal has what follows.
+or further on, where the journal has what follows. Of a log that an engine replicates the segments are a copy, which
+need not last: both follow what the engine has.
 
 Syncing takes three steps so that it can happen in another thread. `begin` (the owner's thread) collects the files
 with unsynced bytes and notes the log end offset. `SyncPlan.run` (any thread) calls fdatasync on them. `complete`
@@ -23,6 +24,7 @@ from storage.files import Files
 from storage.journal.frame import Entry
 from storage.journal.of_log import JournalOfLog
 from storage.log_segments import LogSegments
+from storage.outgoing import Outgoing
 from storage.sync_plan import SyncPlan
 
 WAIT_S: Final = 60
@@ -43,6 +45,7 @@ class Durability:
         "_unsynced_directories",
         "failure",
         "offset",
+        "outgoing",
         "synced_offset",
     )
 
@@ -60,6 +63,8 @@ class Durability:
         """Everything before it is on the disk, in the segments."""
         self.failure: StorageError | None = None
         """Why the log is poisoned, None while it is not."""
+        self.outgoing: Outgoing | None = None
+        """What an engine that replicates the log has still to get; None where there is no such engine."""
         self._files = files
         self._directory = directory
         self._segments = segments
@@ -159,6 +164,12 @@ class Durability:
                 return self.failure
         except AssertionError as problem:
             return self.contradicted(problem)
+
+    def replicated(self, offset: int, log_end_offset: int) -> None:
+        """An engine that replicates the log has everything before `offset`."""
+        with self._lock:
+            assert self.offset <= offset <= log_end_offset, (self.offset, offset, log_end_offset)
+            self.offset = self.synced_offset = offset
 
     def run(self, plan: SyncPlan, log_end_offset: int) -> None:
         """Runs a plan and completes it, blocking. Raises SyncFailed, or what has poisoned the log."""

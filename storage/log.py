@@ -61,8 +61,7 @@ class PartitionLog(ReadableLog):
         """What appends go to besides; None where they do not."""
         self.leader_epochs = leader_epochs
         self.recovery_report = report
-        self.is_closed = False
-        self.is_deleted = False  # or about to be
+        self.is_closed = self.is_deleted = False  # deleted: or about to be
         self.cleaned_to = 0
         """Below it compaction has met every record: what is missing there may have been a tombstone."""
         self.is_pinned = False
@@ -175,8 +174,9 @@ class PartitionLog(ReadableLog):
         except AssertionError as problem:
             raise self.durability.contradicted(problem) from problem
         self.log_end_offset = last_offset + 1
-        if self.journal is not None:
-            self.journal.appended(data, base_offset)
+        copy = self.journal or self.durability.outgoing
+        if copy is not None:
+            copy.appended(data, base_offset)
         return AppendResult(base_offset, last_offset, len(data), is_rolled)
 
     def append_records(self, records: Sequence[Record], now_ms: int | None = None) -> AppendResult:

@@ -11,10 +11,16 @@ class Broker:
 
     node_id: int
     ports: dict[str, int] = field(default_factory=dict)
+    hosts: dict[str, str] = field(default_factory=dict)
+    """What clients are told, by the name of the listener, where that is another host than this one."""
 
     def seen_from(self, node: Node) -> Node:
-        """This broker as a client of another one should know it: it is on the same host, and has a listener of the
-        same name. In: the other one, as the client knows it."""
+        """This broker as a client of another one should know it: on the same host, unless it is known to be on
+        another one, by the listener of the same name; port -1 where it has none. In: the other one, as the client
+        knows it."""
         if node.node_id == self.node_id:
             return node
+        if self.hosts:
+            host, port = self.hosts.get(node.listener, ""), self.ports.get(node.listener, -1)
+            return node._replace(node_id=self.node_id, host=host, port=port)
         return node._replace(node_id=self.node_id, port=self.ports[node.listener])

@@ -93,6 +93,10 @@ class InProcess:
         """Whether it is that one."""
         return self.owner(partition) == node_id
 
+    def is_far(self, _: TopicPartition) -> bool:
+        """All are here."""
+        return False
+
     def owned(self) -> dict[int, list[TopicPartition]]:
         """All partitions by owner, those of brokers that live."""
         owned: dict[int, list[TopicPartition]] = {node_id: [] for node_id in self._live}

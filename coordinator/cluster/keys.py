@@ -6,6 +6,8 @@ from coordinator.cluster.engine.engine import end_of
 
 OFFSET_DIGITS: Final = 20
 """As in the names of segments, so that the order of keys is that of offsets."""
+GENERATION_DIGITS: Final = 20
+PIECE_DIGITS: Final = 6
 
 
 class Keys:
@@ -46,4 +48,47 @@ class Keys:
     def whole_log(self, topic: str, partition: int) -> tuple[bytes, bytes]:
         """The range of all that `log` names for a partition."""
         prefix = f"{self._root}log/{topic}/{partition}/".encode()
+        return prefix, end_of(prefix)
+
+    def piece(self, topic: str, partition: int, base_offset: int, generation: int, number: int) -> bytes:
+        """A piece of a sealed segment."""
+        begin, _ = self.segment(topic, partition, base_offset, generation)
+        return begin + f"{number:0{PIECE_DIGITS}}".encode()
+
+    def segment(self, topic: str, partition: int, base_offset: int, generation: int) -> tuple[bytes, bytes]:
+        """The range of all pieces of a sealed segment."""
+        begin, _ = self.segments(topic, partition)
+        begin += f"{base_offset:0{OFFSET_DIGITS}}/{generation:0{GENERATION_DIGITS}}/".encode()
+        return begin, end_of(begin)
+
+    def segments(self, topic: str, partition: int) -> tuple[bytes, bytes]:
+        """The range of all pieces of a partition."""
+        prefix = f"{self._root}seg/{topic}/{partition}/".encode()
+        return prefix, end_of(prefix)
+
+    @property
+    def meta(self) -> bytes:
+        """What the cluster was made with."""
+        return f"{self._root}meta".encode()
+
+    def topic(self, name: str) -> bytes:
+        """A topic of the catalogue."""
+        return f"{self._root}topics/{name}".encode()
+
+    def topic_id(self, topic_id: str) -> bytes:
+        """The name of the topic that has an id."""
+        return f"{self._root}topic_ids/{topic_id}".encode()
+
+    def group_config(self, group_id: str) -> bytes:
+        """What a group is configured with."""
+        return f"{self._root}group_configs/{group_id}".encode()
+
+    @property
+    def producer_ids(self) -> bytes:
+        """Where the next block of producer ids begins."""
+        return f"{self._root}producer_ids/next".encode()
+
+    def all_of(self, kind: str) -> tuple[bytes, bytes]:
+        """The range of all keys of a kind: `brokers`, `owner`, `pin`, `topics`, `group_configs`."""
+        prefix = f"{self._root}{kind}/".encode()
         return prefix, end_of(prefix)

@@ -35,6 +35,10 @@ class OneBroker:
         """This one."""
         return self._replicas
 
+    def is_far(self, _: TopicPartition) -> bool:
+        """There is no other."""
+        return False
+
     @property
     def registered(self) -> Container[int]:
         """This one."""

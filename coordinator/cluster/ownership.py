@@ -51,6 +51,9 @@ class Ownership(Protocol):
     def replicas(self, partition: TopicPartition) -> Sequence[int]:
         """The brokers that may own a partition, the one that was meant to first. Some may be stopped."""
 
+    def is_far(self, partition: TopicPartition) -> bool:
+        """Whether another process owns it: that its log is not open here says nothing."""
+
     # What administrators ask for over Kafka's protocol
 
     @property
@@ -67,7 +70,7 @@ class Ownership(Protocol):
     def reassign(self, partition: TopicPartition, replicas: Sequence[int]) -> None:
         """Gives a partition other replicas, in the place of what is in progress: at once, or when all live that it
         has not had. Its owner stays the owner if it is one of them. In: brokers that are registered, each once, no
-        more than it may have."""
+        more than it may have. Raises Refusal where records would have to be copied."""
 
     def cancel_reassignment(self, partition: TopicPartition) -> None:
         """Leaves a partition that is being reassigned the replicas that it had."""

@@ -5,14 +5,15 @@ obeys it has a class with a field of that name and without a default, which `Con
 groupd's own say so in their documentation. The properties that only give topics their defaults
 (`log.retention.hours`, …) are declared where topics are; they stay text here.
 
-Those of transactions are in `transaction_properties.py`, those of consumer groups in
-`consumer_group_properties.py`, those of security in `security_properties.py`. Source: Kafka's
+Those of a cluster are in `cluster_properties.py`, of transactions in `transaction_properties.py`, of consumer
+groups in `consumer_group_properties.py`, of security in `security_properties.py`. Source: Kafka's
 `AbstractKafkaConfig`, `GroupCoordinatorConfig`, `SocketServerConfigs`, `ServerLogConfigs`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeVar, cast
 
+from coordinator.config.cluster_properties import ClusterProperties
 from coordinator.config.config_key import (
     ConfigKey,
     ConfigType,
@@ -24,7 +25,6 @@ from coordinator.config.config_key import (
 )
 from coordinator.config.connection_counts import parse_counts
 from coordinator.config.errors import ConfigError, contradiction
-from coordinator.config.namespace_properties import NamespaceProperties
 from coordinator.config.property import declared
 from coordinator.config.shapes import COUNTS, DIRECTORY, FILE, LISTENERS, NAMES, TOKEN
 from coordinator.config.topic_config_keys import TOPIC_CONFIG_KEYS
@@ -53,7 +53,7 @@ def _topic_default(name: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(NamespaceProperties):
+class Config(ClusterProperties):
     """The properties, parsed. Times in the unit that the name ends with, sizes in bytes."""
 
     # The process
@@ -338,6 +338,11 @@ class Config(NamespaceProperties):
             )
         self.check_consumer_groups()
         self.check_security(self.connections_max_idle_ms)
+        self.check_cluster()
+        if self.is_cluster and self.offsets_history == "keep":
+            raise ConfigError(
+                "offsets.history=keep is not for a cluster: etcd is too small for it", "offsets.history"
+            )
 
     def view(self, of: type[V], **others: Any) -> V:
         """What one part obeys: an instance of its class, whose fields are properties, or among the `others`."""

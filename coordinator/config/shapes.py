@@ -14,6 +14,8 @@ _FORMER_AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
 _KEY_STORES: Final = ("JKS", "PKCS12")  # in any case for Java, where PEM is Kafka's own
 _MAPPING_RULE: Final = re.compile(r"DEFAULT\b|RULE:")
 _PORTS: Final = re.compile(r"([0-9]{1,5})-([0-9]{1,5})")
+_ENDPOINT: Final = re.compile(r"([0-9a-zA-Z._-]+|\[[0-9a-fA-F:.%]+\]):[0-9]{1,5}")
+_KEY_PREFIX: Final = re.compile(r"(/[!-.0-~]+)+")
 _VISIBLE: Final = re.compile(r"[!-~]{1,1000}")  # what a header can carry
 
 
@@ -115,10 +117,20 @@ def ports_of(text: str) -> range | None:
     return range(first, last + 1) if 0 < first <= last < 1 << 16 else None
 
 
+def _are_endpoints(value: ConfigValue) -> bool:
+    return isinstance(value, list) and all(_ENDPOINT.fullmatch(each) for each in value)
+
+
+def _is_key_prefix(value: ConfigValue) -> bool:
+    return _KEY_PREFIX.fullmatch(str(value)) is not None
+
+
 def _are_ports(value: ConfigValue) -> bool:
     return ports_of(str(value)) is not None
 
 
+ENDPOINTS: Final = Shaped("a list of HOST:PORT, or nothing", _are_endpoints)
+KEY_PREFIX: Final = Shaped("/NAME, or several of them", _is_key_prefix)
 LISTENERS: Final = Shaped("a list of NAME://HOST:PORT", _are_some)
 NAMES: Final = Shaped("a list of names", _are_some)
 DIRECTORY: Final = Shaped("one directory", _is_one_path)

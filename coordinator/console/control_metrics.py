@@ -60,7 +60,8 @@ class ControlCollector(Collector):
     def _cluster(self) -> Iterator[Metric]:
         owned = GaugeMetricFamily(
             "groupd_cluster_owned_partitions",
-            "Partitions that each of several brokers in this process coordinates or leads",
+            "Partitions that each of several brokers in this process coordinates or leads; in a cluster on etcd, "
+            "those that this broker coordinates",
             labels=["broker"],
         )
         for node_id, count in self._figures.owned_partitions.items():
@@ -68,9 +69,27 @@ class ControlCollector(Collector):
         yield owned
         moves = CounterMetricFamily(
             "groupd_cluster_moves",
-            "How often partitions came to another of several brokers, or lost their only one, by why",
+            "How often partitions came to another of several brokers, or lost their only one, by why; in a cluster "
+            "on etcd, how often this broker gained or lost one",
             labels=["cause"],
         )
         for cause, count in self._figures.moves.items():
             moves.add_metric([cause], count)
         yield moves
+        engine = self._figures.engine
+        fenced = CounterMetricFamily(
+            "groupd_cluster_fenced",
+            "How often an append was refused because another broker owns the partition",
+        )
+        append = GaugeMetricFamily(
+            "groupd_cluster_append_seconds", "The median of how long the last 1,000 transactions in etcd took"
+        )
+        left = GaugeMetricFamily(
+            "groupd_cluster_session_left_seconds",
+            "Until this broker lets go of all that it owns, unless etcd answers before; 0 without a session",
+        )
+        if engine is not None:
+            fenced.add_metric([], engine.fenced)
+            append.add_metric([], engine.append_seconds)
+            left.add_metric([], engine.session_left_seconds)
+        yield from (fenced, append, left)

@@ -39,13 +39,16 @@ class Acts:
         group_id: str | None = None,
         by: str | None = None,
         generation_id: int | None = None,
+        *,
+        has_line: bool = False,
     ) -> None:
-        """Tells of something that was just done, and writes one line of it."""
+        """Tells of something that was just done, and writes one line of it, unless it has one."""
         act = Act(
             kind=kind, what=what, group_id=group_id, by=by, at_ms=clock.wall_ms(), generation_id=generation_id
         )
         about = "" if group_id is None else f" of group {printable(group_id)}"
         who = "" if by is None else f" by {printable(by, _MAX_SAID)}"
-        _LOG.info("Control: %s%s: %s%s", kind, about, printable(what, _MAX_SAID), who)
+        if not has_line:
+            _LOG.info("Control: %s%s: %s%s", kind, about, printable(what, _MAX_SAID), who)
         for listener in self.listeners:
             listener(act)

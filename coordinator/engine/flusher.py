@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Iterable
 from typing import Final
 
 from coordinator import clock
+from coordinator.engine.durability import Synced
 from storage.errors import StorageError
 from storage.log import PartitionLog
 from storage.os_error import reason_of
@@ -18,7 +19,6 @@ from storage.syncer import Syncer, SyncResult
 _LOG: Final = logging.getLogger("Flusher")
 
 Submit = Callable[[Iterable[PartitionLog], Callable[[SyncResult], None]], None]
-Synced = Callable[[PartitionLog, StorageError | None], None]
 
 
 class Flusher:

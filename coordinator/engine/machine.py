@@ -6,12 +6,15 @@ told that cannot be put to it.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from coordinator.machine.outcome import NO_PRODUCER_ID, Context, EncodedFact, Fact, Now, Outcome
 from coordinator.names import LogFlush
 from protocol.errors import ErrorCode
 from storage.log import PartitionLog
+
+if TYPE_CHECKING:
+    from coordinator.engine.replication import Replication
 
 
 class Durable(Protocol):
@@ -123,5 +126,7 @@ class InternalTopic(Generic[M]):
     begins_epochs: bool = False
     """Whether a leader epoch of the log begins each time that a partition is read for good, durably before there is
     a machine: no two machines that could write have the same."""
+    replication: "Replication | None" = None
+    """Who brings what partitions append to the engine that has their logs; None where the disk has them."""
     producer_expiration_ms: int = DAY_MS
     """After how long without a record a producer is forgotten that has no transaction open."""

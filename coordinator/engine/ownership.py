@@ -19,6 +19,7 @@ from coordinator.engine.machine import InternalTopic, M
 from coordinator.engine.partition import Partition, PartitionState
 from coordinator.engine.partition_logs import PartitionLogs
 from coordinator.engine.refused_partitions import RefusedPartitions
+from coordinator.engine.replication import Replication
 from coordinator.engine.shared import Shared
 from coordinator.engine.state_keeper import StateKeeper
 from coordinator.machine.outcome import Now, Outcome
@@ -115,9 +116,20 @@ class Ownership(Generic[M]):
             self._by_log.pop(log, None)
 
     def reload(self, partition: Partition[M]) -> None:
-        """Takes a partition out of service and reads it again from what the disk holds."""
+        """Takes a partition out of service and reads it again from what the disk holds, or the engine that has its
+        log."""
         self._unload(partition)
-        self._open_again(partition)
+        if self._topic.replication is None:
+            self._open_again(partition)
+        else:
+            self._take_anew(partition, self._topic.replication)
+
+    def _take_anew(self, partition: Partition[M], replication: Replication) -> None:
+        """What the engine has not confirmed may be there later, or never: it is read with a new token only."""
+        partition.state = PartitionState.ABSENT
+        self._let_go(partition)
+        if not self.is_shut_down:
+            replication.doubted(partition.name)
 
     def _open_again(self, partition: Partition[M]) -> None:
         if partition.log is not None:
@@ -131,6 +143,9 @@ class Ownership(Generic[M]):
             self._log.error(
                 "Unloading %s of %s: %s%s", self._topic.holds, partition.name, reason_of(error), times(count)
             )
+        if self._topic.replication is not None:
+            self.reload(partition)
+            return
         self._refused.count(partition)
         was_read_only = partition.state is PartitionState.READ_ONLY
         self._unload(partition)

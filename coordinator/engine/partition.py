@@ -153,18 +153,27 @@ class Partition(Generic[M]):
             return self.durable_end
         return log.durability.offset if self._flush is LogFlush.ALWAYS else log.log_end_offset
 
+    reached = readable_offset
+    """The position up to which answers may leave."""
+
+    is_replicated = False
+    """Whether an engine has the log, and has to be asked before any answer leaves."""
+
     @property
-    def position(self) -> int:
+    def end_offset(self) -> int:
         """Where the log ends once this iteration's records are in it."""
         end_offset = self.durable_end if self.log is None else self.log.log_end_offset
         return end_offset + self.pending_records
+
+    position = end_offset
+    """What an answer that is made now has to wait for. Positions never fall."""
 
     @property
     def is_settled(self) -> bool:
         """Whether it takes records, and an answer has none to wait for."""
         if self.state is not PartitionState.OWNED or self.pending_records:
             return False
-        return self.position <= self.readable_offset
+        return self.end_offset <= self.readable_offset
 
     def keep(self, outcome: Outcome) -> None:
         """Takes the records of one outcome, or its marker, for the end of the iteration."""
@@ -189,7 +198,7 @@ class Partition(Generic[M]):
         else:
             assert outcome.in_transaction is not None
             batch = ProducerBatch.of_transaction(unit, outcome.in_transaction, self._compression, wall_ms)
-        batch.expect(self.expected, self.position)
+        batch.expect(self.expected, self.end_offset)
         self._pending.append((0, [], batch))
         self.pending_records += batch.header.records_count
 
@@ -303,7 +312,7 @@ class Partition(Generic[M]):
     def open_gate(self) -> None:
         """Gives the answers that the log has caught up with."""
         waiting = self.waiting
-        for waiter, response in self.gate.release(self.readable_offset):
+        for waiter, response in self.gate.release(self.reached):
             place = waiting.pop(waiter, None)
             if place is not None:
                 place.fill(response)
@@ -317,7 +326,7 @@ class Partition(Generic[M]):
     def take_outbound(self) -> Iterator[Sequence[Message]]:
         """Takes out the messages that may leave by now, in order."""
         outbound = self.outbound
-        while outbound and outbound[0][0] <= self.readable_offset:
+        while outbound and outbound[0][0] <= self.reached:
             yield outbound.popleft()[1]
 
     def await_answer(self, place: Place, waiter: int, request: object) -> None:

@@ -15,11 +15,13 @@ from typing import Any, Final, Generic
 
 from coordinator import clock
 from coordinator.answers import HELD, PARKED, Later
+from coordinator.engine.durability import Durability
 from coordinator.engine.machine import B, InternalTopic, M
 from coordinator.engine.ownership import Ownership
 from coordinator.engine.partition import Partition, PartitionState
 from coordinator.engine.place import Asker
 from coordinator.engine.refused_partitions import RETRY_S
+from coordinator.engine.replicated_partition import ReplicatedPartition
 from coordinator.engine.shared import Shared
 from coordinator.engine.timers import Timers
 from coordinator.engine.work import Works
@@ -41,7 +43,9 @@ class Runtime(Generic[M]):
 
     def __init__(self, topic: InternalTopic[M], shared: Shared) -> None:
         self.topic = topic
-        self.partitions = [Partition(topic, number) for number in range(topic.partitions)]
+        self._durability: Durability = topic.replication or shared.flusher
+        kind = Partition if topic.replication is None else ReplicatedPartition
+        self.partitions: list[Partition[M]] = [kind(topic, number) for number in range(topic.partitions)]
         self.advanced: Callable[[int], None] | None = None
         """Called with the number of a partition whose readable end has moved."""
         self.fired: Callable[[Partition[M], Hashable, Outcome, int], None] | None = None
@@ -101,9 +105,11 @@ class Runtime(Generic[M]):
         if own is not PARKED:
             position = partition.position
             # What this iteration keeps is not in the log yet.
-            if not partition.pending_records and position <= partition.readable_offset:
+            if not partition.pending_records and position <= partition.reached:
                 return own
             partition.gate.hold(position, context.waiter, own)
+            if partition.is_replicated and not partition.is_dirty:
+                self.append_soon(partition)
             own = HELD
         place = asker.answer_later(parks=own is PARKED)
         partition.await_answer(place, context.waiter, request)
@@ -202,15 +208,19 @@ class Runtime(Generic[M]):
         for waiter, response in outcome.replies:
             if waiter == asking:
                 own = response
-            elif partition.position <= partition.readable_offset:
+            elif partition.position <= partition.reached:
                 partition.answer(waiter, response)
             else:
                 partition.gate.hold(partition.position, waiter, response)
+                if partition.is_replicated and not partition.is_dirty:
+                    self.append_soon(partition)
         return own
 
     def _send(self, partition: Partition[M], messages: Sequence[Message]) -> None:
         """Messages leave as answers do: in order, and not before what they stand on is durable."""
         partition.outbound.append((partition.position, messages))
+        if partition.is_replicated and not partition.is_dirty:
+            self.append_soon(partition)
         self._send_due(partition)
 
     def _send_due(self, partition: Partition[M]) -> None:
@@ -260,6 +270,8 @@ class Runtime(Generic[M]):
         for partition in dirty:
             partition.is_dirty = False
             if partition.log is None or not partition.pending_records:
+                if partition.is_replicated and partition.machine is not None and partition.log is not None:
+                    self._durability.need(partition.log, self._synced)
                 continue
             try:
                 is_rolled = self.append(partition, wall_ms)
@@ -270,18 +282,18 @@ class Runtime(Generic[M]):
                 self.contradicted(partition, problem)
                 continue
             if is_rolled or self._flush is LogFlush.ALWAYS:
-                self._shared.flusher.need(partition.log, self._synced)
+                self._durability.need(partition.log, self._synced)
             if self._flush is not LogFlush.ALWAYS:
                 self._moved(partition)
-        self._shared.flusher.kick()
+        self._durability.kick()
 
     def sync_dirty(self, partitions: Iterable[Partition[M]]) -> None:
         """Asks for what these partitions have appended to be synced, as far as it is not."""
         for partition in partitions:
             log = partition.log
             if log is not None and log.failure is None and log.is_dirty:
-                self._shared.flusher.need(log, self._synced)
-        self._shared.flusher.kick()
+                self._durability.need(log, self._synced)
+        self._durability.kick()
 
     def _synced(self, log: PartitionLog, error: StorageError | None) -> None:
         partition = self.ownership.owner_of(log)
@@ -353,7 +365,7 @@ class Runtime(Generic[M]):
 
     def stop_listening(self) -> None:
         """The flusher goes on without it."""
-        self._shared.flusher.forget(self._synced)
+        self._durability.forget(self._synced)
 
     def give_up_waiters(self) -> None:
         """Answers those who are still parked."""

@@ -9,7 +9,7 @@ import logging
 import socket
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator import clock
 from coordinator.cluster.in_process import InProcess, NotPossible
@@ -33,6 +33,17 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("Cluster")
 
 
+class EngineFigures(NamedTuple):
+    """How this daemon and the engine of its cluster get along."""
+
+    fenced: int
+    """How often an append was refused because another owns the partition."""
+    append_seconds: float
+    """The median of how long the last transactions took; NaN where there was none."""
+    session_left_seconds: float
+    """Until this daemon lets go of everything, unless the engine answers before."""
+
+
 class Brokers:
     """See the top of this file."""
 
@@ -42,7 +53,7 @@ class Brokers:
         """By node id; the first is the server's own."""
         self.cluster: InProcess | None = None
         """None where there is one broker."""
-        self.ownership: Ownership = OneBroker(first)
+        self.ownership: Ownership = OneBroker(first) if server.cluster is None else server.cluster.ownership
         self._server = server
         if count > 1:
             self.cluster = InProcess(list(self.listeners), self._partitions, self._replication_factor)
@@ -109,6 +120,29 @@ class Brokers:
         if self.cluster is not None:
             self.cluster.forget(topic)
 
+    @property
+    def owned_counts(self) -> dict[int, int]:
+        """How many partitions each broker owns, of those in this process; nothing where there is only one."""
+        if self._server.cluster is not None:
+            return self._server.cluster.owned_counts
+        return (
+            {} if self.cluster is None else {node: len(parts) for node, parts in self.cluster.owned().items()}
+        )
+
+    @property
+    def moves(self) -> dict[str, int]:
+        """How often partitions came to another owner, or lost their only one, by why."""
+        if self._server.cluster is not None:
+            return self._server.cluster.moves
+        return (
+            {} if self.cluster is None else {str(cause): count for cause, count in self.cluster.moves.items()}
+        )
+
+    @property
+    def engine_figures(self) -> EngineFigures | None:
+        """Of a cluster on etcd; None without one."""
+        return None if self._server.cluster is None else EngineFigures(*self._server.cluster.figures)
+
     # Stopping and starting one
 
     def stop(self, node_id: int) -> None:
@@ -132,10 +166,15 @@ class Brokers:
         _LOG.info("Broker %d is started", node_id)
 
     def move(self, partition: TopicPartition, to: int, hold_loading_s: float = 0) -> bool:
-        """Makes a broker the owner of a partition; whether it was not. Raises NotPossible."""
+        """Makes a broker the owner of a partition, in a cluster in some time; whether it was not. Raises
+        NotPossible."""
+        if self._server.cluster is not None:
+            return self._server.cluster.move(partition, to, hold_loading_s)
         return self._cluster().move(partition, to, hold_loading_s)
 
     def _cluster(self) -> InProcess:
+        if self._server.cluster is not None:
+            raise NotPossible("a broker of a cluster is stopped and started as the process that it is")
         if self.cluster is None:
             raise NotPossible("there is one broker; several are there with groupd serve --brokers 3")
         return self.cluster

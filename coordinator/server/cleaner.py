@@ -148,6 +148,8 @@ class Cleaner:
                     await self._checkpoints.write(draft)
             if target.log.compactable_offset < todo.end_offset:
                 return False  # a later one was begun meanwhile, and says so when it is written
+            if target.log.is_pinned:
+                return False  # it is being copied
             compaction = Compaction(target.log, todo, terms)
             await self._do(compaction.steps())
         except LogDamaged as error:

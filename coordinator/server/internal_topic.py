@@ -43,7 +43,7 @@ class InternalTopicLogs:
         self.topic_id = next(filter(None, map(directory.topic_id, found)), None) or random_topic_id()
         self.overrides = dict(overrides)
         self._directory = directory
-        self._config = replace(
+        self.config = replace(
             catalogue.defaults.parse(self.overrides).log, sync_on_roll=self.flush is LogFlush.ALWAYS
         )
 
@@ -51,7 +51,7 @@ class InternalTopicLogs:
         """The log of a partition; may take long. Raises StorageError, OSError."""
         return self._directory.open_log(
             TopicPartition(self.name, number),
-            self._config,
+            self.config,
             self.topic_id,
             is_journaled=self.flush is LogFlush.ALWAYS,
         )

@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from coordinator import clock
 from coordinator.config.config_key import InvalidConfig
@@ -35,6 +35,7 @@ from coordinator.server.checkpoints import Checkpoints
 from coordinator.server.cleaner import Cleaner
 from coordinator.server.compactable_logs import compactable_logs
 from coordinator.server.config_views import broker_configs, topics_config
+from coordinator.server.declared_topics import declare_topics
 from coordinator.server.group_events import GroupEvents
 from coordinator.server.group_work import group_workers
 from coordinator.server.handlers.groups import GroupRouter
@@ -53,9 +54,8 @@ from coordinator.server.transactions import Transactions
 from coordinator.server.unusable_directory import is_nearly_full, why_too_small, why_unusable
 from coordinator.server.upkeep import Upkeep
 from coordinator.topics.answer import StoresSet, TopicChange, TopicDeleted
-from coordinator.topics.data_plane import DataPlane, TopicsDeclaredSmaller
+from coordinator.topics.data_plane import DataPlane
 from coordinator.topics.missing import TopicMissing
-from coordinator.topics.open_files import TooManyPartitions
 from coordinator.topics.topic import random_topic_id
 from storage.data_directory import DataDirectory
 from storage.errors import StorageError
@@ -66,6 +66,9 @@ from storage.os_error import reason_of
 from storage.topic_partition import TopicPartition
 from storage.uuid_text import uuid_to_text
 
+if TYPE_CHECKING:
+    from coordinator.server.cluster.cluster import EtcdCluster
+
 _LOG = logging.getLogger("KafkaServer")
 
 CLOSE_TIMEOUT_S: Final = 5.0
@@ -75,17 +78,22 @@ class Server:
     """One daemon. Made in a running event loop; `open`, then `listen`, then `close`."""
 
     def __init__(
-        self, settings: ServerSettings, threads: Threads | None = None, group_clock: GroupClock | None = None
+        self,
+        settings: ServerSettings,
+        threads: Threads | None = None,
+        group_clock: GroupClock | None = None,
+        cluster: "EtcdCluster | None" = None,
     ) -> None:
         """In: the threads, where several servers share them; they are then closed by who made them. The time of
-        groups, where it is not the process's."""
+        groups, where it is not the process's. The cluster on etcd that it is one daemon of."""
         self.settings = settings
+        self.cluster = cluster
         self._shared_threads = threads
         self.loop = asyncio.get_running_loop()
         self.metrics = Metrics()
         self.line_limit = LineLimit()
         self.group_events = GroupEvents(self.metrics, self.line_limit)
-        self.arrival = clock.Arrival()
+        self.arrival = clock.Arrival() if cluster is None else clock.WatchedArrival(cluster.look)
         self.disk_failures = OngoingFailures("LogManager")
         """What the disk refuses: of the groups, and of what is written beside them."""
         self.group_clock = group_clock or ProcessTime(self.arrival)
@@ -119,7 +127,10 @@ class Server:
         )
         try:
             self.directory = DataDirectory.open(
-                settings.files, settings.data_dir, new, config.log_journal_file_bytes
+                settings.files,
+                settings.data_dir,
+                new,
+                config.log_journal_file_bytes if self.cluster is None else 0,
             )
         except StorageError as error:
             raise StartFailed(why_unusable(settings.files, settings.data_dir, error)) from error
@@ -137,11 +148,14 @@ class Server:
         owner = self.directory.meta.node_id
         if owner != config.node_id:
             raise StartFailed(f"{settings.data_dir} belongs to node {owner}; node.id says {config.node_id}")
+        if self.cluster is not None:
+            self.cluster.prepare(self.directory)
         try:
             self.data_plane = DataPlane.open(
                 self.directory, topics_config(config, settings.properties, most_open_files())
             )
-            self._declare_topics()
+            if self.cluster is None:
+                self._changed(declare_topics(self.data_plane, settings.topics))
         except InvalidConfig as error:
             raise StartFailed(str(error)) from error
         self.security = Security(self.directory, config, self.disk_failures)
@@ -170,6 +184,8 @@ class Server:
             self.disk_failures,
         )
         self.routes_by_broker = self._make_routes()
+        if self.cluster is not None:
+            self.cluster.attach(self)
         self.routes = self.routes_by_broker[config.node_id]
 
     def _doubt_disk(self) -> None:
@@ -181,15 +197,6 @@ class Server:
                 _LOG.error("Not written at the start, and not needed: %s%s", reason_of(error), times(count))
         if put_off or is_nearly_full(self.settings.files, self.settings.data_dir):
             self.engine.doubt()
-
-    def _declare_topics(self) -> None:
-        for name, partitions in self.settings.topics:
-            try:
-                change = self.data_plane.declare(name, partitions)
-            except (ValueError, TopicsDeclaredSmaller, TooManyPartitions) as error:
-                raise StartFailed(f"topic {name}:{partitions}: {error}") from error
-            if change is not None:
-                self._changed([change])
 
     def _open_groups(self) -> None:
         settings = self.settings
@@ -203,9 +210,12 @@ class Server:
         if too_small is not None:
             raise StartFailed(too_small)
         self.topic_images = TopicImages(self.data_plane.catalogue)
-        self.runtime = runtime = self.engine.add(
-            offsets.internal_topic(self.topic_images.current, begins_epochs=settings.brokers > 1)
-        )
+        if self.cluster is not None:
+            self.cluster.shape(offsets.logs)
+        topic = offsets.internal_topic(self.topic_images.current, begins_epochs=settings.brokers > 1)
+        if self.cluster is not None:
+            topic = self.cluster.replicated(topic, offsets.logs, self.directory)
+        self.runtime = runtime = self.engine.add(topic)
         self.engine.workers.update(group_workers())
         runtime.fired = log_expiry
         self.engine.observers.append(self.group_events.observe)
@@ -216,7 +226,7 @@ class Server:
             self.data_plane,
             settings,
             (self.metrics, self.line_limit),
-            self._topics_changed,
+            self.topics_changed,
         )
         self.topic_images.renew()
 
@@ -229,7 +239,7 @@ class Server:
             self.run_queue,
             self.arrival,
             self.engine.next_waiter,
-            self._topics_changed,
+            self.topics_changed,
             self._missed,
             self.checkpoints.write,
         )
@@ -247,6 +257,9 @@ class Server:
         self._start_upkeep()
         if self.settings.config.log_cleaner_enable:
             self.cleaner.start()
+        if self.cluster is not None:
+            self.cluster.start()
+            return
         for partition in self.runtime.partitions:
             self.runtime.ownership.take(partition, epoch=0)
         self.transactions.begin_at_start()
@@ -259,7 +272,8 @@ class Server:
         if any(log.awaits_record for log in self.logs().values()):
             self.checkpoints.write_due(self.logs())
         self.transactions.groups_read()
-        self.ready.set()
+        if self.cluster is None:
+            self.ready.set()
 
     # What happens
 
@@ -267,7 +281,8 @@ class Server:
         self.metrics.count_changes(changes)
         log_changes(changes, self.line_limit)
 
-    def _topics_changed(self, changes: Sequence[TopicChange]) -> None:
+    def topics_changed(self, changes: Sequence[TopicChange]) -> None:
+        """Tells everybody what became of topics."""
         self._changed(changes)
         tell_group_configs(self.runtime, changes)
         if any(isinstance(change, StoresSet) for change in changes):
@@ -322,6 +337,8 @@ class Server:
         if self.is_closing:
             return
         self.is_closing = True
+        if self.cluster is not None:
+            await self.cluster.leave()
         self.brokers.close()
         self._upkeep.stop()
         await self.cleaner.stop()
@@ -345,7 +362,11 @@ class Server:
         self._close_threads()
         self.topics.stop_steps()
         failed = [*self.data_plane.failed(), *self.data_plane.catalogue.left]
-        failed += [*self.engine.failed(), *self.engine.not_open()]
+        failed += self.engine.failed()
+        if self.cluster is None:
+            failed += self.engine.not_open()
+        else:  # its logs are copies
+            await self.cluster.close()
         await self.security.stop()
         self.directory.close(self.logs(), failed)
 
@@ -366,6 +387,8 @@ class Server:
     def abandon(self) -> None:
         """Lets go of everything at once, as a crash would; for a start that fails half-way."""
         self.brokers.close()
+        if self.cluster is not None:
+            self.cluster.abandon()
         if hasattr(self, "cleaner"):
             self.cleaner.abandon()
             self.checkpoints.abandon()

@@ -80,6 +80,8 @@ class Transactions:
         )
         self.parts: TransactionParts | None = None
         """There since it was first needed."""
+        self.refused: str | None = None
+        """Why there are none here, if so; set by whoever says so."""
         self.is_begun = False
         self._is_made = False
         self._is_closing = False
@@ -203,7 +205,9 @@ class Transactions:
         return None
 
     def _why_not(self) -> str | None:
-        """Why there is no room for the topic."""
+        """Why the topic is not made: there may be no room for it."""
+        if self.refused is not None:
+            return self.refused
         settings, logs = self._settings, self.logs
         files = self._data_plane.catalogue.open_files
         if not logs.is_there and files.most - files.promised < logs.partitions:

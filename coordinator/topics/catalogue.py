@@ -24,7 +24,7 @@ from coordinator.topics.open_files import OpenFiles
 from coordinator.topics.partition import HostedPartition, InternalPartition, Partition
 from coordinator.topics.refusal import Refusal
 from coordinator.topics.steps import Work, taken, written
-from coordinator.topics.topic import Created, Grown, NewTopic, Topic
+from coordinator.topics.topic import Created, Drafted, Grown, NewTopic, Topic
 from coordinator.topics.topic_name import metric_name
 from protocol.errors import ErrorCode
 from storage.data_directory import DataDirectory
@@ -46,6 +46,7 @@ class Catalogue:
         """Ids of producers below this one may have been given out."""
         self._directory = directory
         self._config = config
+        self.drafted: Drafted = directory.draft_catalogue
         self.new_id = new_id
         self.open_files = OpenFiles(config.max_open_files, config.open_files_reserved)
         self._partitions = NewPartitions(directory, config, self.open_files)
@@ -63,8 +64,7 @@ class Catalogue:
         """Topics, name by id, of which directories may still lie there."""
         self.left: set[TopicPartition] = set()
         """Partitions that could not be removed: with them there is no clean stop."""
-        self.not_removed: OSError | None = None
-        """Why `load` could not finish deletions."""
+        self.not_removed: OSError | None = None  # why `load` could not finish deletions
         self.adopted: list[str] = []
         """What `load` made of directories that the file did not know, a line for each topic."""
 
@@ -139,7 +139,7 @@ class Catalogue:
             for topic in topics
             if topic.hosted
         }
-        return self._directory.draft_catalogue(
+        return self.drafted(
             document(counts, self._deleted, self.producer_ids_reserved, self.group_configs.by_group)
         )
 
@@ -167,7 +167,11 @@ class Catalogue:
         topics = []
         for new in wanted:
             topic = Topic(
-                new.name, self.new_id(), dict(new.overrides), self.defaults.parse(new.overrides), []
+                new.name,
+                new.topic_id or self.new_id(),
+                dict(new.overrides),
+                self.defaults.parse(new.overrides),
+                [],
             )
             yield from self._partitions.add(topic, topic.hosted, 0, new.partitions)
             topics.append(topic)

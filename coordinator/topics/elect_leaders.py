@@ -73,7 +73,7 @@ def _elect(plane: DataPlane, name: str, number: int, election: ElectionType) -> 
     if plane.catalogue.partition(name, number) is None:
         raise Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{number}")
     partition, ownership = TopicPartition(name, number), plane.ownership
-    owner, preferred = ownership.owner(partition), ownership.replicas(partition)[0]
+    owner, preferred = ownership.owner(partition), next(iter(ownership.replicas(partition)), None)
     if election is ElectionType.UNCLEAN:
         # A replica that lives is the leader already: none is behind another.
         if owner is None:

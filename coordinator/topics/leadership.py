@@ -21,7 +21,7 @@ def leadership(partition: Partition, ownership: Ownership) -> Leadership:
         return (only, alone, alone, []) if partition.log is not None else _offline(alone)
     name, brokers = partition.name, ownership.brokers
     replicas = list(ownership.replicas(name))
-    if partition.log is None:
+    if partition.log is None and not ownership.is_far(name):
         return _offline(replicas)
     live = [node_id for node_id in replicas if node_id in brokers]
     offline = [node_id for node_id in replicas if node_id not in brokers]

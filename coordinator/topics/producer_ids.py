@@ -4,6 +4,7 @@ A block of numbers is reserved on the disk before the first of it is given out; 
 the block is lost, which costs nothing. Source: Kafka's `ProducerIdManager`.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from coordinator.topics.catalogue import Catalogue
@@ -19,6 +20,8 @@ class ProducerIds:
         self._catalogue = catalogue
         self._next = self._end = catalogue.producer_ids_reserved
         self._is_reserving = False
+        self.reserve: Callable[[], int | OSError] | None = None
+        """Where others give out ids too: reserves a block that nobody else has, in any thread; the first of it."""
 
     def take(self) -> int | None:
         """A producer id that no one has had; None where a block has to be reserved first."""
@@ -39,6 +42,15 @@ class ProducerIds:
 
     def _reserve(self) -> Work[None]:
         self._is_reserving = True
+        if self.reserve is not None:
+            try:
+                first: int | OSError = yield self.reserve
+            finally:
+                self._is_reserving = False
+            if isinstance(first, OSError):
+                raise first
+            self._next, self._end = first, first + BLOCK
+            return
         self._catalogue.producer_ids_reserved += BLOCK
         try:
             yield from self._catalogue.saving()

@@ -1,7 +1,7 @@
 """A topic, and one that is to be: its name and id, its partitions and properties."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from coordinator.config.topic_configs import TopicValues
@@ -28,11 +28,13 @@ def random_topic_id() -> bytes:
 
 
 class NewTopic(NamedTuple):
-    """A topic to create: a legal name that is free, how many partitions, valid properties of its own."""
+    """A topic to create: a legal name that is free, how many partitions, valid properties of its own; the id that
+    it has elsewhere already, if so."""
 
     name: str
     partitions: int
     overrides: Mapping[str, str]
+    topic_id: bytes | None = None
 
 
 class Topic:
@@ -75,3 +77,7 @@ Created = dict[str, Topic | Refusal | OSError | StorageError]
 
 Grown = dict[str, Refusal | OSError | StorageError | None]
 """Why topics have not grown, by name; None for those that have."""
+
+Drafted = Callable[[Mapping[str, object]], Callable[[], None]]
+"""Takes a catalogue as a document; gives what has it kept, in any thread, or raises OSError. That is the data
+directory's, unless other daemons share the catalogue."""

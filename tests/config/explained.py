@@ -241,6 +241,15 @@ EXPLAINED: Final = (
 
 OWN: Final = (
     "authentication.timeout.ms",
+    "cluster.append.timeout.ms",
+    "cluster.etcd.ca",
+    "cluster.etcd.cert",
+    "cluster.etcd.endpoints",
+    "cluster.etcd.key",
+    "cluster.etcd.password",
+    "cluster.etcd.prefix",
+    "cluster.etcd.username",
+    "cluster.move.delay.ms",
     "control.enable",
     "control.hosts",
     "control.token",

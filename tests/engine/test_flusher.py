@@ -2,7 +2,8 @@
 
 import asyncio
 
-from coordinator.engine.flusher import Flusher, Synced
+from coordinator.engine.durability import Synced
+from coordinator.engine.flusher import Flusher
 from storage.errors import StorageError
 from storage.log import PartitionLog
 from storage.log_config import LogConfig

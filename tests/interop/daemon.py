@@ -107,6 +107,10 @@ class Daemon:
             raise
         assert code == 0, f"groupd exited with {code} on SIGTERM\n{self.report()}"
 
+    def send(self, what: signal.Signals) -> None:
+        """Sends the process a signal."""
+        self._process.send_signal(what)
+
     def kill(self) -> None:
         """SIGKILL."""
         if self._process.poll() is None:

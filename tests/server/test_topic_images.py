@@ -53,7 +53,7 @@ async def test_offsets_of_a_topic_that_is_deleted_while_its_groups_are_read_go(t
         for request, version in ((DELETE, 3), (CREATE, 5)):
             # As a connection hands it in, but at once: the groups are still being read.
             context = Context(0, version, "client", "/127.0.0.1")
-            server._topics_changed(server.data_plane.handle(request, context, server.arrival.now).changes)
+            server.topics_changed(server.data_plane.handle(request, context, server.arrival.now).changes)
         assert partition.machine is None
         await active(server)
         assert await committed(client) == -1

@@ -1,4 +1,4 @@
-"""/v1/cluster: the brokers of this process, what each owns; partitions move, brokers stop and start."""
+"""/v1/cluster: the brokers of this process, or of its cluster, and what each owns; what moves, stops and starts."""
 
 from typing import Final
 
@@ -35,10 +35,13 @@ async def move(control: Control, call: Call) -> Moved:
     body: MoveBody = call.body
     hold_ms = duration_ms(body.hold_loading, "hold_loading")
     if body.group is not None and body.topic is None and body.partition is None:
-        return control.cluster.move_group(body.group, body.to, hold_ms, call.actor)
+        return await control.cluster.arrived(
+            control.cluster.move_group(body.group, body.to, hold_ms, call.actor)
+        )
     if body.group is None and body.partition is not None:
         topic = default_topic(body.topic)
-        return control.cluster.move(topic, body.partition, body.to, hold_ms, call.actor)
+        moved = control.cluster.move(topic, body.partition, body.to, hold_ms, call.actor)
+        return await control.cluster.arrived(moved)
     raise bad_request("", "what is to move", "Say either group, or partition and perhaps topic.")
 
 

@@ -1,5 +1,6 @@
-"""What people ask of several brokers in one process, and do to them."""
+"""What people ask of several brokers, in one process or of a cluster, and do to them."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -19,6 +20,7 @@ T = TypeVar("T")
 
 KIND: Final = "cluster"
 LONGEST_HOLD_MS: Final = 600_000
+ARRIVES_S: Final = 10
 
 
 class BrokerStatus(Struct, frozen=True, kw_only=True):
@@ -68,6 +70,8 @@ class Cluster:
         self._acts = acts
         if server.brokers.cluster is not None:
             server.brokers.cluster.listeners.append(self._moved_by_others)
+        if server.cluster is not None:
+            server.cluster.listeners.append(self._told)
 
     def _moved_by_others(
         self, partition: TopicPartition, before: int | None, owner: int | None, cause: MoveCause
@@ -76,9 +80,14 @@ class Cluster:
         if cause in (MoveCause.REASSIGNED, MoveCause.ELECTED):
             self._acts.note(KIND, f"{_moves(partition, before, owner)}: {cause}")
 
+    def _told(self, partition: TopicPartition, what: str) -> None:
+        self._acts.note(KIND, f"{partition}: {what}", has_line=True)
+
     def status(self) -> ClusterStatus:
         """As it is now."""
-        ownership, owned = self._brokers.ownership, dict.fromkeys(self._brokers.listeners, 0)
+        ownership = self._brokers.ownership
+        known = sorted({*self._brokers.listeners, *ownership.brokers})
+        owned = dict.fromkeys(known, 0)
         partitions = []
         for topic in self._server.data_plane.catalogue:
             for partition in topic.partitions:
@@ -94,23 +103,24 @@ class Cluster:
                         leader_epoch=current_epoch(partition),
                     )
                 )
-        brokers = [self._broker(node_id, owned[node_id]) for node_id in self._brokers.listeners]
-        moves = {} if self._brokers.cluster is None else self._brokers.cluster.moves
         return ClusterStatus(
-            brokers=brokers,
+            brokers=[self._broker(node_id, owned[node_id]) for node_id in known],
             partitions=partitions,
-            moves={str(cause): count for cause, count in moves.items()},
+            moves=self._brokers.moves,
         )
 
     def _broker(self, node_id: int, owned: int) -> BrokerStatus:
-        return BrokerStatus(
-            node_id=node_id,
-            live=node_id in self._brokers.ownership.brokers,
-            listeners={
+        broker, own = self._brokers.ownership.brokers.get(node_id), self._brokers.listeners.get(node_id)
+        if own is not None:
+            listeners = {
                 endpoint.listener.name: str(endpoint.advertised_address or endpoint.bound_address)
-                for endpoint in self._brokers.listeners[node_id].endpoints
-            },
-            owned_partitions=owned,
+                for endpoint in own.endpoints
+            }
+        else:
+            assert broker is not None, node_id
+            listeners = {name: f"{host}:{broker.ports[name]}" for name, host in broker.hosts.items()}
+        return BrokerStatus(
+            node_id=node_id, live=broker is not None, listeners=listeners, owned_partitions=owned
         )
 
     # Doing something
@@ -151,6 +161,19 @@ class Cluster:
         if has_moved:
             self._acts.note(KIND, _moves(partition, before, to), group_id, by)
         return Moved(topic=partition.topic, partition=partition.partition, before=before, owner=to)
+
+    async def arrived(self, moved: Moved) -> Moved:
+        """The same, when the new owner has it. Raises Problem: not-possible, where that takes long."""
+        ownership, partition = self._brokers.ownership, TopicPartition(moved.topic, moved.partition)
+        try:
+            async with asyncio.timeout(ARRIVES_S):
+                while True:
+                    if ownership.owner(partition) == moved.owner:
+                        return moved
+                    await asyncio.sleep(ARRIVES_S / 500)
+        except TimeoutError:
+            why = f"broker {moved.owner} has not taken {partition} within {ARRIVES_S} s"
+            raise Problem(ProblemKind.NOT_POSSIBLE, "not possible", f"It was asked for, and {why}.") from None
 
     def stop(self, node_id: int, by: str | None) -> BrokerStatus:
         """Stops a broker. Raises Problem: not-possible."""

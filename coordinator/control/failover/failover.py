@@ -104,6 +104,12 @@ class Failover:
         """How many partitions are on their way."""
         return len(self._moves)
 
+    def check_possible(self) -> None:
+        """Raises Problem (not-possible): what was read anew here would need to be claimed anew before."""
+        if self._server.cluster is not None:
+            detail = "In a cluster on etcd coordinators go to another broker: groupd cluster move."
+            raise Problem(ProblemKind.NOT_POSSIBLE, "not in a cluster", detail)
+
     async def group(
         self,
         group_id: str,
@@ -174,6 +180,7 @@ class Failover:
             if not 0 <= span_ms <= LONGEST_MS:
                 detail = f"{field}: at most 10 minutes."
                 raise Problem(ProblemKind.BAD_REQUEST, f"{field} is wrong", detail, {"pointer": f"/{field}"})
+        self.check_possible()
         if partition.machine is None:
             detail = f"{partition.name} is {partition.state.value}: it cannot move now."
             raise Problem(ProblemKind.LOADING, f"{partition.name} is {partition.state.value}", detail)
@@ -210,6 +217,7 @@ class Failover:
         to: int | None,
     ) -> _Move:
         assert partition.machine is not None
+        assert self._server.cluster is None, partition.name
         move = self._moves[partition.number] = _Move(partition, by, to)
         move.groups = partition.machine.group_ids()
         if len(self._moves) == 1:

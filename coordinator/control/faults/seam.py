@@ -152,7 +152,7 @@ class RequestSeam:
         """Has a request answered, with what is there for its answer in between."""
         at_answer = [fault for fault in self._at_answer.get(asked.key, ()) if _fits(fault, asked)]
         at_disk = [fault for fault in self._at_disk.get(asked.key, ()) if _fits(fault, asked)]
-        positions = [(part, part.position) for part in asked.partitions()] if at_disk else []
+        positions = [(part, part.end_offset) for part in asked.partitions()] if at_disk else []
         if not at_answer and put_in is None:
             response = plain(asked.request, caller)
         else:
@@ -164,7 +164,7 @@ class RequestSeam:
                 if answered.fault is not None:
                     response = self._keep_at_once(answered.fault, asked, caller, response)
         for partition, position in positions:
-            if partition.log is not None and partition.position != position:
+            if partition.log is not None and partition.end_offset != position:
                 self._disk.reached(partition, asked, at_disk)
         return response
 

@@ -10,7 +10,7 @@ from coordinator.control.figures.durations import Durations
 from coordinator.control.figures.group_history import GroupHistories
 from coordinator.control.ledger.ledger import Ledger
 from coordinator.control.slices import Slices
-from coordinator.server.brokers import Brokers
+from coordinator.server.brokers import Brokers, EngineFigures
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ class ControlFigures:
     """By broker, those that live; nothing where there is one broker, as with the next."""
     moves: Mapping[str, int]
     """How often partitions came to another owner, or lost their only one, by why."""
+    engine: EngineFigures | None
+    """Of a cluster on etcd."""
 
 
 class Gatherer:
@@ -48,7 +50,7 @@ class Gatherer:
         """In slices, with everybody else in between."""
         margin, governed = await self._look_at_groups()
         since_ns = min(self._ledger.rebalancing_since_ns().values(), default=None)
-        default, cluster = self._clocks.times.default, self._brokers.cluster
+        default = self._clocks.times.default
         return ControlFigures(
             rebalances={phase: one.copy() for phase, one in self._histories.durations.items()},
             rebalance_open_s=0 if since_ns is None else (clock.monotonic_ns() - since_ns) / 1e9,
@@ -56,10 +58,9 @@ class Gatherer:
             frozen_groups=len(self._clocks.frozen())
             + (governed if default is not None and default.is_frozen else 0),
             session_margin=margin,
-            owned_partitions={}
-            if cluster is None
-            else {node: len(parts) for node, parts in cluster.owned().items()},
-            moves={} if cluster is None else {str(cause): count for cause, count in cluster.moves.items()},
+            owned_partitions=self._brokers.owned_counts,
+            moves=self._brokers.moves,
+            engine=self._brokers.engine_figures,
         )
 
     async def _look_at_groups(self) -> tuple[float, int]:

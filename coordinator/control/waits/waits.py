@@ -122,7 +122,7 @@ class Waits:
 
     async def _until_durable(self, sight: GroupSight, began_ms: int, within_ms: int) -> None:
         partition = self._server.runtime.partition_of(sight.group_id)
-        if partition.machine is None or partition.position <= partition.readable_offset:
+        if partition.machine is None or partition.end_offset <= partition.readable_offset:
             return
         left_ms = within_ms - (clock.monotonic_ms() - began_ms)
         try:

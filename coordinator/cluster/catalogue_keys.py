@@ -1,0 +1,248 @@
+"""The catalogue of a cluster: topics, configs of groups and blocks of producer ids, as keys that all daemons share.
+
+Every daemon has a mirror of the keys, which a watch keeps. It writes the difference between two of its own
+catalogues, never more: a topic that another daemon has made, and that this one has not taken up yet, is none of its
+business. Each key that changes is compared with what the mirror says of it, so of two daemons that change one topic
+at one time one is refused.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from coordinator.cluster.engine.engine import (
+    ABSENT,
+    Changes,
+    Delete,
+    Engine,
+    Entry,
+    Outcome,
+    Put,
+    Read,
+    Transaction,
+    Unavailable,
+    WrittenAt,
+)
+from coordinator.cluster.keys import Keys
+
+BLOCK: Final = 1000
+_TRIES: Final = 60
+_RETRY_S: Final = 0.1
+_MOST_OPERATIONS: Final = 60
+
+
+class Refused(OSError):
+    """Another daemon has changed the same, or the engine cannot be asked."""
+
+
+class SharedTopic(NamedTuple):
+    """A topic as the cluster has it."""
+
+    name: str
+    topic_id: str
+    partitions: int
+    configs: Mapping[str, str]
+    leaders: Sequence[int]
+    """By partition: the node that has its records."""
+
+
+class CatalogueKeys:
+    """All methods belong to the event loop's thread."""
+
+    def __init__(self, engine: Engine, keys: Keys, leaders: Callable[[str, int], Sequence[int]]) -> None:
+        """In: which nodes the partitions of a new topic are to be led by; the first ones of one that grows stay."""
+        self.topics: dict[str, SharedTopic] = {}
+        """The mirror, by name."""
+        self.group_configs: dict[str, Mapping[str, str]] = {}
+        self._engine = engine
+        self._keys = keys
+        self._leaders = leaders
+        self._written_at: dict[bytes, int] = {}
+        self._before: dict[bytes, bytes] = {}
+        """What this daemon's own catalogue said when it was last written, without leaders."""
+        self._is_writing = asyncio.Lock()
+
+    # The mirror
+
+    async def read(self) -> int:
+        """Reads all of it. Out: the revision from which on it is to be watched. Raises EngineError."""
+        revision = 0
+        self.topics, self.group_configs, self._written_at = {}, {}, {}
+        for begin, end in self.ranges:
+            while True:
+                page = await self._engine.read(Read(begin, end, 500))
+                revision = revision or page.revision
+                for entry in page.entries:
+                    self._put(entry)
+                if not page.has_more:
+                    break
+                begin = page.entries[-1].key + b"\0"
+        return revision + 1
+
+    @property
+    def ranges(self) -> list[tuple[bytes, bytes]]:
+        """Of the keys that are to be watched."""
+        return [self._keys.all_of("topics"), self._keys.all_of("group_configs")]
+
+    def changed(self, changes: Changes) -> None:
+        """Takes what was watched; what is older than the mirror changes nothing."""
+        for entry in changes.written:
+            if entry.written_at > self._written_at.get(entry.key, ABSENT):
+                self._put(entry)
+        for key in changes.deleted:
+            if self._written_at.get(key, ABSENT) < changes.revision:
+                self._forget(key)
+
+    def _put(self, entry: Entry) -> None:
+        self._written_at[entry.key] = entry.written_at
+        kind, name = self._name(entry.key)
+        fields: dict[str, Any] = json.loads(entry.value)
+        if kind == "topics":
+            self.topics[name] = SharedTopic(
+                name, fields["topic_id"], fields["partitions"], fields["configs"], fields["leaders"]
+            )
+        else:
+            self.group_configs[name] = fields
+
+    def _forget(self, key: bytes) -> None:
+        self._written_at.pop(key, None)
+        kind, name = self._name(key)
+        (self.topics if kind == "topics" else self.group_configs).pop(name, None)
+
+    def _name(self, key: bytes) -> tuple[str, str]:
+        for kind in ("topics", "group_configs"):
+            begin, _ = self._keys.all_of(kind)
+            if key.startswith(begin):
+                return kind, key[len(begin) :].decode()
+        raise AssertionError(key)
+
+    def document(self, deleted: Sequence[Mapping[str, str]]) -> dict[str, object]:
+        """The mirror as the catalogue's file has it. In: topics of which directories may still lie there."""
+        return {
+            "version": 1,
+            "producer_ids_reserved": 0,
+            "deleted": list(deleted),
+            "topics": [
+                {
+                    "name": topic.name,
+                    "topic_id": topic.topic_id,
+                    "partitions": topic.partitions,
+                    "configs": dict(topic.configs),
+                }
+                for _, topic in sorted(self.topics.items())
+            ],
+            "groups": dict(self.group_configs),
+        }
+
+    # Writing
+
+    def begins_with(self, document: Mapping[str, Any]) -> None:
+        """The catalogue that this daemon has taken up."""
+        self._before = self._said(document)
+
+    async def write(self, document: Mapping[str, Any]) -> None:
+        """Has the cluster take what is different in this daemon's own catalogue since the last one. Raises Refused,
+        and then nothing of a topic was changed that was refused."""
+        async with self._is_writing:
+            said, before = self._said(document), self._before
+            changed = [key for key in said if said[key] != before.get(key)]
+            removed = [key for key in before if key not in said]
+            step = max(1, _MOST_OPERATIONS // 2)
+            for first in range(0, len(changed), step):
+                await self._write(said, changed[first : first + step], [])
+            for first in range(0, len(removed), step):
+                await self._write(said, [], removed[first : first + step])
+            self._before = said
+
+    async def _write(
+        self, said: Mapping[bytes, bytes], changed: Sequence[bytes], removed: Sequence[bytes]
+    ) -> None:
+        compares: list[WrittenAt] = []
+        operations: list[Put | Delete] = []
+        entries: list[tuple[bytes, bytes]] = []
+        for key in changed:
+            value = self._whole(key, said[key])
+            if value is None:
+                continue
+            compares.append(WrittenAt(key, self._written_at.get(key, ABSENT)))
+            operations.append(Put(key, value))
+            entries.append((key, value))
+        gone = [key for key in removed if key in self._written_at]
+        for key in gone:
+            compares.append(WrittenAt(key, self._written_at[key]))
+            operations.append(Delete(key))
+        if not operations:
+            return
+        outcome = await self._transact(Transaction(tuple(compares), tuple(operations)))
+        if not outcome.succeeded and not await self._is_done(entries, gone):
+            raise Refused("another broker of the cluster has just changed the same")
+        for key, value in entries:
+            self._put(Entry(key, value, 0, outcome.revision, 0))
+        for key in gone:
+            self._forget(key)
+
+    def _whole(self, key: bytes, said: bytes) -> bytes | None:
+        """What a key is to be, with leaders; None where it is that already."""
+        kind, name = self._name(key)
+        fields = json.loads(said)
+        if kind != "topics":
+            return None if self.group_configs.get(name) == fields else said
+        topic = self.topics.get(name)
+        has = None if topic is None else (topic.topic_id, topic.partitions, dict(topic.configs))
+        if has == (fields["topic_id"], fields["partitions"], fields["configs"]):
+            return None
+        leaders = [] if topic is None or topic.topic_id != fields["topic_id"] else list(topic.leaders)
+        leaders += self._leaders(name, fields["partitions"])[len(leaders) :]
+        return json.dumps(fields | {"leaders": leaders}).encode()
+
+    async def _transact(self, transaction: Transaction) -> Outcome:
+        for _ in range(_TRIES - 1):
+            try:
+                return await self._engine.transact(transaction)
+            except Unavailable:
+                await asyncio.sleep(_RETRY_S)
+        try:
+            return await self._engine.transact(transaction)
+        except Unavailable as error:
+            raise Refused("the engine of the cluster does not answer") from error
+
+    async def _is_done(self, entries: Sequence[tuple[bytes, bytes]], gone: Sequence[bytes]) -> bool:
+        """Whether a try that was not answered did it."""
+        for key, value in entries:
+            page = await self._engine.read(Read(key))
+            if not page.entries or page.entries[0].value != value:
+                return False
+        for key in gone:
+            page = await self._engine.read(Read(key))
+            if page.entries:
+                return False
+        return True
+
+    def _said(self, document: Mapping[str, Any]) -> dict[bytes, bytes]:
+        said: dict[bytes, bytes] = {}
+        for topic in document["topics"]:
+            fields = {name: topic[name] for name in ("topic_id", "partitions", "configs")}
+            said[self._keys.topic(topic["name"])] = json.dumps(fields).encode()
+        for group_id, configs in document.get("groups", {}).items():
+            said[self._keys.group_config(group_id)] = json.dumps(configs).encode()
+        return said
+
+    # Producer ids
+
+    async def reserve_producer_ids(self) -> int:
+        """A block of `BLOCK` ids that nobody else gets; the first of them. Raises Refused."""
+        for _ in range(_TRIES):
+            try:
+                page = await self._engine.read(Read(self._keys.producer_ids))
+                first = int(page.entries[0].value) if page.entries else 0
+                at = page.entries[0].written_at if page.entries else ABSENT
+                compare = WrittenAt(self._keys.producer_ids, at)
+                put = Put(self._keys.producer_ids, b"%d" % (first + BLOCK))
+                outcome = await self._engine.transact(Transaction((compare,), (put,)))
+            except Unavailable:
+                await asyncio.sleep(_RETRY_S)
+                continue
+            if outcome.succeeded:
+                return first
+        raise Refused("the engine of the cluster gives out no producer ids")

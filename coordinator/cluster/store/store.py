@@ -1,0 +1,182 @@
+"""Reads the log of a partition from the engine, and seals what gathers there.
+
+*Load.* Whoever reads has claimed the partition before. All that was acknowledged is there then, and nothing changes
+while it reads: appends and uploads of those before it compare a token that is no more.
+
+*Seal.* Pieces of 512 KiB are uploaded under a generation that was never used. One transaction, which compares
+the token as every one does, then puts the manifest in force, and removes the keys of appends below its end and all
+pieces that it does not name. An upload that was broken off leaves pieces that the next seal removes. What is sealed
+was durable before; so an append in flight is always past the end of the manifest. One that lands late, once more,
+below that end counts for nothing, and is removed by the next seal.
+
+Each request is repeated while its outcome is unknown: all write what they wrote before, or remove it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from coordinator.cluster.engine.engine import (
+    Delete,
+    Engine,
+    Outcome,
+    Page,
+    Put,
+    Read,
+    TooLarge,
+    Transaction,
+    Unavailable,
+    WrittenAt,
+)
+from coordinator.cluster.keys import Keys
+from coordinator.cluster.store.manifest import Damaged, Manifest, Sealed, decode, encode
+
+PIECE_BYTES: Final = 512 * 1024
+PAGE_KEYS: Final = 8
+"""Read at a time, at first: none is larger than 1.5 MiB. More, where they are small."""
+MOST_PAGE_KEYS: Final = 1000
+_SMALL_PAGE_BYTES: Final = 256 * 1024
+TRIES: Final = 20
+RETRY_S: Final = 0.1
+MOST_SEGMENTS: Final = 60
+"""That a manifest may name: a transaction has 128 operations at the most."""
+
+T = TypeVar("T")
+
+
+class TokenLost(Exception):
+    """Another owns the partition, or this one under another token."""
+
+
+class Segment(NamedTuple):
+    """What is to be sealed: batches from `base_offset` on."""
+
+    base_offset: int
+    batches: Sequence[bytes]
+
+
+class Store:
+    """The logs of one cluster."""
+
+    def __init__(self, engine: Engine, keys: Keys) -> None:
+        self._engine = engine
+        self._keys = keys
+
+    async def manifest(self, topic: str, partition: int) -> Manifest:
+        """What is sealed; nothing, where nothing ever was. Raises EngineError, Damaged."""
+        page = await self._read(Read(self._keys.manifest(topic, partition)))
+        return decode(page.entries[0].value) if page.entries else Manifest()
+
+    async def load(self, topic: str, partition: int, manifest: Manifest) -> AsyncIterator[tuple[int, bytes]]:
+        """The whole log in order: the first offset of a segment, and whole batches of it. What was appended since
+        the manifest is a segment of its own. Raises EngineError; Damaged where pieces are missing."""
+        for sealed in manifest.segments:
+            begin, end = self._keys.segment(topic, partition, sealed.base_offset, sealed.generation)
+            size = 0
+            async for _, value in self._all(begin, end):
+                size += len(value)
+                yield sealed.base_offset, value
+            if size != sealed.size:
+                raise Damaged(f"{size} bytes are there of a segment of {sealed.size}, {begin!r}")
+        begin = self._keys.log(topic, partition, manifest.end_offset)
+        first: int | None = None
+        async for key, value in self._all(begin, self._keys.whole_log(topic, partition)[1]):
+            if first is None:
+                first = int(key.rpartition(b"/")[2])
+                if first != manifest.end_offset:
+                    raise Damaged(f"appends begin at {first}, and segments end at {manifest.end_offset}")
+            yield first, value
+
+    async def seal(
+        self,
+        topic: str,
+        partition: int,
+        token: int,
+        before: Manifest,
+        kept: Sequence[Sealed],
+        segments: Sequence[Segment],
+        end_offset: int,
+        cleaned_to: int,
+    ) -> Manifest:
+        """Uploads segments and puts them in force, after those of `before` that are kept, up to `end_offset`, all
+        of which the engine has. Out: what is in force then. Raises TokenLost, EngineError; then what was in force
+        mostly still is, and the partition has to be taken anew before it is sealed again."""
+        assert before.end_offset <= end_offset, (before.end_offset, end_offset)
+        owns = WrittenAt(self._keys.owner(topic, partition), token)
+        # A former owner may have left pieces of an upload. Its token was lower, by more than it has sealed since.
+        generation = max(before.generation + 1, token)
+        sealed = list(kept)
+        for segment in segments:
+            pieces = size = 0
+            for piece in _pieces(segment.batches):
+                key = self._keys.piece(topic, partition, segment.base_offset, generation, pieces)
+                await self._transact(Transaction((owns,), (Put(key, piece),)))
+                pieces, size = pieces + 1, size + len(piece)
+            sealed.append(Sealed(segment.base_offset, generation, pieces, size))
+        assert len(sealed) <= MOST_SEGMENTS, len(sealed)
+        manifest = Manifest(tuple(sealed), end_offset, cleaned_to, generation)
+        put = Put(self._keys.manifest(topic, partition), encode(manifest))
+        begin = self._keys.whole_log(topic, partition)[0]
+        removed = Delete(begin, self._keys.log(topic, partition, end_offset))
+        unnamed = self._unnamed(topic, partition, manifest)
+        await self._transact(Transaction((owns,), (put, removed, *unnamed)))
+        return manifest
+
+    def _unnamed(self, topic: str, partition: int, manifest: Manifest) -> list[Delete]:
+        """Removes all pieces that a manifest does not name."""
+        begin, end = self._keys.segments(topic, partition)
+        removed = []
+        for sealed in manifest.segments:
+            first, after = self._keys.segment(topic, partition, sealed.base_offset, sealed.generation)
+            removed.append(Delete(begin, first))
+            begin = after
+        return [*removed, Delete(begin, end)]
+
+    async def _all(self, begin: bytes, end: bytes) -> AsyncIterator[tuple[bytes, bytes]]:
+        limit = PAGE_KEYS
+        while True:
+            try:
+                page = await self._read(Read(begin, end, limit))
+            except TooLarge:
+                if limit == PAGE_KEYS:
+                    raise
+                limit = PAGE_KEYS  # those before were smaller
+                continue
+            for entry in page.entries:
+                yield entry.key, entry.value
+            if not page.has_more:
+                return
+            begin = page.entries[-1].key + b"\0"
+            is_small = sum(len(entry.value) for entry in page.entries) < _SMALL_PAGE_BYTES
+            limit = min(limit * 4, MOST_PAGE_KEYS) if is_small else PAGE_KEYS
+
+    async def _read(self, read: Read) -> Page:
+        return await _repeated(lambda: self._engine.read(read))
+
+    async def _transact(self, transaction: Transaction) -> None:
+        outcome: Outcome = await _repeated(lambda: self._engine.transact(transaction))
+        if not outcome.succeeded:
+            raise TokenLost
+
+
+async def _repeated(ask: Callable[[], Awaitable[T]]) -> T:
+    for _ in range(TRIES - 1):
+        try:
+            return await ask()
+        except Unavailable:
+            await asyncio.sleep(RETRY_S)
+    return await ask()
+
+
+def _pieces(batches: Sequence[bytes]) -> Iterator[bytes]:
+    """The same batches, as many in a piece as fit."""
+    piece: list[bytes] = []
+    size = 0
+    for batch in batches:
+        if piece and size + len(batch) > PIECE_BYTES:
+            yield b"".join(piece)
+            piece, size = [], 0
+        piece.append(batch)
+        size += len(batch)
+    if piece:
+        yield b"".join(piece)

@@ -1,0 +1,92 @@
+"""The properties of a cluster on etcd, as part of `Config`. Without endpoints there is no cluster."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from coordinator.config.config_key import ConfigType, at_least, between
+from coordinator.config.errors import ConfigError
+from coordinator.config.namespace_properties import NamespaceProperties
+from coordinator.config.property import declared
+from coordinator.config.shapes import ENDPOINTS, FILE, KEY_PREFIX, PRINTABLE
+
+_INT, _LONG, _STRING = ConfigType.INT, ConfigType.LONG, ConfigType.STRING
+_LIST, _PASSWORD = ConfigType.LIST, ConfigType.PASSWORD
+_LEAST_SESSION_MS: Final = 2000
+"""etcd makes no lease shorter than that, with the election timeout that it has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterProperties(NamespaceProperties):
+    """It has those of namespaces as well: a class with slots has one base."""
+
+    broker_session_timeout_ms: int = declared(
+        _INT,
+        9000,
+        "In a cluster: after how long without a sign of life from this broker another takes over what it owns.",
+    )
+    cluster_etcd_endpoints: tuple[str, ...] = declared(
+        _LIST,
+        (),
+        "HOST:PORT, …: the nodes of the etcd on which this broker and others are a cluster; default: none, and no "
+        "cluster. groupd's own.",
+        ENDPOINTS,
+    )
+    cluster_etcd_prefix: str = declared(
+        _STRING, "/groupd", "Below which keys in etcd the cluster is. groupd's own.", KEY_PREFIX
+    )
+    cluster_etcd_username: str = declared(_STRING, "", "The user in etcd. groupd's own.", PRINTABLE)
+    cluster_etcd_password: str = declared(_PASSWORD, "", "That user's password. groupd's own.")
+    cluster_etcd_ca: str = declared(
+        _STRING,
+        "",
+        "A file with the certificates of who may sign etcd's, in PEM; with it connections are encrypted. groupd's "
+        "own.",
+        FILE,
+    )
+    cluster_etcd_cert: str = declared(
+        _STRING, "", "A file with the certificate to show to etcd, in PEM. groupd's own.", FILE
+    )
+    cluster_etcd_key: str = declared(
+        _STRING, "", "A file with the key of that certificate, in PEM. groupd's own.", FILE
+    )
+    cluster_append_timeout_ms: int = declared(
+        _INT,
+        500,
+        "How long one try to bring commits to etcd may take before the same is tried at another node of it. "
+        "groupd's own.",
+        between(1, 60_000),
+    )
+    cluster_move_delay_ms: int = declared(
+        _LONG,
+        10_000,
+        "How long a broker of the cluster has to live before others give it its share. groupd's own.",
+        at_least(0),
+    )
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether this broker is one of a cluster."""
+        return bool(self.cluster_etcd_endpoints)
+
+    def check_cluster(self) -> None:
+        """Raises ConfigError for what does not go together."""
+        for one, other in (("username", "password"), ("cert", "key")):
+            names = f"cluster.etcd.{one}", f"cluster.etcd.{other}"
+            values = [getattr(self, name.replace(".", "_")) for name in names]
+            if bool(values[0]) != bool(values[1]):
+                raise ConfigError(f"{names[0]} and {names[1]} are there together, or not at all", *names)
+        if self.cluster_etcd_cert and not self.cluster_etcd_ca:
+            raise ConfigError(
+                "cluster.etcd.cert is of no use without cluster.etcd.ca",
+                "cluster.etcd.cert",
+                "cluster.etcd.ca",
+            )
+        if not self.is_cluster:
+            return
+        if self.broker_session_timeout_ms < _LEAST_SESSION_MS:
+            name = "broker.session.timeout.ms"
+            raise ConfigError(
+                f"{name} ({self.broker_session_timeout_ms}) is less than {_LEAST_SESSION_MS}, and etcd ends no "
+                "session sooner",
+                name,
+            )

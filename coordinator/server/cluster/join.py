@@ -1,0 +1,67 @@
+"""Joining a cluster: what does not answer, or does not fit, stops the start."""
+
+from coordinator.cluster.etcd.engine import Credentials, EtcdEngine
+from coordinator.cluster.keys import Keys
+from coordinator.server.cluster.cluster import EtcdCluster
+from coordinator.server.settings import ServerSettings
+from coordinator.server.start_failed import StartFailed
+from storage.os_error import reason_of
+
+
+async def join(settings: ServerSettings) -> "EtcdCluster":
+    """The cluster that the properties name, as it is now. Raises StartFailed."""
+    config, cluster_id = settings.config, settings.cluster_id
+    why_not = refusal(settings)
+    if why_not is not None:
+        raise StartFailed(why_not)
+    assert cluster_id is not None
+    engine = EtcdEngine(
+        config.cluster_etcd_endpoints, config.cluster_append_timeout_ms, _credentials(settings)
+    )
+    cluster = EtcdCluster(settings, engine, Keys(cluster_id, config.cluster_etcd_prefix))
+    try:
+        await cluster.read()
+    except BaseException:
+        await engine.close()
+        raise
+    return cluster
+
+
+def refusal(settings: ServerSettings) -> str | None:
+    """Why these settings are not those of a cluster."""
+    config = settings.config
+    if settings.cluster_id is None:
+        return (
+            "cluster.etcd.endpoints: a cluster needs CLUSTER_ID in the environment, the same for all brokers"
+        )
+    if settings.brokers > 1:
+        return "--brokers is for several brokers in one process; a cluster has one in each"
+    missing = [each.name for each in settings.listeners if each.advertised is None]
+    if missing:
+        return f"advertised.listeners: in a cluster {missing[0]} has to say where others find this broker"
+    if config.authorizer_class_name:
+        return "authorizer.class.name: the brokers of a cluster do not share ACLs yet"
+    mechanisms = [each for each in config.sasl_enabled_mechanisms if each.startswith("SCRAM")]
+    if mechanisms and any(listener.protocol.has_sasl for listener in settings.listeners):
+        return f"sasl.enabled.mechanisms: the brokers of a cluster do not share users of {mechanisms[0]} yet"
+    return None
+
+
+def _credentials(settings: ServerSettings) -> Credentials:
+    config = settings.config
+
+    def read(name: str, path: str) -> bytes | None:
+        if not path:
+            return None
+        try:
+            return settings.files.read(path)
+        except OSError as error:
+            raise StartFailed(f"{name}: {path}: {reason_of(error, path)}") from error
+
+    return Credentials(
+        config.cluster_etcd_username,
+        config.cluster_etcd_password,
+        read("cluster.etcd.ca", config.cluster_etcd_ca),
+        read("cluster.etcd.cert", config.cluster_etcd_cert),
+        read("cluster.etcd.key", config.cluster_etcd_key),
+    )

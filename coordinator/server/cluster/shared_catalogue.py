@@ -1,0 +1,243 @@
+"""The catalogue of a server that shares it with the other daemons of a cluster.
+
+The keys are the truth; `topics.json` is this daemon's copy. What a client asks of this daemon is written to the
+keys as one step of its work, in a thread. What other daemons did is taken up as they are seen to have done it: the
+same steps, which then find nothing to write.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from coordinator import clock
+from coordinator.cluster.catalogue_keys import CatalogueKeys, Refused, SharedTopic
+from coordinator.cluster.engine.engine import Changes, Engine, EngineError
+from coordinator.topics.answer import (
+    ConfigChanged,
+    GroupConfigChanged,
+    PartitionsAdded,
+    TopicChange,
+    TopicCreated,
+    TopicDeleted,
+)
+from coordinator.topics.catalogue import Catalogue
+from coordinator.topics.steps import Work, outcome
+from coordinator.topics.topic import NewTopic, Topic
+from storage.checkpoint import Draft
+from storage.data_directory import DataDirectory
+from storage.errors import StorageError
+from storage.os_error import reason_of
+from storage.uuid_text import uuid_from_text, uuid_to_text
+
+_LOG: Final = logging.getLogger("Cluster")
+_TIMEOUT_S: Final = 30
+_RETRY_S: Final = 0.2
+
+Told = Callable[[Sequence[TopicChange]], None]
+
+
+class SharedCatalogue:
+    """All methods belong to the event loop's thread, but for what they give to be called in others."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine, keys: CatalogueKeys) -> None:
+        self.keys = keys
+        self._loop = loop
+        self._engine = engine
+        self._revision = 0
+        self._catalogue: Catalogue
+        self._told: Told
+        self._tasks: list[asyncio.Task[None]] = []
+        self._is_due = asyncio.Event()
+
+    # Before the server opens
+
+    async def read(self) -> None:
+        """Raises EngineError."""
+        self._revision = await self.keys.read()
+
+    def write_copy(self, directory: DataDirectory) -> None:
+        """Makes the directory's file say what the keys say. Raises StorageError, OSError."""
+        before: Any = directory.read_catalogue() or {"topics": [], "deleted": []}
+        ids = {topic.topic_id for topic in self.keys.topics.values()}
+        deleted = [
+            {"name": entry["name"], "topic_id": entry["topic_id"]}
+            for entry in (*before["deleted"], *before["topics"])
+            if entry["topic_id"] not in ids
+        ]
+        document = self.keys.document(deleted)
+        directory.draft_catalogue(document)()
+        self.keys.begins_with(document)
+
+    # While it serves
+
+    def attach(self, catalogue: Catalogue, directory: DataDirectory, told: Told) -> None:
+        """Has a catalogue write to the keys. In: who is told of what other daemons changed."""
+        self._catalogue, self._told = catalogue, told
+
+        def drafted(document: Mapping[str, object]) -> Callable[[], None]:
+            own = directory.draft_catalogue(document)
+            as_it_is: dict[str, Any] = json.loads(json.dumps(document))
+            return partial(self._write, as_it_is, own)
+
+        catalogue.drafted = drafted
+
+    def _write(self, document: Mapping[str, Any], own: Callable[[], None]) -> None:
+        """In a thread. Raises OSError."""
+        try:
+            asyncio.run_coroutine_threadsafe(self.keys.write(document), self._loop).result(_TIMEOUT_S)
+        except (EngineError, TimeoutError) as error:
+            raise Refused(f"the engine of the cluster did not take it: {error!r}") from error
+        own()
+
+    def reserve_producer_ids(self) -> int | OSError:
+        """A block of producer ids; in a thread."""
+        try:
+            reserved = asyncio.run_coroutine_threadsafe(self.keys.reserve_producer_ids(), self._loop)
+            return reserved.result(_TIMEOUT_S)
+        except OSError as error:
+            return error
+        except (EngineError, TimeoutError) as error:
+            return Refused(f"the engine of the cluster gave no producer ids: {error!r}")
+
+    def start(self) -> None:
+        """Begins to watch, and to take up what is seen."""
+        for begin, end in self.keys.ranges:
+            self._tasks.append(self._loop.create_task(self._watch(begin, end)))
+        self._tasks.append(self._loop.create_task(self._take_up()))
+
+    async def stop(self) -> None:
+        """Takes up nothing any more."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def declare(self, topics: Sequence[tuple[str, int]]) -> None:
+        """Makes sure that there are topics of at least so many partitions, whoever makes them."""
+        for name, partitions in topics:
+            for _ in range(10):
+                topic = self._catalogue.get(name)
+                if topic is not None and len(topic.partitions) >= partitions:
+                    break
+                try:
+                    if topic is None and name not in self.keys.topics:
+                        await self._create(NewTopic(name, partitions, {}))
+                    elif topic is not None:
+                        await self._grow(topic, partitions)
+                except OSError as error:
+                    _LOG.info("Topic %s is not made yet: %s", name, reason_of(error))
+                await asyncio.sleep(_RETRY_S)
+
+    async def look(self) -> None:
+        """Takes up what the keys say now, at the latest. Raises EngineError."""
+        await self.keys.read()
+        self._is_due.set()
+
+    async def _watch(self, begin: bytes, end: bytes) -> None:
+        revision = self._revision
+        while True:
+            try:
+                async for changes in self._engine.watch(begin, end, revision):
+                    self._seen(changes)
+                    revision = changes.revision + 1
+            except EngineError as error:
+                _LOG.warning("The topics of the cluster are read anew: %r", error)
+                try:
+                    revision = await self.keys.read()
+                    self._is_due.set()
+                except EngineError as again:
+                    _LOG.warning("They cannot be read: %r", again)
+            await asyncio.sleep(_RETRY_S)
+
+    def _seen(self, changes: Changes) -> None:
+        self.keys.changed(changes)
+        self._is_due.set()
+
+    async def _take_up(self) -> None:
+        while True:
+            await self._is_due.wait()
+            self._is_due.clear()
+            try:
+                is_done = await self._all()
+            except (OSError, StorageError) as error:
+                _LOG.error("What another broker changed of topics is tried again: %s", reason_of(error))
+                is_done = False
+            except Exception as problem:  # noqa: BLE001 - the next change may be taken up
+                _LOG.error("Taking up topics", exc_info=problem)
+                is_done = True
+            if not is_done:
+                await asyncio.sleep(_RETRY_S)
+                self._is_due.set()
+
+    async def _all(self) -> bool:
+        """Whether nothing is left that this daemon is changing itself just now. Raises OSError, StorageError."""
+        is_done = True
+        catalogue = self._catalogue
+        for topic in [topic for topic in catalogue if topic.hosted]:
+            shared = self.keys.topics.get(topic.name)
+            if catalogue.is_changing(topic.name):
+                is_done = False
+            elif shared is None or shared.topic_id != uuid_to_text(topic.topic_id):
+                await self._delete(topic)
+        for shared in list(self.keys.topics.values()):
+            if catalogue.is_changing(shared.name):
+                is_done = False
+            else:
+                await self._adopt(shared)
+        for group_id in {*self.keys.group_configs, *catalogue.group_configs.by_group}:
+            configs = self.keys.group_configs.get(group_id, {})
+            if dict(catalogue.group_configs.of(group_id)) != configs:
+                await self._run(catalogue.group_configs.replacing(group_id, configs))
+                self._told([GroupConfigChanged(group_id, tuple(sorted(configs.items())))])
+        return is_done
+
+    async def _adopt(self, shared: SharedTopic) -> None:
+        topic = self._catalogue.get(shared.name)
+        if topic is None:
+            topic_id = uuid_from_text(shared.topic_id)
+            await self._create(NewTopic(shared.name, shared.partitions, dict(shared.configs), topic_id))
+            return
+        if len(topic.hosted) < shared.partitions:
+            await self._grow(topic, shared.partitions)
+        if topic.next_overrides is topic.overrides and topic.overrides != dict(shared.configs):
+            await self._run(self._catalogue.configuring(topic, shared.configs))
+            self._told([ConfigChanged(topic.name, tuple(sorted(shared.configs.items())))])
+
+    async def _create(self, new: NewTopic) -> None:
+        made = (await self._run(self._catalogue.creating([new])))[new.name]
+        if isinstance(made, OSError | StorageError):
+            raise made
+        if isinstance(made, Topic):
+            self._told([TopicCreated(new.name, made.topic_id, new.partitions)])
+
+    async def _grow(self, topic: Topic, partitions: int) -> None:
+        problem = (await self._run(self._catalogue.growing({topic: partitions})))[topic.name]
+        if isinstance(problem, OSError | StorageError):
+            raise problem
+        if problem is None:
+            self._told([PartitionsAdded(topic.name, topic.topic_id, partitions)])
+
+    async def _delete(self, topic: Topic) -> None:
+        try:
+            await self._run(self._catalogue.deleting([topic]))
+        finally:
+            self._told([TopicDeleted(topic.name, topic.topic_id)])
+
+    async def _run(self, steps: Work[Any]) -> Any:
+        """Takes all steps, with others in between."""
+        result: Any = None
+        while True:
+            try:
+                step = steps.send(result)
+            except StopIteration as end:
+                return end.value
+            if isinstance(step, Draft):
+                result = await self._loop.run_in_executor(None, outcome, step.write)
+            elif callable(step):
+                result = await self._loop.run_in_executor(None, step)
+            else:
+                await asyncio.sleep(0)
+                result = clock.now()

@@ -1,0 +1,162 @@
+"""Daemons of one cluster in this process, each a server of its own, over the model of the engine."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from coordinator.cluster.keys import Keys
+from coordinator.engine.partition import PartitionState
+from coordinator.server.cluster.cluster import EtcdCluster
+from coordinator.server.server import Server
+from protocol.errors import ErrorCode
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from tests.cluster.model_engine import ModelEngine, ModelStore
+from tests.server.harness import TIMEOUT_S, Client, settings
+
+CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+SESSION_MS = 2000
+
+
+class Daemon:
+    """One of them."""
+
+    def __init__(self, node_id: int, server: Server, engine: ModelEngine) -> None:
+        self.node_id = node_id
+        self.server = server
+        self.engine = engine
+        self.client = Client(server)
+
+    @property
+    def owned(self) -> set[int]:
+        """The partitions of groups that it owns."""
+        assert self.server.cluster is not None
+        assert self.server.cluster.member is not None
+        return {partition.number for partition in self.server.cluster.member.owned}
+
+    def coordinates(self, group: str) -> bool:
+        """Whether it owns the partition of a group, and has read it."""
+        partition = self.server.runtime.partition_of(group)
+        return partition.number in self.owned and partition.state is PartitionState.OWNED
+
+    async def ask(self, request: Any, version: int) -> Any:
+        """What it answers."""
+        return await self.client.call(request, version)
+
+    async def commit(self, offset: int, group: str = "g") -> int:
+        """The error code of a commit of a group without members."""
+        part = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+        topic = OffsetCommitRequestTopic(name="orders", partitions=[part])
+        answer = await self.ask(OffsetCommitRequest(group_id=group, topics=[topic]), 2)
+        return int(answer.topics[0].partitions[0].error_code)
+
+    async def committed(self, group: str = "g") -> int | ErrorCode:
+        """The offset, or the error."""
+        topic = OffsetFetchRequestTopic(name="orders", partition_indexes=[0])
+        answer = await self.ask(OffsetFetchRequest(group_id=group, topics=[topic]), 2)
+        if answer.error_code:
+            return ErrorCode(answer.error_code)
+        return int(answer.topics[0].partitions[0].committed_offset)
+
+    async def coordinator(self, group: str = "g") -> int:
+        """Whom it names as the coordinator; -1 for nobody."""
+        answer = await self.ask(FindCoordinatorRequest(key=group), 3)
+        return int(answer.node_id)
+
+
+class Daemons:
+    """All of them, by node id."""
+
+    def __init__(self, data_dir: Path, stack: AsyncExitStack) -> None:
+        self.store = ModelStore()
+        self.by_id: dict[int, Daemon] = {}
+        self._data_dir = data_dir
+        self._stack = stack
+
+    async def start(self, node_id: int, directory: str = "", **properties: str) -> Daemon:
+        """One more, or one again. In: its data directory, where that is not the one that the id had before."""
+        texts = {
+            "node.id": str(node_id),
+            "broker.session.timeout.ms": str(SESSION_MS),
+            "cluster.move.delay.ms": "0",
+            "cluster.etcd.endpoints": "model:1",
+            **properties,
+        }
+        how = replace(
+            settings(self._data_dir / (directory or str(node_id)), texts, topics=[("orders", 3)]),
+            cluster_id=CLUSTER_ID,
+        )
+        engine = ModelEngine(self.store)
+        cluster = EtcdCluster(how, engine, Keys(CLUSTER_ID))
+        await cluster.read()
+        server = Server(how, cluster=cluster)
+        server.open()
+        await server.listen()
+        await asyncio.wait_for(server.ready.wait(), TIMEOUT_S)
+        await eventually(lambda: server.data_plane.catalogue.get("orders") is not None)
+        daemon = self.by_id[node_id] = Daemon(node_id, server, engine)
+        await self._stack.enter_async_context(daemon.client)
+        return daemon
+
+    async def owner(self, group: str = "g") -> Daemon:
+        """The one that coordinates a group, when there is one, and it has read what there is."""
+        found: list[Daemon] = []
+
+        def is_there() -> bool:
+            found[:] = [each for each in self.by_id.values() if each.coordinates(group)]
+            return bool(found)
+
+        await eventually(is_there)
+        return found[0]
+
+    def is_placed(self) -> bool:
+        """Whether each has its share, and has read it."""
+        daemons = list(self.by_id.values())
+        partitions = len(daemons[0].server.runtime.partitions)
+        shares = [len(each.owned) for each in daemons]
+        is_read = all(
+            part.state is PartitionState.OWNED
+            for each in daemons
+            for part in each.server.runtime.partitions
+            if part.number in each.owned
+        )
+        return is_read and sum(shares) == partitions and max(shares) <= -(-partitions // len(daemons))
+
+    async def kill(self, daemon: Daemon) -> None:
+        """As signal 9 would: nothing is given back, nothing is written."""
+        del self.by_id[daemon.node_id]
+        daemon.engine.is_cut = True
+        daemon.server.abandon()
+
+
+async def eventually(holds: Callable[[], bool]) -> None:
+    """Returns when something holds."""
+    async with asyncio.timeout(TIMEOUT_S):
+        while True:
+            if holds():
+                return
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def daemons(data_dir: Path, count: int, **properties: str) -> AsyncIterator[Daemons]:
+    """So many, which share what there is among them."""
+    async with AsyncExitStack() as stack:
+        all_of_them = Daemons(data_dir, stack)
+        try:
+            for node_id in range(1, count + 1):
+                await all_of_them.start(node_id, **properties)
+            await eventually(all_of_them.is_placed)
+            yield all_of_them
+        finally:
+            for daemon in all_of_them.by_id.values():
+                daemon.engine.is_cut = False
+                await daemon.server.close()

@@ -1,0 +1,110 @@
+"""Three daemons on an etcd of three nodes; and engines that have to keep one contract."""
+
+import signal
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from coordinator.cluster.engine.engine import Engine
+from coordinator.cluster.etcd.engine import Credentials, EtcdEngine
+from tests.cluster.etcd.nodes import EtcdNodes
+from tests.cluster.model_engine import ModelEngine, ModelStore
+from tests.free_ports import free_ports
+from tests.interop.daemon import Daemon
+
+CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+SESSION_MS = 2000
+
+
+class Groupds:
+    """The daemons of a cluster, each with a port of its own."""
+
+    def __init__(self, directory: Path, etcd: EtcdNodes, count: int) -> None:
+        self.etcd = etcd
+        self.ports = free_ports(count)
+        self._directory = directory
+        self._daemons: dict[int, Daemon] = {}
+        for number in range(count):
+            self.start(number)
+
+    @property
+    def bootstrap(self) -> str:
+        """For clients."""
+        return ",".join(f"127.0.0.1:{port}" for port in self.ports)
+
+    def start(self, number: int) -> None:
+        """Starts one, or starts it again."""
+        address = f"127.0.0.1:{self.ports[number]}"
+        self._daemons[number] = Daemon(
+            str(self._directory / f"data{number}"),
+            *("--advertise", address, "--topic", "orders:3"),
+            *("-o", f"node.id={number + 1}", "-o", f"cluster.etcd.endpoints={self.etcd.endpoints}"),
+            *("-o", f"broker.session.timeout.ms={SESSION_MS}", "-o", "cluster.move.delay.ms=0"),
+            *("-o", "offsets.topic.num.partitions=5"),
+            listen=address,
+        )
+
+    def signal(self, number: int, what: signal.Signals) -> None:
+        """Sends one a signal."""
+        self._daemons[number].send(what)
+
+    def kill(self, number: int) -> None:
+        """With signal 9."""
+        self._daemons.pop(number).kill()
+
+    def stop(self, number: int) -> None:
+        """In order."""
+        self._daemons.pop(number).stop()
+
+    def close(self) -> None:
+        """Kills all."""
+        for number in list(self._daemons):
+            self.kill(number)
+
+
+@pytest.fixture(scope="module")
+def groupds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Groupds]:
+    directory = tmp_path_factory.mktemp("cluster")
+    etcd = EtcdNodes(directory, 3)
+    try:
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("CLUSTER_ID", CLUSTER_ID)
+            daemons = Groupds(directory, etcd, 3)
+            try:
+                yield daemons
+            finally:
+                daemons.close()
+    finally:
+        etcd.close()
+
+
+@pytest.fixture(scope="module")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdNodes]:
+    """An etcd of three nodes that nothing happens to."""
+    nodes = EtcdNodes(tmp_path_factory.mktemp("etcd"), 3)
+    try:
+        yield nodes
+    finally:
+        nodes.close()
+
+
+@pytest.fixture(params=["model", "etcd"])
+async def engine(request: pytest.FixtureRequest) -> AsyncIterator[Engine]:
+    """What has to keep the contract: the model, and etcd."""
+    if request.param == "model":
+        yield ModelEngine(ModelStore())
+        return
+    nodes: EtcdNodes = request.getfixturevalue("etcd")
+    opened = EtcdEngine(nodes.endpoints.split(","), 2000, Credentials())
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+@pytest.fixture
+def root() -> bytes:
+    """Keys of one test."""
+    return f"/{uuid4().hex}/".encode()

@@ -1,0 +1,142 @@
+"""A writer and readers of one committed offset, over the wire, at whichever daemon says that it coordinates it.
+
+The writer commits numbers that only grow, one after the other; so a read that gives less than what was acknowledged
+before it began is stale, or that was lost.
+"""
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from tests.server.harness import Client
+
+ANSWER_S = 2.0
+AGAIN_S = 0.02
+
+
+class History:
+    """What was asked of one group, and what came of it."""
+
+    def __init__(self, ports: Sequence[int], group: str) -> None:
+        self.acknowledged = -1
+        """The greatest number that was."""
+        self.commits = self.reads = 0
+        self.stale: list[tuple[int, int]] = []
+        """What was acknowledged before a read, and what it gave."""
+        self.longest_pause_s = 0.0
+        self._ports = ports
+        self._group = group
+        self._numbers = itertools.count()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._last = asyncio.get_running_loop().time()
+
+    def start(self) -> None:
+        """The writer, and two readers."""
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._forever(self._write))]
+        self._tasks += [loop.create_task(self._forever(self._read)) for _ in range(2)]
+
+    async def stop(self) -> None:
+        """Ends them."""
+        pending = set(self._tasks)
+        while pending:
+            for task in pending:
+                task.cancel()
+            # Python 3.11 may lose one in `wait_for`.
+            _, pending = await asyncio.wait(pending, timeout=ANSWER_S)
+
+    async def until_more(self, commits: int = 20, within_s: float = 30) -> None:
+        """Until so many more commits were acknowledged."""
+        wanted = self.commits + commits
+        async with asyncio.timeout(within_s):
+            while True:
+                if self.commits >= wanted:
+                    return
+                await asyncio.sleep(AGAIN_S)
+
+    async def last(self) -> int:
+        """What is committed, once somebody says so."""
+        while True:
+            with contextlib.suppress(OSError, TimeoutError, EOFError, AssertionError):
+                async with self._coordinator() as client:
+                    found = await self._fetched(client)
+                    if found is not None:
+                        return found
+            await asyncio.sleep(AGAIN_S)
+
+    async def owner(self) -> int:
+        """The place, among the ports, of the daemon that coordinates the group."""
+        while True:
+            with contextlib.suppress(OSError, TimeoutError, EOFError):
+                found = await self._found()
+                if found is not None:
+                    return self._ports.index(found)
+            await asyncio.sleep(AGAIN_S)
+
+    async def _forever(self, use: Any) -> None:
+        while True:
+            with contextlib.suppress(OSError, TimeoutError, EOFError):
+                async with self._coordinator() as client:
+                    while await use(client):
+                        pass
+            await asyncio.sleep(AGAIN_S)
+
+    @contextlib.asynccontextmanager
+    async def _coordinator(self) -> Any:
+        port = await self._found()
+        if port is None:
+            raise ConnectionError
+        async with Client(port=port) as client:
+            yield client
+
+    async def _found(self) -> int | None:
+        for port in self._ports:
+            with contextlib.suppress(OSError, TimeoutError, EOFError):
+                async with Client(port=port) as client:
+                    answer = await self._call(client, FindCoordinatorRequest(key=self._group), 3)
+                    if not answer.error_code:
+                        return int(answer.port)
+        return None
+
+    @staticmethod
+    async def _call(client: Client, request: Any, version: int) -> Any:
+        client.send(request, version)
+        return await client.receive(ANSWER_S)
+
+    async def _write(self, client: Client) -> bool:
+        number = next(self._numbers)
+        part = OffsetCommitRequestPartition(partition_index=0, committed_offset=number)
+        topic = OffsetCommitRequestTopic(name="orders", partitions=[part])
+        answer = await self._call(client, OffsetCommitRequest(group_id=self._group, topics=[topic]), 2)
+        if answer.topics[0].partitions[0].error_code:
+            return False
+        now = asyncio.get_running_loop().time()
+        self.longest_pause_s = max(self.longest_pause_s, now - self._last)
+        self._last = now
+        self.acknowledged = max(self.acknowledged, number)
+        self.commits += 1
+        return True
+
+    async def _read(self, client: Client) -> bool:
+        before = self.acknowledged
+        found = await self._fetched(client)
+        if found is None:
+            return False
+        self.reads += 1
+        if found < before:
+            self.stale.append((before, found))
+        return True
+
+    async def _fetched(self, client: Client) -> int | None:
+        topic = OffsetFetchRequestTopic(name="orders", partition_indexes=[0])
+        answer = await self._call(client, OffsetFetchRequest(group_id=self._group, topics=[topic]), 2)
+        return None if answer.error_code else int(answer.topics[0].partitions[0].committed_offset)

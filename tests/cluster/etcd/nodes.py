@@ -1,0 +1,116 @@
+"""Nodes of etcd, as processes of this machine."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from tests.free_ports import free_ports
+from tests.interop.requirement import lacking
+
+START_S = 20
+
+
+def etcd_binary() -> str:
+    """Skips the test where there is none."""
+    binary = os.environ.get("GROUPD_ETCD") or shutil.which("etcd")
+    if binary is None:
+        lacking("etcd: Debian's etcd-server, or GROUPD_ETCD")
+        raise AssertionError("a test that lacks something does not go on")
+    return binary
+
+
+class EtcdNodes:
+    """Some nodes that are one etcd."""
+
+    def __init__(self, directory: Path, count: int, *options: str) -> None:
+        """In: options of etcd, for each node."""
+        self._binary = etcd_binary()
+        self._options = options
+        self._directory = directory
+        ports = free_ports(2 * count)
+        self._client, self._peer = ports[:count], ports[count:]
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        for number in range(count):
+            self.start(number)
+        self.until_healthy()
+
+    @property
+    def endpoints(self) -> str:
+        """As the property has them."""
+        return ",".join(f"127.0.0.1:{port}" for port in self._client)
+
+    def start(self, number: int) -> None:
+        """Starts one, or starts it again."""
+        peers = [f"n{each}=http://127.0.0.1:{port}" for each, port in enumerate(self._peer)]
+        client, peer = (f"http://127.0.0.1:{ports[number]}" for ports in (self._client, self._peer))
+        with (self._directory / f"etcd{number}.log").open("ab") as log:
+            self._processes[number] = subprocess.Popen(
+                [
+                    *(self._binary, "--name", f"n{number}", "--data-dir", self._directory / f"etcd{number}"),
+                    *("--listen-client-urls", client, "--advertise-client-urls", client),
+                    *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
+                    *("--initial-cluster", ",".join(peers), "--initial-cluster-state", "new"),
+                    *self._options,
+                ],
+                stdout=log,
+                stderr=log,
+            )
+
+    def kill(self, number: int) -> None:
+        """With signal 9."""
+        process = self._processes.pop(number)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def pause(self, number: int) -> None:
+        """It keeps its connections, and answers nobody until it goes on."""
+        self._processes[number].send_signal(signal.SIGSTOP)
+
+    def resume(self, number: int) -> None:
+        """It goes on."""
+        self._processes[number].send_signal(signal.SIGCONT)
+
+    def ask(self, path: str, token: str = "", **fields: object) -> dict[str, Any]:
+        """What a daemon never asks for, from etcd's gateway for JSON: POST /v3/PATH at the first node."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self._client[0]}/v3/{path}", json.dumps(fields).encode()
+        )
+        if token:
+            request.add_header("Authorization", token)
+        with urllib.request.urlopen(request, timeout=5) as answer:
+            found: dict[str, Any] = json.load(answer)
+        return found
+
+    def close(self) -> None:
+        """Kills all."""
+        for number in list(self._processes):
+            self.kill(number)
+
+    def until_healthy(self) -> None:
+        """Waits until there is a leader."""
+        ends = time.monotonic() + START_S
+        for port in (self._client[number] for number in self._processes):
+            while True:
+                try:
+                    with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2) as answer:
+                        if b"true" in answer.read():
+                            break
+                except (urllib.error.URLError, OSError):
+                    assert time.monotonic() < ends, "etcd does not start"
+                time.sleep(0.05)
+
+    def leader(self) -> int:
+        """The number of the node that leads."""
+        for number in self._processes:
+            url = f"http://127.0.0.1:{self._client[number]}/metrics"
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                if b"\netcd_server_is_leader 1" in answer.read():
+                    return number
+        raise AssertionError("no node leads")

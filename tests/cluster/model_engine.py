@@ -1,0 +1,119 @@
+"""An `Engine` over the model of the map, in this process, whose leases end by the clock."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import TypeVar
+
+from coordinator import clock
+from coordinator.cluster.engine.engine import (
+    Changes,
+    Compacted,
+    Entry,
+    Outcome,
+    Page,
+    Read,
+    Transaction,
+    Unavailable,
+)
+from tests.cluster.model_map import ModelMap
+
+T = TypeVar("T")
+LOOK_S = 0.02
+
+
+class ModelStore:
+    """What all daemons of a cluster share."""
+
+    def __init__(self) -> None:
+        self.map = ModelMap()
+        self.history: list[Changes] = []
+        self.forgotten = 0
+        """Up to here, nobody can ask for what was before."""
+        self._before: dict[bytes, Entry] = {}
+
+    def forget(self, revision: int) -> None:
+        """What was before a revision cannot be asked for any more."""
+        self.forgotten = revision
+
+    def as_of(self, read: Read) -> Page:
+        """A read of the map as it was at a revision. Raises Compacted."""
+        if read.revision < self.forgotten:
+            raise Compacted(str(self.forgotten))
+        then = ModelMap()
+        for changes in self.history:
+            if changes.revision <= read.revision:
+                then.restore(changes.written, changes.deleted)
+        return then.read(read)._replace(revision=self.map.revision)
+
+    def do(self, act: Callable[[ModelMap], T]) -> T:
+        """Does something, once leases have ended whose time is over."""
+        self.map.passed(clock.boot_ms())
+        self._note()
+        try:
+            return act(self.map)
+        finally:
+            self._note()
+
+    def _note(self) -> None:
+        before, after = self._before, self.map.entries
+        if self.map.revision == (self.history[-1].revision if self.history else 1):
+            return
+        written = tuple(entry for key, entry in after.items() if before.get(key) != entry)
+        deleted = tuple(key for key in before if key not in after)
+        self._before = dict(after)
+        self.history.append(Changes(self.map.revision, written, deleted))
+
+
+class ModelEngine:
+    """One daemon's connection to it. `cut` lets nothing through."""
+
+    endpoints: tuple[str, ...] = ("model",)
+
+    def __init__(self, store: ModelStore) -> None:
+        self.store = store
+        self.is_cut = False
+
+    async def _do(self, act: Callable[[ModelMap], T]) -> T:
+        await asyncio.sleep(0)
+        if self.is_cut:
+            await asyncio.sleep(LOOK_S)
+            raise Unavailable("cut off")
+        return self.store.do(act)
+
+    async def version(self) -> tuple[str, int, bool]:
+        return "3.6.0", 0, True
+
+    async def transact(self, transaction: Transaction) -> Outcome:
+        return await self._do(lambda map_: map_.transact(transaction))
+
+    async def read(self, read: Read) -> Page:
+        return await self._do(lambda map_: self.store.as_of(read) if read.revision else map_.read(read))
+
+    async def grant(self, ttl_s: int) -> int:
+        return await self._do(lambda map_: map_.grant(ttl_s * 1000, clock.boot_ms()))
+
+    async def keep_alive(self, lease: int) -> None:
+        await self._do(lambda map_: map_.keep_alive(lease, clock.boot_ms()))
+
+    async def revoke(self, lease: int) -> None:
+        await self._do(lambda map_: map_.revoke(lease))
+
+    async def watch(self, begin: bytes, end: bytes, revision: int) -> AsyncIterator[Changes]:
+        seen = revision - 1
+        if revision <= self.store.forgotten:
+            raise Compacted(str(self.store.forgotten))
+        while True:
+            if not self.is_cut:
+                self.store.do(lambda _: None)
+                for changes in list(self.store.history):
+                    if changes.revision <= seen:
+                        continue
+                    seen = changes.revision
+                    written = tuple(entry for entry in changes.written if begin <= entry.key < end)
+                    deleted = tuple(key for key in changes.deleted if begin <= key < end)
+                    if written or deleted:
+                        yield Changes(changes.revision, written, deleted)
+            await asyncio.sleep(LOOK_S)
+
+    async def close(self) -> None:
+        self.is_cut = True

@@ -1,0 +1,1 @@
+"""The logs of partitions in the engine."""

@@ -1,0 +1,127 @@
+"""For any history of appends, seals, compactions and crashes a load gives what was acknowledged, in order."""
+
+from contextlib import suppress
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from coordinator.cluster.engine.engine import Put, Transaction, WrittenAt
+from coordinator.cluster.keys import Keys
+from coordinator.cluster.store import store as store_module
+from coordinator.cluster.store.store import Segment, Store, TokenLost
+from tests.cluster.model_map import ModelMap
+from tests.cluster.store.faulty_engine import Dead, FaultyEngine
+
+KEYS = Keys("c")
+WHERE = ("t", 0)
+
+
+class Owner:
+    """One owner after the other of one partition. Its log has a batch of some bytes at each offset."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.map = ModelMap()
+        self.acknowledged: list[bytes] = []
+        self.old: list[Transaction] = []
+        """What former owners asked for."""
+        self.start()
+
+    def start(self) -> None:
+        """A new one claims: what the last one asked for may still come, and is refused."""
+        self.engine = FaultyEngine(self.map, self.random, 0.1)
+        self.store = Store(self.engine, KEYS)  # type: ignore[arg-type]
+        owner = KEYS.owner(*WHERE)
+        self.token = self.map.transact(Transaction((), (Put(owner, b"1"),))).revision
+
+    async def load(self) -> None:
+        """Compares what the engine has with what was acknowledged."""
+        for transaction in self.random.sample(self.old, min(3, len(self.old))):
+            self.map.transact(transaction)
+        self.manifest = await self.store.manifest(*WHERE)
+        found = [batch async for _, batch in self.store.load(*WHERE, self.manifest)]
+        assert b"".join(found) == b"".join(self.acknowledged)
+
+    def append(self) -> None:
+        """One that is acknowledged, and maybe sent once more later."""
+        base_offset = len(self.acknowledged)
+        data = b"%d," % base_offset * self.random.randint(1, 30)
+        key = KEYS.log(*WHERE, base_offset)
+        transaction = Transaction((WrittenAt(KEYS.owner(*WHERE), self.token),), (Put(key, data),))
+        assert self.map.transact(transaction).succeeded
+        self.acknowledged.append(data)
+        self.engine.asked.append(transaction)
+
+    async def seal(self, *, whole: bool) -> None:
+        """What was appended since the last seal; or all of it anew, in segments of other lengths."""
+        before, end = self.manifest, len(self.acknowledged)
+        first = 0 if whole else before.end_offset
+        bounds = sorted({first, *self.random.sample(range(first, end + 1), min(2, end - first)), end})
+        segments = [Segment(base, self.acknowledged[base:after]) for base, after in pairwise(bounds)]
+        kept = () if whole else before.segments
+        if self.random.random() < 0.4:
+            self.engine.dies_in = self.random.randint(0, 6)
+        self.manifest = await self.store.seal(*WHERE, self.token, before, kept, segments, end, 0)
+        self.engine.dies_in = -1
+
+    def repeat_appends(self) -> None:
+        """Tries of appends that were answered long ago, and land now."""
+        for transaction in self.engine.asked:
+            [put, *others] = transaction.operations or [None]
+            if isinstance(put, Put) and not others and put.key.startswith(KEYS.whole_log(*WHERE)[0]):
+                self.map.transact(transaction)
+
+
+@pytest.mark.parametrize("seed", range(40))
+async def test_a_load_gives_what_was_acknowledged(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "RETRY_S", 0)
+    monkeypatch.setattr(store_module, "PIECE_BYTES", 100)
+    owner = Owner(seed)
+    for _ in range(8):
+        await owner.load()
+        with suppress(Dead):
+            for _ in range(owner.random.randint(1, 12)):
+                owner.append()
+                action = owner.random.random()
+                if action < 0.2 and len(owner.manifest.segments) < 20:
+                    await owner.seal(whole=False)
+                elif action < 0.3:
+                    await owner.seal(whole=True)
+                elif action < 0.5:
+                    owner.append()
+        if owner.random.random() < 0.3:
+            owner.repeat_appends()
+        owner.old += owner.engine.asked
+        owner.start()
+    await owner.load()
+    assert owner.acknowledged
+
+
+async def test_a_seal_leaves_no_more_than_what_it_names() -> None:
+    owner = Owner(0)
+    owner.engine = FaultyEngine(owner.map, owner.random, 0)
+    owner.store = Store(owner.engine, KEYS)  # type: ignore[arg-type]
+    await owner.load()
+    for whole in (False, True, False, True):
+        owner.append()
+        end = len(owner.acknowledged)
+        first = 0 if whole else owner.manifest.end_offset
+        kept = () if whole else owner.manifest.segments
+        segment = Segment(first, owner.acknowledged[first:])
+        owner.manifest = await owner.store.seal(*WHERE, owner.token, owner.manifest, kept, [segment], end, 0)
+    begin, end_key = KEYS.segments(*WHERE)
+    pieces = [key for key in owner.map.entries if begin <= key < end_key]
+    assert len(pieces) == sum(sealed.pieces for sealed in owner.manifest.segments) == 1
+    assert not any(key.startswith(KEYS.whole_log(*WHERE)[0]) for key in owner.map.entries)
+
+
+async def test_nothing_is_put_in_force_by_who_lost_the_token() -> None:
+    owner = Owner(0)
+    await owner.load()
+    owner.append()
+    stale, token = owner.store, owner.token
+    owner.start()
+    with pytest.raises(TokenLost):
+        await stale.seal(*WHERE, token, owner.manifest, (), [Segment(0, owner.acknowledged)], 1, 0)
+    await owner.load()

@@ -1,0 +1,155 @@
+"""Three daemons of a cluster: who answers, what is kept when one goes, and what a stale one says."""
+
+import asyncio
+from pathlib import Path
+
+from coordinator.engine.partition import PartitionState
+from protocol.errors import ErrorCode
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.messages.init_producer_id import InitProducerIdRequest
+from protocol.messages.metadata import MetadataRequest
+from tests.cluster.daemons import daemons, eventually
+
+NODES = {1, 2, 3}
+
+
+async def test_each_partition_has_one_owner_and_everybody_names_it(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 3) as cluster:
+        owner = await cluster.owner()
+        owned = [each.owned for each in cluster.by_id.values()]
+        assert sorted(number for some in owned for number in some) == [0, 1, 2]
+        for daemon in cluster.by_id.values():
+            await eventually(lambda daemon=daemon: len(daemon.server.brokers.ownership.brokers) == 3)  # type: ignore[misc]
+            assert await daemon.coordinator() == owner.node_id
+            answer = await daemon.ask(MetadataRequest(topics=None), 9)
+            assert {broker.node_id for broker in answer.brokers} == NODES
+            [orders] = [topic for topic in answer.topics if topic.name == "orders"]
+            assert {part.leader_id for part in orders.partitions} <= NODES
+            expected = ErrorCode.NONE if daemon is owner else ErrorCode.NOT_COORDINATOR
+            assert await daemon.commit(7) == expected
+        assert await owner.committed() == 7
+
+
+async def test_a_killed_owner_is_taken_over_with_all_that_it_acknowledged(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 3) as cluster:
+        owner = await cluster.owner()
+        for offset in range(20):
+            assert await owner.commit(offset) == ErrorCode.NONE
+        await cluster.kill(owner)
+        heir = await cluster.owner()
+        assert heir is not owner
+        partition = heir.server.runtime.partition_of("g")
+        await eventually(lambda: partition.state is PartitionState.OWNED)
+        assert await heir.committed() == 19
+        assert await heir.commit(20) == ErrorCode.NONE
+        assert partition.log is not None
+        assert partition.log.leader_epochs.current > 1
+
+
+async def test_an_owner_that_is_cut_off_answers_nothing_and_then_lets_go(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        owner = await cluster.owner()
+        assert await owner.commit(1) == ErrorCode.NONE
+        owner.engine.is_cut = True
+        asked = asyncio.create_task(owner.committed())
+        del cluster.by_id[owner.node_id]
+        heir = await cluster.owner()
+        assert await heir.commit(2) == ErrorCode.NONE
+        # It has never said 1 since then.
+        assert await asked == ErrorCode.NOT_COORDINATOR
+        assert await owner.committed() == ErrorCode.NOT_COORDINATOR
+        cluster.by_id[owner.node_id] = owner
+        owner.engine.is_cut = False
+        again = await cluster.owner()
+        assert await again.committed() == 2
+
+
+async def test_one_that_stops_in_order_hands_over_at_once(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        owner = await cluster.owner()
+        assert await owner.commit(5) == ErrorCode.NONE
+        del cluster.by_id[owner.node_id]
+        async with asyncio.timeout(1.5):  # less than its session
+            await owner.server.close()
+            heir = await cluster.owner()
+        assert await heir.committed() == 5
+        back = await cluster.start(owner.node_id)
+        await eventually(lambda: bool(back.owned))
+
+
+async def test_a_partition_moves_where_somebody_wants_it(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        owner = await cluster.owner()
+        [other] = [each for each in cluster.by_id.values() if each is not owner]
+        assert await owner.commit(5) == ErrorCode.NONE
+        name = owner.server.runtime.partition_of("g").name
+        assert other.server.brokers.move(name, other.node_id)
+        await eventually(lambda: name.partition in other.owned)
+        await eventually(lambda: other.server.runtime.partition_of("g").state is PartitionState.OWNED)
+        assert await other.committed() == 5
+        assert await owner.commit(6) == ErrorCode.NOT_COORDINATOR
+
+
+async def test_a_machine_that_contradicts_itself_is_loaded_anew_under_a_new_token(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 1) as cluster:
+        owner = await cluster.owner()
+        assert await owner.commit(5) == ErrorCode.NONE
+        partition = owner.server.runtime.partition_of("g")
+        assert partition.log is not None
+        assert partition.log.durability.outgoing is not None
+        token = partition.log.durability.outgoing.token
+        owner.server.runtime.contradicted(partition, RuntimeError("a test"))
+        await eventually(lambda: partition.state is PartitionState.OWNED)
+        assert partition.log.durability.outgoing.token > token
+        assert await owner.committed() == 5
+
+
+async def test_a_second_daemon_with_one_node_id_waits_until_the_first_is_gone(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 1) as cluster:
+        first = await cluster.owner()
+        assert await first.commit(5) == ErrorCode.NONE
+        starting = asyncio.create_task(cluster.start(1, directory="other"))
+        _, pending = await asyncio.wait([starting], timeout=0.5)
+        assert pending
+        assert await first.commit(6) == ErrorCode.NONE
+        await cluster.kill(first)
+        second = await starting
+        assert (await cluster.owner()) is second
+        assert await second.committed() == 6
+
+
+async def test_topics_are_everybodys(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        first, second = cluster.by_id.values()
+        wanted = [
+            CreatableTopic(name="new", num_partitions=4, replication_factor=1, assignments=[], configs=[])
+        ]
+        answer = await first.ask(CreateTopicsRequest(topics=wanted, timeout_ms=5000), 5)
+        assert [topic.error_code for topic in answer.topics] == [ErrorCode.NONE]
+        catalogue = second.server.data_plane.catalogue
+        await eventually(lambda: catalogue.get("new") is not None)
+        made = catalogue.get("new")
+        assert made is not None
+        assert len(made.partitions) == 4
+        again = await second.ask(CreateTopicsRequest(topics=wanted, timeout_ms=5000), 5)
+        assert again.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+        metadata = [await each.ask(MetadataRequest(topics=None), 9) for each in (first, second)]
+        leaders = [
+            {part.partition_index: part.leader_id for part in topic.partitions}
+            for one in metadata
+            for topic in one.topics
+            if topic.name == "new"
+        ]
+        assert leaders[0] == leaders[1]
+        assert set(leaders[0].values()) == {1, 2}
+        gone = await second.ask(DeleteTopicsRequest(topic_names=["new"], timeout_ms=5000), 3)
+        assert gone.responses[0].error_code == ErrorCode.NONE
+        await eventually(lambda: first.server.data_plane.catalogue.get("new") is None)
+
+
+async def test_no_two_daemons_give_out_one_producer_id(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        asked = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
+        ids = [(await each.ask(asked, 3)).producer_id for each in cluster.by_id.values() for _ in range(3)]
+        assert len(set(ids)) == len(ids) == 6

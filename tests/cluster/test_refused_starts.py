@@ -1,0 +1,97 @@
+"""What is no daemon of a cluster does not start, and says why."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from coordinator.cluster.keys import Keys
+from coordinator.config.errors import ConfigError
+from coordinator.config.properties import parse_config
+from coordinator.server.cluster.cluster import EtcdCluster
+from coordinator.server.cluster.join import join, refusal
+from coordinator.server.server import Server
+from coordinator.server.settings import ServerSettings
+from coordinator.server.start_failed import StartFailed
+from tests.cluster.daemons import CLUSTER_ID
+from tests.cluster.model_engine import ModelEngine, ModelStore
+from tests.server.harness import serving, settings
+
+ENDPOINTS = {"cluster.etcd.endpoints": "127.0.0.1:1"}
+ADVERTISED = {**ENDPOINTS, "advertised.listeners": "PLAINTEXT://127.0.0.1:9092"}
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"offsets.history": "keep"},
+        {"broker.session.timeout.ms": "1999"},
+        {"cluster.etcd.username": "groupd"},
+        {"cluster.etcd.cert": "cert.pem"},
+        {"cluster.etcd.cert": "cert.pem", "cluster.etcd.key": "key.pem"},
+    ],
+    ids=lambda properties: "-".join(properties),
+)
+def test_values_that_do_not_go_together_are_named(properties: dict[str, str]) -> None:
+    with pytest.raises(ConfigError) as error:
+        parse_config({**ENDPOINTS, **properties})
+    assert any(name in str(error.value) for name in properties)
+
+
+def with_id(tmp_path: Path, properties: dict[str, str]) -> ServerSettings:
+    return replace(settings(tmp_path / "data", properties), cluster_id=CLUSTER_ID)
+
+
+def test_what_a_cluster_needs_and_is_not_there_is_named(tmp_path: Path) -> None:
+    assert refusal(with_id(tmp_path, ADVERTISED)) is None
+    for how, named in (
+        (with_id(tmp_path, ENDPOINTS), "advertised.listeners"),
+        (settings(tmp_path, ADVERTISED), "CLUSTER_ID"),
+        (replace(with_id(tmp_path, ADVERTISED), brokers=3), "--brokers"),
+        (
+            with_id(
+                tmp_path,
+                {
+                    **ADVERTISED,
+                    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+                },
+            ),
+            "authorizer.class.name",
+        ),
+    ):
+        problem = refusal(how)
+        assert problem is not None
+        assert named in problem
+
+
+async def test_an_etcd_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coordinator.server.cluster.cluster._JOIN_TIMEOUT_S", 0.5)
+    with pytest.raises(StartFailed, match=r"127\.0\.0\.1:1"):
+        await join(with_id(tmp_path, ADVERTISED))
+
+
+def found(directory: Path) -> set[Path]:
+    return set(directory.rglob("*"))
+
+
+async def test_a_directory_that_was_used_without_a_cluster_is_refused_and_kept(tmp_path: Path) -> None:
+    async with serving(tmp_path / "data") as server:
+        cluster_id = server.directory.meta.cluster_id
+    before = found(tmp_path)
+    how = replace(settings(tmp_path / "data", ENDPOINTS), cluster_id=cluster_id)
+    cluster = EtcdCluster(how, ModelEngine(ModelStore()), Keys(cluster_id))
+    await cluster.read()
+    with pytest.raises(StartFailed, match="without a cluster"):
+        Server(how, cluster=cluster).open()
+    kept = {path for path in before if ".kafka_cleanshutdown" not in path.name}
+    assert kept <= found(tmp_path)
+
+
+async def test_a_directory_of_another_cluster_is_refused(tmp_path: Path) -> None:
+    async with serving(tmp_path / "data"):
+        pass
+    how = with_id(tmp_path, ENDPOINTS)
+    cluster = EtcdCluster(how, ModelEngine(ModelStore()), Keys(CLUSTER_ID))
+    await cluster.read()
+    with pytest.raises(StartFailed, match="CLUSTER_ID"):
+        Server(how, cluster=cluster).open()

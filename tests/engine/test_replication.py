@@ -1,0 +1,145 @@
+"""Counters whose logs an engine has: what is answered, and when."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from coordinator.answers import HELD, PARKED
+from coordinator.engine.partition import Partition, PartitionState
+from coordinator.engine.replication import Replication, Ticket
+from coordinator.engine.runtime import Runtime
+from protocol.errors import ErrorCode
+from storage.log import PartitionLog
+from storage.outgoing import Outgoing
+from storage.topic_partition import TopicPartition
+from tests.engine.bench import Bench
+from tests.engine.counter import Add, AwaitValue, Counters, Refused
+from tests.storage.faulty_files import FaultyFiles
+
+
+@dataclass
+class Asked:
+    """An engine that answers when it is told to."""
+
+    appended: list[tuple[int, int, bytes]] = field(default_factory=list)
+    tickets: list[Ticket] = field(default_factory=list)
+
+    def append(
+        self,
+        partition: TopicPartition,
+        token: int,
+        base_offset: int,
+        next_offset: int,
+        data: bytes,
+        ticket: Ticket,
+    ) -> None:
+        self.appended.append((base_offset, next_offset, data))
+        self.tickets.append(ticket)
+
+    def prove(self, partition: TopicPartition, token: int, ticket: Ticket) -> None:
+        self.tickets.append(ticket)
+
+
+class Replicated:
+    """A bench with counters that an engine has."""
+
+    def __init__(self, files: FaultyFiles) -> None:
+        self.bench = Bench(files)
+        self.asked = Asked()
+        self.doubted: list[TopicPartition] = []
+        self.replication = Replication(self.asked, self.doubted.append)
+        topic = self.bench.counters.topic
+        open_log = topic.open_log
+
+        def opened(number: int) -> PartitionLog:
+            log = open_log(number)
+            log.durability.replicated(log.log_end_offset, log.log_end_offset)
+            log.durability.outgoing = Outgoing(token=7)
+            self.replication.opened(TopicPartition(topic.name, number), log)
+            return log
+
+        self.bench.engine.runtimes.pop(topic.name)
+        self.counters: Runtime[Counters] = self.bench.engine.add(
+            replace(topic, replication=self.replication, open_log=opened)
+        )
+
+    def confirm_all(self) -> None:
+        """The engine has everything."""
+        tickets, self.asked.tickets = self.asked.tickets, []
+        for ticket in tickets:
+            self.replication.done(ticket)
+
+
+@pytest.fixture
+async def replicated(files: FaultyFiles) -> AsyncIterator[Replicated]:
+    replicated = Replicated(files)
+    await replicated.bench.take_all()
+    await turns()
+    replicated.confirm_all()
+    yield replicated
+    await replicated.bench.close()
+
+
+def is_in(partition: Partition[Counters], state: PartitionState) -> bool:
+    return partition.state is state
+
+
+async def turns() -> None:
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
+async def test_an_answer_leaves_when_the_engine_has_its_records(replicated: Replicated) -> None:
+    answer, asker = replicated.bench.put(replicated.counters, "a", Add("a", 3))
+    assert answer is HELD
+    assert asker.place is not None
+    await turns()
+    assert not asker.place.is_filled
+    [(base_offset, next_offset, data)] = replicated.asked.appended
+    partition = replicated.counters.partition_of("a")
+    assert partition.log is not None
+    assert data == b"".join(batch.data for batch in partition.log.batches())
+    assert (base_offset, next_offset) == (0, partition.log.log_end_offset)
+    assert partition.readable_offset == 0
+    replicated.confirm_all()
+    assert await asker.place.answer() == 3
+    assert partition.readable_offset == next_offset
+
+
+async def test_what_only_reads_waits_for_a_proof_that_begins_later(replicated: Replicated) -> None:
+    _, first = replicated.bench.put(replicated.counters, "a", Add("a", 3))
+    await turns()
+    assert len(replicated.asked.tickets) == 1
+    answer, reader = replicated.bench.put(replicated.counters, "a", AwaitValue("a", 1))
+    assert answer is HELD
+    early = replicated.asked.tickets.pop()
+    replicated.replication.done(early)
+    assert first.place is not None
+    assert reader.place is not None
+    assert first.place.is_filled
+    assert not reader.place.is_filled
+    await turns()
+    assert len(replicated.asked.appended) == 1
+    replicated.confirm_all()
+    assert reader.place.is_filled
+
+
+async def test_a_partition_whose_append_fails_is_given_up_and_to_be_taken_anew(
+    replicated: Replicated,
+) -> None:
+    _, asker = replicated.bench.put(replicated.counters, "a", Add("a", 3))
+    parked_answer, parked = replicated.bench.put(replicated.counters, "a", AwaitValue("a", 100))
+    assert parked_answer is PARKED
+    await turns()
+    [ticket] = replicated.asked.tickets
+    replicated.replication.failed(ticket, "another owns it")
+    partition = replicated.counters.partition_of("a")
+    assert replicated.doubted == [partition.name]
+    assert is_in(partition, PartitionState.ABSENT)
+    for waiting in (asker, parked):
+        assert waiting.place is not None
+        assert await waiting.place.answer() == Refused(ErrorCode.NOT_COORDINATOR)
+    replicated.counters.ownership.take(partition, epoch=partition.epoch + 1)
+    assert is_in(partition, PartitionState.LOADING)
