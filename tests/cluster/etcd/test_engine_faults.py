@@ -122,7 +122,7 @@ async def test_an_etcd_that_is_full_says_so_and_is_read_from(tmp_path: Path, roo
         async with engine_of(nodes) as engine:
             await put(engine, root, b"first")
             with pytest.raises(NoSpace):
-                await fill(engine, root)
+                await asyncio.wait_for(fill(engine, root), 20)
             with pytest.raises(NoSpace):
                 await engine.grant(60)
             [entry] = (await engine.read(Read(root))).entries
