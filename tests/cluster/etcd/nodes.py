@@ -13,7 +13,7 @@ import pytest
 
 from tests.free_ports import free_ports
 
-START_S = 20
+START_S = 60
 
 
 def etcd_binary() -> str:

@@ -25,7 +25,7 @@ from coordinator.cluster.etcd.engine import Credentials, EtcdEngine
 from tests.cluster.etcd.nodes import EtcdNodes
 from tests.cluster.model_engine import ModelEngine, ModelStore
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ async def test_a_watch_gives_each_change_once_and_in_order(engine: Engine, root:
     await engine.transact(Transaction((), (Put(root + b"a", b"2"),)))
     last = await engine.transact(Transaction((), (Delete(root + b"a"),)))
     seen = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         async for changes in engine.watch(root, end_of(root), first.revision):
             seen.append(([entry.value for entry in changes.written], list(changes.deleted)))
             if changes.revision == last.revision:
