@@ -5,7 +5,16 @@ from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 
 from coordinator import clock
-from coordinator.cluster.engine.engine import Changes, Entry, Outcome, Page, Read, Transaction, Unavailable
+from coordinator.cluster.engine.engine import (
+    Changes,
+    Compacted,
+    Entry,
+    Outcome,
+    Page,
+    Read,
+    Transaction,
+    Unavailable,
+)
 from tests.cluster.model_map import ModelMap
 
 T = TypeVar("T")
@@ -18,7 +27,23 @@ class ModelStore:
     def __init__(self) -> None:
         self.map = ModelMap()
         self.history: list[Changes] = []
+        self.forgotten = 0
+        """Up to here, nobody can ask for what was before."""
         self._before: dict[bytes, Entry] = {}
+
+    def forget(self, revision: int) -> None:
+        """What was before a revision cannot be asked for any more."""
+        self.forgotten = revision
+
+    def as_of(self, read: Read) -> Page:
+        """A read of the map as it was at a revision. Raises Compacted."""
+        if read.revision < self.forgotten:
+            raise Compacted(str(self.forgotten))
+        then = ModelMap()
+        for changes in self.history:
+            if changes.revision <= read.revision:
+                then.restore(changes.written, changes.deleted)
+        return then.read(read)._replace(revision=self.map.revision)
 
     def do(self, act: Callable[[ModelMap], T]) -> T:
         """Does something, once leases have ended whose time is over."""
@@ -62,7 +87,7 @@ class ModelEngine:
         return await self._do(lambda map_: map_.transact(transaction))
 
     async def read(self, read: Read) -> Page:
-        return await self._do(lambda map_: map_.read(read))
+        return await self._do(lambda map_: self.store.as_of(read) if read.revision else map_.read(read))
 
     async def grant(self, ttl_s: int) -> int:
         return await self._do(lambda map_: map_.grant(ttl_s * 1000, clock.boot_ms()))
@@ -75,6 +100,8 @@ class ModelEngine:
 
     async def watch(self, begin: bytes, end: bytes, revision: int) -> AsyncIterator[Changes]:
         seen = revision - 1
+        if revision <= self.store.forgotten:
+            raise Compacted(str(self.store.forgotten))
         while True:
             if not self.is_cut:
                 self.store.do(lambda _: None)

@@ -1,6 +1,7 @@
 """A model of the engine: a map with revisions, transactions and leases, on a clock that is told to it."""
 
 from bisect import bisect_left, insort
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from coordinator.cluster.engine.engine import (
@@ -69,6 +70,15 @@ class ModelMap:
         has_more = bool(read.limit) and len(keys) > read.limit
         chosen = keys[: read.limit] if read.limit else keys
         return Page(tuple(self.entries[key] for key in chosen), has_more, self.revision)
+
+    def restore(self, written: Iterable[Entry], deleted: Iterable[bytes]) -> None:
+        """Does what a revision did, of which only that is known."""
+        for key in deleted:
+            self._remove(key)
+        for entry in written:
+            if entry.key not in self.entries:
+                insort(self._keys, entry.key)
+            self.entries[entry.key] = entry
 
     def grant(self, ttl_ms: int, now_ms: int) -> int:
         """A new lease."""

@@ -7,7 +7,8 @@ the deadline pass, which is short for that.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from typing import Any, Final, NamedTuple
 
 import grpc
@@ -19,7 +20,6 @@ from coordinator.cluster.engine.engine import (
     CreatedAt,
     Denied,
     EngineError,
-    Entry,
     LeaseGone,
     NoSpace,
     Outcome,
@@ -31,6 +31,7 @@ from coordinator.cluster.engine.engine import (
     Unavailable,
 )
 from coordinator.cluster.etcd.messages import MESSAGES, created_at, written_at
+from coordinator.cluster.etcd.watch_stream import entry_of, watch_stream
 
 _LOG: Final = logging.getLogger("Cluster")
 _READ_TIMEOUT_S: Final = 5.0
@@ -96,7 +97,7 @@ class EtcdEngine:
         )
         timeout_s = self._timeout_s if read.end is None else _READ_TIMEOUT_S
         answer = await self._call("KV/Range", request, "RangeResponse", timeout_s)
-        return Page(tuple(_entry(each) for each in answer.kvs), answer.more, answer.header.revision)
+        return Page(tuple(entry_of(each) for each in answer.kvs), answer.more, answer.header.revision)
 
     async def grant(self, ttl_s: int) -> int:
         """See `Engine`."""
@@ -142,35 +143,29 @@ class EtcdEngine:
     async def watch(self, begin: bytes, end: bytes, revision: int) -> AsyncIterator[Changes]:
         """See `Engine`. What comes twice after an endpoint was lost is given once."""
         assert revision > 0, revision
+        is_denied = False
         while True:
             try:
-                async for changes in self._watch_once(begin, end, revision):
-                    if changes.revision >= revision:
-                        yield changes
-                        revision = changes.revision + 1
+                async with aclosing(self._watch_once(begin, end, revision)) as found:
+                    async for changes in found:
+                        is_denied = False
+                        if changes.revision >= revision:
+                            yield changes
+                            revision = changes.revision + 1
+            except Denied:
+                # To who is no longer known a watch says the same: one more try, with a new token.
+                if is_denied or not self._token:
+                    raise
+                is_denied, self._token = True, ""
             except Unavailable:
                 await asyncio.sleep(_WATCH_RETRY_S)
 
-    async def _watch_once(self, begin: bytes, end: bytes, revision: int) -> AsyncIterator[Changes]:
-        create = MESSAGES["WatchCreateRequest"](key=begin, range_end=end, start_revision=revision)
-        request = MESSAGES["WatchRequest"](create_request=create)
-        at, (channel, metadata) = self._at, await self._channel()
-        call = channel.stream_stream(
-            "/etcdserverpb.Watch/Watch",
-            request_serializer=type(request).SerializeToString,
-            response_deserializer=MESSAGES["WatchResponse"].FromString,
-        )(metadata=(*metadata, ("hasleader", "true")))
+    async def _watch_once(self, begin: bytes, end: bytes, revision: int) -> AsyncGenerator[Changes, None]:
+        at = self._at
         try:
-            await call.write(request)
-            while True:
-                answer: Any = await call.read()
-                if answer is grpc.aio.EOF:
-                    raise Unavailable("the watch ended")
-                if answer.compact_revision:
-                    raise Compacted(str(answer.compact_revision))
-                if answer.canceled:
-                    raise Unavailable(answer.cancel_reason)
-                for changes in _changes(answer.events):
+            channel, metadata = await self._channel()
+            async with aclosing(watch_stream(channel, metadata, begin, end, revision)) as found:
+                async for changes in found:
                     yield changes
         except grpc.aio.AioRpcError as error:
             self._move_on(at)
@@ -178,8 +173,6 @@ class EtcdEngine:
         except Unavailable:
             self._move_on(at)
             raise
-        finally:
-            call.cancel()
 
     async def version(self) -> tuple[str, int, bool]:
         """Of the node that is asked: its release, the size of its database in bytes, whether it has a leader."""
@@ -265,22 +258,7 @@ class EtcdEngine:
         if "has been compacted" in text:
             return Compacted(text)
         denied = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED)
-        if code in denied or "authentication failed" in text or "user name is empty" in text:
+        refused = ("authentication failed", "user name is empty", "authentication is not enabled")
+        if code in denied or any(words in text for words in refused):
             return Denied(text)
         return Unavailable(f"{code.name}: {text}")
-
-
-def _entry(found: Any) -> Entry:
-    return Entry(found.key, found.value, found.create_revision, found.mod_revision, found.lease)
-
-
-def _changes(events: Sequence[Any]) -> list[Changes]:
-    """By revision, in order."""
-    by_revision: dict[int, tuple[list[Entry], list[bytes]]] = {}
-    for event in events:
-        written, deleted = by_revision.setdefault(event.kv.mod_revision, ([], []))
-        if event.type:
-            deleted.append(event.kv.key)
-        else:
-            written.append(_entry(event.kv))
-    return [Changes(revision, tuple(w), tuple(d)) for revision, (w, d) in sorted(by_revision.items())]

@@ -46,7 +46,8 @@ _DECLARED: Final = {
     # type: PUT 0, DELETE 1.
     "Event": "1 type int32, 2 kv KeyValue",
     "WatchCreateRequest": "1 key bytes, 2 range_end bytes, 3 start_revision int64",
-    "WatchRequest": "1 create_request WatchCreateRequest",
+    "WatchProgressRequest": "",
+    "WatchRequest": "1 create_request WatchCreateRequest, 3 progress_request WatchProgressRequest",
     "WatchResponse": (
         "1 header Header, 2 watch_id int64, 3 created bool, 4 canceled bool, 5 compact_revision int64, "
         "6 cancel_reason string, 11 events Event*"

@@ -1,12 +1,16 @@
-"""Three daemons on an etcd of three nodes."""
+"""Three daemons on an etcd of three nodes; and engines that have to keep one contract."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
+from coordinator.cluster.engine.engine import Engine
+from coordinator.cluster.etcd.engine import Credentials, EtcdEngine
 from tests.cluster.etcd.nodes import EtcdNodes
+from tests.cluster.model_engine import ModelEngine, ModelStore
 from tests.free_ports import free_ports
 from tests.interop.daemon import Daemon
 
@@ -74,3 +78,33 @@ def groupds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Groupds]:
                 daemons.close()
     finally:
         etcd.close()
+
+
+@pytest.fixture(scope="module")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdNodes]:
+    """An etcd of three nodes that nothing happens to."""
+    nodes = EtcdNodes(tmp_path_factory.mktemp("etcd"), 3)
+    try:
+        yield nodes
+    finally:
+        nodes.close()
+
+
+@pytest.fixture(params=["model", "etcd"])
+async def engine(request: pytest.FixtureRequest) -> AsyncIterator[Engine]:
+    """What has to keep the contract: the model, and etcd."""
+    if request.param == "model":
+        yield ModelEngine(ModelStore())
+        return
+    nodes: EtcdNodes = request.getfixturevalue("etcd")
+    opened = EtcdEngine(nodes.endpoints.split(","), 2000, Credentials())
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+@pytest.fixture
+def root() -> bytes:
+    """Keys of one test."""
+    return f"/{uuid4().hex}/".encode()

@@ -1,5 +1,6 @@
 """Nodes of etcd, as processes of this machine."""
 
+import json
 import os
 import shutil
 import signal
@@ -8,10 +9,10 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
-
-import pytest
+from typing import Any
 
 from tests.free_ports import free_ports
+from tests.interop.requirement import lacking
 
 START_S = 60
 
@@ -20,15 +21,18 @@ def etcd_binary() -> str:
     """Skips the test where there is none."""
     binary = os.environ.get("GROUPD_ETCD") or shutil.which("etcd")
     if binary is None:
-        pytest.skip("needs etcd: Debian's etcd-server, or GROUPD_ETCD")
+        lacking("etcd: Debian's etcd-server, or GROUPD_ETCD")
+        raise AssertionError("a test that lacks something does not go on")
     return binary
 
 
 class EtcdNodes:
     """Some nodes that are one etcd."""
 
-    def __init__(self, directory: Path, count: int) -> None:
+    def __init__(self, directory: Path, count: int, *options: str) -> None:
+        """In: options of etcd, for each node."""
         self._binary = etcd_binary()
+        self._options = options
         self._directory = directory
         ports = free_ports(2 * count)
         self._client, self._peer = ports[:count], ports[count:]
@@ -53,6 +57,7 @@ class EtcdNodes:
                     *("--listen-client-urls", client, "--advertise-client-urls", client),
                     *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
                     *("--initial-cluster", ",".join(peers), "--initial-cluster-state", "new"),
+                    *self._options,
                 ],
                 stdout=log,
                 stderr=log,
@@ -63,6 +68,25 @@ class EtcdNodes:
         process = self._processes.pop(number)
         process.send_signal(signal.SIGKILL)
         process.wait()
+
+    def pause(self, number: int) -> None:
+        """It keeps its connections, and answers nobody until it goes on."""
+        self._processes[number].send_signal(signal.SIGSTOP)
+
+    def resume(self, number: int) -> None:
+        """It goes on."""
+        self._processes[number].send_signal(signal.SIGCONT)
+
+    def ask(self, path: str, token: str = "", **fields: object) -> dict[str, Any]:
+        """What a daemon never asks for, from etcd's gateway for JSON: POST /v3/PATH at the first node."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self._client[0]}/v3/{path}", json.dumps(fields).encode()
+        )
+        if token:
+            request.add_header("Authorization", token)
+        with urllib.request.urlopen(request, timeout=5) as answer:
+            found: dict[str, Any] = json.load(answer)
+        return found
 
     def close(self) -> None:
         """Kills all."""

@@ -46,6 +46,18 @@ async def leader(groupds: Groupds, history: History) -> None:
     groupds.etcd.until_healthy()
 
 
+async def stall(groupds: Groupds, history: History) -> None:
+    """Etcd's leader stands still for longer than a session, and goes on as one that leads no more."""
+    number = groupds.etcd.leader()
+    groupds.etcd.pause(number)
+    try:
+        await asyncio.sleep(2 * SESSION_MS / 1000)
+        await history.until_more(within_s=60)
+    finally:
+        groupds.etcd.resume(number)
+    groupds.etcd.until_healthy()
+
+
 async def quorum(groupds: Groupds, history: History) -> None:
     """Of etcd: lost for longer than a session."""
     for number in (0, 1):
@@ -57,7 +69,7 @@ async def quorum(groupds: Groupds, history: History) -> None:
     groupds.etcd.until_healthy()
 
 
-FAULTS: dict[str, Fault] = {"kill": kill, "pause": pause, "leader": leader, "quorum": quorum}
+FAULTS: dict[str, Fault] = {"kill": kill, "pause": pause, "leader": leader, "stall": stall, "quorum": quorum}
 
 
 async def rounds(groupds: Groupds, count: int, names: list[str]) -> int:

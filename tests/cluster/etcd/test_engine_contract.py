@@ -1,9 +1,7 @@
 """What the cores of a cluster believe of the engine: of the model, and of etcd."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -23,33 +21,8 @@ from coordinator.cluster.engine.engine import (
 )
 from coordinator.cluster.etcd.engine import Credentials, EtcdEngine
 from tests.cluster.etcd.nodes import EtcdNodes
-from tests.cluster.model_engine import ModelEngine, ModelStore
 
 pytestmark = pytest.mark.timeout(300)
-
-
-@pytest.fixture(scope="module")
-def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdNodes]:
-    nodes = EtcdNodes(tmp_path_factory.mktemp("etcd"), 3)
-    yield nodes
-    nodes.close()
-
-
-@pytest.fixture(params=["model", "etcd"])
-async def engine(request: pytest.FixtureRequest) -> AsyncIterator[Engine]:
-    if request.param == "model":
-        yield ModelEngine(ModelStore())
-        return
-    nodes: EtcdNodes = request.getfixturevalue("etcd")
-    opened = EtcdEngine(nodes.endpoints.split(","), 2000, Credentials())
-    yield opened
-    await opened.close()
-
-
-@pytest.fixture
-def root() -> bytes:
-    """Keys of one test."""
-    return f"/{uuid4().hex}/".encode()
 
 
 async def test_a_transaction_does_all_or_nothing(engine: Engine, root: bytes) -> None:

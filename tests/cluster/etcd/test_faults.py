@@ -60,6 +60,20 @@ async def test_the_leader_of_etcd_is_killed(groupds: Groupds) -> None:
         groupds.etcd.until_healthy()
 
 
+async def test_an_owner_is_killed_while_the_leader_of_etcd_stands_still(groupds: Groupds) -> None:
+    async with watched(groupds, "stalled") as history:
+        leader, owner = groupds.etcd.leader(), await history.owner()
+        groupds.etcd.pause(leader)
+        groupds.kill(owner)
+        try:
+            # Whoever watched at that node has to hear of the owner's end elsewhere.
+            await history.until_more()
+        finally:
+            groupds.etcd.resume(leader)
+        groupds.etcd.until_healthy()
+    groupds.start(owner)
+
+
 async def test_etcd_loses_its_quorum_and_gets_it_back(groupds: Groupds) -> None:
     async with watched(groupds, "quorum") as history:
         for number in (0, 1):
