@@ -38,6 +38,14 @@ async def test_an_owner_is_killed(groupds: Groupds) -> None:
     groupds.start(owner)
 
 
+async def test_an_owner_is_stopped_in_order_and_started_again(groupds: Groupds) -> None:
+    async with watched(groupds, "stopped") as history:
+        owner = await history.owner()
+        await asyncio.to_thread(groupds.stop, owner)
+        await history.until_more()
+        await asyncio.to_thread(groupds.start, owner)
+
+
 async def test_an_owner_is_paused_past_its_session(groupds: Groupds) -> None:
     async with watched(groupds, "paused") as history:
         owner = await history.owner()
