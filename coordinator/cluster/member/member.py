@@ -49,7 +49,7 @@ class Cause(StrEnum):
     CLAIMED = "claimed"
     RETAKEN = "retaken"
     MOVED = "moved"
-    FENCED = "fenced"
+    DOUBTED = "doubted"
     SESSION_ENDED = "session-ended"
     SHUTDOWN = "shutdown"
 
@@ -259,14 +259,10 @@ class Member:
     def doubt(self, partition: Partition) -> None:
         """The partition is to be taken anew, if it is owned: it was given up already."""
         owned = self.owned.pop(partition, None)
+        if owned is not None:
+            self.moves[Cause.DOUBTED] += 1
         if owned is not None and partition not in self._busy and not self._is_draining:
             self._begin(partition, self._claim(partition, owned.token, Cause.RETAKEN))
-
-    def fenced(self, partition: Partition) -> None:
-        """Another owns it."""
-        if partition in self.owned:
-            self._lose(partition, Cause.FENCED)
-        self._look_again()
 
     async def move(self, partition: Partition, to: int | None) -> None:
         """Has a broker own a partition, for as long as it lives; None: whoever it is placed at. Raises

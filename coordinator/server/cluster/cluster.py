@@ -247,6 +247,7 @@ class EtcdCluster:
         """It was given up here; it is taken anew if it is still owned."""
         partition = Partition(*name)
         self.appends.drop(partition)
+        self._tell(name, f"broker {self._config.node_id} gives it up: {Cause.DOUBTED}")
         runtime = self._server.engine.runtimes[name.topic]
         machine = runtime.partitions[name.partition]
         runtime.ownership.release(machine, machine.epoch + 1, "it is doubted what the engine has")

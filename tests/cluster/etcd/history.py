@@ -54,7 +54,7 @@ class History:
             # Python 3.11 may lose one in `wait_for`.
             _, pending = await asyncio.wait(pending, timeout=ANSWER_S)
 
-    async def until_more(self, commits: int = 20, within_s: float = 30) -> None:
+    async def until_more(self, commits: int = 20, within_s: float = 60) -> None:
         """Until so many more commits were acknowledged."""
         wanted = self.commits + commits
         async with asyncio.timeout(within_s):

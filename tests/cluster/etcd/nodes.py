@@ -14,7 +14,7 @@ from typing import Any
 from tests.free_ports import free_ports
 from tests.interop.requirement import lacking
 
-START_S = 20
+START_S = 60
 
 
 def etcd_binary() -> str:

@@ -24,7 +24,7 @@ async def kill(groupds: Groupds, history: History) -> None:
     """The owner, which is started again."""
     owner = await history.owner()
     groupds.kill(owner)
-    await history.until_more(within_s=60)
+    await history.until_more()
     groupds.start(owner)
 
 
@@ -34,14 +34,14 @@ async def pause(groupds: Groupds, history: History) -> None:
     groupds.signal(owner, signal.SIGSTOP)
     await asyncio.sleep(2 * SESSION_MS / 1000)
     groupds.signal(owner, signal.SIGCONT)
-    await history.until_more(within_s=60)
+    await history.until_more()
 
 
 async def leader(groupds: Groupds, history: History) -> None:
     """Of etcd: killed."""
     number = groupds.etcd.leader()
     groupds.etcd.kill(number)
-    await history.until_more(within_s=60)
+    await history.until_more()
     groupds.etcd.start(number)
     groupds.etcd.until_healthy()
 
@@ -65,7 +65,7 @@ async def quorum(groupds: Groupds, history: History) -> None:
     await asyncio.sleep(1.5 * SESSION_MS / 1000)
     for number in (0, 1):
         groupds.etcd.start(number)
-    await history.until_more(within_s=60)
+    await history.until_more()
     groupds.etcd.until_healthy()
 
 
@@ -81,10 +81,10 @@ async def rounds(groupds: Groupds, count: int, names: list[str]) -> int:
         for number in range(count):
             history = History(groupds.ports, f"{name}-{number}")
             history.start()
-            await history.until_more(within_s=60)
+            await history.until_more()
             history.longest_pause_s = 0
             await FAULTS[name](groupds, history)
-            await history.until_more(within_s=60)
+            await history.until_more()
             await history.stop()
             last = await history.last()
             commits, reads = commits + history.commits, reads + history.reads

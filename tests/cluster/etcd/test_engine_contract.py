@@ -22,7 +22,7 @@ from coordinator.cluster.engine.engine import (
 from coordinator.cluster.etcd.engine import Credentials, EtcdEngine
 from tests.cluster.etcd.nodes import EtcdNodes
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 async def test_a_transaction_does_all_or_nothing(engine: Engine, root: bytes) -> None:
@@ -85,7 +85,7 @@ async def test_a_watch_gives_each_change_once_and_in_order(engine: Engine, root:
     await engine.transact(Transaction((), (Put(root + b"a", b"2"),)))
     last = await engine.transact(Transaction((), (Delete(root + b"a"),)))
     seen = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         async for changes in engine.watch(root, end_of(root), first.revision):
             seen.append(([entry.value for entry in changes.written], list(changes.deleted)))
             if changes.revision == last.revision:

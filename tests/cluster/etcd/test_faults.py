@@ -10,7 +10,7 @@ import pytest
 from tests.cluster.etcd.conftest import SESSION_MS, Groupds
 from tests.cluster.etcd.history import History
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 @asynccontextmanager
@@ -38,6 +38,14 @@ async def test_an_owner_is_killed(groupds: Groupds) -> None:
     groupds.start(owner)
 
 
+async def test_an_owner_is_stopped_in_order_and_started_again(groupds: Groupds) -> None:
+    async with watched(groupds, "stopped") as history:
+        owner = await history.owner()
+        await asyncio.to_thread(groupds.stop, owner)
+        await history.until_more()
+        await asyncio.to_thread(groupds.start, owner)
+
+
 async def test_an_owner_is_paused_past_its_session(groupds: Groupds) -> None:
     async with watched(groupds, "paused") as history:
         owner = await history.owner()
@@ -45,7 +53,7 @@ async def test_an_owner_is_paused_past_its_session(groupds: Groupds) -> None:
         await asyncio.sleep(1.5 * SESSION_MS / 1000)
         # Its listeners take connections still, and answer nobody.
         others = History([port for port in groupds.ports if port != groupds.ports[owner]], "paused")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             assert await others.last() >= history.acknowledged
         groupds.signal(owner, signal.SIGCONT)
         await history.until_more()
