@@ -28,6 +28,7 @@ ROUNDS: Final = 3
 SOME_BYTES: Final = 30_000_000
 """Of the files, for what takes long over few."""
 CHUNK_BYTES: Final = 1 << 20
+TRIES: Final = 5
 TICK_S: Final = 0.01
 """CPU time is counted in these."""
 _WORKER: Final = "pyspark.daemon"
@@ -211,11 +212,13 @@ def _session() -> "Iterator[SparkSession]":
 def _cpu_s(work: Callable[[], None]) -> float:
     """Of the work. It is done again if a process ended meanwhile that was there before, as Python workers do when
     Spark has no use for them: their time goes with them."""
-    while True:
+    for _ in range(TRIES):
         before, before_s = set(descendants(os.getpid())), tree_cpu_seconds(os.getpid())
         work()
+        spent_s = tree_cpu_seconds(os.getpid()) - before_s
         if before <= set(descendants(os.getpid())):
-            return tree_cpu_seconds(os.getpid()) - before_s
+            return spent_s
+    raise AssertionError("processes end in each round: their CPU time is not known")
 
 
 def _through_spark(

@@ -19,6 +19,7 @@ batches are merged, and the last of these keeps its number: what an interrupted 
 still true.
 """
 
+import errno
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
@@ -48,6 +49,8 @@ ENOUGH_BYTES: Final = 128 << 20
 """Of a batch, in all tables."""
 ROW_GROUP_ROWS: Final = 1 << 17
 _MERGED_FILE: Final = "merged.parquet"
+_CANNOT: Final = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM, errno.EXDEV}
+"""What a file system answers to what it has no notion of."""
 
 
 class Batch(NamedTuple):
@@ -129,8 +132,10 @@ def _can_exchange(directory: LocalDirectory) -> bool:
         directory.create(f"{probe}/b")
         directory.exchange(f"{probe}/a", f"{probe}/b")
         return directory.exists(f"{probe}/b/file")
-    except OSError:
-        return False
+    except OSError as error:
+        if error.errno in _CANNOT:
+            return False
+        raise
     finally:
         directory.delete(probe)
 

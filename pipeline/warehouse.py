@@ -12,6 +12,8 @@ Everything is written in `_staging` or `_scratch` and renamed in. A silver table
 directory; a gold table is one file, so that the rename of a file replaces it whole: who lists the directory before
 and opens the file after reads the new table, not half of two.
 
+Small batches are made one as they become many, see `pipeline.merging`.
+
 The tables of a batch are renamed in one after the other, `ingest_batches` last: rows of a batch that it does not
 list belong to a batch that is not all there yet. `silver` leaves them out.
 
