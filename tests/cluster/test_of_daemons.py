@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from coordinator.control.control import Control
@@ -14,9 +15,11 @@ from protocol.messages.alter_partition_reassignments import (
     ReassignableTopic,
 )
 from protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from storage.topic_partition import TopicPartition
 from tests.cluster.daemons import Daemon, daemons, eventually
 
 OFFSETS = "__consumer_offsets"
+RULE = {"on": {"event": "GroupStabilized"}, "do": {"failover": True}}
 
 
 async def reassign(daemon: Daemon, topic: str, number: int, replicas: list[int] | None) -> int:
@@ -31,15 +34,17 @@ async def reassign(daemon: Daemon, topic: str, number: int, replicas: list[int] 
 async def test_a_coordinator_is_reassigned_and_records_are_not(tmp_path: Path) -> None:
     async with daemons(tmp_path, 3) as cluster:
         owner = await cluster.owner()
-        number = owner.server.runtime.partition_of("g").number
+        name = owner.server.runtime.partition_of("g").name
         asked = cluster.by_id[owner.node_id % 3 + 1]
-        first, *others = {1, 2, 3} - {owner.node_id}
-        assert await reassign(asked, OFFSETS, number, [first, owner.node_id, *others]) == ErrorCode.NONE
-        await eventually(lambda: cluster.by_id[first].coordinates("g"))
-        assert await asked.coordinator() == first
-        leader = next(
-            part.leader_id for topic in (await asked.metadata("orders")).topics for part in topic.partitions
+        first, *others = sorted({1, 2, 3} - {owner.node_id})
+        assert (
+            await reassign(asked, OFFSETS, name.partition, [first, owner.node_id, *others]) == ErrorCode.NONE
         )
+        await eventually(lambda: cluster.by_id[first].coordinates("g"))
+        await eventually(lambda: asked.server.brokers.ownership.owner(name) == first)
+        assert await asked.coordinator() == first
+        leader = asked.server.brokers.ownership.owner(TopicPartition("orders", 0))
+        assert leader is not None
         elsewhere = leader % 3 + 1
         refused = await reassign(asked, "orders", 0, [elsewhere])
         assert refused == ErrorCode.INVALID_REPLICA_ASSIGNMENT
@@ -51,8 +56,9 @@ async def test_a_coordinator_is_reassigned_and_records_are_not(tmp_path: Path) -
 async def test_every_owner_is_the_preferred_one(tmp_path: Path) -> None:
     async with daemons(tmp_path, 2) as cluster:
         asked = await cluster.owner()
-        number = asked.server.runtime.partition_of("g").number
-        wanted = [TopicPartitions(topic=OFFSETS, partitions=[number])]
+        name = asked.server.runtime.partition_of("g").name
+        await eventually(lambda: asked.server.brokers.ownership.owner(name) == asked.node_id)
+        wanted = [TopicPartitions(topic=OFFSETS, partitions=[name.partition])]
         answer = await asked.ask(
             ElectLeadersRequest(election_type=0, topic_partitions=wanted, timeout_ms=5000), 2
         )
@@ -68,9 +74,9 @@ async def test_a_failover_within_one_process_is_refused(tmp_path: Path) -> None:
         with pytest.raises(Problem) as refused:
             await control.failover.partition(number, 0, 0)
         assert refused.value.kind is ProblemKind.NOT_POSSIBLE
-        with pytest.raises(Problem) as refused:
-            control.faults.add(FaultRule(do={"failover": True}, on={"event": "rebalance"}), None)
-        assert refused.value.kind is ProblemKind.NOT_POSSIBLE
+        with pytest.raises(Problem) as fault:
+            control.faults.make(msgspec.convert(RULE, FaultRule))
+        assert fault.value.kind is ProblemKind.NOT_POSSIBLE
         assert owner.coordinates("g")
         control.close()
         await control.namespaces.close()
