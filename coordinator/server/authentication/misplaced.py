@@ -25,10 +25,12 @@ _EMPTY: Final[dict[str, Any]] = {
 _ABSENT_NUMBERS: Final = ("producer_epoch",)
 """What is -1 in an error."""
 _SAYING_WHY: Final = (
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
     ApiKey.DESCRIBE_ACLS,
     ApiKey.DESCRIBE_CLIENT_QUOTAS,
     ApiKey.DESCRIBE_CLUSTER,
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS,
 )
 """What is answered in words as well."""
 
