@@ -8,6 +8,7 @@
     cleaner-offset-checkpoint          up to where each log is compacted
     topics.json                        the catalogue: partition counts, configs, configs of groups (not Kafka's)
     security.json                      ACLs, and credentials of users (not Kafka's); for the process's user alone
+    .cluster                           whose copy of what a cluster on etcd has this is, if it is one (not Kafka's)
     journal/                           what a process has not settled; none is there after a clean stop
     <topic>-<partition>/               a log, with partition.metadata naming its topic id
 

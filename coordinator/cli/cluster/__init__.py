@@ -19,4 +19,5 @@ SUBCOMMANDS: Final = {
     cls=DefaultSubcommand, default="status", package="coordinator.cli.cluster", described=SUBCOMMANDS
 )
 def command() -> None:
-    """The brokers of a daemon that was started with `groupd serve --brokers N`. `groupd cluster` lists them."""
+    """The brokers of a daemon that was started with `groupd serve --brokers N`, or of its cluster on etcd.
+    `groupd cluster` lists them."""

@@ -145,7 +145,8 @@ class Member:
             _LOG.info("Session %x of broker %d began", event.lease, self.node_id)
             self._look_again()
         elif isinstance(event, Ended):
-            _LOG.warning("The session of broker %d ended: %s", self.node_id, event.reason)
+            if not self._is_draining:
+                _LOG.warning("The session of broker %d ended: %s", self.node_id, event.reason)
             for task in self._busy.values():
                 task.cancel()
             self._busy.clear()
