@@ -216,7 +216,12 @@ class EtcdCluster:
     def _in_background(self, work: Any) -> None:
         task = self._loop.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            _LOG.error("What the cluster was at", exc_info=problem)
 
     # Partitions that come and go
 

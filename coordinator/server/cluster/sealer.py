@@ -82,6 +82,9 @@ class Sealer:
             self._doubt(name)
         except (StorageError, OSError) as error:
             _LOG.error("%s could not be sealed: %s", name, reason_of(error))
+        except Exception as problem:  # noqa: BLE001 - the other partitions are sealed all the same
+            _LOG.error("%s could not be sealed, and is taken anew", name, exc_info=problem)
+            self._doubt(name)
 
     def _is_grown(self, log: PartitionLog, manifest: Manifest) -> bool:
         tail = log.durable_offset - manifest.end_offset
