@@ -85,9 +85,13 @@ class Process:
 
 
 def seen(process: Process) -> tuple[object, ...]:
-    """What the machine says, and what waits for the end of its transaction."""
+    """What the machine says, and what waits for the end of its transaction. A load reads what is superseded first:
+    only what counts when its transaction ends has an order."""
     machine = process.machine
-    return machine.values, list(machine.open.pending()), open_transactions(process)
+    pending = list(machine.open.pending())
+    superseded = sorted(each for each in pending if each.is_superseded)
+    counting = [each for each in pending if not each.is_superseded]
+    return machine.values, superseded, counting, open_transactions(process)
 
 
 def open_transactions(process: Process) -> dict[int, int]:
@@ -122,6 +126,7 @@ STEPS = st.lists(
 
 @given(STEPS, STEPS)
 @example([AddWithin("a", 5, 1), Add("a", 9)], [End(1)])
+@example([AddWithin("b", 0, 1), AddWithin("a", 0, 1), Add("a", 0)], [])
 @example([Add("a", 9), TakeState(), AddWithin("a", 5, 1)], [End(1)])
 @example([AddWithin("a", 5, 1), Forget("a"), TakeState()], [End(1), Add("a", 1)])
 @example([AddWithin("a", 5, 1), TakeState(), End(1), TakeState()], [AddWithin("a", 5, 1), End(1)])
