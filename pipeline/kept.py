@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from pipeline.warehouse import FOLDS, Warehouse
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of what the folds hold: one more whenever a fold or the commit history changes."""
 
 CURRENT: Final = f"{FOLDS}/current.json"

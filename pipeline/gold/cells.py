@@ -40,6 +40,7 @@ def cells(history: DataFrame, step_s: int) -> DataFrame:
         "transactional_commits": sf.col("producer_id").isNotNull(),
         "mixed_commits": sf.col("is_mixed"),
     }
+    elapsed_ms = sf.unix_millis("commit_ts") - sf.unix_millis("previous_ts")
     rows = history.select(
         *PARTITION_OF_GROUP,
         "group_log_offset",
@@ -49,7 +50,8 @@ def cells(history: DataFrame, step_s: int) -> DataFrame:
         step("record_ts", step_s).alias("record_step_ts"),
         *(one.cast("bigint").alias(name) for name, one in counted.items()),
         (sf.col("offset") - sf.col("previous_offset")).alias("advance"),
-        (sf.unix_millis("commit_ts") - sf.unix_millis("previous_ts")).alias("elapsed_ms"),
+        # Where a clock was set back nobody knows: that time counts as none.
+        sf.when(elapsed_ms.isNotNull(), sf.greatest(elapsed_ms, sf.lit(0))).alias("elapsed_ms"),
         sf.col("log_offset").alias("first_log_offset"),
         sf.col("log_offset").alias("last_log_offset"),
         sf.when(has_moved, sf.col("log_offset")).alias("moved_log_offset"),

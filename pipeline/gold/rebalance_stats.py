@@ -167,8 +167,9 @@ def rebalance_stats(
         .withColumn("unseen_generations", sf.greatest(unseen, sf.lit(0)))
         .withColumn("was_empty", sf.coalesce(sf.col("previous_kind") != ASSIGNED, sf.col("generation") <= 1))
         .withColumn("sync_ms", sf.unix_millis("record_ts") - sf.unix_millis("state_ts"))
-        .withColumn("sync_ms", sf.when(is_rebalance, sf.col("sync_ms")))
-        .withColumn("consumption_pause_ms", sf.when(is_rebalance, pause_ms))
+        # NULL, too, where a clock was set back meanwhile.
+        .withColumn("sync_ms", sf.when(is_rebalance & (sf.col("sync_ms") >= 0), sf.col("sync_ms")))
+        .withColumn("consumption_pause_ms", sf.when(is_rebalance & (pause_ms >= 0), pause_ms))
         .withColumn("pause_spans_empty", sf.coalesce(spans_empty, sf.lit(False)))
         .withColumn(
             "pause_spans_empty",

@@ -271,6 +271,29 @@ def caught_up(made: HandMade, name: str) -> list[LogEnd]:
 
 
 @healthy
+def remade_topic(made: HandMade, name: str) -> list[LogEnd]:
+    """The topic is deleted, and made again under its name: offsets begin anew."""
+    made.generation(name, 1, both("a1", "b1", name), 1)
+    commits(made, name, 60, 1800)
+    for partition in (0, 1):
+        made.commit(name, name, partition, None, 1800)
+    for seconds in range(1860, HOUR_S, 60):
+        for partition in (0, 1):
+            made.commit(name, name, partition, seconds - 1800, seconds)
+    return [end(name, n, HOUR_S, HOUR_S - 60 - 1800) for n in (0, 1)]
+
+
+@healthy
+def clock_set_back(made: HandMade, name: str) -> list[LogEnd]:
+    """The broker's clock was ahead by ten minutes, and is set back."""
+    made.generation(name, 1, both("a1", "b1", name), 601)
+    for seconds in range(60, HOUR_S, 60):
+        for partition in (0, 1):
+            made.commit(name, name, partition, seconds, seconds + (600 if seconds < 1800 else 0))
+    return [end(name, n, HOUR_S, HOUR_S - 60) for n in (0, 1)]
+
+
+@healthy
 def empty_topic(made: HandMade, name: str) -> list[LogEnd]:
     """Nothing to read, and nothing committed."""
     made.generation(name, 1, both("a1", "b1", name), 1)

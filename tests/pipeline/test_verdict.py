@@ -2,7 +2,9 @@
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -71,6 +73,25 @@ def test_a_disaster_is_found(day: Gathered, group: str) -> None:
 @pytest.mark.parametrize("group", HEALTHY)
 def test_nothing_is_found_where_nothing_is_wrong(day: Gathered, group: str) -> None:
     assert [finding.text for finding in of_group(day, group)] == []
+
+
+@pytest.mark.parametrize(
+    ("group", "n_commits", "forward"),
+    [("steady", 118, 6960), ("remade_topic", 116, 6720), ("clock_set_back", 118, 6960)],
+)
+def test_what_was_read_is_counted_whatever_became_of_topics_and_clocks(
+    day: Gathered, group: str, n_commits: int, forward: int
+) -> None:
+    def of_gold(table: str) -> list[dict[str, Any]]:
+        rows = pq.read_table(f"{day.warehouse}/{table}").to_pylist()
+        return [row for row in rows if row["group"] == group]
+
+    velocity = of_gold("velocity")
+    assert sum(row["commits"] for row in velocity) == n_commits
+    assert sum(row["advance"] for row in velocity) == forward
+    assert all(row["elapsed_s"] >= 0 for row in velocity if row["elapsed_s"] is not None)
+    assert [row["lag"] for row in of_gold("lag")] == [0, 0]
+    assert len(of_gold("rebalance_stats")) == 1
 
 
 def test_the_worst_comes_first(day: Gathered) -> None:
