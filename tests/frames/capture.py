@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import datetime
 import itertools
+import json
 import subprocess
 import sys
 import tempfile
@@ -73,6 +74,15 @@ COMMANDS = (
     ),
     ("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--delete", "--group", "group-java"),
     ("org.apache.kafka.tools.TopicCommand", "--delete", "--topic", "tools"),
+)
+MOVED = "moved"
+"""A topic whose leader is elected, and whose partition is reassigned to where it is."""
+ABOUT_REASSIGNMENTS = (
+    ("reassign.ReassignPartitionsCommand", "--reassignment-json-file", "{plan}", "--execute"),
+    ("reassign.ReassignPartitionsCommand", "--list"),
+    ("reassign.ReassignPartitionsCommand", "--reassignment-json-file", "{plan}", "--cancel"),
+    ("LeaderElectionCommand", "--election-type", "preferred", "--topic", MOVED, "--partition", "0"),
+    ("LeaderElectionCommand", "--election-type", "preferred", "--all-topic-partitions"),
 )
 WATCHED = "watched"
 """A consumer group that has a member, and its topic."""
@@ -226,6 +236,20 @@ def administrators(proxy: Proxy, bootstrap: str) -> None:
     proxy.client = ""
 
 
+def administrators_of_reassignments(proxy: Proxy, bootstrap: str) -> None:
+    """Kafka's own tools, about where partitions are and who leads them."""
+    Broker(bootstrap, None).create_topic(MOVED, 1)
+    proxy.client = "java"
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as plan:
+        wanted = [{"topic": MOVED, "partition": 0, "replicas": [1]}]
+        json.dump({"version": 1, "partitions": wanted}, plan)
+        plan.flush()
+        for program, *arguments in ABOUT_REASSIGNMENTS:
+            words = [word.format(plan=plan.name) for word in arguments]
+            _run_tool(bootstrap, f"org.apache.kafka.tools.{program}", *words)
+    proxy.client = ""
+
+
 def _run_tool(bootstrap: str, program: str, *arguments: str) -> None:
     command = [*tools(), program, "--bootstrap-server", bootstrap, *arguments]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
@@ -296,6 +320,7 @@ SCENES: dict[str, Callable[[Proxy, str], dict[str, str] | None]] = {
     "consumer-groups": _consumer_groups,
     "transactions": _transactions,
     "administrators": administrators,
+    "reassignments": administrators_of_reassignments,
     BY_HAND: by_hand,
 }
 """In their order; those that begin with a client return which release it is."""

@@ -40,11 +40,9 @@ GROUP_LIFE = {
 """What every client asks for that produces, reads, commits and leaves."""
 ONLY_SAID_TO_BE_SERVED = {(ApiKey.PRODUCE, version) for version in range(3)}
 """Kafka advertises these and closes the connection."""
-UNHEARD = {(key, 0) for key in (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS)} | {
-    (ApiKey.DESCRIBE_CLIENT_QUOTAS, version) for version in (0, 1)
-}
-"""What no client says here: Kafka 4 has dropped version 0 of the APIs of ACLs, and there are no quotas. Independent
-codecs know them (`tests/protocol`)."""
+UNHEARD = {(key, 0) for key in (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS)}
+"""What no client says here: Kafka 4 has dropped version 0 of the APIs of ACLs. Independent codecs know it
+(`tests/protocol`)."""
 TRANSACTIONS = {
     ApiKey.INIT_PRODUCER_ID,
     ApiKey.ADD_PARTITIONS_TO_TXN,
