@@ -71,6 +71,17 @@ class Keys:
         """What the cluster was made with."""
         return f"{self._root}meta".encode()
 
+    @property
+    def importing(self) -> bytes:
+        """There while a data directory is imported: which ones."""
+        return f"{self._root}importing".encode()
+
+    @property
+    def all(self) -> tuple[bytes, bytes]:
+        """The range of all keys of the cluster."""
+        root = self._root.encode()
+        return root, end_of(root)
+
     def topic(self, name: str) -> bytes:
         """A topic of the catalogue."""
         return f"{self._root}topics/{name}".encode()

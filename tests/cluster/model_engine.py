@@ -80,8 +80,8 @@ class ModelEngine:
             raise Unavailable("cut off")
         return self.store.do(act)
 
-    async def version(self) -> tuple[str, int, bool]:
-        return "3.6.0", 0, True
+    async def version(self) -> str:
+        return "3.6.0"
 
     async def transact(self, transaction: Transaction) -> Outcome:
         return await self._do(lambda map_: map_.transact(transaction))

@@ -65,7 +65,7 @@ def test_what_a_cluster_needs_and_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 async def test_an_etcd_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.server.cluster.cluster._JOIN_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("coordinator.server.cluster.reach.TIMEOUT_S", 0.5)
     with pytest.raises(StartFailed, match=r"127\.0\.0\.1:1"):
         await join(with_id(tmp_path, ADVERTISED))
 

@@ -174,12 +174,12 @@ class EtcdEngine:
             self._move_on(at)
             raise
 
-    async def version(self) -> tuple[str, int, bool]:
-        """Of the node that is asked: its release, the size of its database in bytes, whether it has a leader."""
+    async def version(self) -> str:
+        """The release of the node that is asked."""
         answer = await self._call(
             "Maintenance/Status", MESSAGES["StatusRequest"](), "StatusResponse", self._timeout_s
         )
-        return answer.version, answer.dbSize, bool(answer.leader)
+        return str(answer.version)
 
     async def close(self) -> None:
         """See `Engine`."""

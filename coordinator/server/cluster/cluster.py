@@ -10,14 +10,14 @@ import logging
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from coordinator import clock
 from coordinator.cluster.append import Appender, Partition
 from coordinator.cluster.catalogue_keys import CatalogueKeys
 from coordinator.cluster.claims import Owned
-from coordinator.cluster.engine.engine import Denied, Engine, EngineError
+from coordinator.cluster.engine.engine import EngineError
 from coordinator.cluster.in_process import NotPossible
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.member.append_driver import AppendDriver
@@ -28,8 +28,10 @@ from coordinator.engine.machine import InternalTopic, M
 from coordinator.engine.partition import PartitionState
 from coordinator.engine.replication import Replication, Ticket
 from coordinator.names import CONSUMER_OFFSETS, COORDINATED, LogFlush
-from coordinator.server.cluster.meta import Meta, read_or_write_meta
+from coordinator.server.cluster.member_directory import REMEDY, is_member, prepare
+from coordinator.server.cluster.meta import Meta, NoCluster, new_meta, read_or_write_meta
 from coordinator.server.cluster.ownership import ClusterOwnership
+from coordinator.server.cluster.reach import Nodes, reached
 from coordinator.server.cluster.replicated_logs import ReplicatedLogs
 from coordinator.server.cluster.sealer import Sealer
 from coordinator.server.cluster.shared_catalogue import SharedCatalogue
@@ -44,20 +46,7 @@ if TYPE_CHECKING:
     from coordinator.server.server import Server
 
 _LOG: Final = logging.getLogger("Cluster")
-MARKER: Final = ".cluster"
-"""In a data directory: the id of the cluster that it belongs to."""
-_JOIN_TIMEOUT_S: Final = 15.0
 _LEAVE_TIMEOUT_S: Final = 5.0
-_OLDEST: Final = (3, 4)
-
-
-class Nodes(Engine, Protocol):
-    """An engine that says what it is."""
-
-    endpoints: tuple[str, ...]
-
-    async def version(self) -> tuple[str, int, bool]:
-        """See `EtcdEngine`."""
 
 
 class EtcdCluster:
@@ -95,56 +84,27 @@ class EtcdCluster:
 
     async def read(self) -> None:
         """What the engine says. Raises StartFailed."""
-        endpoints = ", ".join(self.engine.endpoints)
-        problem: EngineError | None = None
-        try:
-            async with asyncio.timeout(_JOIN_TIMEOUT_S):
-                while True:
-                    try:
-                        await self._read()
-                        return
-                    except Denied as error:
-                        raise StartFailed(
-                            f"cluster.etcd.username: etcd ({endpoints}) lets nobody in: {error}"
-                        ) from error
-                    except EngineError as error:
-                        problem = error
-                        await asyncio.sleep(0.2)
-        except TimeoutError:
-            raise StartFailed(
-                f"cluster.etcd.endpoints: no answer from etcd ({endpoints}): {problem}"
-            ) from problem
+        await reached(self.engine, self._read)
 
     async def _read(self) -> None:
-        version, _, _ = await self.engine.version()
-        numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2])
-        if numbers < _OLDEST:
-            raise StartFailed(
-                f"cluster.etcd.endpoints: etcd {version} is too old, 3.4 is the oldest that will do"
-            )
-        new = Meta(self._config.offsets_topic_num_partitions, random_topic_id())
-        self.meta = await read_or_write_meta(self.engine, self._keys, new)
+        settings, config = self._settings, self._config
+        # A directory that was of a cluster has perhaps the only copy of what etcd has lost.
+        is_old = is_member(settings.files, settings.data_dir)
+        new = None if is_old else new_meta(config.offsets_topic_num_partitions, random_topic_id())
+        try:
+            self.meta = await read_or_write_meta(self.engine, self._keys, new)
+        except NoCluster as error:
+            if is_old:
+                raise StartFailed(
+                    f"{settings.data_dir} was used in a cluster, and {error}: {REMEDY}"
+                ) from error
+            raise
         await self.catalogue.read()
 
     def prepare(self, directory: DataDirectory) -> None:
-        """Makes a data directory that of this cluster. What it has of coordinators is a copy, and goes. Raises
-        StartFailed, StorageError, OSError."""
-        files, path = directory.files, f"{directory.path}/{MARKER}"
-        cluster_id = self._settings.cluster_id
-        assert cluster_id is not None
-        if directory.meta.cluster_id != cluster_id:
-            raise StartFailed(
-                f"{directory.path} is of cluster {directory.meta.cluster_id}, and CLUSTER_ID says {cluster_id}"
-            )
-        if not files.exists(path):
-            if directory.partitions() or directory.journaled() or directory.read_catalogue() is not None:
-                raise StartFailed(
-                    f"{directory.path} was used without a cluster, and what it holds would be lost to it: "
-                    "use an empty log.dirs"
-                )
-            files.write_atomically(path, cluster_id.encode())
-        copies = [each for each in directory.partitions() if each.topic in COORDINATED]
-        directory.delete_logs(dict.fromkeys(copies))
+        """Makes a data directory that of this cluster. Raises StartFailed, StorageError, OSError."""
+        assert self._settings.cluster_id is not None
+        prepare(directory, self._settings.cluster_id, self.meta)
         self.catalogue.write_copy(directory)
 
     def shape(self, logs: InternalTopicLogs) -> None:
