@@ -49,6 +49,13 @@ class ClusterProperties(NamespaceProperties):
     cluster_etcd_key: str = declared(
         _STRING, "", "A file with the key of that certificate, in PEM. groupd's own.", FILE
     )
+    cluster_etcd_quota_bytes: int = declared(
+        _LONG,
+        0,
+        "How large the database of etcd may grow (its --quota-backend-bytes), to warn in time; default: what etcd "
+        "says from 3.6 on, else 2 GiB, its own default. groupd's own.",
+        at_least(0),
+    )
     cluster_append_timeout_ms: int = declared(
         _INT,
         500,

@@ -9,7 +9,7 @@ import logging
 import socket
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from coordinator import clock
 from coordinator.cluster.in_process import InProcess, NotPossible
@@ -20,6 +20,7 @@ from coordinator.config.listeners import Listener
 from coordinator.engine.leader_epoch import begin_leader_epoch
 from coordinator.names import COORDINATED
 from coordinator.net.endpoint import Endpoint
+from coordinator.server.engine_figures import EngineFigures
 from coordinator.server.listeners import Listeners
 from coordinator.server.start_failed import StartFailed
 from coordinator.topics.partition import HostedPartition
@@ -31,17 +32,6 @@ if TYPE_CHECKING:
     from coordinator.server.server import Server
 
 _LOG: Final = logging.getLogger("Cluster")
-
-
-class EngineFigures(NamedTuple):
-    """How this daemon and the engine of its cluster get along."""
-
-    fenced: int
-    """How often an append was refused because another owns the partition."""
-    append_seconds: float
-    """The median of how long the last transactions took; NaN where there was none."""
-    session_left_seconds: float
-    """Until this daemon lets go of everything, unless the engine answers before."""
 
 
 class Brokers:
@@ -141,7 +131,7 @@ class Brokers:
     @property
     def engine_figures(self) -> EngineFigures | None:
         """Of a cluster on etcd; None without one."""
-        return None if self._server.cluster is None else EngineFigures(*self._server.cluster.figures)
+        return None if self._server.cluster is None else self._server.cluster.figures
 
     # Stopping and starting one
 

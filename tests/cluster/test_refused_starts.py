@@ -70,6 +70,16 @@ async def test_an_etcd_that_does_not_answer_is_named(tmp_path: Path, monkeypatch
         await join(with_id(tmp_path, ADVERTISED))
 
 
+async def test_an_etcd_that_is_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def version(_: ModelEngine) -> str:
+        return "3.3.27"
+
+    monkeypatch.setattr(ModelEngine, "version", version)
+    cluster = EtcdCluster(with_id(tmp_path, ADVERTISED), ModelEngine(ModelStore()), Keys(CLUSTER_ID))
+    with pytest.raises(StartFailed, match=r"3\.3\.27"):
+        await cluster.read()
+
+
 def found(directory: Path) -> set[Path]:
     return set(directory.rglob("*"))
 

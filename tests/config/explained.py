@@ -248,6 +248,7 @@ OWN: Final = (
     "cluster.etcd.key",
     "cluster.etcd.password",
     "cluster.etcd.prefix",
+    "cluster.etcd.quota.bytes",
     "cluster.etcd.username",
     "cluster.move.delay.ms",
     "control.enable",

@@ -24,6 +24,7 @@ from coordinator.cluster.engine.engine import (
     Engine,
     EngineError,
     Entry,
+    NoSpace,
     Outcome,
     Page,
     Put,
@@ -39,6 +40,7 @@ from coordinator.cluster.session import Began, Ended, Event, Session
 
 _LOG: Final = logging.getLogger("Cluster")
 _RETRY_S: Final = 0.1
+_FULL_RETRY_S: Final = 1.0
 _SWEEP_S: Final = 0.5
 _HANDOVER_S: Final = 2.0
 
@@ -232,7 +234,8 @@ class Member:
                 return await self._engine.read(command)
             return await self._engine.transact(command)
         except EngineError as error:
-            await asyncio.sleep(_RETRY_S)
+            # One that is full says so at once, and each partition would ask again and again.
+            await asyncio.sleep(_FULL_RETRY_S if isinstance(error, NoSpace) else _RETRY_S)
             return error
 
     def _lose(self, partition: Partition, cause: Cause) -> Owned:

@@ -28,6 +28,7 @@ from coordinator.engine.machine import InternalTopic, M
 from coordinator.engine.partition import PartitionState
 from coordinator.engine.replication import Replication, Ticket
 from coordinator.names import CONSUMER_OFFSETS, COORDINATED, LogFlush
+from coordinator.server.cluster.engine_health import EngineHealth
 from coordinator.server.cluster.member_directory import REMEDY, is_member, prepare
 from coordinator.server.cluster.meta import Meta, NoCluster, new_meta, read_or_write_meta
 from coordinator.server.cluster.ownership import ClusterOwnership
@@ -35,6 +36,7 @@ from coordinator.server.cluster.reach import Nodes, reached
 from coordinator.server.cluster.replicated_logs import ReplicatedLogs
 from coordinator.server.cluster.sealer import Sealer
 from coordinator.server.cluster.shared_catalogue import SharedCatalogue
+from coordinator.server.engine_figures import EngineFigures
 from coordinator.server.internal_topic import InternalTopicLogs
 from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
@@ -67,7 +69,10 @@ class EtcdCluster:
         self.catalogue = SharedCatalogue(
             self._loop, engine, CatalogueKeys(engine, keys, self.ownership.leaders)
         )
-        self.appends = AppendDriver(engine, Appender(keys), self._done, self._not_done)
+        self.appends = AppendDriver(
+            engine, Appender(keys), self._done, self._not_done, config.broker_session_timeout_ms / 1000
+        )
+        self.health = EngineHealth(engine, config.cluster_etcd_quota_bytes)
         self.replication = Replication(self, self._doubted)
         self._store = Store(engine, keys)
         self.meta = Meta(0, b"")
@@ -158,6 +163,7 @@ class EtcdCluster:
         self.member.start()
         self._sealer = Sealer(self._store, self._logs, lambda: server.runtime.partitions, self._doubted)
         self._sealer.start()
+        self.health.start()
         self._in_background(self._begin())
 
     async def _begin(self) -> None:
@@ -269,6 +275,7 @@ class EtcdCluster:
     def abandon(self) -> None:
         """Ends at once; the session ends by itself."""
         self.appends.abandon()
+        self.health.stop()
         for task in self._tasks:
             task.cancel()
         if self.member is not None:
@@ -309,11 +316,27 @@ class EtcdCluster:
         return {str(cause): count for cause, count in self._the_member().moves.items()}
 
     @property
-    def figures(self) -> tuple[int, float, float]:
-        """See `EngineFigures`."""
+    def figures(self) -> EngineFigures:
+        """How this daemon and the engine get along."""
+        member = self._the_member()
         taken = sorted(self.appends.seconds)
-        median = taken[len(taken) // 2] if taken else math.nan
-        return self.appends.fenced, median, self._the_member().keeper.left_ms / 1000
+        return EngineFigures(
+            fenced=self.appends.fenced,
+            append_seconds=taken[len(taken) // 2] if taken else math.nan,
+            session_left_seconds=member.keeper.left_ms / 1000,
+            engine_bytes=sum(map(self.engine_bytes, member.owned)),
+            node_bytes={node.endpoint: node.size_bytes for node in self.health.nodes if not node.problem},
+            quota_bytes=self.health.quota_bytes,
+            is_full=self.health.is_full,
+        )
+
+    def engine_bytes(self, partition: Partition) -> int:
+        """What the engine holds of a partition that this daemon owns; 0 while it is not read."""
+        log = self._server.engine.runtimes[partition.topic].partitions[partition.number].log
+        manifest = None if log is None else self._logs.manifests.get(log)
+        if log is None or manifest is None:
+            return 0
+        return manifest.size + log.size_from(manifest.end_offset)
 
 
 async def _until(holds: Callable[[], bool]) -> None:

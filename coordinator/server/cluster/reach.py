@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Protocol, TypeVar
 
 from coordinator.cluster.engine.engine import Denied, Engine, EngineError
+from coordinator.cluster.engine.node_status import NodeStatus
 from coordinator.server.start_failed import StartFailed
 
 TIMEOUT_S: Final = 15.0
@@ -24,6 +25,12 @@ class Nodes(Engine, Protocol):
 
     async def version(self) -> str:
         """The release of the node that is asked. Raises EngineError."""
+
+    async def nodes(self) -> list[NodeStatus]:
+        """How each node is. Raises nothing."""
+
+    async def lease_left_s(self, lease: int) -> int:
+        """Until a lease ends, if nobody renews it. Raises EngineError."""
 
 
 async def reached(engine: Nodes, ask: Callable[[], Awaitable[T]]) -> T:
