@@ -14,6 +14,10 @@ class Broker:
     hosts: dict[str, str] = field(default_factory=dict)
     """What clients are told, by the name of the listener, where that is another host than this one."""
 
+    rack: str | None = None
+    lease: int = 0
+    """Of its session with the engine of a cluster, if it has one."""
+
     def seen_from(self, node: Node) -> Node:
         """This broker as a client of another one should know it: on the same host, unless it is known to be on
         another one, by the listener of the same name; port -1 where it has none. In: the other one, as the client

@@ -268,11 +268,12 @@ class Member:
         if owned is not None and partition not in self._busy and not self._is_draining:
             self._begin(partition, self._claim(partition, owned.token, Cause.RETAKEN))
 
-    async def move(self, partition: Partition, to: int | None) -> None:
-        """Has a broker own a partition, for as long as it lives; None: whoever it is placed at. Raises
-        EngineError."""
+    async def move(self, partition: Partition, to: int | None, hold_loading_ms: int = 0) -> None:
+        """Has a broker own a partition, for as long as it lives; None: whoever it is placed at. In: for how long
+        at least it is to say then that it loads, once. Raises EngineError."""
         pin = self._keys.pin(*partition)
-        operation = Delete(pin) if to is None else Put(pin, b"%d" % to)
+        value = b"%d %d" % (to or 0, hold_loading_ms) if hold_loading_ms else b"%d" % (to or 0)
+        operation = Delete(pin) if to is None else Put(pin, value)
         await self._engine.transact(Transaction((), (operation,)))
 
     # Ending

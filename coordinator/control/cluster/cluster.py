@@ -71,7 +71,7 @@ class Cluster:
         if server.brokers.cluster is not None:
             server.brokers.cluster.listeners.append(self._moved_by_others)
         if server.cluster is not None:
-            server.cluster.listeners.append(self._told)
+            server.cluster.news.attach(self._told)
 
     def _moved_by_others(
         self, partition: TopicPartition, before: int | None, owner: int | None, cause: MoveCause

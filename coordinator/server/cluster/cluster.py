@@ -17,8 +17,6 @@ from coordinator import clock
 from coordinator.cluster.append import Appender, Partition
 from coordinator.cluster.catalogue_keys import CatalogueKeys
 from coordinator.cluster.claims import Owned
-from coordinator.cluster.engine.engine import EngineError
-from coordinator.cluster.in_process import NotPossible
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.member.append_driver import AppendDriver
 from coordinator.cluster.member.member import Cause, Member, Ownings
@@ -27,11 +25,13 @@ from coordinator.cluster.store.store import Store
 from coordinator.engine.machine import InternalTopic, M
 from coordinator.engine.partition import PartitionState
 from coordinator.engine.replication import Replication, Ticket
-from coordinator.names import CONSUMER_OFFSETS, COORDINATED, LogFlush
+from coordinator.names import CONSUMER_OFFSETS, LogFlush
 from coordinator.server.cluster.engine_health import EngineHealth
 from coordinator.server.cluster.member_directory import REMEDY, is_member, prepare
 from coordinator.server.cluster.meta import Meta, NoCluster, new_meta, read_or_write_meta
+from coordinator.server.cluster.moves import Moves
 from coordinator.server.cluster.ownership import ClusterOwnership
+from coordinator.server.cluster.ownership_news import OwnershipNews
 from coordinator.server.cluster.reach import Nodes, reached
 from coordinator.server.cluster.replicated_logs import ReplicatedLogs
 from coordinator.server.cluster.sealer import Sealer
@@ -61,10 +61,11 @@ class EtcdCluster:
         self._keys = keys
         self._loop = asyncio.get_running_loop()
         self.member: Member | None = None
-        self.listeners: list[Callable[[TopicPartition, str], None]] = []
-        """Who is told of each partition that was gained or lost, and why."""
+        self.news = OwnershipNews()
+        """Of each partition that was gained or lost, and why."""
+        self.moves_on_purpose = Moves(engine, keys, self._the_member, self._in_background)
         self.ownership = ClusterOwnership(
-            self._the_member, lambda: self.catalogue.keys, config.node_id, self._pin
+            self._the_member, lambda: self.catalogue.keys, config.node_id, self.moves_on_purpose.pin
         )
         self.catalogue = SharedCatalogue(
             self._loop, engine, CatalogueKeys(engine, keys, self.ownership.leaders)
@@ -198,30 +199,23 @@ class EtcdCluster:
         runtime = self._server.engine.runtimes[partition.topic]
         machine = runtime.partitions[partition.number]
         _LOG.info("Owner of %s, leader epoch %d: %s", machine.name, owned.epoch, cause)
-        self._tell(machine.name, f"broker {self._config.node_id} owns it: {cause}")
-        runtime.ownership.take(machine, machine.epoch + 1)
+        self.news.tell(machine.name, f"broker {self._config.node_id} owns it: {cause}")
+        runtime.ownership.take(machine, machine.epoch + 1, self.moves_on_purpose.hold_s(partition))
 
     def _lost(self, partition: Partition, cause: Cause) -> None:
         runtime = self._server.engine.runtimes[partition.topic]
         machine = runtime.partitions[partition.number]
         self.appends.drop(partition)
         _LOG.info("No longer owner of %s: %s", machine.name, cause)
-        self._tell(machine.name, f"broker {self._config.node_id} owns it no longer: {cause}")
+        self.news.tell(machine.name, f"broker {self._config.node_id} owns it no longer: {cause}")
         runtime.ownership.release(machine, machine.epoch + 1, str(cause))
         self._server.topics.complete(self._server.data_plane.interrupted(machine.name, clock.monotonic_ms()))
-
-    def _tell(self, partition: TopicPartition, what: str) -> None:
-        for listener in self.listeners:
-            listener(partition, what)
 
     def _doubted(self, name: TopicPartition) -> None:
         """It was given up here; it is taken anew if it is still owned."""
         partition = Partition(*name)
-        self.appends.drop(partition)
-        self._tell(name, f"broker {self._config.node_id} gives it up: {Cause.DOUBTED}")
-        runtime = self._server.engine.runtimes[name.topic]
-        machine = runtime.partitions[name.partition]
-        runtime.ownership.release(machine, machine.epoch + 1, "it is doubted what the engine has")
+        self.news.tell(name, f"broker {self._config.node_id} gives it up: {Cause.DOUBTED}")
+        self.put_aside(name, "it is doubted what the engine has")
         self._the_member().doubt(partition)
 
     # Appends
@@ -285,25 +279,18 @@ class EtcdCluster:
 
     def move(self, partition: TopicPartition, to: int, hold_loading_s: float) -> bool:
         """Asks that a broker own a partition; whether it does not yet. Raises NotPossible."""
-        member = self._the_member()
-        if partition.topic not in COORDINATED:
-            raise NotPossible(f"the records of {partition} are on one broker, and stay there")
-        if hold_loading_s:
-            raise NotPossible("hold_loading is for several brokers in one process")
-        if to not in member.table.brokers:
-            raise NotPossible(f"there is no broker {to}, or it does not live")
-        self._pin(partition, to)
-        return self.ownership.owner(partition) != to
+        return self.moves_on_purpose.move(partition, to, hold_loading_s, self.ownership.owner(partition))
 
-    def _pin(self, partition: TopicPartition, to: int) -> None:
-        self._in_background(self._move(self._the_member(), Partition(*partition), to))
+    def retake(self, partition: TopicPartition, hold_loading_s: float) -> None:
+        """Takes anew what was put aside, if it is still owned; it is loading for so long at least."""
+        self.moves_on_purpose.retake(partition, hold_loading_s)
 
-    @staticmethod
-    async def _move(member: Member, partition: Partition, to: int) -> None:
-        try:
-            await member.move(partition, to)
-        except EngineError as error:
-            _LOG.error("%s-%d could not be moved to broker %d: %r", *partition, to, error)
+    def put_aside(self, partition: TopicPartition, reason: str) -> None:
+        """This broker owns it still, and serves it no longer: it is moved, or taken anew, after that."""
+        self.appends.drop(Partition(*partition))
+        runtime = self._server.engine.runtimes[partition.topic]
+        machine = runtime.partitions[partition.partition]
+        runtime.ownership.release(machine, machine.epoch + 1, reason)
 
     @property
     def owned_counts(self) -> dict[int, int]:
