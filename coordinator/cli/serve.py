@@ -105,6 +105,7 @@ def _run(
     # Nothing that a start makes is garbage; the server switches the collector on when everything is loaded.
     gc.disable()
     from coordinator.config.broker_listeners import check_brokers
+    from coordinator.config.broker_racks import racks_of
     from coordinator.config.listeners import doubts, parse_listeners
     from coordinator.daemon import run_daemon
     from coordinator.logger import start_log
@@ -113,6 +114,7 @@ def _run(
     start_log(log_level.upper())
     listeners, closed = parse_listeners(config)
     check_brokers(listeners, brokers)
+    racks_of(config.broker_rack, brokers)
     server_settings = ServerSettings(
         config=config,
         listeners=listeners,

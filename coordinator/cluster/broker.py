@@ -23,8 +23,8 @@ class Broker:
         another one, by the listener of the same name; port -1 where it has none. In: the other one, as the client
         knows it."""
         if node.node_id == self.node_id:
-            return node
+            return node if self.rack is None else node._replace(rack=self.rack)
         if self.hosts:
             host, port = self.hosts.get(node.listener, ""), self.ports.get(node.listener, -1)
-            return node._replace(node_id=self.node_id, host=host, port=port)
-        return node._replace(node_id=self.node_id, port=self.ports[node.listener])
+            return node._replace(node_id=self.node_id, host=host, port=port, rack=self.rack)
+        return node._replace(node_id=self.node_id, port=self.ports[node.listener], rack=self.rack)

@@ -19,6 +19,12 @@ _LEAST_SESSION_MS: Final = 2000
 class ClusterProperties(NamespaceProperties):
     """It has those of namespaces as well: a class with slots has one base."""
 
+    broker_rack: str = declared(
+        _STRING,
+        "",
+        "The rack of this broker, as clients are told; with --brokers N perhaps a list of N, by commas.",
+        PRINTABLE,
+    )
     broker_session_timeout_ms: int = declared(
         _INT,
         9000,

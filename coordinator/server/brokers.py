@@ -16,6 +16,7 @@ from coordinator.cluster.in_process import InProcess, NotPossible
 from coordinator.cluster.one_broker import OneBroker
 from coordinator.cluster.ownership import MoveCause, Ownership
 from coordinator.config.broker_listeners import listeners_of_broker
+from coordinator.config.broker_racks import racks_of
 from coordinator.config.listeners import Listener
 from coordinator.engine.leader_epoch import begin_leader_epoch
 from coordinator.names import COORDINATED
@@ -43,10 +44,15 @@ class Brokers:
         """By node id; the first is the server's own."""
         self.cluster: InProcess | None = None
         """None where there is one broker."""
-        self.ownership: Ownership = OneBroker(first) if server.cluster is None else server.cluster.ownership
+        racks = racks_of(server.settings.config.broker_rack, count)
+        self.ownership: Ownership = (
+            OneBroker(first, racks[0]) if server.cluster is None else server.cluster.ownership
+        )
         self._server = server
         if count > 1:
             self.cluster = InProcess(list(self.listeners), self._partitions, self._replication_factor)
+            for broker, rack in zip(self.cluster.known.values(), racks, strict=True):
+                broker.rack = rack
             self.cluster.gained, self.cluster.lost = self._gained, self._lost
             self.ownership = self.cluster
 

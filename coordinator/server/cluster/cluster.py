@@ -154,7 +154,7 @@ class EtcdCluster:
             self.engine,
             self._keys,
             config.node_id,
-            registration(uuid4().hex, listeners),
+            registration(uuid4().hex, listeners, config.broker_rack),
             config.broker_session_timeout_ms,
             config.cluster_move_delay_ms,
             {CONSUMER_OFFSETS: self.meta.partitions},
