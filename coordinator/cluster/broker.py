@@ -17,6 +17,8 @@ class Broker:
     rack: str | None = None
     lease: int = 0
     """Of its session with the engine of a cluster, if it has one."""
+    epoch: int = 0
+    """At which revision of that engine it registered."""
 
     def seen_from(self, node: Node) -> Node:
         """This broker as a client of another one should know it: on the same host, unless it is known to be on

@@ -100,6 +100,6 @@ class Keys:
         return f"{self._root}producer_ids/next".encode()
 
     def all_of(self, kind: str) -> tuple[bytes, bytes]:
-        """The range of all keys of a kind: `brokers`, `owner`, `pin`, `topics`, `group_configs`."""
+        """The range of all keys of a kind: `brokers`, `owner`, `epoch`, `pin`, `topics`, `group_configs`."""
         prefix = f"{self._root}{kind}/".encode()
         return prefix, end_of(prefix)

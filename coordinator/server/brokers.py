@@ -30,6 +30,7 @@ from storage.os_error import reason_of
 from storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from coordinator.server.cluster.engine_view import EngineView
     from coordinator.server.server import Server
 
 _LOG: Final = logging.getLogger("Cluster")
@@ -138,6 +139,10 @@ class Brokers:
     def engine_figures(self) -> EngineFigures | None:
         """Of a cluster on etcd; None without one."""
         return None if self._server.cluster is None else self._server.cluster.figures
+
+    async def engine_view(self) -> "EngineView | None":
+        """What the engine of a cluster knows of it; None without one."""
+        return None if self._server.cluster is None else await self._server.cluster.view()
 
     # Stopping and starting one
 

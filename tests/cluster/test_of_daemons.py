@@ -20,7 +20,7 @@ from protocol.messages.alter_partition_reassignments import (
 )
 from protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from storage.topic_partition import TopicPartition
-from tests.cluster.daemons import CLUSTER_ID, Daemon, Daemons, daemons, eventually
+from tests.cluster.daemons import CLUSTER_ID, SESSION_MS, Daemon, Daemons, daemons, eventually
 from tests.server.harness import heartbeat_request, join_alone, join_request
 
 OFFSETS = "__consumer_offsets"
@@ -158,6 +158,43 @@ async def test_a_fault_moves_a_coordinator_to_another_daemon(tmp_path: Path) -> 
             assert (await owner.ask(join_request("g"), 3)).error_code == ELSEWHERE
             await eventually(lambda: other.coordinates("g"))
             assert await owner.committed() == ELSEWHERE
+
+
+async def test_the_status_says_what_the_engine_knows(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        owner = await cluster.owner()
+        other = await other_than(cluster, owner)
+        assert await owner.commit(1) == ErrorCode.NONE
+        partition = owner.server.runtime.partition_of("g")
+        assert partition.log is not None
+        assert partition.log.durability.outgoing is not None
+        for asked in (owner, other):
+            async with controlled(asked) as control:
+                status = await control.cluster.status()
+            [found] = [
+                part
+                for part in status.partitions
+                if (part.topic, part.partition) == (OFFSETS, partition.number)
+            ]
+            assert found.token == partition.log.durability.outgoing.token
+            assert found.leader_epoch == partition.log.leader_epochs.current
+            held = partition.log.size_bytes if asked is owner else None
+            assert found.engine_bytes == held
+            assert [broker.node_id for broker in status.brokers] == [1, 2]
+            for broker in status.brokers:
+                assert broker.broker_epoch
+                assert broker.session_left_seconds is not None
+                assert 0 < broker.session_left_seconds <= SESSION_MS / 1000
+            assert status.etcd is not None
+            assert status.etcd.single
+            assert status.etcd.problem is None
+        other.engine.is_cut = True
+        async with controlled(other) as control:
+            status = await control.cluster.status()
+        assert status.etcd is not None
+        assert status.etcd.problem
+        assert status.etcd.nodes[0].problem
+        other.engine.is_cut = False
 
 
 async def test_loading_is_held_once(tmp_path: Path) -> None:

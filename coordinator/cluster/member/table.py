@@ -53,6 +53,7 @@ class Table:
                 {name: host for name, (host, _) in listeners.items()},
                 fields["rack"] or None,
                 entry.lease,
+                entry.created_at,
             )
             self.brokers = dict(sorted(self.brokers.items()))
             self.incarnations[node_id] = entry.created_at

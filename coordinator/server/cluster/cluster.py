@@ -27,6 +27,7 @@ from coordinator.engine.partition import PartitionState
 from coordinator.engine.replication import Replication, Ticket
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
 from coordinator.server.cluster.engine_health import EngineHealth
+from coordinator.server.cluster.engine_view import EngineView, look
 from coordinator.server.cluster.member_directory import REMEDY, is_member, prepare
 from coordinator.server.cluster.meta import Meta, NoCluster, new_meta, read_or_write_meta
 from coordinator.server.cluster.moves import Moves
@@ -315,6 +316,21 @@ class EtcdCluster:
             node_bytes={node.endpoint: node.size_bytes for node in self.health.nodes if not node.problem},
             quota_bytes=self.health.quota_bytes,
             is_full=self.health.is_full,
+        )
+
+    async def view(self) -> EngineView:
+        """What the engine knows of the cluster."""
+        member, keeper = self._the_member(), self._the_member().keeper
+        await self.health.look()
+        looked = await look(self.engine, self._keys, member.table)
+        return EngineView(
+            nodes=self.health.nodes,
+            quota_bytes=self.health.quota_bytes,
+            tokens=looked.tokens,
+            epochs=looked.epochs,
+            sessions_left_s={**looked.sessions_left_s, member.node_id: keeper.left_ms / 1000},
+            engine_bytes={TopicPartition(*each): self.engine_bytes(each) for each in list(member.owned)},
+            problem=looked.problem,
         )
 
     def engine_bytes(self, partition: Partition) -> int:

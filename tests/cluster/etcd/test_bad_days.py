@@ -158,6 +158,13 @@ async def test_an_etcd_without_a_quorum_at_the_start_is_named(tmp_path: Path, et
     assert etcd.endpoints.split(",")[0] in said
     async with daemon_of(how) as daemon:
         await until_committed(daemon, 1)
+        view = await daemon.server.brokers.engine_view()
+        assert view is not None
+        assert sorted(node.is_leader for node in view.nodes) == [False, False, True]
+        assert all(node.version.startswith("3.") and node.size_bytes for node in view.nodes)
+        assert set(view.tokens) == set(view.epochs) == set(view.engine_bytes)
+        assert 0 < view.sessions_left_s[1] <= SESSION_MS / 1000
+        assert view.problem == ""
 
 
 async def test_a_password_that_is_wrong_is_named_and_a_right_one_is_enough(tmp_path: Path) -> None:
