@@ -73,6 +73,8 @@ class ModelEngine:
     def __init__(self, store: ModelStore) -> None:
         self.store = store
         self.is_cut = False
+        self.is_slow_to_see = False
+        """Watches say nothing."""
         self.said: dict[str, Any] = {}
         """What else it says of itself."""
 
@@ -115,7 +117,7 @@ class ModelEngine:
         if revision <= self.store.forgotten:
             raise Compacted(str(self.store.forgotten))
         while True:
-            if not self.is_cut:
+            if not self.is_cut and not self.is_slow_to_see:
                 self.store.do(lambda _: None)
                 for changes in list(self.store.history):
                     if changes.revision <= seen:

@@ -26,8 +26,10 @@ from coordinator.engine.machine import InternalTopic, M
 from coordinator.engine.partition import PartitionState
 from coordinator.engine.replication import Replication, Ticket
 from coordinator.names import CONSUMER_OFFSETS, LogFlush
+from coordinator.net.routes import Routes
 from coordinator.server.cluster.engine_health import EngineHealth
 from coordinator.server.cluster.engine_view import EngineView, look
+from coordinator.server.cluster.looking_first import LookingFirst
 from coordinator.server.cluster.member_directory import REMEDY, is_member, prepare
 from coordinator.server.cluster.meta import Meta, NoCluster, new_meta, read_or_write_meta
 from coordinator.server.cluster.moves import Moves
@@ -41,6 +43,7 @@ from coordinator.server.engine_figures import EngineFigures
 from coordinator.server.internal_topic import InternalTopicLogs
 from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
+from coordinator.topics.catalogue import Catalogue
 from coordinator.topics.topic import random_topic_id
 from storage.data_directory import DataDirectory
 from storage.topic_partition import TopicPartition
@@ -135,6 +138,10 @@ class EtcdCluster:
             begins_epochs=False,
             replication=self.replication,
         )
+
+    def looking_first(self, routes: Routes, catalogue: Catalogue) -> Routes:
+        """The same table, in which topics that are not known are looked for before that is said."""
+        return LookingFirst(catalogue, self.catalogue.look_for).altered(routes)
 
     def attach(self, server: "Server") -> None:
         """To parts that are open."""

@@ -16,7 +16,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-from coordinator.cluster.catalogue_keys import BLOCK, CatalogueKeys, Refused
+from coordinator.cluster.catalogue_keys import BLOCK, CatalogueKeys
+from coordinator.cluster.conflict import Refused
 from coordinator.cluster.engine.engine import (
     ABSENT,
     CreatedAt,
