@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.cluster.engine.engine import Outcome, Transaction, Unavailable
+from coordinator.cluster.engine.engine import Outcome, Put, Transaction, Unavailable
 from coordinator.cluster.keys import Keys
 from coordinator.cluster.store import store as store_module
 from coordinator.config.properties import parse_config
@@ -220,6 +220,9 @@ async def test_an_engine_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     await use(tmp_path / "1")
     async with daemons(tmp_path / "others", 1) as cluster:
         assert Keys(CLUSTER_ID).all[0].decode() in await refused(cluster.store, tmp_path / "1")
+    something = ModelStore()
+    something.do(lambda map_: map_.transact(Transaction((), (Put(Keys(CLUSTER_ID).topic("a"), b"{}"),))))
+    assert "empty" in await refused(something, tmp_path / "1")
 
 
 async def test_a_directory_that_is_none_or_in_use_is_refused(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A topic that another daemon has just made is looked for before a client is told that there is none."""
 
+import asyncio
 from pathlib import Path
 
 from protocol.errors import ErrorCode
@@ -74,6 +75,13 @@ async def test_metadata_names_it_and_nobody_makes_it_again(tmp_path: Path) -> No
         owner, other = await behind(cluster)
         assert await create(other) == ErrorCode.NONE
         assert await create(owner) == ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+async def test_of_two_daemons_that_make_it_at_one_time_one_is_told_that_it_is_there(tmp_path: Path) -> None:
+    async with daemons(tmp_path, 2) as cluster:
+        owner, other = await behind(cluster)
+        codes = await asyncio.gather(create(owner), create(other))
+        assert sorted(codes) == [ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS]
 
 
 async def test_by_its_id_it_is_found_too(tmp_path: Path) -> None:
