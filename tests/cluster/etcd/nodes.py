@@ -43,6 +43,11 @@ class EtcdNodes:
         self.until_healthy()
 
     @property
+    def ports(self) -> list[int]:
+        """For clients, of each node."""
+        return self._client
+
+    @property
     def endpoints(self) -> str:
         """As the property has them."""
         return ",".join(f"127.0.0.1:{port}" for port in self._client)
