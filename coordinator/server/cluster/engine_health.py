@@ -93,8 +93,8 @@ class EngineHealth:
         was_full, self._is_full = self._is_full, self.is_full
         if self._is_full and not was_full:
             _LOG.error(
-                "etcd is full (NOSPACE, %d bytes): no commit is taken until it is compacted and defragmented, and "
-                "`etcdctl alarm disarm` is run",
+                "etcd is full (alarm NOSPACE, %d bytes): it takes no commits until it is compacted and defragmented, "
+                "and the alarm is disarmed",
                 self.size_bytes,
             )
         elif was_full and not self._is_full:
@@ -103,10 +103,9 @@ class EngineHealth:
         if share >= _NEARLY_FULL and not self._is_nearly_full:
             self._is_nearly_full = True
             _LOG.warning(
-                "The database of etcd has %d bytes, %d %% of what it may have (%d): it forgets old revisions with "
+                "The database of etcd has %d bytes of the %d that it may have: it forgets old revisions with "
                 "--auto-compaction-retention, and gives back room when it is defragmented",
                 self.size_bytes,
-                share * 100,
                 self.quota_bytes,
             )
         elif share < _ROOMY:
