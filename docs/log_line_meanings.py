@@ -190,7 +190,7 @@ FORMATS: Final[Mapping[str, str]] = {
     ),
     "The database of etcd has %d bytes of the %d that it may have: it forgets old revisions with "
     "--auto-compaction-retention, and gives back room when it is defragmented": (
-        "70 % of its quota, which is cluster.etcd.quota.bytes, or what etcd says. When it is full no commit is taken"
+        "70 % of its quota: cluster.etcd.quota.bytes, or what etcd says. When it is full no commit is taken"
     ),
     "etcd at %s does not answer: %s": (
         "With a quorum of the others all goes on; the next one that is lost may be one too many"

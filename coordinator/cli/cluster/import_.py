@@ -87,7 +87,7 @@ async def _run(settings: "Settings", config: "Config", paths: list[str], node_id
     if done.was_done:
         lines = [f"Cluster {done.cluster_id} was imported from there before."]
     else:
-        what = f"{done.topics} topics, and {done.size_bytes:,} bytes of __consumer_offsets"
-        lines = [f"Cluster {done.cluster_id} has {what} in {done.partitions} partitions."]
+        offsets = f"{done.size_bytes:,} bytes of __consumer_offsets"
+        lines = [f"Cluster {done.cluster_id} is made. Topics: {done.topics}; {offsets}."]
         lines += [f"Left out: {line}" for line in done.left_out]
     return [*lines, f"Start its brokers with CLUSTER_ID={done.cluster_id}"]

@@ -82,7 +82,7 @@ def _status_text(status: ClusterStatus) -> str:
         parts = [part for part in status.partitions if part.topic == topic]
         owners = " ".join(
             f"{part.partition}:{'none' if part.owner is None else part.owner}@{part.leader_epoch}"
-            f"{'' if part.engine_bytes is None else f'({part.engine_bytes} B)'}"
+            f"{f'({part.engine_bytes} B)' if part.engine_bytes else ''}"
             for part in parts
         )
         lines.append(f"{'coordinators in ' if topic in COORDINATED else ''}{printable(topic)}  {owners}")

@@ -93,8 +93,8 @@ class EngineHealth:
         was_full, self._is_full = self._is_full, self.is_full
         if self._is_full and not was_full:
             _LOG.error(
-                "etcd is full (alarm NOSPACE, %d bytes): it takes no commits until it is compacted and defragmented, "
-                "and the alarm is disarmed",
+                "etcd is full (alarm NOSPACE, %d bytes): it takes no commits until it is compacted and "
+                "defragmented, and the alarm is disarmed",
                 self.size_bytes,
             )
         elif was_full and not self._is_full:
