@@ -18,8 +18,8 @@ from pipeline.warehouse import CHECKPOINT, Warehouse, batch_path
 
 LITTLE_BYTES: Final = 8_000_000
 """Of log, or of tables: up to about here Spark spends more on compiling than on running what it compiled."""
-MODERATE_BYTES: Final = 24_000_000
-"""Of tables, some five million commits: up to about here Java does, if Spark compiles."""
+MODERATE_BYTES: Final = 32_000_000
+"""Of tables, some seven million commits: up to about here Java does, if Spark compiles."""
 _LOG_TO_TABLES: Final = 8
 """A log becomes tables that are so much smaller, at least."""
 

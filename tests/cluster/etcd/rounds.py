@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.cluster.etcd.conftest import SESSION_MS, Groupds, three_daemons
 from tests.cluster.etcd.history import History
-from tests.cluster.etcd.linearizable import OK, Operations, verdicts
+from tests.cluster.etcd.linearizable import OK, Operations, as_lines, verdicts
 from tests.cluster.etcd.stock_history import StockHistory
 
 Fault = Callable[[Groupds, History], Awaitable[None]]
@@ -126,7 +126,12 @@ async def rounds(groupds: Groupds, count: int, names: list[str]) -> int:
             pauses.append(history.longest_pause_s)
             if history.stale or last < history.acknowledged or set(judged.values()) != {OK}:
                 wrong += 1
-                print(f"{name} {number}: stale {history.stale}, {last} of {history.acknowledged}, {judged}")
+                seen_file = Path(tempfile.gettempdir()) / f"{history.group}.jsonl"
+                seen_file.write_text(as_lines(operations))
+                print(
+                    f"{name} {number}: stale {history.stale}, {last} of {history.acknowledged}, {judged}; "
+                    f"all of it in {seen_file}"
+                )
         pauses.sort()
         print(
             f"{name}: {count} rounds, {commits} commits, {reads} reads, {seen} operations in all, "

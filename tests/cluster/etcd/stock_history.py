@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from tests.cluster.etcd.linearizable import COMMIT, FETCH, Operations, now_ns
+from tests.cluster.etcd.linearizable import COMMIT, FETCH, REPEATED_AFTER_MS, Operations, now_ns
 
 ANSWER_S = 3.0
 AGAIN_S = 0.3
@@ -25,6 +25,7 @@ class StockHistory:
             "enable.auto.commit": False,
             "reconnect.backoff.max.ms": 500,
             "socket.timeout.ms": int(ANSWER_S * 1000),
+            "retry.backoff.ms": REPEATED_AFTER_MS,
             "log_level": 0,
         }
         self._partition = partition
@@ -64,9 +65,9 @@ class StockHistory:
         except KafkaException as raised:
             error = raised.args[0]
         if error is not None:  # whoever lost its partition meanwhile may have written it before
-            self._operations.may_happen(self.key, client, number, begin)
+            self._operations.may_happen(self.key, client, number, begin, is_repeated=True)
             return False
-        self._operations.happened(self.key, client, COMMIT, number, begin)
+        self._operations.happened(self.key, client, COMMIT, number, begin, is_repeated=True)
         return True
 
     def _fetch(self, consumer: Consumer) -> bool:
