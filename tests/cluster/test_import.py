@@ -141,6 +141,17 @@ async def test_all_of_it_is_in_the_cluster(tmp_path: Path) -> None:
         assert await committed(cluster) == [99] * len(GROUPS)
 
 
+async def test_a_start_that_was_refused_is_not_in_the_way(tmp_path: Path) -> None:
+    store = ModelStore()
+    await use(tmp_path / "1")
+    with pytest.raises(StartFailed, match="cluster import"):
+        async with brokers(tmp_path, store, 1):
+            pass
+    await imported(store, tmp_path / "1")
+    async with brokers(tmp_path, store, 1) as cluster:
+        assert await committed(cluster) == list(range(len(GROUPS)))
+
+
 @pytest.mark.parametrize("most", [1, 2, 4, 6, 9, 11], ids=lambda most: f"after-{most}")
 async def test_what_was_broken_off_is_run_again(
     tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch

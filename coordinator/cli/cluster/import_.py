@@ -48,6 +48,8 @@ def command(
     """Make a cluster of what a data directory has that was used without one, or of copies of one that is lost."""
     from coordinator.server.cluster.local_directory import NotImported
     from coordinator.server.start_failed import StartFailed
+    from storage.errors import StorageError
+    from storage.os_error import reason_of
 
     try:
         settings = given_settings(config_file, options)
@@ -61,6 +63,9 @@ def command(
         lines = asyncio.run(_run(settings, config, [os.path.abspath(each) for each in data_dirs], node_id))
     except (ConfigError, NotImported, StartFailed) as error:
         warn(str(error))
+        sys.exit(2)
+    except (StorageError, OSError) as error:
+        warn(f"{reason_of(error)}: import again")
         sys.exit(2)
     for line in lines:
         click.echo(line)

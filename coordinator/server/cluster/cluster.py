@@ -30,7 +30,7 @@ from coordinator.net.routes import Routes
 from coordinator.server.cluster.engine_health import EngineHealth
 from coordinator.server.cluster.engine_view import EngineView, look
 from coordinator.server.cluster.looking_first import LookingFirst
-from coordinator.server.cluster.member_directory import REMEDY, is_member, prepare
+from coordinator.server.cluster.member_directory import REMEDY, prepare, why_no_new_cluster
 from coordinator.server.cluster.meta import Meta, NoCluster, new_meta, read_or_write_meta
 from coordinator.server.cluster.moves import Moves
 from coordinator.server.cluster.ownership import ClusterOwnership
@@ -98,17 +98,15 @@ class EtcdCluster:
 
     async def _read(self) -> None:
         settings, config = self._settings, self._config
-        # A directory that was of a cluster has perhaps the only copy of what etcd has lost.
-        is_old = is_member(settings.files, settings.data_dir)
-        new = None if is_old else new_meta(config.offsets_topic_num_partitions, random_topic_id())
+        assert settings.cluster_id is not None
+        why_not = why_no_new_cluster(settings.files, settings.data_dir, settings.cluster_id)
+        new = None if why_not else new_meta(config.offsets_topic_num_partitions, random_topic_id())
         try:
             self.meta = await read_or_write_meta(self.engine, self._keys, new)
         except NoCluster as error:
-            if is_old:
-                raise StartFailed(
-                    f"{settings.data_dir} was used in a cluster, and {error}: {REMEDY}"
-                ) from error
-            raise
+            if why_not is None:
+                raise
+            raise StartFailed(f"{why_not}; {error}. {REMEDY}") from error
         await self.catalogue.read()
 
     def prepare(self, directory: DataDirectory) -> None:

@@ -60,9 +60,10 @@ class Moves:
 
     def retake(self, partition: TopicPartition, hold_loading_s: float) -> None:
         """Has this daemon take anew what it owns and has given up, if it still owns it."""
-        where = Partition(*partition)
-        self._holds[where] = hold_loading_s
-        self._member().doubt(where)
+        where, member = Partition(*partition), self._member()
+        if where in member.owned:
+            self._holds[where] = hold_loading_s
+            member.doubt(where)
 
     def hold_s(self, partition: Partition) -> float:
         """For how long a partition is to be loading at least that this daemon has gained just now."""
