@@ -25,7 +25,7 @@ from storage.batch import encode_batch
 from storage.files import OsFiles
 from storage.record import Record
 from tests.cli.log_directory import flip
-from tests.cluster.daemons import CLUSTER_ID, Daemon, Daemons, daemons
+from tests.cluster.daemons import CLUSTER_ID, Daemon, Daemons, daemons, eventually
 from tests.cluster.model_engine import ModelEngine, ModelStore
 from tests.server.harness import Client, settings, start
 from tests.server.transactor import TOPICS, Transactor
@@ -139,6 +139,39 @@ async def test_all_of_it_is_in_the_cluster(tmp_path: Path) -> None:
         assert (await second.ask(COUNTED, 3)).producer_id >= 1000
     async with brokers(tmp_path, store, 2) as cluster:
         assert await committed(cluster) == [99] * len(GROUPS)
+
+
+async def test_a_compacted_log_is_taken_as_it_is(tmp_path: Path) -> None:
+    small = {
+        "offsets.topic.segment.bytes": "2000",
+        "log.cleaner.backoff.ms": "20",
+        "offsets.topic.num.partitions": "1",
+    }
+    how = settings(tmp_path / "1", small, topics=[("orders", 3)])
+    server = await start(replace(how, cluster_id=CLUSTER_ID))
+    daemon = Daemon(1, server, ModelEngine(ModelStore()))
+    async with daemon.client:
+        for offset in range(200):
+            assert await daemon.commit(offset) == ErrorCode.NONE
+        log = server.runtime.partitions[0].log
+        assert log is not None
+        await eventually(lambda: log.cleaned_to > 0)
+        await server.cleaner.stop()
+        kept = [batch.header.base_offset for batch in log.batches()]
+        assert len(kept) < 200
+    await server.close()
+    store = ModelStore()
+    await imported(store, tmp_path / "1")
+    async with brokers(tmp_path, store, 2) as cluster:
+        owner = await cluster.owner()
+        assert await owner.committed() == 199
+        assert await owner.commit(200) == ErrorCode.NONE
+        copy = owner.server.runtime.partitions[0].log
+        assert copy is not None
+        assert [batch.header.base_offset for batch in copy.batches()][: len(kept)] == kept
+        assert copy.log_end_offset == 201
+    async with brokers(tmp_path, store, 1) as cluster:
+        assert await (await cluster.owner()).committed() == 200
 
 
 async def test_a_start_that_was_refused_is_not_in_the_way(tmp_path: Path) -> None:
