@@ -205,8 +205,7 @@ class Import:
 
     async def _upload(self) -> tuple[int, int]:
         count = size_bytes = 0
-        for number in range(self._partitions):
-            partition = TopicPartition(CONSUMER_OFFSETS, number)
+        for partition in (TopicPartition(CONSUMER_OFFSETS, number) for number in range(self._partitions)):
             copies = [log for each in self._directories if (log := each.logs.get(partition)) is not None]
             if copies:
                 best = max(copies, key=lambda log: (log.leader_epochs.current, log.log_end_offset))
