@@ -43,6 +43,11 @@ class EtcdNodes:
         self.until_healthy()
 
     @property
+    def pids(self) -> list[int]:
+        """Of those that run."""
+        return [process.pid for process in self._processes.values()]
+
+    @property
     def ports(self) -> list[int]:
         """For clients, of each node."""
         return self._client
