@@ -9,6 +9,7 @@ from typing import Any
 
 from coordinator.cluster.keys import Keys
 from coordinator.engine.partition import PartitionState
+from coordinator.names import CONSUMER_OFFSETS
 from coordinator.server.cluster.cluster import EtcdCluster
 from coordinator.server.server import Server
 from protocol.errors import ErrorCode
@@ -42,7 +43,19 @@ class Daemon:
         """The partitions of groups that it owns."""
         assert self.server.cluster is not None
         assert self.server.cluster.member is not None
-        return {partition.number for partition in self.server.cluster.member.owned}
+        return {
+            partition.number
+            for partition in self.server.cluster.member.owned
+            if partition.topic == CONSUMER_OFFSETS
+        }
+
+    @property
+    def transactions(self) -> set[int]:
+        """The partitions of transactions that it owns, and has read."""
+        parts = self.server.transactions.parts
+        if parts is None:
+            return set()
+        return {part.number for part in parts.runtime.partitions if part.state is PartitionState.OWNED}
 
     def coordinates(self, group: str) -> bool:
         """Whether it owns the partition of a group, and has read it."""

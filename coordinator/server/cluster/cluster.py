@@ -27,12 +27,13 @@ from coordinator.cluster.store.store import Store
 from coordinator.engine.machine import InternalTopic, M
 from coordinator.engine.partition import PartitionState
 from coordinator.engine.replication import Replication, Ticket
-from coordinator.names import CONSUMER_OFFSETS, COORDINATED, LogFlush
+from coordinator.names import CONSUMER_OFFSETS, COORDINATED, TRANSACTION_STATE, LogFlush
 from coordinator.server.cluster.meta import Meta, read_or_write_meta
 from coordinator.server.cluster.ownership import ClusterOwnership
 from coordinator.server.cluster.replicated_logs import ReplicatedLogs
 from coordinator.server.cluster.sealer import Sealer
 from coordinator.server.cluster.shared_catalogue import SharedCatalogue
+from coordinator.server.cluster.transactions import ClusterTransactions, listener_between_brokers
 from coordinator.server.internal_topic import InternalTopicLogs
 from coordinator.server.settings import ServerSettings
 from coordinator.server.start_failed import StartFailed
@@ -81,7 +82,16 @@ class EtcdCluster:
         self.appends = AppendDriver(engine, Appender(keys), self._done, self._not_done)
         self.replication = Replication(self, self._doubted)
         self._store = Store(engine, keys)
-        self.meta = Meta(0, b"")
+        self.meta = Meta(0, b"", 0, b"")
+        self.transactions = ClusterTransactions(
+            engine,
+            keys,
+            self.ownership,
+            config.node_id,
+            listener_between_brokers(settings.listeners, config.inter_broker_listener_name),
+            self.replicated,
+            self._own_transactions,
+        )
         self._logs: ReplicatedLogs
         self._sealer: Sealer
         self._server: Server
@@ -122,13 +132,21 @@ class EtcdCluster:
             raise StartFailed(
                 f"cluster.etcd.endpoints: etcd {version} is too old, 3.4 is the oldest that will do"
             )
-        new = Meta(self._config.offsets_topic_num_partitions, random_topic_id())
+        config = self._config
+        new = Meta(
+            config.offsets_topic_num_partitions,
+            random_topic_id(),
+            config.transaction_state_log_num_partitions,
+            random_topic_id(),
+        )
         self.meta = await read_or_write_meta(self.engine, self._keys, new)
+        await self.transactions.read()
         await self.catalogue.read()
 
     def prepare(self, directory: DataDirectory) -> None:
         """Makes a data directory that of this cluster. What it has of coordinators is a copy, and goes. Raises
         StartFailed, StorageError, OSError."""
+        self._logs = ReplicatedLogs(self._loop, self._store, directory, self.replication, self._owned)
         files, path = directory.files, f"{directory.path}/{MARKER}"
         cluster_id = self._settings.cluster_id
         assert cluster_id is not None
@@ -152,11 +170,8 @@ class EtcdCluster:
         logs.partitions, logs.topic_id = self.meta.partitions, self.meta.topic_id
         logs.new_partitions = 0
 
-    def replicated(
-        self, topic: InternalTopic[M], logs: InternalTopicLogs, directory: DataDirectory
-    ) -> InternalTopic[M]:
+    def replicated(self, topic: InternalTopic[M], logs: InternalTopicLogs) -> InternalTopic[M]:
         """The same internal topic, with its logs in the engine."""
-        self._logs = ReplicatedLogs(self._loop, self._store, directory, self.replication, self._owned)
 
         def open_log(number: int) -> Any:
             return self._logs.open(TopicPartition(topic.name, number), logs.config, logs.topic_id)
@@ -175,7 +190,11 @@ class EtcdCluster:
         plane = server.data_plane
         self.catalogue.attach(plane.catalogue, server.directory, server.topics_changed)
         plane.producer_ids.reserve = self.catalogue.reserve_producer_ids
-        server.transactions.refused = "the brokers of a cluster serve no transactions yet"
+        transactions = server.transactions
+        transactions.cluster, self.transactions.begun = self.transactions, transactions.begin
+        logs = transactions.logs
+        logs.partitions, logs.topic_id = self.meta.transaction_partitions, self.meta.transaction_topic_id
+        logs.new_partitions = 0
 
     def start(self) -> None:
         """Registers, once the listeners are there, and begins to own."""
@@ -195,19 +214,25 @@ class EtcdCluster:
             Ownings(self._gained, self._lost),
         )
         self.catalogue.start()
+        if self.transactions.is_begun:
+            server.transactions.begin()
+        self.transactions.start()
         self.member.start()
-        self._sealer = Sealer(self._store, self._logs, lambda: server.runtime.partitions, self._doubted)
+        self._sealer = Sealer(self._store, self._logs, server.engine.partitions, self._doubted)
         self._sealer.start()
         self._in_background(self._begin())
 
     async def _begin(self) -> None:
         """The server is ready when it has a session, and has read what it owned at first."""
         member = self._the_member()
-        partitions = self._server.runtime.partitions
+        partitions = self._server.engine.partitions
         await _until(lambda: member.keeper.session.is_live(clock.boot_ms()) and member.is_settled)
         await self.catalogue.declare(self._settings.topics)
-        await _until(lambda: all(part.state is not PartitionState.LOADING for part in partitions))
+        await _until(lambda: all(part.state is not PartitionState.LOADING for part in partitions()))
         self._server.ready.set()
+
+    def _own_transactions(self) -> None:
+        self._the_member().coordinate(TRANSACTION_STATE, self.meta.transaction_partitions)
 
     def look(self) -> bool:
         """Whether the session lives; where its time is over, everything is given up before this returns."""
@@ -238,11 +263,17 @@ class EtcdCluster:
     def _lost(self, partition: Partition, cause: Cause) -> None:
         runtime = self._server.engine.runtimes[partition.topic]
         machine = runtime.partitions[partition.number]
-        self.appends.drop(partition)
+        self._dropped(partition)
         _LOG.info("No longer owner of %s: %s", machine.name, cause)
         self._tell(machine.name, f"broker {self._config.node_id} owns it no longer: {cause}")
         runtime.ownership.release(machine, machine.epoch + 1, str(cause))
         self._server.topics.complete(self._server.data_plane.interrupted(machine.name, clock.monotonic_ms()))
+
+    def _dropped(self, partition: Partition) -> None:
+        """What it was about to append or to bring to others is not its business any more."""
+        self.appends.drop(partition)
+        if partition.topic == TRANSACTION_STATE:
+            self._server.transactions.lost(partition.number)
 
     def _tell(self, partition: TopicPartition, what: str) -> None:
         for listener in self.listeners:
@@ -251,7 +282,7 @@ class EtcdCluster:
     def _doubted(self, name: TopicPartition) -> None:
         """It was given up here; it is taken anew if it is still owned."""
         partition = Partition(*name)
-        self.appends.drop(partition)
+        self._dropped(partition)
         self._tell(name, f"broker {self._config.node_id} gives it up: {Cause.DOUBTED}")
         runtime = self._server.engine.runtimes[name.topic]
         machine = runtime.partitions[name.partition]
@@ -297,7 +328,7 @@ class EtcdCluster:
         """Until what was asked is answered, or no longer than a while."""
         try:
             async with asyncio.timeout(_LEAVE_TIMEOUT_S / 2):
-                await _until(lambda: not any(len(part.gate) for part in self._server.runtime.partitions))
+                await _until(lambda: not any(len(part.gate) for part in self._server.engine.partitions()))
         except TimeoutError:
             _LOG.warning("The engine has not taken everything in time; who waits is told to look elsewhere")
 
@@ -309,6 +340,7 @@ class EtcdCluster:
     def abandon(self) -> None:
         """Ends at once; the session ends by itself."""
         self.appends.abandon()
+        self.transactions.close()
         for task in self._tasks:
             task.cancel()
         if self.member is not None:
