@@ -66,8 +66,8 @@ class ClusterProperties(NamespaceProperties):
     inter_broker_listener_name: str = declared(
         _STRING,
         "",
-        "By which listener the brokers of a cluster reach each other, which has to be a PLAINTEXT one; default: the "
-        "first of those.",
+        "By which listener the brokers of a cluster reach each other, which has to be a PLAINTEXT one; default: "
+        "the first of those.",
         PRINTABLE,
     )
 

@@ -1,7 +1,7 @@
 """Daemons of one cluster in this process, each a server of its own, over the model of the engine."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -90,7 +90,8 @@ class Daemon:
 class Daemons:
     """All of them, by node id."""
 
-    def __init__(self, data_dir: Path, stack: AsyncExitStack) -> None:
+    def __init__(self, data_dir: Path, stack: AsyncExitStack, topics: Sequence[tuple[str, int]]) -> None:
+        self._topics = topics
         self.store = ModelStore()
         self.by_id: dict[int, Daemon] = {}
         self._data_dir = data_dir
@@ -106,7 +107,7 @@ class Daemons:
             **properties,
         }
         how = replace(
-            settings(self._data_dir / (directory or str(node_id)), texts, topics=[("orders", 3)]),
+            settings(self._data_dir / (directory or str(node_id)), texts, topics=self._topics),
             cluster_id=CLUSTER_ID,
         )
         engine = ModelEngine(self.store)
@@ -116,7 +117,7 @@ class Daemons:
         server.open()
         await server.listen()
         await asyncio.wait_for(server.ready.wait(), HANGS_S)
-        await eventually(lambda: server.data_plane.catalogue.get("orders") is not None)
+        await eventually(lambda: all(server.data_plane.catalogue.get(name) for name, _ in self._topics))
         daemon = self.by_id[node_id] = Daemon(node_id, server, engine)
         await self._stack.enter_async_context(daemon.client)
         return daemon
@@ -166,10 +167,12 @@ async def eventually(holds: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def daemons(data_dir: Path, count: int, **properties: str) -> AsyncIterator[Daemons]:
+async def daemons(
+    data_dir: Path, count: int, topics: Sequence[tuple[str, int]] = (("orders", 3),), **properties: str
+) -> AsyncIterator[Daemons]:
     """So many, which share what there is among them."""
     async with AsyncExitStack() as stack:
-        all_of_them = Daemons(data_dir, stack)
+        all_of_them = Daemons(data_dir, stack, topics)
         try:
             for node_id in range(1, count + 1):
                 await all_of_them.start(node_id, **properties)
