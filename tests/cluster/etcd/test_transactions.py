@@ -1,4 +1,4 @@
-"""Transactions of a stock client over three daemons, whose coordinator is killed, paused, or cannot tell anybody."""
+"""Transactions of a stock client over three daemons, whose coordinator is killed, or cannot tell anybody."""
 
 import asyncio
 import contextlib
@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from tests.cluster.etcd.conftest import Groupds
@@ -18,7 +19,8 @@ from tests.server.harness import Client
 
 pytestmark = pytest.mark.timeout(300)
 PARTITIONS = 3
-GROUP, TRANSACTION = 0, 1
+TRANSACTION = 1
+TOPIC = "moved"
 PATIENT_S = 60
 
 
@@ -59,9 +61,9 @@ class Transactor:
         self._producer.begin_transaction()
         for partition in range(PARTITIONS):
             value = json.dumps([self.transactional_id, self.number])
-            self._producer.produce("orders", value, partition=partition)
+            self._producer.produce(TOPIC, value, partition=partition)
         self._producer.flush(PATIENT_S)
-        offsets = [TopicPartition("orders", 0, self.number)]
+        offsets = [TopicPartition(TOPIC, 0, self.number)]
         self._producer.send_offsets_to_transaction(offsets, _group_metadata(self._bootstrap, self.group))
 
     def commit(self) -> None:
@@ -135,8 +137,8 @@ def read_committed(bootstrap: str, transactional_id: str) -> list[list[int]]:
     ends = [0] * PARTITIONS
     try:
         for partition in range(PARTITIONS):
-            _, ends[partition] = reader.get_watermark_offsets(TopicPartition("orders", partition), timeout=30)
-        reader.assign([TopicPartition("orders", partition, 0) for partition in range(PARTITIONS)])
+            _, ends[partition] = reader.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=30)
+        reader.assign([TopicPartition(TOPIC, partition, 0) for partition in range(PARTITIONS)])
         until = time.monotonic() + PATIENT_S
         at_end: set[int] = set()
         while len(at_end) < PARTITIONS:
@@ -162,30 +164,43 @@ def committed_offset(bootstrap: str, group: str) -> int:
     """Of a group, once no transaction is open that has another."""
     reader = _reader(bootstrap, group)
     try:
-        [found] = reader.committed([TopicPartition("orders", 0)], timeout=PATIENT_S)
+        [found] = reader.committed([TopicPartition(TOPIC, 0)], timeout=PATIENT_S)
     finally:
         reader.close()
     return int(found.offset)
 
 
-async def coordinator(ports: Sequence[int], key: str, key_type: int) -> int:
-    """The place, among the ports, of the daemon that coordinates something."""
+async def coordinator(ports: Sequence[int], transactional_id: str, but: int = -1) -> int:
+    """The place, among the ports, of the daemon that coordinates a transactional id; of another one than `but`."""
     async with asyncio.timeout(PATIENT_S):
         while True:
             for port in ports:
                 with contextlib.suppress(OSError, TimeoutError, EOFError):
                     async with Client(port=port) as client:
-                        client.send(FindCoordinatorRequest(key=key, key_type=key_type), 3)
+                        client.send(FindCoordinatorRequest(key=transactional_id, key_type=TRANSACTION), 3)
                         answer = await client.receive(2)
-                        if not answer.error_code:
-                            return ports.index(int(answer.port))
+                        if not answer.error_code and (found := ports.index(int(answer.port))) != but:
+                            return found
             await asyncio.sleep(0.05)
 
 
+@pytest.fixture(scope="module")
+def cluster(groupds: Groupds) -> Groupds:
+    """Three daemons, each of which leads a partition of `TOPIC`."""
+    admin = AdminClient({"bootstrap.servers": groupds.bootstrap})
+    admin.create_topics([NewTopic(TOPIC, PARTITIONS)])[TOPIC].result(PATIENT_S)
+    until = time.monotonic() + PATIENT_S
+    while True:
+        partitions = admin.list_topics(TOPIC, timeout=PATIENT_S).topics[TOPIC].partitions
+        if {part.leader for part in partitions.values()} == {1, 2, 3}:
+            return groupds
+        assert time.monotonic() < until, partitions
+
+
 async def test_transactions_are_whole_while_their_coordinators_are_killed_again_and_again(
-    groupds: Groupds,
+    cluster: Groupds,
 ) -> None:
-    transactor = await asyncio.to_thread(Transactor, groupds.bootstrap, "killed")
+    transactor = await asyncio.to_thread(Transactor, cluster.bootstrap, "killed")
     is_over = threading.Event()
 
     def work() -> None:
@@ -196,13 +211,11 @@ async def test_transactions_are_whole_while_their_coordinators_are_killed_again_
     try:
         await asyncio.to_thread(transactor.until_more, 5)
         for _ in range(2):
-            owner = await coordinator(groupds.ports, "killed", TRANSACTION)
-            groupds.kill(owner)
-            # Its records are on its disk alone, so nothing is written everywhere until it is back.
-            assert await coordinator(
-                [port for port in groupds.ports if port != groupds.ports[owner]], "killed", TRANSACTION
-            ) in (0, 1)
-            await asyncio.to_thread(groupds.start, owner)
+            owner = await coordinator(cluster.ports, "killed")
+            cluster.kill(owner)
+            await coordinator(cluster.ports, "killed", but=owner)
+            # What it led is on its disk alone, so nothing is written everywhere until it is back.
+            await asyncio.to_thread(cluster.start, owner)
             await asyncio.to_thread(transactor.until_more, 5)
     finally:
         is_over.set()
@@ -211,29 +224,30 @@ async def test_transactions_are_whole_while_their_coordinators_are_killed_again_
 
 
 async def test_a_commit_that_was_acknowledged_reaches_everybody_though_its_coordinator_died_first(
-    groupds: Groupds,
+    cluster: Groupds,
 ) -> None:
     """The broker that leads a partition stands still, so markers wait for it when the coordinator is killed."""
-    transactor = await asyncio.to_thread(Transactor, groupds.bootstrap, "prepared")
-    owner = await coordinator(groupds.ports, "prepared", TRANSACTION)
+    transactor = await asyncio.to_thread(Transactor, cluster.bootstrap, "prepared")
+    owner = await coordinator(cluster.ports, "prepared")
     paused = next(number for number in range(3) if number != owner)
     await asyncio.to_thread(transactor.transact)
     await asyncio.to_thread(transactor.write)
-    groupds.signal(paused, signal.SIGSTOP)
+    cluster.signal(paused, signal.SIGSTOP)
     try:
         await asyncio.to_thread(transactor.commit)
-        groupds.kill(owner)
+        cluster.kill(owner)
+        await coordinator(cluster.ports, "prepared", but=owner)
     finally:
-        groupds.signal(paused, signal.SIGCONT)
-    await asyncio.to_thread(groupds.start, owner)
+        cluster.signal(paused, signal.SIGCONT)
+    await asyncio.to_thread(cluster.start, owner)
     assert transactor.committed == {1, 2}
     await asyncio.to_thread(transactor.check)
 
 
-async def test_a_second_producer_ends_what_the_first_has_open_and_fences_it(groupds: Groupds) -> None:
-    zombie = await asyncio.to_thread(Transactor, groupds.bootstrap, "fenced")
+async def test_a_second_producer_ends_what_the_first_has_open_and_fences_it(cluster: Groupds) -> None:
+    zombie = await asyncio.to_thread(Transactor, cluster.bootstrap, "fenced")
     await asyncio.to_thread(zombie.write)
-    heir = await asyncio.to_thread(Transactor, groupds.bootstrap, "fenced")
+    heir = await asyncio.to_thread(Transactor, cluster.bootstrap, "fenced")
     heir.number = zombie.number
     with pytest.raises(KafkaException):
         await asyncio.to_thread(zombie.commit)
