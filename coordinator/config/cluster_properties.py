@@ -63,11 +63,11 @@ class ClusterProperties(NamespaceProperties):
         at_least(0),
     )
 
-    inter_broker_listener_name: str = declared(
+    cluster_listener_name: str = declared(
         _STRING,
         "",
         "By which listener the brokers of a cluster reach each other, which has to be a PLAINTEXT one; default: "
-        "the first of those.",
+        "the first of those. groupd's own.",
         PRINTABLE,
     )
 

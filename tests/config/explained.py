@@ -249,6 +249,7 @@ OWN: Final = (
     "cluster.etcd.password",
     "cluster.etcd.prefix",
     "cluster.etcd.username",
+    "cluster.listener.name",
     "cluster.move.delay.ms",
     "control.enable",
     "control.hosts",

@@ -88,7 +88,7 @@ class EtcdCluster:
             keys,
             self.ownership,
             config.node_id,
-            listener_between_brokers(settings.listeners, config.inter_broker_listener_name),
+            listener_between_brokers(settings.listeners, config.cluster_listener_name),
             self.replicated,
             self._own_transactions,
         )
