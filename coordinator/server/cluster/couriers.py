@@ -55,9 +55,7 @@ class Couriers(Generic[T, A]):
             return
         self._in_line.setdefault(node_id, deque()).append(item)
         if node_id not in self._tasks:
-            task = asyncio.get_running_loop().create_task(self._work(node_id))
-            self._tasks[node_id] = task
-            task.add_done_callback(lambda done: self._ended(node_id, done))
+            self._tasks[node_id] = asyncio.get_running_loop().create_task(self._work(node_id))
 
     def close(self) -> None:
         """Brings nothing any more; nobody is told."""
@@ -84,6 +82,8 @@ class Couriers(Generic[T, A]):
                 answers = [self._kind.unanswered(item) for item in items]
             for item, answer in zip(items, answers, strict=True):
                 self._tell(item, answer)
+        # Here, and not when the task is done: what is put until then would wait for the next one.
+        del self._tasks[node_id]
 
     async def _ask(self, node_id: int, items: Sequence[T]) -> Sequence[A]:
         address = self._address(node_id)
@@ -98,8 +98,3 @@ class Couriers(Generic[T, A]):
             self._kind.tell(item, answer)
         except Exception as problem:  # noqa: BLE001 - the others are told all the same
             _LOG.error("%s: what came of %r", self._kind.name, item, exc_info=problem)
-
-    def _ended(self, node_id: int, task: "asyncio.Task[None]") -> None:
-        self._tasks.pop(node_id, None)
-        if not task.cancelled() and (problem := task.exception()) is not None:
-            _LOG.error("%s: to broker %d", self._kind.name, node_id, exc_info=problem)
